@@ -24,7 +24,7 @@ MAX_LINES = 50
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
     {"atomic_file", "command_result", "cpuset", "file_chunks", "json_document", "package_data"}
-    | {"plural", "text_table", "user_folders", "walltime"},
+    | {"plural", "shell", "text_table", "user_folders", "walltime"},
     {"cache"},
     {"host", "remote", "scheduler"},
     {"topology"},
@@ -60,7 +60,7 @@ TRAIN_MAY_IMPORT = {"numpy", "mpi4py", *sys.stdlib_module_names}
 # In modules named torch_*, which the runner imports only where a framework is asked for.
 TORCH_MAY_IMPORT = {"torch", "horovod"}
 # Rooms with no effect on the world: data in, data out.
-PURE = {"binding", "plan", "port", "scaling", "scheduler", "timeline"}
+PURE = {"binding", "plan", "port", "scaling", "scheduler", "shell", "timeline"}
 
 
 def room_of(path: Path) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli.submit import PROGRAM, SubmitCommand, command_words
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _PROVIDERS = {
 """How Python is provided -> the question for the value; ``path`` has none."""
 
 
-@click.command()
+@click.command(cls=SubmitCommand)
 @click.option("--site", shell_complete=complete_site, help="Site profile. Default: the detected one.")
 @click.option("--account", help="Project account that jobs are charged to.")
 @click.option(
@@ -50,18 +51,16 @@ _PROVIDERS = {
 @click.option(
     "--check/--no-check", default=True, help="Run hpclaunch check, if the site is here. Default: yes."
 )
-@click.argument("program", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD ARG...]")
+@click.argument("job", required=False, metavar=PROGRAM)
 @click.pass_context
-def command(
-    ctx: click.Context, /, job_file: Path, check: bool, program: tuple[str, ...], **given: Any
-) -> None:
+def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool, **given: Any) -> None:
     """Ask for site, account and Python; write your configuration and a first job file.
 
     What an option answers is not asked. Without a terminal every question needs its option. Then the job's
-    requirements are checked and its script is shown; nothing is submitted. Without a command the job is the
-    bundled training.
+    requirements are checked and its script is shown; nothing is submitted. Without a FILE or command the job
+    is the bundled training.
 
-    Example: hpclaunch init -- python train.py
+    Example: hpclaunch init train.py
     """
     from hpclaunch.atomic_file import write_new_file
     from hpclaunch.job.first_steps import config_text, job_text, look, starts_at_once
@@ -78,20 +77,23 @@ def command(
     is_here = site == place.site or without_queue
     config = config_text(site, at_site)
     time = given["time"] or (None if without_queue else "30m")
-    job = {
+    program = command_words(job, ctx.meta["tail"]) or ("mnist",)
+    asked = {
         "nodes": given["nodes"],
         **({"time": time} if time else {}),
-        "command": list(program or ("mnist",)),
+        "command": list(program),
     }
-    _show_script({"site": site, **at_site, **job}, str(job_file), is_program=bool(program))
+    settings = {"site": site, **at_site, **asked}
+    kind = {"is_program": program[0] != "mnist", "is_file": "is_file" in ctx.meta}
+    asked["command"] = _show_script(settings, str(job_file), kind)
     if config is None:  # the user has one, which stays: the job file says it all
         click.echo(f"hpclaunch: {config_path()} exists and is not changed", err=True)
-        job = {"site": site, **at_site, **job}
+        asked = {"site": site, **at_site, **asked}
     else:
         config_path().parent.mkdir(parents=True, exist_ok=True)
         write_new_file(config_path(), config)
         click.echo(f"hpclaunch: wrote {config_path()}", err=True)
-    write_new_file(job_file, job_text(job))
+    write_new_file(job_file, job_text(asked))
     click.echo(f"hpclaunch: wrote {job_file}", err=True)
     if check and is_here:
         _check(ctx, site)
@@ -148,8 +150,11 @@ def _refuse_missing(given: Mapping[str, Any], providers: list[str], profile: Sit
         )
 
 
-def _show_script(settings: Mapping[str, object], origin: str, *, is_program: bool) -> None:
-    """Print the script of the job, as ``hpclaunch submit --dry-run`` does; what is refused is raised."""
+def _show_script(settings: Mapping[str, object], origin: str, kind: Mapping[str, bool]) -> list[str]:
+    """Print the script of the job, as ``hpclaunch submit --dry-run`` does; what is refused is raised.
+
+    Returns the command as a job file has it; ``kind``: how it is meant, as in `Layer`.
+    """
     import msgspec
 
     from hpclaunch.cli.submit import show
@@ -157,8 +162,10 @@ def _show_script(settings: Mapping[str, object], origin: str, *, is_program: boo
     from hpclaunch.plan.settings import JobSettings, Layer
 
     asked = msgspec.convert(settings, JobSettings)
-    layer = Layer(origin=f"job file {origin}", settings=asked, is_program=is_program)
-    show(prepare([layer]), dry_run=True, explain=False, as_json=False)
+    prepared = prepare([Layer(origin=f"job file {origin}", settings=asked, **kind)])
+    show(prepared, dry_run=True, explain=False, as_json=False)
+    command = prepared.request.command
+    return [*(("mnist",) if command.bundled else ()), *command.argv]
 
 
 def _check(ctx: click.Context, site: str) -> None:

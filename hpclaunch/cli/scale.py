@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._site_names import complete_site
-from hpclaunch.cli.submit import SubmitCommand, setting_options
+from hpclaunch.cli.submit import PROGRAM, SubmitCommand, setting_options
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _one_group(ctx: click.Context, param: click.Parameter, text: str | None) -> 
 
 
 @command.command(cls=SubmitCommand, params=setting_options(_SIZES))
-@click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
+@click.argument("job", required=False, metavar=PROGRAM)
 @click.option("--nodes", callback=_whole_numbers, metavar="N,N,...", help="Sizes of the study, in nodes.")
 @click.option("--ranks", callback=_whole_numbers, metavar="N,N,...", help="On local: sizes in ranks.")
 @click.option("--strong", "kind", flag_value="strong", help="The same work at each size.")
@@ -217,8 +217,9 @@ def run(
     report = {name: options.pop(name) for name in _REPORT}
     words = command_words(job, ctx.meta.get("tail", ()))
     if not words:
-        raise click.UsageError("name the bundled training (mnist) or put a command after --")
-    study = _wanted(kind, nodes, ranks, words, is_program=job is None, options=options)
+        raise click.UsageError("name a file (train.py) or mnist, or put a command after --")
+    layer = {"is_program": job is None, **({"is_file": True} if "is_file" in ctx.meta else {})}
+    study = _wanted(kind, nodes, ranks, words, layer=layer, options=options)
     _show_plan(study, dry_run=dry_run)
     if not dry_run:
         _go_on(study, wait, report)
@@ -233,10 +234,10 @@ def _wanted(
     ranks: tuple[int, ...],
     words: tuple[str, ...],
     *,
-    is_program: bool,
+    layer: dict[str, bool],
     options: dict[str, Any],
 ) -> StudyFile:
-    """Return the study of these options."""
+    """Return the study of these options; ``layer``: how its command is meant, as in `Layer`."""
     from pathlib import Path
 
     import msgspec
@@ -251,7 +252,7 @@ def _wanted(
     settings = {key: value for key, value in given.items() if value not in (None, [], (), {})}
     by = "nodes" if nodes else "ranks"
     file = str(Path(given_file).absolute()) if given_file else None
-    what = {"kind": kind, "by": by, **own, "settings": settings, "is_program": is_program, "file": file}
+    what = {"kind": kind, "by": by, **own, "settings": settings, **layer, "file": file}
     return wanted_study(what, limits, name, planned_points(nodes or ranks, repeats))
 
 

@@ -26,6 +26,10 @@ else:
     _Names = click.Choice
 
 
+PROGRAM = "[FILE ARG... | -- CMD ARG... | mnist [-- ARG...]]"
+"""How the help of a command names what it starts."""
+
+
 class SettingsCommand(click.Command):
     """A command with the options of a job's settings; its help is grouped."""
 
@@ -42,25 +46,84 @@ class SettingsCommand(click.Command):
 
 
 class SubmitCommand(SettingsCommand):
-    """A command that takes everything after the first ``--`` unchanged."""
+    """A command that takes a program: what is after the first ``--``, or a file such as train.py.
+
+    A file ends the options: the words after it are the program's. The first ``--`` is not one of them.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put what is after the first ``--`` into ``ctx.meta["tail"]``; parse the rest."""
+        """Put the program's words into ``ctx.meta["tail"]``; parse the rest."""
+        tail, words = list[str](), args
         if "--" in args:
             at = args.index("--")
-            ctx.meta["tail"] = tuple(args[at + 1 :])
-            args = args[:at]
-        given = tuple(args)  # the parser empties the list
+            words, tail = args[:at], args[at + 1 :]
+        at = self._file_at(ctx, words)
+        if at < len(words):
+            self._refuse_own_options(ctx, words, at)
+            ctx.meta["is_file"] = True
+        ctx.meta["tail"] = (*words[at:], *tail)
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, words[:at])
         except click.NoSuchOption as error:
-            named = given[0] if given and not given[0].startswith("-") else None
-            if error.possibilities and named is None and "mnist" not in given:
-                raise
-            words = "mnist " if "mnist" in given else ""
-            what = "options of the training" if words else "a program and its options"
-            hint = f"{what} come after --: hpclaunch submit {words}-- {error.option_name} ..."
-            raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
+            self._explain(ctx, error, words)
+            raise
+
+    def _explain(self, ctx: click.Context, error: click.NoSuchOption, words: list[str]) -> None:
+        """Raise UsageError for an unknown option that may be the program's."""
+        named = bool(words) and not words[0].startswith("-")
+        start = "mnist " if "mnist" in words else ""
+        if error.possibilities and not (named or start):
+            return
+        what = "options of the training" if start else "a program and its options"
+        hint = f"{what} come after --: hpclaunch submit {start}-- {error.option_name} ..."
+        raise click.UsageError(f"{error.format_message()}\n{hint}", ctx) from None
+
+    def _file_at(self, ctx: click.Context, words: list[str]) -> int:
+        """Return the position of a file that Python or a shell reads, if the first argument is one."""
+        from hpclaunch.plan.named_file import is_script_name
+
+        if not any(map(is_script_name, words)):
+            return len(words)
+        parser = self.make_parser(ctx)
+        parser.allow_interspersed_args = False
+        try:
+            found, behind, _ = parser.parse_args(list(words))
+        except click.UsageError:  # which the parser of all words reports
+            return len(words)
+        job = found.get("job")
+        return len(words) - len(behind) - 1 if job and is_script_name(job) else len(words)
+
+    def _refuse_own_options(self, ctx: click.Context, words: list[str], at: int) -> None:
+        """Raise UsageError with both spellings where options of ours stand after the file."""
+        from shlex import join
+
+        ours, theirs = _own_words(self.get_params(ctx), words[at + 1 :])
+        if not ours:
+            return
+        file, named = words[at], ours[0].partition("=")[0]
+        front = "python" if file.endswith(".py") else "bash"
+        own = join([*words[:at], *ours, file, *theirs])
+        raise click.UsageError(
+            f"{named} stands after {file}: is it meant for hpclaunch or for the program?\n"
+            f"for hpclaunch: {ctx.command_path} {own}\n"
+            f"for the program: {ctx.command_path} {join([*words[:at], '--', front, *words[at:]])}",
+            ctx,
+        )
+
+
+def _own_words(params: list[click.Parameter], words: list[str]) -> tuple[list[str], list[str]]:
+    """Split words into options of these with their values, and the rest."""
+    options = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
+    ours, rest, at = list[str](), list[str](), 0
+    while at < len(words):
+        name, equals, _ = words[at].partition("=")
+        option = options.get(name) if name.startswith("-") else None
+        count = 1
+        if isinstance(option, click.Option) and not (option.is_flag or option.count or equals):
+            count = 2
+        (rest if option is None else ours).extend(words[at : at + count])
+        at += count
+    return ours, rest
 
 
 class _Choice(_Names):
@@ -125,7 +188,7 @@ def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
 
 
 @click.command(cls=SubmitCommand, params=setting_options())
-@click.argument("job", required=False, metavar="[mnist] [-- ARGUMENTS | CMD ARG...]")
+@click.argument("job", required=False, metavar=PROGRAM)
 @click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
 @click.option(
     "--test-only/--no-test-only",
@@ -189,13 +252,17 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Submit the bundled training (mnist) or any command, bound to CPUs and GPUs as the site needs.
+    """Submit a program, bound to CPUs and GPUs as the site needs: a Python file or shell script with its
+    arguments, any command after --, or the bundled training (mnist).
+
+    Options of hpclaunch stand before the FILE. In FILE -- ARG... all words after -- are the program's.
 
     \b
     Examples:
+      hpclaunch submit --site local --tasks 2 train.py --lr 0.1
       hpclaunch submit --site local --tasks 2 mnist -- --epochs 1
       hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
-      hpclaunch submit --site polaris --account MyProject --time 30m -- python train.py --lr 0.1
+      hpclaunch submit --site polaris --account MyProject --time 30m -- python -m package --lr 0.1
     """
     from hpclaunch.job.prepare import SubmitMode, prepare
     from hpclaunch.job.settings_files import read_layers
@@ -208,7 +275,7 @@ def command(
         raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
     settings = _command_line(job, ctx.meta.get("tail", ()), options)
     prepared = prepare(
-        read_layers(settings, file, is_program=job is None),
+        read_layers(settings, file, is_program=job is None, is_file="is_file" in ctx.meta),
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
     if dry_run or explain:
@@ -226,7 +293,8 @@ def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command of a job: the bundled training with its options, or what is after the ``--``."""
     if job not in (None, "mnist"):
         raise click.UsageError(
-            f"unknown job {job!r}: name mnist, or put a command after -- (hpclaunch submit -- {job})"
+            f"unknown job {job!r}: name a file (train.py, run.sh) or mnist, or put a command after --"
+            f" (hpclaunch submit -- {job})"
         )
     return ("mnist", *tail) if job else tail
 

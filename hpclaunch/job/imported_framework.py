@@ -1,31 +1,107 @@
-"""The framework of a job by what its Python file imports, here or on the host where the job will run."""
+"""A job's framework, interpreter and script by the files that it starts, here or on the host of the job."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.host.host_interface import Host
+from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.framework_notes import FOUND
 from hpclaunch.plan.frameworks import framework_of
+from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.launcher_files import launcher_config
-from hpclaunch.plan.program import (
-    MPI,
-    FoundFramework,
-    ReadText,
-    find_framework,
-    needed_modules,
-    python_target,
-)
+from hpclaunch.plan.named_file import FileFacts, Look, StartedFile, start_file
+from hpclaunch.plan.program import MPI, FoundFramework, find_framework, needed_modules, python_target
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.script_commands import (
+    ReadText,
+    ScriptCommand,
+    commands_of_script,
+    directives_in,
+    script_commands,
+    shell_target,
+)
 from hpclaunch.plan.worker_launchers import per_node_launcher
+from hpclaunch.site.schema import SiteProfile
 
 _MAX_SOURCE = 1_000_000
 """Bytes; a larger Python file is generated, and is not read."""
+_MAX_ROUND_TRIPS = 10
+_LONGEST_PATH = 4096
+"""PATH_MAX of Linux."""
+_LOOK = """
+if [ -d "$1" ]; then printf 'folder '; exit; fi
+[ -f "$1" ] || exit 1
+if [ -x "$1" ]; then printf 'program '; else printf 'file '; fi
+head -c 256 -- "$1"
+"""
+"""Prints what a path is, and how the file begins."""
 _Settled = tuple[JobRequest, tuple[Setting, ...]]
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """A job, and what the files tell that it starts."""
+
+    request: JobRequest
+    settings: tuple[Setting, ...]
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    commands: tuple[ScriptCommand, ...] = ()
+    """Those of the shell script that it starts."""
+
+
+def read_program(
+    request: JobRequest,
+    settings: tuple[Setting, ...],
+    profile: SiteProfile,
+    look: Look,
+    reader: Callable[[JobRequest], ReadText],
+    *,
+    is_file: bool = False,
+) -> Program:
+    """Return the job with what starts its program, and with its framework.
+
+    ``look`` and ``reader`` see the files where the job will run; ``is_file``: see `Layer`.
+    """
+    if request.command.bundled:
+        return Program(request=request, settings=settings)
+    image = request.environment is not None and request.environment.container is not None
+
+    def seen(path: str) -> FileFacts | None:
+        return None if image and path.startswith("/") else look(path)
+
+    python = request.python or profile.software.python
+    argv = request.command.argv
+    file = start_file(argv, seen, python, by_suffix=is_file)
+    if file.argv != argv:
+        request = replace(request, command=replace(request.command, argv=file.argv))
+        settings = tuple(_with_command(each, file) for each in settings)
+    read = reader(request)
+    request, settings = with_framework(request, settings, read)
+    return Program(
+        request=request,
+        settings=settings,
+        notes=(
+            *((file.note,) if file.note else ()),
+            *command_notes(file.argv, directives_in(file.argv, read)),
+        ),
+        problems=(file.problem,) if file.problem else (),
+        commands=script_commands(file.argv, read),
+    )
+
+
+def _with_command(setting: Setting, file: StartedFile) -> Setting:
+    """Return a setting, that of the command with what was put in front of its file."""
+    if setting.name != "command":
+        return setting
+    origin = f"{setting.origin}; {file.note}" if file.note else setting.origin
+    return replace(setting, value=" ".join(file.argv), origin=origin)
 
 
 def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: ReadText) -> _Settled:
@@ -76,18 +152,45 @@ def read_in(folder: Path) -> ReadText:
 
 
 def read_on(host: Host, folder: str, request: JobRequest) -> ReadText:
-    """Return a reader of the launched file, and of its launcher's configuration file, in a folder of a host.
+    """Return a reader of some files in a folder of a host, each of which is a round trip.
 
-    No others: each file is a round trip.
+    They are the launched file, the configuration file of its launcher, and of a script those that it starts.
     """
-    target = python_target(request.command.argv)
-    started = per_node_launcher(request)
-    wanted = {target.file if target else None, started.options.get("--config_file") if started else None}
+    allowed, texts = _launched(request.command.argv), dict[str, str | None]()
+    if started := per_node_launcher(request):
+        allowed.add(started.options.get("--config_file", ""))
 
     def read(name: str) -> str | None:
-        if name not in wanted:
-            return None
-        answer = host.run(["head", "-c", str(_MAX_SOURCE), "--", str(Path(folder) / name)], timeout_s=60)
-        return answer.stdout if answer.exit_code == 0 else None
+        if name not in allowed or len(texts) >= _MAX_ROUND_TRIPS:
+            return texts.get(name)
+        if name not in texts:
+            answer = host.run(["head", "-c", str(_MAX_SOURCE), "--", str(Path(folder) / name)], timeout_s=60)
+            texts[name] = answer.stdout if answer.exit_code == 0 else None
+            if not name.endswith(".py"):
+                allowed.update(
+                    *(_launched(words) for _, words in commands_of_script(texts[name] or "")),
+                )
+        return texts[name]
 
     return read
+
+
+def _launched(argv: tuple[str, ...]) -> set[str]:
+    """Return the file that a command starts, be it Python's or a shell's."""
+    found = (python_target(argv), shell_target(argv))
+    return {target.file for target in found if target is not None and target.file}
+
+
+def look_on(host: Host, folder: str) -> Look:
+    """Return what tells the facts of a file in a folder of a host, or of this machine."""
+
+    def look(path: str) -> FileFacts | None:
+        if len(path) > _LONGEST_PATH:
+            return None
+        answer = host.run(["sh", "-c", _LOOK, "sh", str(Path(folder) / path)], timeout_s=60)
+        kind, _, head = answer.stdout.partition(" ")
+        if answer.exit_code != 0 or kind not in ("folder", "program", "file"):
+            return None
+        return FileFacts(folder=kind == "folder", executable=kind == "program", head=head)
+
+    return look

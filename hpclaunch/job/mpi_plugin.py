@@ -15,6 +15,7 @@ from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.frameworks import interpreter
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
+from hpclaunch.plan.wrappers import inner_words
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
@@ -62,10 +63,11 @@ def choose_plugin(
     ask = uses_mpi(request, settings)
     setup = environment_lines(request.environment, profile)
     library = _library(host, python, setup) if ask else None
-    if library is None and not ask and (linked := _linked(host, request.command.argv[0])):
+    program = "" if ask else inner_words(request.command.argv)[0]
+    if program and (linked := _linked(host, program)):
         file, fitting = linked
         if fitting in offered:
-            return Plugin(name=fitting, reason=f"fits {file}, with which {request.command.argv[0]} is linked")
+            return Plugin(name=fitting, reason=f"fits {file}, with which {program} is linked")
     if library is None:
         name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
         return Plugin(name=name, reason="the first that srun --mpi=list offers; --mpi chooses another")

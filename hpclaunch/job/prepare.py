@@ -10,15 +10,18 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.imported_framework import read_in, with_framework
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.imported_framework import look_on, read_in, read_program
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
+from hpclaunch.plan.launcher_rules import script_problems
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts
+from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.script_text import render
-from hpclaunch.plan.settings import Layer, merge
+from hpclaunch.plan.settings import Layer, highest, merge
 from hpclaunch.plan.software_choice import ActiveShell, Choice, choose_software, module_of
 from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
@@ -61,6 +64,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     sync: Path | None = None
     problems: tuple[Problem, ...] = ()
     """Why it is not submitted; a dry run only warns of them."""
+    notes: tuple[str, ...] = ()
+    """About the words of its command."""
+    commands: tuple[ScriptCommand, ...] = ()
+    """Those of the shell script that it starts, where that could be read."""
     software: Choice
     """The software that its framework needs, with what is to be said about it."""
     resubmit_of: str | None = None
@@ -76,13 +83,22 @@ def prepare(layers: list[Layer], mode: SubmitMode = _USUAL) -> Prepared:
     """Settle the site, merge the settings, load the profile and its node (for ``local`` the live one)."""
     site, origin = _site(layers, mode.host)
     request, settings = merge(layers, site_reference(site), origin)
-    return settle(request, settings, mode, os.getcwd() if mode.host is None else "")
+    named = highest(layers, "command")
+    workdir = os.getcwd() if mode.host is None else ""
+    return settle(request, settings, mode, workdir, is_file=named is not None and named.is_file)
 
 
-def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode, workdir: str) -> Prepared:
+def settle(
+    request: JobRequest,
+    settings: tuple[Setting, ...],
+    mode: SubmitMode,
+    workdir: str,
+    *,
+    is_file: bool = False,
+) -> Prepared:
     """Load the request's profile and its node, and look whether there is an allocation to run in.
 
-    Raises BadInputError where the job cannot be started in this mode.
+    ``is_file``: see `Layer`. Raises BadInputError where the job cannot be started in this mode.
     """
     check_texts(request)
     profile = load_site(request.site)
@@ -99,32 +115,52 @@ def settle(request: JobRequest, settings: tuple[Setting, ...], mode: SubmitMode,
             f"--remote-dir {request.remote_dir}: the job stays here", "add --host, or leave it out"
         )
     request, settings = with_software(request, settings, profile)
-    if host is None or mode.sync is not None:
-        folder = mode.sync or Path(workdir)
-        request, settings = with_framework(request, settings, read_in(folder))
+    # On another host the files are read when there is a connection to it.
+    folder = mode.sync or (Path(workdir) if host is None else None)
+    look = look_on(LocalHost(), str(folder)) if folder else _nothing
+    read = read_in(folder) if folder else _nothing
+    program = read_program(request, settings, profile, look, lambda _: read, is_file=is_file)
+    request, settings = program.request, program.settings
     shell = None if host else active_shell(os.environ, module_of(request))
     chosen = choose_software(request, settings, profile, shell)
-    request, settings = chosen.request, chosen.settings
-    interactive = mode.interactive and not scheduler.starts_at_once and allocation is None
-    problems: tuple[Problem, ...] = ()
-    if interactive:
-        _check_interactive(request, scheduler)
-    elif mode.interactive and allocation is None:
-        words = "--interactive has no effect: jobs on this machine start at once and show their output"
-        problems = (Problem(message=words, hint="leave it out"),)
     return Prepared(
-        request=request,
-        settings=settings,
+        request=chosen.request,
+        settings=chosen.settings,
         profile=profile,
         topology=_topology(profile),
         allocation=allocation,
-        interactive=interactive,
-        problems=problems,
+        interactive=_is_interactive(mode, chosen.request, scheduler, allocation),
+        problems=(*_without_queue(mode, scheduler, allocation), *program.problems),
+        notes=program.notes,
+        commands=program.commands,
         software=chosen,
         workdir=workdir,
         host=host,
         sync=mode.sync,
     )
+
+
+def _is_interactive(
+    mode: SubmitMode, request: JobRequest, scheduler: Scheduler, allocation: Allocation | None
+) -> bool:
+    """Tell whether the job is allocated from here; raises BadInputError where it cannot."""
+    wanted = mode.interactive and not scheduler.starts_at_once and allocation is None
+    if wanted:
+        _check_interactive(request, scheduler)
+    return wanted
+
+
+def _without_queue(
+    mode: SubmitMode, scheduler: Scheduler, allocation: Allocation | None
+) -> tuple[Problem, ...]:
+    if not (mode.interactive and scheduler.starts_at_once and allocation is None):
+        return ()
+    words = "--interactive has no effect: jobs on this machine start at once and show their output"
+    return (Problem(message=words, hint="leave it out"),)
+
+
+def _nothing(_path: str) -> None:
+    """Tell nothing of a file."""
 
 
 def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
@@ -221,10 +257,10 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
 def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:
     """Return the plan of a prepared job, with all reasons for which it would not be submitted."""
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
-    problems = (*prepared.problems, *prepared.software.problems, *plan.problems)
-    return msgspec.structs.replace(
-        plan, warnings=(*prepared.software.notes, *plan.warnings), problems=problems
-    )
+    inner = script_problems(plan.request, plan, prepared.commands)
+    problems = (*prepared.problems, *prepared.software.problems, *plan.problems, *inner)
+    warnings = (*prepared.notes, *prepared.software.notes, *plan.warnings)
+    return msgspec.structs.replace(plan, warnings=warnings, problems=problems)
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:

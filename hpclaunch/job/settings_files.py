@@ -31,12 +31,16 @@ def _read(path: Path, wanted: type[_T]) -> _T:
     return to_struct(read_tree(path), wanted)
 
 
-def read_layers(command_line: JobSettings, file: Path | None, *, is_program: bool = False) -> list[Layer]:
+def read_layers(
+    command_line: JobSettings, file: Path | None, *, is_program: bool = False, is_file: bool = False
+) -> list[Layer]:
     """Return all sources of settings, the highest first. Raises BadInputError for a bad file.
 
-    ``is_program``: the command of the command line is a program, even one called mnist.
+    ``is_program`` and ``is_file``: of the command of the command line, see `Layer`.
     """
-    layers = [Layer(origin="command line", settings=command_line, is_program=is_program)]
+    layers = [
+        Layer(origin="command line", settings=command_line, is_program=is_program, is_file=is_file),
+    ]
     if file is not None:
         layers.append(Layer(origin=f"job file {file}", settings=_read(file, JobSettings)))
     config = read_config()

@@ -22,7 +22,7 @@ from hpclaunch.host.ssh import state_folder
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
-from hpclaunch.job.imported_framework import read_on, with_framework
+from hpclaunch.job.imported_framework import look_on, read_on, read_program
 from hpclaunch.job.job_files import job_files
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared, plan_of, python_here
@@ -66,13 +66,7 @@ def start(
         folder = f"{state}/jobs/{job_id}"
         workdir = _workdir(prepared, host, folder)
         if prepared.host is not None and prepared.sync is None:
-            read = read_on(host, workdir, prepared.request)
-            request, settings = with_framework(prepared.request, prepared.settings, read)
-            if request.software == "site":  # the framework was not known before
-                chosen = choose_software(request, settings, prepared.profile, None)
-                request, settings = chosen.request, chosen.settings
-                prepared = msgspec.structs.replace(prepared, software=chosen)
-            prepared = msgspec.structs.replace(prepared, request=request, settings=settings)
+            prepared = _with_files_read(prepared, host, workdir)
         place = _place(prepared, store, host, job_id, folder, note)
         plan = plan_of(prepared, place)
         script = render(plan, place, script_templates())
@@ -90,6 +84,30 @@ def start(
     with not_submitted_if_it_fails(store, record, note):
         _send_parts(prepared, plan, host, record, state, note)
     return submit_job(store, host, scheduler, record, script, note), plan
+
+
+def _with_files_read(prepared: Prepared, host: Host, workdir: str) -> Prepared:
+    """Return the job with the facts of the files that it starts on its host, which were not known before."""
+    program = read_program(
+        prepared.request,
+        prepared.settings,
+        prepared.profile,
+        look_on(host, workdir),
+        lambda request: read_on(host, workdir, request),
+    )
+    request, settings = program.request, program.settings
+    if request.software == "site":  # the framework was not known before
+        chosen = choose_software(request, settings, prepared.profile, None)
+        request, settings = chosen.request, chosen.settings
+        prepared = msgspec.structs.replace(prepared, software=chosen)
+    return msgspec.structs.replace(
+        prepared,
+        request=request,
+        settings=settings,
+        notes=program.notes,
+        commands=program.commands,
+        problems=(*prepared.problems, *program.problems),
+    )
 
 
 def _send_parts(

@@ -9,8 +9,6 @@ from functools import cached_property
 
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
 from hpclaunch.lint.script_language import Language, code_lines, language_of
-from hpclaunch.lint.shell_reader import read_shell
-from hpclaunch.lint.shell_syntax import Command, Shell, Word, without_beginning
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
 from hpclaunch.scheduler.directive_reader import (
     COMPONENT_SEPARATORS,
@@ -20,6 +18,8 @@ from hpclaunch.scheduler.directive_reader import (
     last_directive,
 )
 from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
+from hpclaunch.shell.shell_reader import read_shell
+from hpclaunch.shell.shell_syntax import Command, Shell, Word, without_beginning
 
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")

@@ -14,9 +14,9 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, value_word
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context
-from hpclaunch.lint.shell_syntax import Assignment, Ref, Word
 from hpclaunch.lint.shell_variables import Expansion, Variables
 from hpclaunch.scheduler.directive_reader import whole_number
+from hpclaunch.shell.shell_syntax import Assignment, Ref, Word
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
 _SRUN_LIST = re.compile(r"(?:\w+,)*(mask_cpu|map_cpu)[:=](.*)", re.DOTALL)

@@ -18,9 +18,9 @@ from hpclaunch.lint.command_options import (
     SRUN_SHORT,
     SRUN_VALUED,
 )
-from hpclaunch.lint.shell_syntax import Assignment, Command, Part, Word
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
 
 LAUNCHERS = name_set(
     "srun mpirun mpiexec mpiexec.hydra mpiexec.slurm mpiexec_mpt ibrun aprun jsrun horovodrun torchrun flux"

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_reader import read_shell
-from hpclaunch.lint.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.lint.shell_variables import MAX_CHARS
+from hpclaunch.shell.shell_reader import read_shell
+from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 
 _DEPTH = 6
 _SHOWN = {"text": "", "variable": "$"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from hpclaunch.lint.command_options import SYSTEM_VARIABLES
-from hpclaunch.lint.shell_syntax import (
+from hpclaunch.shell.shell_syntax import (
     Assignment,
     Command,
     Part,

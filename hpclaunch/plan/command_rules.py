@@ -10,7 +10,9 @@ from hpclaunch.plan.launcher_rules import launcher_problems
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.script_commands import named_shell, shell_target
 from hpclaunch.plan.software_settings import software_files
+from hpclaunch.plan.wrappers import unwrap
 from hpclaunch.plan.zero_stage import deepspeed_config
 
 _OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
@@ -37,11 +39,43 @@ def command_problems(request: JobRequest, layout: JobLayout) -> tuple[Problem, .
     return (*problems, *launcher_problems(request, layout))
 
 
+def command_notes(argv: tuple[str, ...], directives: str | None) -> tuple[str, ...]:
+    """Return notes about the words before a program.
+
+    ``directives``: how the directives begin that the started script has. Sources: conda/cli/main_run.py
+    (``--no-capture-output``, from 4.9 on), conda's issue 10351 (signals), man nohup; ranks of Open MPI 5.0.11
+    have a terminal as stdout, where nohup was seen to write into its file.
+    """
+    started, notes = unwrap(argv), []
+    if "nohup" in started.wrappers:
+        notes.append(
+            "nohup is of no use in a job, which goes on when the user logs out; under Open MPI's mpiexec it"
+            " also takes the output away from the log, into nohup.out"
+        )
+    if started.python == "conda run":
+        if not {"-s", "--no-capture-output", "--live-stream"}.intersection(started.options):
+            notes.append(
+                "conda run holds the output back until the program has ended: add --no-capture-output, or"
+                " leave conda run out and use --conda"
+            )
+        notes.append(
+            "conda run does not hand SIGTERM on: the program is not warned before the job ends; --conda is"
+            " without that"
+        )
+    if directives:
+        notes.append(
+            f"the job starts a batch script as a program in each rank, and its {directives} lines are"
+            " comments there; hpclaunch port makes a job of such a script"
+        )
+    return tuple(notes)
+
+
 def needed_files(request: JobRequest) -> tuple[str, ...]:
     """Return the paths, from the job's folder, that the job cannot do without.
 
-    They are the image of a container, a virtual environment, the Python file that the command starts, a
-    program with a relative path, and configuration files. In a container absolute paths may be the image's.
+    They are the image of a container, a virtual environment, the Python file or script that the command
+    starts, a program with a relative path, and configuration files. In a container absolute paths may be the
+    image's.
     """
     software = software_files(request.environment)
     if request.command.bundled:
@@ -53,14 +87,18 @@ def needed_files(request: JobRequest) -> tuple[str, ...]:
 
 
 def _program_files(argv: tuple[str, ...]) -> list[str]:
-    target = python_target(argv)
-    paths = [target.file] if target and target.file else []
-    if "/" in argv[0] and not argv[0].startswith("/"):
-        paths.append(argv[0])
-    if config := deepspeed_config(argv):
-        paths.append(config)
-    paths += _config_files(argv)
-    return [path for path in paths if path]
+    started, config = unwrap(argv), deepspeed_config(argv)
+    paths = [*_launched_files(argv, started.at), *([config] if config else []), *_config_files(argv)]
+    # Where a wrapper changes the folder, the program does not look from the job's.
+    return [path for path in paths if path.startswith("/")] if started.moved else paths
+
+
+def _launched_files(argv: tuple[str, ...], at: int) -> list[str]:
+    """Return the files that a command runs, ``at`` being its program; an address is none."""
+    targets = (python_target(argv), shell_target(argv) if named_shell(argv) else None)
+    paths = [target.file for target in targets if target is not None and target.file]
+    paths += [word for word in (argv[0], argv[at]) if "/" in word and not word.startswith("/")]
+    return [path for path in paths if "://" not in path]
 
 
 def _config_files(argv: tuple[str, ...]) -> list[str]:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from hpclaunch.plan.program import ReadText, parsed_program, python_target
+from hpclaunch.plan.program import parsed_program, python_target
+from hpclaunch.plan.script_commands import ReadText
 from hpclaunch.plan.worker_launchers import ACCELERATE, find_launcher
 
 if TYPE_CHECKING:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from hpclaunch.plan.launch_plan import Problem
+import msgspec
+
+from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.worker_launchers import (
     ACCELERATE,
     FABRIC,
@@ -33,6 +36,31 @@ def launcher_problems(request: JobRequest, layout: JobLayout) -> Iterator[Proble
         yield from _rendezvous(layout, found)
     elif per_node_launcher(request) is None and _starts_again(request, layout, found):
         yield _in_each_rank(request, layout, found)
+
+
+def script_problems(
+    request: JobRequest, plan: LaunchPlan, commands: Iterable[ScriptCommand]
+) -> tuple[Problem, ...]:
+    """Return which commands of the job's script start processes again in each of its ranks."""
+    found = []
+    for where, words in commands:
+        started = find_launcher(words)
+        if started and (problem := _in_script(request, plan, started)):
+            found.append(msgspec.structs.replace(problem, message=f"{where}: {problem.message}"))
+    return tuple(found)
+
+
+def _in_script(request: JobRequest, plan: LaunchPlan, found: Started) -> Problem | None:
+    """Return why a launcher inside a script is wrong; one that starts a node's workers may run once on it."""
+    row = found.launcher
+    if not row.per_node or plan.tasks_per_node > 1:
+        return _in_each_rank(request, plan, found) if _starts_again(request, plan, found) else None
+    if row is not TORCHRUN or plan.nodes == 1 or found.options.keys() & {*row.meets} - {"--standalone"}:
+        return None
+    return Problem(
+        message=f"{row.name} on {plan.nodes} nodes does not say where they meet: each would train alone",
+        hint=f"name {row.name} itself as the command, and hpclaunch fills that in",
+    )
 
 
 def launcher_notes(request: JobRequest) -> Iterator[str]:
@@ -92,13 +120,13 @@ def _contradictions(request: JobRequest, found: Started) -> Iterator[Problem]:
             yield Problem(message=f"{found.launcher.name} {option}", hint=why)
 
 
-def _starts_again(request: JobRequest, layout: JobLayout, found: Started) -> bool:
+def _starts_again(request: JobRequest, layout: JobLayout | LaunchPlan, found: Started) -> bool:
     """Whether the launcher would start more than the ranks that the site's launcher starts."""
     each = layout.tasks_per_node if one_process(request, found) else layout.tasks
     return each > 1
 
 
-def _in_each_rank(request: JobRequest, layout: JobLayout, found: Started) -> Problem:
+def _in_each_rank(request: JobRequest, layout: JobLayout | LaunchPlan, found: Started) -> Problem:
     """The site's launcher starts every rank, and in each of them this one starts all workers again."""
     name, ranks = found.launcher.name, f"{layout.nodes} x {layout.tasks_per_node}"
     message = (

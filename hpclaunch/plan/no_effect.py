@@ -16,6 +16,7 @@ from hpclaunch.plan.profile_plan import starts_python
 from hpclaunch.plan.program import option_against_startup
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
+from hpclaunch.plan.wrappers import program_at
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.walltime import format_walltime
@@ -88,7 +89,11 @@ def _without_effect(
     if not (request.check or request.preflight):
         yield "space", "--space has an effect only with --check or --preflight"
     if not _reads_python(request, profile):
-        yield "python", "--python is for the bundled training, --check, --preflight and --zero-stage only"
+        yield (
+            "python",
+            "--python is for the bundled training, a command that begins with a file such as train.py,"
+            " --check, --preflight and --zero-stage only",
+        )
     if request.binding == "strict" and layout.binding is None:
         why = f"hpclaunch plans no binding for {profile.name}, whose node is not described"
         yield "binding", f"--binding strict has no effect: {why}"
@@ -104,7 +109,8 @@ def _why_no_startup(request: JobRequest) -> str:
 
 def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:
     used = request.command.bundled or request.check or request.preflight or request.check_imports
-    used = used or request.zero_stage is not None
+    argv = request.command.argv
+    used = used or request.zero_stage is not None or request.python == argv[program_at(argv)]
     return used or plugin_is_open(request, profile)
 
 

@@ -16,6 +16,7 @@ from hpclaunch.plan.frameworks import framework_of, interpreter
 from hpclaunch.plan.launch_plan import Preflight
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.wrappers import environment_of
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -98,6 +99,13 @@ def _imports(request: JobRequest) -> dict[str, object]:
     """
     module = framework_of(request).module
     target = python_target(request.command.argv)
+    if own := environment_of(request):
+        if request.check_imports:
+            raise BadInputError(
+                f"--check-imports: {own} brings its environment, in which hpclaunch imports nothing",
+                "leave it out; an import that fails ends the job at once, too",
+            )
+        return {}
     if request.imports:
         folder = str(PurePosixPath(target.file).parent) if target and target.file else "."
         return {"imports": list(request.imports), "folder": folder}

@@ -5,16 +5,15 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 import msgspec
 
 from hpclaunch.plan.frameworks import FRAMEWORKS
+from hpclaunch.plan.script_commands import ReadText, script_commands
 from hpclaunch.plan.worker_launchers import launched_program
-
-ReadText = Callable[[str], str | None]
-"""Text of a file, by its path from the job's folder; None: it cannot be read."""
+from hpclaunch.plan.wrappers import inner_words, unwrap
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
@@ -52,15 +51,16 @@ class _Import(msgspec.Struct, frozen=True):
 
 
 def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
-    """Return what the first Python of a command runs, or the command itself if its name ends in ``.py``.
+    """Return what the first Python of a command runs, or the program itself if its name ends in ``.py``.
 
-    Of a launcher of workers, such as torchrun: what each worker runs.
+    Wrappers before the program are read through. Of a launcher of workers, such as torchrun: what each
+    worker runs.
     """
-    argv = launched_program(argv)
-    for at, word in enumerate(argv):
+    words = inner_words(launched_program(argv))
+    for at, word in enumerate(words):
         if _PYTHON.fullmatch(PurePosixPath(word).name):
-            return _target(argv[at + 1 :])
-    return PythonTarget(file=argv[0]) if argv and argv[0].endswith(".py") else None
+            return _target(words[at + 1 :])
+    return PythonTarget(file=words[0]) if words and words[0].endswith(".py") else None
 
 
 def _target(words: tuple[str, ...]) -> PythonTarget | None:
@@ -80,7 +80,7 @@ def _target(words: tuple[str, ...]) -> PythonTarget | None:
 def option_against_startup(argv: tuple[str, ...]) -> str | None:
     """Return the option by which the first Python of a command reads no start-up file of PYTHONPATH (man
     python: -E, -I; -S)."""
-    words = iter(launched_program(argv))
+    words = iter(inner_words(launched_program(argv)))
     if not any(_PYTHON.fullmatch(PurePosixPath(word).name) for word in words):
         return None
     for word in words:  # those after the interpreter
@@ -99,13 +99,26 @@ def option_against_startup(argv: tuple[str, ...]) -> str | None:
 def find_framework(argv: tuple[str, ...], read: ReadText) -> FoundFramework | None:
     """Return the framework of a command's Python program; None: it shows none, or cannot be read.
 
+    Of a shell script the Python programs in it are looked at; the first that shows a framework decides.
     The imports of the launched file decide. If it imports no framework, those of the modules next to it do
     that it imports, as Python would find them in the file's folder; up to 50 files are read. mpi4py goes with
     any framework, so it is the program's framework only where none of these files imports another.
     """
-    target = python_target(argv)
-    if target is None:
+    if unwrap(argv).moved:
         return None
+    if target := python_target(argv):
+        return _framework_of(target, read)
+    for where, words in script_commands(argv, read):
+        inner = None if unwrap(words).moved else python_target(words)
+        # A text after -c in a script prints a version more often than it trains.
+        found = _framework_of(inner, read) if inner and inner.code is None else None
+        if found:
+            mpi = f"{where}: {found.mpi}" if found.mpi else None
+            return FoundFramework(name=found.name, reason=f"{where}: {found.reason}", mpi=mpi)
+    return None
+
+
+def _framework_of(target: PythonTarget, read: ReadText) -> FoundFramework | None:
     if target.code is not None:
         return _both(*_found_in([("the program after -c", each) for each in imports_of(target.code)]))
     names = [target.file] if target.file else list(_module_files("", target.module or ""))
@@ -149,10 +162,11 @@ def needed_modules(argv: tuple[str, ...], read: ReadText) -> tuple[str, ...]:
     """Return the modules without which a command's Python program does not start, as its file names them.
 
     Those that its launched file imports at its top: not in a function, ``try`` or ``if``, and not those that
-    are files next to it. None where the file cannot be read.
+    are files next to it. None where the file cannot be read, or where a wrapper such as ``uv run`` brings
+    the environment.
     """
-    target = python_target(argv)
-    if target is None:
+    target, started = python_target(argv), unwrap(argv)
+    if target is None or started.moved or started.python:
         return ()
     folder, source = _launched(target, read)
     found = dict.fromkeys(each.module for each in imports_of(source, top_only=True) if not each.level)

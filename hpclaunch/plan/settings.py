@@ -14,7 +14,9 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import Command, JobRequest, Setting
+from hpclaunch.plan.script_commands import shell_target
 from hpclaunch.plan.settings_table import rows
+from hpclaunch.plan.wrappers import inner_words
 
 _ADD_UP = ("directives", "env")
 
@@ -60,6 +62,8 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     settings: JobSettings
     is_program: bool = False
     """Its command is a program also if that is called mnist, as the bundled training is."""
+    is_file: bool = False
+    """Its command begins with a file that Python or a shell reads: ``hpclaunch submit train.py``."""
 
 
 def highest(layers: list[Layer], name: str) -> Layer | None:
@@ -127,11 +131,17 @@ def _shown(command: Command) -> tuple[str, ...]:
 
 def _usual_name(command: Command) -> str:
     """Return the name of the program: of ``python train.py`` and ``python -m train`` it is train."""
-    word = "mnist" if command.bundled else PurePath(command.argv[0]).name
-    if not command.bundled and (target := python_target(command.argv)):
-        module = (target.module or "").rpartition(".")[2]
-        word = PurePath(target.file).stem if target.file else module or word
+    word = "mnist" if command.bundled else _program_name(command.argv)
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", word).strip("-.")[:64] or "job"
+
+
+def _program_name(argv: tuple[str, ...]) -> str:
+    word = PurePath(inner_words(argv)[0]).name
+    if target := python_target(argv):
+        module = (target.module or "").rpartition(".")[2]
+        return PurePath(target.file).stem if target.file else module or word
+    script = shell_target(argv)
+    return PurePath(script.file).stem if script and script.file else word
 
 
 def _directives(layers: list[Layer], origins: list[Setting]) -> tuple[str, ...]:

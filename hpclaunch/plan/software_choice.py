@@ -17,8 +17,10 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import Problem
-from hpclaunch.plan.program import python_target
+from hpclaunch.plan.profile_plan import starts_python
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.script_commands import shell_target
+from hpclaunch.plan.wrappers import environment_of
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite, source_of
@@ -102,11 +104,18 @@ def choose_software(
         return _named_offer(job, profile)
     if _is_named(request, settings):
         return job
+    if own := environment_of(request):
+        note = f"{own} brings its environment, whose content is not known here: nothing is added to it"
+        return replace(job, notes=(note,) if _still_needed(request, profile) else ())
+    return _found(job, profile, shell)
+
+
+def _found(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Choice:
+    """Return the job with the software that is active in this shell, else with that of the site."""
     found = _active(job, profile, shell) or _of_site(job, profile, shell)
     if shell and shell.without and (found.problems or found.request.software != "site"):
-        note = (
-            f"{shell.without}, which is active in this shell, has no {goals_of(request)[0]} and is not used"
-        )
+        goal = goals_of(job.request)[0]
+        note = f"{shell.without}, which is active in this shell, has no {goal} and is not used"
         found = replace(found, notes=(note, *found.notes))
     return found
 
@@ -116,8 +125,8 @@ def _of_site(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Ch
     request, goals = job.request, _still_needed(job.request, profile)
     if not goals:
         return job
-    if not request.command.bundled and python_target(request.command.argv) is None:
-        note = f"{request.command.argv[0]} brings its own software, or --software {goals[0]} that of the site"
+    if not starts_python(request):
+        note = f"{_program(request)} brings its own software, or --software {goals[0]} that of the site"
         return replace(job, notes=(note,))
     if goal := next((goal for goal in goals if goal in profile.software.offers), None):
         return _offered(job, profile, goal)
@@ -126,6 +135,12 @@ def _of_site(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Ch
         return _not_known(job, goals[0], brings)
     problem = Problem(message=_why_not(request, profile, goals), hint=_ways(profile, goals[0]))
     return replace(job, problems=(problem,))
+
+
+def _program(request: JobRequest) -> str:
+    """Return the script that a command starts, else its first word."""
+    script = shell_target(request.command.argv)
+    return script.file if script and script.file else request.command.argv[0]
 
 
 def offer_of(request: JobRequest, profile: SiteProfile) -> Offer | None:

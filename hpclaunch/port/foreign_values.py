@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.shell_reader import read_shell
-from hpclaunch.lint.shell_syntax import Assignment, Part, Word, variable_name
 from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
+from hpclaunch.shell.shell_reader import read_shell
+from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
 _MOST_STEPS = 60
 _HERE_AND_THERE = name_set(

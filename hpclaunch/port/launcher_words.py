@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 
 from hpclaunch.lint.command_options import MPI_TWO, MPI_VALUED, SRUN_FLAGS, SRUN_SHORT, SRUN_VALUED
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.port.foreign_values import Value, Values
 from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.shell.shell_syntax import Word
 
 Size = Literal[
     "nodes",

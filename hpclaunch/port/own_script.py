@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.port.port_state import Port
+from hpclaunch.shell.shell_syntax import Command
 
 _BINDS = "in the container: what the job names"
 _OF_REQUEST = (

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.command_options import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_syntax import Assignment, Command, assignment_in, is_assignment
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.launcher_words import inner_launcher
 from hpclaunch.port.line_report import KEPT, Verdict
@@ -19,6 +18,7 @@ from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
+from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 

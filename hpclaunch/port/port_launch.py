@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import (
@@ -26,6 +25,7 @@ from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import by_name, command_words, placeholder, port_command
 from hpclaunch.port.written_script import find_written, read_written
 from hpclaunch.scheduler.directive_reader import RequestedResources
+from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.schema import SiteProfile
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]

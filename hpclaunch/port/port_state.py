@@ -8,7 +8,6 @@ from typing import Any
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Verdict, Verdicts
@@ -17,6 +16,7 @@ from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.foreign_words import ForeignWords
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile

@@ -7,12 +7,12 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from hpclaunch.lint.shell_reader import read_shell
-from hpclaunch.lint.shell_syntax import Word
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.launcher_words import Piece, after_options, inner_launcher
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.shell.shell_reader import read_shell
+from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.software.contradictions import unusable
 

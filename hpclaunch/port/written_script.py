@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import read_script
-from hpclaunch.lint.shell_syntax import Command, Redirect
 from hpclaunch.port.foreign_values import Value, Values
 from hpclaunch.port.line_report import Verdict, Verdicts
 from hpclaunch.port.port_state import JOB_FILE, Port
+from hpclaunch.shell.shell_syntax import Command, Redirect
 
 _ESCAPED = re.compile(r"\\([$`\\])|\$\{?([A-Za-z_]\w*)\}?(?![\w])")
 

@@ -71,6 +71,8 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     """Path of a job file with further settings; read for each job."""
     is_program: bool
     """The command is a program also if that is called mnist."""
+    is_file: bool = False
+    """The command begins with a file that Python or a shell reads."""
     workdir: str
     batch: int | None = None
     metric: str | None = None

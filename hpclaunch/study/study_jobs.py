@@ -69,7 +69,7 @@ def _prepared(study: StudyFile, point: StudyPoint, command: tuple[str, ...], aft
     given = {**study.settings, **size, **more, "name": study.job_name(point), "command": command}
     settings = msgspec.convert(given, JobSettings, str_keys=True)
     file = Path(study.file) if study.file else None
-    return prepare(read_layers(settings, file, is_program=study.is_program))
+    return prepare(read_layers(settings, file, is_program=study.is_program, is_file=study.is_file))
 
 
 def gpus_of(plan: LaunchPlan) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -338,4 +339,13 @@ def test_the_program_is_looked_at_where_it_is(login: Path, tmp_path: Path) -> No
     program.write_text("import mpi4py\n")
     found = hpclaunch(*words, "--", "python3", str(program), cwd=tmp_path)
     assert f"framework mpi4py ({program}, line 1: imports mpi4py)" in found.stderr
+    script = program.parent / "run.sh"
+    script.write_text(f"exec python3 {shlex.quote(str(program))}\n")
+    found = hpclaunch(*words, "--", str(script), "x", cwd=tmp_path)
+    assert found.returncode == 0, found.stderr
+    assert f"{script} has no execute bit: the job starts it as bash " in found.stderr
+    assert f"framework mpi4py ({script}, line 1: {program}, line 1: imports mpi4py)" in found.stderr
+    script.write_text("mpirun ./a.out\n")
+    wrong = hpclaunch(*words, "--tasks-per-node", "2", str(script), cwd=tmp_path)
+    assert (wrong.returncode, f"{script}, line 1: mpirun would start" in wrong.stderr) == (3, True)
     assert not list(login.glob("sync/*"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.lint.batch_script import Script, read_script
-from hpclaunch.lint.shell_reader import read_shell
-from hpclaunch.lint.shell_syntax import Command
+from hpclaunch.shell.shell_reader import read_shell
+from hpclaunch.shell.shell_syntax import Command
 
 
 def commands(text: str) -> list[list[str]]:

@@ -232,7 +232,7 @@ def test_what_would_fail_is_refused_before_the_queue(
         ("--", "torchrun", "--nnodes", "2", "train.py"),
         ("--tasks-per-node", "1", "--", "accelerate", "launch", "--cpu", "train.py"),
         ("--", "python", "train.py", "--config-name", "no.yaml"),
-        ("--", "bash", "-c", "torchrun train.py"),
+        ("--", "bash", "-c", "echo torchrun train.py"),
         ("--", "accelerate", "config"),
     ],
 )

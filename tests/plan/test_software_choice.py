@@ -355,7 +355,7 @@ def test_a_script_brings_its_own_software(here: Path) -> None:
     words = ("--site", "./ours.yaml", "--framework", "torch", "--dry-run", "--", "bash", "run.sh")
     answer = hpclaunch_here("submit", *words, folder=here)
     assert "torch/2.8.0" not in answer.stdout
-    assert "bash brings its own software, or --software torch that of the site" in answer.stderr
+    assert "run.sh brings its own software, or --software torch that of the site" in answer.stderr
 
 
 # --- which software ----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from hpclaunch.lint.bind_lists import (
 )
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
-from hpclaunch.lint.shell_syntax import Word
+from hpclaunch.shell.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
 _LIST_PIECE = re.compile(r"(0x)?[0-9a-fA-F]+,?")

@@ -12,7 +12,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
-from hpclaunch.lint.shell_syntax import Assignment, Command, Part, variable_name
+from hpclaunch.shell.shell_syntax import Assignment, Command, Part, variable_name
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Mpi
 

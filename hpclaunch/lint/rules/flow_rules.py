@@ -10,7 +10,7 @@ from itertools import pairwise
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
-from hpclaunch.lint.shell_syntax import Command, Redirect, Word
+from hpclaunch.shell.shell_syntax import Command, Redirect, Word
 
 _SET_LETTERS = {
     "allexport": "-a", "errexit": "-e", "nounset": "-u", "xtrace": "-x", "verbose": "-v", "noglob": "-f",

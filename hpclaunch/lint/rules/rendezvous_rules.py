@@ -9,8 +9,8 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import TorchRun, line_of, partly_expanded, program_words, torch_run
-from hpclaunch.lint.shell_syntax import Ref
 from hpclaunch.scheduler.directive_reader import whole_number
+from hpclaunch.shell.shell_syntax import Ref
 
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")

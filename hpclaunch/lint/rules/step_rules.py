@@ -12,8 +12,8 @@ from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import program_words, torch_run
-from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.topology.node_topology import NodeTopology
 
 _STARTS_ITSELF = re.compile(

@@ -13,8 +13,8 @@ from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.lint.rules.module_rules import loaded
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node, option_number
-from hpclaunch.lint.shell_syntax import Command
 from hpclaunch.plural import counted
+from hpclaunch.shell.shell_syntax import Command
 
 _WRITTEN = 2026
 """The year in which these rules were written."""

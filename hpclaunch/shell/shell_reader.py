@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-from hpclaunch.lint.shell_syntax import ASSIGNMENT, Command, Part, Redirect, Ref, Shell, Word, assignment_in
+from hpclaunch.shell.shell_syntax import ASSIGNMENT, Command, Part, Redirect, Ref, Shell, Word, assignment_in
 
 MAX_DEPTH = 40
 """Levels of nested substitutions that are read; deeper ones are plain text."""

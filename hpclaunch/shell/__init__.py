@@ -1,0 +1,1 @@
+"""Shell text as data: commands, words, variables, with their lines. Pure: nothing is run."""

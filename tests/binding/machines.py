@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import msgspec
 from hypothesis import strategies as st
 
+from hpclaunch.binding.compute import bind
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
+from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 
@@ -114,3 +117,11 @@ def usable_cores(topology: NodeTopology) -> list[Core]:
         for core in topology.cores
         if topology.usable.intersection(core.cpus) and not topology.reserved.intersection(core.cpus)
     ]
+
+
+def bound(topology: NodeTopology, tasks: int, **options: object) -> NodeBinding:
+    return bind(topology, msgspec.convert({"tasks_per_node": tasks, **options}, BindingRequest))
+
+
+def lists(binding: NodeBinding) -> list[str]:
+    return [format_cpu_list(rank.cpus) for rank in binding.ranks]

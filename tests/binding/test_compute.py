@@ -13,21 +13,13 @@ from hpclaunch.binding.reserved_cores import reserve
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
-from tests.binding.machines import lumi_like, machine, with_near_cpus
+from tests.binding.machines import bound, lists, lumi_like, machine, with_near_cpus
 
 LUMI_MASKS = "0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000"
 
 
-def lists(binding: NodeBinding) -> list[str]:
-    return [format_cpu_list(rank.cpus) for rank in binding.ranks]
-
-
 def gpus(binding: NodeBinding) -> list[tuple[int, ...]]:
     return [rank.gpus for rank in binding.ranks]
-
-
-def bound(topology: NodeTopology, tasks: int, **options: object) -> NodeBinding:
-    return bind(topology, msgspec.convert({"tasks_per_node": tasks, **options}, BindingRequest))
 
 
 LUMI_KINDS = [

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
-from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology
-from tests.binding.machines import machine, usable_cores
+from tests.binding.machines import bound, lists, machine, usable_cores
 from tests.how_much import examples
 from tests.profiles import shipped
 
@@ -57,14 +56,6 @@ def shapes(draw: st.DrawFn) -> NodeTopology:
     allowed = draw(st.none() | st.frozensets(st.sampled_from(cpus), min_size=1))
     cut = msgspec.structs.replace(node, reserved=reserved, allowed=allowed)
     return cut if cut.usable else node
-
-
-def lists(binding: NodeBinding) -> list[str]:
-    return [format_cpu_list(rank.cpus) for rank in binding.ranks]
-
-
-def bound(topology: NodeTopology, tasks: int) -> NodeBinding:
-    return bind(topology, BindingRequest(tasks_per_node=tasks))
 
 
 class Shares:

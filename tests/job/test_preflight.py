@@ -21,6 +21,7 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.own_process import hpclaunch
+from tests.testbed import kit
 from tests.testbed.cluster import Slurm
 
 PROBE_FILE = resource_dir("remote") / "probe.py"
@@ -29,10 +30,7 @@ FAKES = Path(__file__).parents[1] / "fakes" / "fake_gpu_tools"
 
 
 def record_of(answer: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    job = json.loads(answer.stdout)["id"]
-    path = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job / "record.json"
-    document: dict[str, Any] = json.loads(path.read_text())
-    return document
+    return kit.record_of(json.loads(answer.stdout)["id"])
 
 
 def look(tmp_path: Path, wanted: dict[str, Any], **environment: str) -> dict[str, NodeVerdict]:

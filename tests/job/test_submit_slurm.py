@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,16 +13,11 @@ from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.package_data import resource_dir
 from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
+from tests.testbed.kit import record_of
 
 pytestmark = pytest.mark.slurm
 MODULEFILES = Path(__file__).parent.parent / "data" / "modulefiles"
 TRAIN = ("mnist", "--", "--dataset", "synthetic", "--epochs", "1")
-
-
-def record_of(job: str) -> dict[str, Any]:
-    path = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job / "record.json"
-    document: dict[str, Any] = json.loads(path.read_text())
-    return document
 
 
 @pytest.fixture

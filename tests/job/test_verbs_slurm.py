@@ -15,6 +15,7 @@ import pytest
 
 from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
+from tests.testbed.kit import record_of
 
 pytestmark = pytest.mark.slurm
 HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
@@ -30,12 +31,6 @@ def submit(*words: str) -> str:
 
 def wait(job: str) -> str:
     return str(json.loads(hpclaunch("wait", job, "--json").stdout)["state"])
-
-
-def record_of(job: str) -> dict[str, Any]:
-    path = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job / "record.json"
-    document: dict[str, Any] = json.loads(path.read_text())
-    return document
 
 
 @pytest.fixture(autouse=True)

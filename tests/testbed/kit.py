@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.this_machine import LocalHost
@@ -87,3 +90,10 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def record_of(job: str) -> dict[str, Any]:
+    """Return what the record of a job of ours holds, as it is on disk."""
+    path = Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "jobs" / job / "record.json"
+    document: dict[str, Any] = json.loads(path.read_text())
+    return document

@@ -11,14 +11,12 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.binding import dialects
-from hpclaunch.binding.compute import bind
-from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
-from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import hwloc, nvidia_smi
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.sources import read_files
+from tests.binding.machines import bound, lists
 from tests.topology.test_hwloc_and_numactl import osdev
 
 
@@ -28,14 +26,6 @@ def read(tmp_path: Path, **texts: str) -> NodeTopology:
         files[kind] = tmp_path / kind
         files[kind].write_text(text)
     return read_files(files)
-
-
-def bound(topology: NodeTopology, tasks: int) -> NodeBinding:
-    return bind(topology, BindingRequest(tasks_per_node=tasks))
-
-
-def lists(binding: NodeBinding) -> list[str]:
-    return [format_cpu_list(rank.cpus) for rank in binding.ranks]
 
 
 def gb200_topo() -> str:

@@ -105,7 +105,8 @@ def _option(row: Row) -> click.Option:
 
 
 def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    return tuple(filter(None, re.split(r"[,\s]+", value or "")))
+    """Split at commas and blanks, but not inside of ``n[1,3-5]``."""
+    return tuple(filter(None, re.split(r"[,\s]+(?![^\[\]]*\])", value or "")))
 
 
 def _pairs(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.gpu_shares import share_gpus
+from hpclaunch.binding.gpu_shares import idle_note, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
@@ -125,6 +125,7 @@ def _layout(
     walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives)
+    request_rules.check_qos(profile, scheduler, request.directives)
     request_rules.check_abilities(scheduler, request)
     request_rules.check_sample(request)
     check_framework(request)
@@ -147,6 +148,9 @@ def _layout(
             binding = with_documented_cores(binding, documented, topology)
     elif request.gpus_per_task:
         gpus = tasks_per_node * request.gpus_per_task
+    by_number = _gpus_by_number(request, profile, gpus, tasks_per_node)
+    if request.gpus_per_task == 0:
+        gpus = 0  # none is requested of the scheduler, unless a directive of the site does
     cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node)
     return JobLayout(
         nodes=nodes,
@@ -158,7 +162,7 @@ def _layout(
         bus_ids={gpu.index: gpu.bus_id for gpu in topology.gpus if gpu.bus_id} if topology else {},
         cores_per_task=cores,
         cpus_per_task=cpus,
-        gpus_by_number=_gpus_by_number(request, profile, gpus, tasks_per_node),
+        gpus_by_number=by_number,
         started=worker_launch(request),
     )
 
@@ -257,7 +261,6 @@ def _header(
         return ()
     queue = layout.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
-    memory = profile.node.memory_request if profile.node and request.exclusive else None
     # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
     log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
     want = Resources(
@@ -273,7 +276,8 @@ def _header(
         qos=layout.choice.name if is_qos else None,
         gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,
-        memory=memory,
+        memory=request_rules.memory_request(profile, scheduler, request),
+        begin=request_rules.begin_time(scheduler, request),
         exclusive=request.exclusive,
         select=profile.scheduler.select,
         after=request.after if place.after is None else place.after,
@@ -356,6 +360,8 @@ def _warnings(
     settings: tuple[Setting, ...],
 ) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
+    if layout.gpus_by_number and profile.node:
+        notes = idle_note(range(len(profile.node.gpus)), layout.gpus_by_number)
     cost = None if place.allocation else cost_at_most(request, profile, layout)
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)

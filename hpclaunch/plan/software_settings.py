@@ -18,6 +18,7 @@ from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.schema import SiteProfile
 
 _BIND_VARIABLES = ("SINGULARITY_BIND", "APPTAINER_BIND")
+_ONE_PYTHON = ("venv", "conda")
 _OPTIONS = ("container", "container_runtime", "container_bind", "venv", "conda", "module")
 
 
@@ -48,6 +49,10 @@ def with_software(
     if request.container_bind:
         _need_container("--container-bind", request.container_bind[0], found)
         found.add("container", "binds", request.container_bind, named["container_bind"])
+    if request.venv is not None and request.conda is not None:
+        raise BadInputError(
+            f"--venv {request.venv} and --conda {request.conda}: a job has one of them", "leave one out"
+        )
     if request.venv is not None:
         found.put("container" if contained else "", "venv", request.venv, named["venv"])
     if request.conda is not None:
@@ -102,6 +107,11 @@ class _Software:
         """Set a part; ``above``: empty, or ``container`` for a part of it."""
         self.given = True
         self._origins[f"{above}.{name}".strip(".")] = origin
+        if not above and name in _ONE_PYTHON:
+            for other in _ONE_PYTHON:
+                self.environment = replace(self.environment, **{other: None})
+                self._origins.pop(other, None)
+            self._origins[name] = origin
         if above:
             inner = self.environment.container or JobContainer(image="")
             value, name = replace(inner, **{name: value}), above

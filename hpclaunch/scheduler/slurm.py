@@ -183,6 +183,8 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
         ("--open-mode=append", "each run writes on in the same log: Slurm, too, may requeue the job"),
     ]
+    if want.begin:
+        directives.append((f"--begin={want.begin:%Y-%m-%dT%H:%M}", "the job does not start before"))
     if want.after:
         directives += [
             (f"--dependency={want.dependency}", "jobs that must end first"),
@@ -236,9 +238,10 @@ SCHEDULER = SlurmScheduler(
         "-G --gpus --gpus-per-node --gpus-per-task --gres": "--gpus-per-task",
         "-t --time": "--time",
         "-A --account": "--account",
-        "-p --partition -q --qos": "--partition",
+        "-p --partition": "--partition",
         "-J --job-name": "--name",
         "-o --output -e --error": "nothing: `hpclaunch logs` shows the output",
+        "--mem": "--mem",
         "-a --array": "--array",
         "-d --dependency": "--after",
         "--wait": "hpclaunch submit --wait",
@@ -260,6 +263,9 @@ SCHEDULER = SlurmScheduler(
         'scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
     ),
     resubmit_without=f'{_NEXT} --exclude={{exclude}}"$left_out" "${{{{HPCLAUNCH_FILES%/*}}}}/job.sh"',
+    memory_suffix="",
+    all_memory="0",
+    keeps_begin=True,
     trial=SbatchTrial(),
     has_interactive=True,
     allocation_hint="make one with salloc",

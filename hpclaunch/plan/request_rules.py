@@ -370,6 +370,9 @@ def _matcher(scheduler: Scheduler, names: str) -> Callable[[tuple[str, str]], bo
 
 
 def _is_option(name: str, value: str, owned: str, *, joined: bool) -> bool:
+    owned, _, part = owned.partition("=")
+    if part and part not in value:
+        return False
     if owned.startswith("--"):  # GNU getopt and argparse take the beginning of a name
         return len(name) > 1 and owned[2:].startswith(name)
     if " " in owned:

@@ -235,7 +235,7 @@ SCHEDULER = SlurmScheduler(
         "-n --ntasks": "--tasks",
         "--ntasks-per-node": "--tasks-per-node",
         "-c --cpus-per-task": "--cpus-per-task",
-        "-G --gpus --gpus-per-node --gpus-per-task --gres": "--gpus-per-task",
+        "-G --gpus --gpus-per-node --gpus-per-task --gres=gpu": "--gpus-per-task",
         "-t --time": "--time",
         "-A --account": "--account",
         "-p --partition": "--partition",

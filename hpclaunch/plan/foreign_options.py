@@ -232,7 +232,8 @@ def _at_site(tool: _Tool, option: DirectiveOption, subject: Subject, kind: str |
     if subject in ("mail events", "mail user") and target.words.write_mail:
         events = tool.words.read_mail(option.name, option.value or "")
         user = option.value if subject == "mail user" else None
-        return " ".join(map(_directive, target.words.write_mail(events, user)))
+        if written := target.words.write_mail(events, user):
+            return " ".join(map(_directive, written))
     if said := _AT_SITE.get((subject, target.kind)):
         return said.format(value=shlex.quote(option.value or "VALUE"))
     names = [shown(target.kind, name) for name, about in target.words.options.items() if about == subject]

@@ -60,6 +60,9 @@ def test_slurm_takes_memory_excluded_nodes_and_a_time_of_start(on_slurm: Slurm) 
     for text in ("MinMemoryNode=100M", "ExcNodeList=n[1,3]", "EligibleTime=2099-12-31T18:00:00", "Comment=x"):
         assert text in shown
     assert hpclaunch("cancel", job["id"]).returncode == 0
+    again = hpclaunch("resubmit", job["id"], "--exclude", "n4", "--dry-run").stdout
+    assert "#SBATCH --exclude=n[1,3],n4 " in again
+    assert "--begin" not in again
 
 
 HOSTILE = [

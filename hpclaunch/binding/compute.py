@@ -386,9 +386,7 @@ def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu
         )
     nics = _nics(machine.topology.nics, ranks)
     _note_leftovers(machine, users)
-    machine.notes.extend(
-        idle_note((gpu.index for gpu in machine.topology.gpus), (rank.gpus for rank in ranks))
-    )
+    _note_idle_gpus(machine, ranks)
     return NodeBinding(
         ranks=tuple(_with_nic(rank, nics.get(rank.local_rank)) for rank in ranks),
         notes=tuple(dict.fromkeys(machine.notes)),
@@ -429,6 +427,12 @@ def _near_nics(nics: tuple[Nic, ...], rank: RankBinding) -> tuple[str, ...]:
     cpus = frozenset(rank.cpus)
     local = tuple(nic.name for nic in nics if nic.cpus and cpus & nic.cpus)
     return local or tuple(nic.name for nic in nics if nic.numa in rank.numa)
+
+
+def _note_idle_gpus(machine: Machine, ranks: Iterable[RankBinding]) -> None:
+    machine.notes.extend(
+        idle_note((gpu.index for gpu in machine.topology.gpus), (rank.gpus for rank in ranks))
+    )
 
 
 def _note_leftovers(machine: Machine, users: Counter[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import click
@@ -19,7 +19,8 @@ class TypedOption(NamedTuple):
     """As typed, with a value that is part of the word."""
     name: str
     """``--nodes``, ``-N``."""
-    value: str | None
+    value: str
+    """Empty: it has none."""
     option: click.Option | None
     """None: the command has no such option."""
     following: str | None
@@ -46,25 +47,30 @@ _ONE_OF_A_KIND = frozenset({"container", "container_runtime", "venv", "conda", "
 def typed_options(options: Sequence[click.Parameter], words: Sequence[str]) -> Iterator[TypedOption]:
     """Yield the options among the words in front of ``--``, as click reads them; never raises.
 
-    The value of an unknown option cannot be told from an argument, so nothing is yielded behind one.
+    Whether the word behind an unknown option is its value is not known, so nothing is yielded behind one.
     """
-    known = {
-        name: option
-        for option in options
-        if isinstance(option, click.Option)
-        for name in (*option.opts, *option.secondary_opts)
-    }
+    known = _by_name(options)
     rest = list(words[: words.index("--")] if "--" in words else words)
     while rest:
         word = rest.pop(0)
-        if not word.startswith("-") or word == "-":
-            continue
-        name, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
-        option, following = known.get(name), rest[0] if rest else None
-        taken = option is not None and not option.is_flag and not equals
-        yield TypedOption(word, name, rest.pop(0) if taken and rest else value, option, following)
-        if option is None:
-            return
+        if word.startswith("-") and word != "-":
+            yield (each := _typed(word, rest, known))
+            if each.option is None:
+                return
+
+
+def _typed(word: str, rest: list[str], known: Mapping[str, click.Option]) -> TypedOption:
+    """Read one option, with its value from ``rest``, out of which it is taken."""
+    name, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+    option, following = known.get(name), rest[0] if rest else None
+    if option is not None and following is not None and not (option.is_flag or equals):
+        value = rest.pop(0)
+    return TypedOption(word, name, value, option, following)
+
+
+def _by_name(options: Sequence[click.Parameter]) -> dict[str, click.Option]:
+    found = (option for option in options if isinstance(option, click.Option))
+    return {name: option for option in found for name in (*option.opts, *option.secondary_opts)}
 
 
 def check_typed(command: click.Command, ctx: click.Context, words: Sequence[str]) -> None:
@@ -72,13 +78,19 @@ def check_typed(command: click.Command, ctx: click.Context, words: Sequence[str]
     seen: dict[str, str] = {}
     typed = list(typed_options(command.get_params(ctx), words))
     for each in typed:
-        for letter, pattern, kinds, say in _MISREAD:
-            shown = each.name == letter and re.fullmatch(pattern, each.value or "")
-            if shown and (not kinds or _site_kind(typed) in kinds):
-                raise click.UsageError(say.format(value=shlex.quote(each.value or "")), ctx)
+        if said := _misread(each, typed):
+            raise click.UsageError(said, ctx)
         key = each.option.name if each.option else None
-        if key in _ONE_OF_A_KIND and seen.setdefault(key, each.value or "") != each.value:
+        if key in _ONE_OF_A_KIND and seen.setdefault(key, each.value) != each.value:
             raise click.UsageError(f"{each.name} is given twice, {seen[key]} and {each.value}: take one", ctx)
+
+
+def _misread(each: TypedOption, typed: Sequence[TypedOption]) -> str | None:
+    for letter, pattern, kinds, say in _MISREAD:
+        meant = each.name == letter and re.fullmatch(pattern, each.value)
+        if meant and (not kinds or _site_kind(typed) in kinds):
+            return say.format(value=shlex.quote(each.value))
+    return None
 
 
 def foreign_option(command: click.Command, ctx: click.Context, words: Sequence[str]) -> str | None:
@@ -106,7 +118,7 @@ def _site_kind(typed: Sequence[TypedOption]) -> str | None:
     named = {each.name: each.value for each in typed}
     file = named.get("--file")
     try:
-        layers = read_layers(JobSettings(site=named.get("--site")), Path(file) if file else None)
+        layers = read_layers(JobSettings(site=named.get("--site") or None), Path(file) if file else None)
         layer = highest(layers, "site")
         return load_site(layer.settings.site).scheduler.kind if layer else None
     except (HpclaunchError, OSError):

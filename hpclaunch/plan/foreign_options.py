@@ -9,9 +9,15 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveOption,
+    DirectiveReader,
+    RequestedResources,
+)
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.scheduler.foreign_words import TORCHRUN, ForeignWords, Subject, foreign_words
 from hpclaunch.scheduler.option_words import GnuOptions
@@ -70,8 +76,8 @@ NOTIONS: dict[Subject, Notion] = {
     "signal": Notion("signal before the limit", "--warn-before", "--max-restarts N --warn-before TIME"),
     "requeue": Notion("restarts", "--max-restarts", "--max-restarts N"),
     "output": Notion("files for the output", "", _KEPT),
-    "mail events": Notion("mail: when", ""),
-    "mail user": Notion("mail: to whom", ""),
+    "mail events": Notion("mail: events", ""),
+    "mail user": Notion("mail: address", ""),
     "folder": Notion(
         "working folder",
         "",
@@ -141,74 +147,97 @@ def tools() -> tuple[_Tool, ...]:
     return (*schedulers, _Tool("torchrun", "torchrun", TORCHRUN, _read_torchrun))
 
 
+class _Found(NamedTuple):
+    """An option as one tool reads it."""
+
+    tool: _Tool
+    option: DirectiveOption
+    subject: Subject
+
+    @property
+    def value(self) -> str:
+        """Its value, empty where it has none."""
+        return self.option.value or ""
+
+
 def explain(words: Sequence[str], kind: str | None) -> tuple[str, ...]:
     """Return what to type instead of an option that ``submit`` has not; nothing where no tool has it.
 
     ``words``: the option as typed, and the word behind it. ``kind``: the scheduler of the site, None where no
-    site is named. One sentence per tool that has the option with another answer; that of the site goes first.
+    site is named. One sentence per tool that has the option with another answer; that of the site goes alone.
     """
-    found: dict[str, str] = {}
-    for tool, option, subject in _known(words, kind)[:_ENOUGH]:
-        found.setdefault(_answer(tool, option, subject, kind), tool.program)
+    said: dict[str, str] = {}
+    for found in _known(words, kind)[:_ENOUGH]:
+        said.setdefault(_answer(found, kind), found.tool.program)
     name = words[0].partition("=")[0]
-    return tuple(f"{name} of {program}: {answer}" for answer, program in found.items())
+    return tuple(f"{name} of {program}: {answer}" for answer, program in said.items())
 
 
 _ENOUGH = 2
 """Tools that are named: a letter has another meaning in each."""
 
 
-def _known(words: Sequence[str], kind: str | None) -> list[tuple[_Tool, DirectiveOption, Subject]]:
+def _known(words: Sequence[str], kind: str | None) -> list[_Found]:
     """Return the tools that have the option: the site's alone, else those that have it by its whole name."""
-    found = []
-    for tool in tools():
-        option = next(iter(tool.read(list(words))), None)
-        subject = tool.words.options.get(option.name) if option else None
-        if option is not None and subject is not None:
-            found.append((tool, option, subject))
-    own = [one for one in found if one[0].kind == kind]
+    found = list(chain.from_iterable(_read(tool, words) for tool in tools()))
+    own = [one for one in found if one.tool.kind == kind]
     typed = words[0].partition("=")[0].lstrip("-").replace("_", "-")
-    whole = [one for one in found if len(typed) > 1 and one[1].name == typed]
-    return own or whole or [one for one in found if one[2] != "nothing"] or found
+    whole = [] if len(typed) == 1 else [one for one in found if one.option.name == typed]
+    return own or whole or sorted(found, key=lambda one: one.subject == "nothing")
 
 
-def _answer(tool: _Tool, option: DirectiveOption, subject: Subject, kind: str | None) -> str:
-    notion = NOTIONS[subject]
-    if said := _BY_NAME.get(option.name) or _translated(tool, option, subject):
+def _read(tool: _Tool, words: Sequence[str]) -> tuple[_Found, ...]:
+    option = next(iter(tool.read(list(words))))
+    subject = tool.words.options.get(option.name)
+    return (_Found(tool, option, subject),) if subject else ()
+
+
+def _answer(found: _Found, kind: str | None) -> str:
+    notion = NOTIONS[found.subject]
+    if said := _BY_NAME.get(found.option.name) or _TRANSLATE.get(found.subject, _sizes)(found):
         return said
-    value = shlex.quote(option.value) if option.value else "VALUE"
-    directive = _at_site(tool, option, subject, kind)
     usual = f"{notion.ours} {{value}}" if notion.ours else "{directive}"
-    return (notion.say or usual).format(value=value, directive=directive)
+    value = shlex.quote(found.value or "VALUE")
+    return (notion.say or usual).format(value=value, directive=_at_site(found, kind))
 
 
-def _translated(tool: _Tool, option: DirectiveOption, subject: Subject) -> str:
-    """Return our words for an option whose value can be read; empty where it cannot."""
-    value, words = option.value or "", tool.words
-    if (option.name == "gres" and "gpu" not in value) or (subject == "after" and value.startswith("umask")):
-        return _directive(option.text)
-    if subject == "after" and value.startswith("block="):
-        return "--wait"
-    if subject == "after" and (after := words.read_after(value)):
-        return f"--after {','.join(after.ids)}{' --after-any' if after.any_end else ''}"
-    array = words.read_array(value) if subject == "array" or "[" in value else None
-    if subject == "name" and array:
-        return f"--name {shlex.quote(words.read_name(value))} --array {shlex.quote(array)}"
-    if subject == "array" and array:
-        return f"--array {shlex.quote(array)}"
-    if subject == "begin" and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", value):
-        return f"--begin {value[:16]}"
-    if subject == "export":
-        return " ".join(f"--env {shlex.quote(part)}" for part in value.split(",") if "=" in part)
-    return _sizes(tool, option, subject)
+def _after(found: _Found) -> str:
+    if found.value.startswith(("umask", "block")):  # of PBS' -W, which is about many things
+        return "--wait" if found.value.startswith("block") else _directive(found.option.text)
+    after = found.tool.words.read_after(found.value)
+    return f"--after {','.join(after.ids)}{' --after-any' * after.any_end}" if after else ""
 
 
-def _sizes(tool: _Tool, option: DirectiveOption, subject: Subject) -> str:
+def _array(found: _Found) -> str:
+    array = found.tool.words.read_array(found.value)
+    return f"--array {shlex.quote(array)}" if array else ""
+
+
+def _name(found: _Found) -> str:
+    """Return the name, and the indices that LSF has behind it."""
+    array = _array(found) if "[" in found.value else ""
+    return f"--name {shlex.quote(found.tool.words.read_name(found.value))} {array}" if array else ""
+
+
+def _begin(found: _Found) -> str:
+    absolute = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", found.value)
+    return f"--begin {found.value[:16]}" if absolute else ""
+
+
+def _export(found: _Found) -> str:
+    return " ".join(f"--env {shlex.quote(part)}" for part in found.value.split(",") if "=" in part)
+
+
+def _gpus_per_node(found: _Found) -> str:
+    other = found.option.name == "gres" and "gpu" not in found.value
+    return _directive(found.option.text) if other else _sizes(found)
+
+
+def _sizes(found: _Found) -> str:
     """Return the sizes and the walltime that an option requests, as ours."""
-    if tool.reader is None:
-        number = option.value if (option.value or "").isdecimal() else ""
-        return f"{NOTIONS[subject].ours} {number}" if number else ""
-    asked = tool.reader.requested([Directive(tool.reader, 1, option, active=True)])
+    if found.tool.reader is None:
+        return f"{NOTIONS[found.subject].ours} {found.value}" if found.value.isdecimal() else ""
+    asked = found.tool.reader.requested([Directive(found.tool.reader, 1, found.option, active=True)])
     each = {
         "--nodes": asked.nodes,
         "--tasks": asked.tasks or asked.gpus,
@@ -217,33 +246,56 @@ def _sizes(tool: _Tool, option: DirectiveOption, subject: Subject) -> str:
         "--gpus-per-task": asked.gpus_per_task,
     }
     said = [f"{name} {given.value}" for name, given in each.items() if given]
-    if (asked.gpus and not asked.tasks) or (asked.gpus_per_node and not asked.tasks_per_node):
-        said.append("--gpus-per-task 1")
     if asked.walltime_s:
         said.append(f"--time {format_walltime(asked.walltime_s.value)}")
-    return " ".join(said)
+    return " ".join(said) + " --gpus-per-task 1" * _by_gpus(asked)
 
 
-def _at_site(tool: _Tool, option: DirectiveOption, subject: Subject, kind: str | None) -> str:
+def _by_gpus(asked: RequestedResources) -> bool:
+    """Whether the ranks follow from the GPUs, one for each."""
+    return (asked.gpus or asked.gpus_per_node) is not None and not (asked.tasks or asked.tasks_per_node)
+
+
+_TRANSLATE: dict[Subject, Callable[[_Found], str]] = {
+    "after": _after,
+    "array": _array,
+    "begin": _begin,
+    "export": _export,
+    "gpus per node": _gpus_per_node,
+    "name": _name,
+}
+"""What reads the value of an option and returns our words; empty where it cannot be read."""
+
+
+def _at_site(found: _Found, kind: str | None) -> str:
     """Return how the site's own scheduler gets such an option."""
+    tool, option, subject = found
     target = next((one for one in tools() if one.kind == kind and one.reader), tool)
     if target.kind == tool.kind:
         return _directive(option.text)
-    if subject in ("mail events", "mail user") and target.words.write_mail:
-        events = tool.words.read_mail(option.name, option.value or "")
-        user = option.value if subject == "mail user" else None
-        if written := target.words.write_mail(events, user):
-            return " ".join(map(_directive, written))
-    if said := _AT_SITE.get((subject, target.kind)):
-        return said.format(value=shlex.quote(option.value or "VALUE"))
-    names = [shown(target.kind, name) for name, about in target.words.options.items() if about == subject]
-    if not names:
-        return f"{target.program} has no such option"
-    return f"{target.program} has {' and '.join(names)} for it, which --directive hands to it"
+    if said := _AT_SITE.get((subject, target.kind), "").format(value=shlex.quote(found.value or "VALUE")):
+        return said
+    names = names_of(target, subject)
+    has = f"has {' and '.join(names)} for it, which --directive hands to it"
+    return _mail(found, target) or f"{target.program} {has if names else 'has no such option'}"
+
+
+def _mail(found: _Found, target: _Tool) -> str:
+    """Return the directives for mail; empty for other options, and where the site's are not known."""
+    if found.subject not in ("mail events", "mail user") or target.words.write_mail is None:
+        return ""
+    events = found.tool.words.read_mail(found.option.name, found.value)
+    user = found.option.value if found.subject == "mail user" else None
+    return " ".join(map(_directive, target.words.write_mail(events, user)))
 
 
 def _directive(text: str) -> str:
     return f"--directive {shlex.quote(text)}"
+
+
+def names_of(tool: _Tool, subject: Subject) -> list[str]:
+    """Return the options of a tool about a notion, as they are typed."""
+    return [shown(tool.kind, name) for name, about in tool.words.options.items() if about == subject]
 
 
 def shown(kind: str, name: str) -> str:

@@ -124,8 +124,7 @@ def _layout(
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
     walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
-    request_rules.check_directives(scheduler, request.directives)
-    request_rules.check_qos(profile, scheduler, request.directives)
+    request_rules.check_directives(scheduler, request.directives, profile.queues)
     request_rules.check_abilities(scheduler, request)
     request_rules.check_sample(request)
     check_framework(request)
@@ -148,9 +147,6 @@ def _layout(
             binding = with_documented_cores(binding, documented, topology)
     elif request.gpus_per_task:
         gpus = tasks_per_node * request.gpus_per_task
-    by_number = _gpus_by_number(request, profile, gpus, tasks_per_node)
-    if request.gpus_per_task == 0:
-        gpus = 0  # none is requested of the scheduler, unless a directive of the site does
     cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node)
     return JobLayout(
         nodes=nodes,
@@ -158,11 +154,11 @@ def _layout(
         walltime_s=walltime_s,
         choice=choice,
         binding=binding,
-        gpus_per_node=gpus,
+        gpus_per_node=gpus if request.gpus_per_task != 0 else 0,
         bus_ids={gpu.index: gpu.bus_id for gpu in topology.gpus if gpu.bus_id} if topology else {},
         cores_per_task=cores,
         cpus_per_task=cpus,
-        gpus_by_number=by_number,
+        gpus_by_number=_gpus_by_number(request, profile, gpus, tasks_per_node),
         started=worker_launch(request),
     )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -198,28 +199,36 @@ def memory_request(profile: SiteProfile, scheduler: Scheduler, request: JobReque
 
     Raises BadInputError, and SiteRuleError for more than a node of the site has.
     """
-    node = profile.node
-    whole = node.memory_request if node else None
+    whole = profile.node.memory_request if profile.node else None
     if request.memory is None:
         return whole if request.exclusive else None
     given = f"--mem {request.memory}"
     if scheduler.memory_suffix is None:
         raise BadInputError(f"{given}: {scheduler.title} {scheduler.no_memory}", "leave it out")
     if request.memory == "0":
-        if whole or scheduler.all_memory:
-            return whole or scheduler.all_memory
-        raise BadInputError(f"{given}: {scheduler.title} has no word for all memory of a node", _AMOUNT)
+        everything = whole or scheduler.all_memory
+        if not everything:
+            raise BadInputError(f"{given}: {scheduler.title} has no word for all memory of a node", _AMOUNT)
+        return everything
     wanted = _kib(request.memory)
     if not wanted:
         raise BadInputError(f"{given}: this is not an amount of memory with its unit", _AMOUNT)
-    limit = whole or (f"{node.memory_gib}G" if node and node.memory_gib else "")
+    _check_memory(profile, given, wanted)
+    return f"{request.memory.upper().removesuffix('B').removesuffix('I')}{scheduler.memory_suffix}"
+
+
+def _check_memory(profile: SiteProfile, given: str, wanted: int) -> None:
+    """Refuse more memory than a node of the site gives, as far as the profile says."""
+    node = profile.node
+    if node is None:
+        return
+    limit = node.memory_request or f"{node.memory_gib}G"
     most = _kib(limit)
-    if node and most and wanted > most:
+    if most and wanted > most:
         raise SiteRuleError(
             f"{given}: a node of {profile.name} gives {limit} to jobs ({cite(profile, node.source)})",
-            f"ask for at most that, or leave it out{': the job gets all of it' if whole else ''}",
+            f"ask for at most that, or leave it out{': the job gets it' if node.memory_request else ''}",
         )
-    return f"{request.memory.upper().removesuffix('B').removesuffix('I')}{scheduler.memory_suffix}"
 
 
 _AMOUNT = "write a number and K, M, G or T, as in --mem 64G"
@@ -298,20 +307,25 @@ def _sharing_directive(directives: Iterable[str]) -> str | None:
     return None
 
 
-def check_qos(profile: SiteProfile, scheduler: Scheduler, directives: Iterable[str]) -> None:
+def _check_qos(scheduler: Scheduler, text: str, queues: Mapping[str, Queue]) -> None:
     """Refuse a QOS as a directive where the profile has the site's, so that --partition names it."""
     reader = scheduler.directive_reader()
-    listed = [name for name, queue in profile.queues.items() if queue.kind == "qos"]
-    for text in directives if reader and listed else ():
-        if reader and any(reader.roles.get(option.name) == "qos" for option in reader.read_text(text)):
+    listed = [name for name, queue in queues.items() if queue.kind == "qos"]
+    for option in reader.read_text(text) if reader and listed else ():
+        if reader and reader.roles.get(option.name) == "qos":
             raise BadInputError(
                 f"--directive {text!r} would contradict what was computed from the request",
                 f"use --partition, which takes the QOS {', '.join(listed)}",
             )
 
 
-def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
-    """Refuse extra directives that would contradict the plan, and those that are no single line."""
+def check_directives(
+    scheduler: Scheduler, directives: Iterable[str], queues: Mapping[str, Queue] = MappingProxyType({})
+) -> None:
+    """Refuse extra directives that would contradict the plan, and those that are no single line.
+
+    ``queues``: those of the site's profile.
+    """
     for text in directives:
         if not text.strip() or "\n" in text or "\r" in text:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
@@ -329,6 +343,7 @@ def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
                     f"--directive {text!r} would contradict what was computed from the request",
                     f"use {instead}",
                 )
+        _check_qos(scheduler, text, queues)
         _check_spelling(scheduler, text)
 
 
@@ -370,9 +385,11 @@ def _matcher(scheduler: Scheduler, names: str) -> Callable[[tuple[str, str]], bo
 
 
 def _is_option(name: str, value: str, owned: str, *, joined: bool) -> bool:
-    owned, _, part = owned.partition("=")
-    if part and part not in value:
-        return False
+    owned, _, part = owned.partition("=")  # --gres=gpu: of its values only those with gpu
+    return part in value and _is_named(name, value, owned, joined=joined)
+
+
+def _is_named(name: str, value: str, owned: str, *, joined: bool) -> bool:
     if owned.startswith("--"):  # GNU getopt and argparse take the beginning of a name
         return len(name) > 1 and owned[2:].startswith(name)
     if " " in owned:

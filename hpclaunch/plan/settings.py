@@ -85,7 +85,6 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
             value, origin = row.default, "default"
         values[row.name] = value
         origins.append(setting_of(row.name, value, origin))
-    _one_python(layers, values, origins)
     command, command_origin = _command(layers)
     origins.append(setting_of("command", " ".join(_shown(command)), command_origin))
     if "name" not in values:
@@ -99,15 +98,6 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
         **values,
     )
     return request, tuple(origins)
-
-
-def _one_python(layers: list[Layer], values: dict[str, Any], origins: list[Setting]) -> None:
-    """Let the higher of two sources replace the Python of the lower one, a venv or a conda environment."""
-    named = {name: layer for name in ("venv", "conda") if (layer := highest(layers, name))}
-    if len(named) == 2 and named["venv"] is not named["conda"]:
-        lower = max(named, key=lambda name: layers.index(named[name]))
-        del values[lower]
-        origins[:] = [setting for setting in origins if setting.name != lower]
 
 
 def setting_of(name: str, value: object, origin: str) -> Setting:

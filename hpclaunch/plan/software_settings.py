@@ -18,7 +18,6 @@ from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.schema import SiteProfile
 
 _BIND_VARIABLES = ("SINGULARITY_BIND", "APPTAINER_BIND")
-_ONE_PYTHON = ("venv", "conda")
 _OPTIONS = ("container", "container_runtime", "container_bind", "venv", "conda", "module")
 
 
@@ -27,8 +26,10 @@ def with_software(
 ) -> tuple[JobRequest, tuple[Setting, ...]]:
     """Return the request with all of its software in ``environment``, and its settings part by part.
 
-    Raises BadInputError for binds without a container, and for a variable that would replace the binds.
+    Raises BadInputError for two Pythons, binds without a container, and a variable that would replace the
+    binds.
     """
+    _check_pythons(request)
     origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
     named = {name: origins.get(name, "the request") for name in _OPTIONS}
     found = _Software(request.environment, origins.get("environment", "the request"))
@@ -49,10 +50,6 @@ def with_software(
     if request.container_bind:
         _need_container("--container-bind", request.container_bind[0], found)
         found.add("container", "binds", request.container_bind, named["container_bind"])
-    if request.venv is not None and request.conda is not None:
-        raise BadInputError(
-            f"--venv {request.venv} and --conda {request.conda}: a job has one of them", "leave one out"
-        )
     if request.venv is not None:
         found.put("container" if contained else "", "venv", request.venv, named["venv"])
     if request.conda is not None:
@@ -73,6 +70,16 @@ def with_software(
         "module": (),
     }
     return replace(request, environment=environment, **moved), (*rest, *found.settings())
+
+
+def _check_pythons(request: JobRequest) -> None:
+    """Refuse two Pythons. A venv on top of a conda environment is stated as such, in ``environment:``."""
+    if request.venv is not None and request.conda is not None:
+        raise BadInputError(
+            f"--venv {request.venv} and --conda {request.conda}: a job has one Python",
+            "leave one out; a venv that was made with this conda environment goes with it into environment: of a"
+            " job file",
+        )
 
 
 def _need_container(option: str, value: str, found: _Software) -> None:
@@ -107,11 +114,6 @@ class _Software:
         """Set a part; ``above``: empty, or ``container`` for a part of it."""
         self.given = True
         self._origins[f"{above}.{name}".strip(".")] = origin
-        if not above and name in _ONE_PYTHON:
-            for other in _ONE_PYTHON:
-                self.environment = replace(self.environment, **{other: None})
-                self._origins.pop(other, None)
-            self._origins[name] = origin
         if above:
             inner = self.environment.container or JobContainer(image="")
             value, name = replace(inner, **{name: value}), above

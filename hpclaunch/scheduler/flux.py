@@ -255,8 +255,8 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--time-limit={want.walltime_s}s", "walltime limit"),
         (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
     ]
-    if want.begin:  # parsedatetime, which flux batch calls, misreads a T between date and time
-        directives.append((f'--begin-time="{want.begin:%Y-%m-%d %H:%M}"', "the job does not start before"))
+    # parsedatetime, which flux batch calls, misreads a T between date and time
+    directives += want.begins('--begin-time="{:%Y-%m-%d %H:%M}"')
     return lines([*directives, *_array(want), *_dependencies(want)])
 
 

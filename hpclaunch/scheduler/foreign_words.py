@@ -511,7 +511,7 @@ TORCHRUN = ForeignWords(
         }
     ),
 )
-"""PyTorch's launcher, which is no scheduler: only ``submit`` asks for its options."""
+"""PyTorch's launcher: it has no directives, only ``submit`` asks for its options."""
 
 _WORDS: dict[str, ForeignWords] = {
     "slurm": _SLURM,

@@ -82,6 +82,10 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
                     f"--after: {job[:60]!r} is not an id of a job", "hpclaunch jobs lists the ids"
                 )
 
+    def begins(self, text: str) -> list[tuple[str, str]]:
+        """Return the directive for the earliest start: ``text`` with the time in it; nothing without one."""
+        return [(text.format(self.begin), "the job does not start before")] if self.begin else []
+
     @property
     def dependency(self) -> str:
         """The dependency as Slurm and PBS name it: ``afterok:ID:ID``."""

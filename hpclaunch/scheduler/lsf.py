@@ -302,8 +302,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"-W {minutes // 60}:{minutes % 60:02d}", "walltime limit in hours and minutes"),
         (f"-o {_bsub_file(want.output) or 'hpclaunch-%J.out'}", "what LSF reports, at the job's end"),
     ]
-    if want.begin:
-        directives.append((f"-b {want.begin:%Y:%m:%d:%H:%M}", "the job does not start before"))
+    directives += want.begins("-b {:%Y:%m:%d:%H:%M}")
     if want.after:
         ended = "ended" if want.after_any else "done"
         jobs = " && ".join(f"{ended}({job})" for job in want.after)

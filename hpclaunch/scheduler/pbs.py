@@ -139,8 +139,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
             (f"-o {_qsub_file(want.output)}", "stdout and stderr of the job"),
             ("-k doe", "written there while the job runs, not copied at its end"),
         ]
-    if want.begin:
-        directives.append((f"-a {want.begin:%Y%m%d%H%M}", "the job does not start before"))
+    directives += want.begins("-a {:%Y%m%d%H%M}")
     if want.after:
         directives.append(
             (f"-W depend={want.dependency}", "jobs that must end first; if one fails PBS ends this one")

@@ -289,7 +289,7 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     all_memory: str = ""
     """The amount that stands for all memory of a node; empty: there is none."""
     no_begin: str = ""
-    """Why a job cannot be told when to start; words that follow ``title``. Empty: it can."""
+    """Why a job has no earliest start; words that follow ``title``. Empty: it can have one."""
     keeps_begin: bool = False
     """Whether a job that comes back after a checkpoint is the same one, whose time of start is over."""
     trial: Trial | None = None

@@ -75,8 +75,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
     ]
     if want.output:
         directives.append((f"-o {_file(want.output)}", "stdout and stderr of the job"))
-    if want.begin:
-        directives.append((f"-a {want.begin:%Y%m%d%H%M}", "the job does not start before"))
+    directives += want.begins("-a {:%Y%m%d%H%M}")
     if want.after:
         directives.append((f"-hold_jid {','.join(want.after)}", "jobs that must end first"))
     if want.array:

@@ -183,8 +183,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
         ("--open-mode=append", "each run writes on in the same log: Slurm, too, may requeue the job"),
     ]
-    if want.begin:
-        directives.append((f"--begin={want.begin:%Y-%m-%dT%H:%M}", "the job does not start before"))
+    directives += want.begins("--begin={:%Y-%m-%dT%H:%M}")
     if want.after:
         directives += [
             (f"--dependency={want.dependency}", "jobs that must end first"),

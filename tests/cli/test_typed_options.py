@@ -31,7 +31,7 @@ REFUSED = [
     (POLARIS, ("-t", "1-10"), 2, "--array 1-10"),
     (LUMI, ("-nnodes", "2"), 2, "bsub's -nnodes is --nodes"),
     (LUMI, ("--container", "a.sif", "--container=b.sif"), 2, "--container is given twice, a.sif and b.sif"),
-    (LUMI, ("--venv", "/a", "--conda", "b"), 3, "--venv /a and --conda b: a job has one of them"),
+    (LUMI, ("--venv", "/a", "--conda", "b"), 3, "--venv /a and --conda b: a job has one Python"),
     (LUMI, ("--directive", "--mail-tpye=END"), 3, "did you mean --mail-type?"),
     (LUMI, ("--sbatch-arg", "--exlcusive"), 3, "sbatch has no option --exlcusive"),
     (LUMI, ("--host", "a b"), 3, "'a b' is not a host"),
@@ -145,14 +145,13 @@ def test_no_gpus_per_rank_are_no_gpus_of_the_job() -> None:
     assert "--gpus-per-task 0 is for programs without GPUs" in refused.stderr
 
 
-def test_the_python_of_the_higher_source_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    (tmp_path / "hpclaunch").mkdir()
-    (tmp_path / "hpclaunch" / "config.yaml").write_text("venv: /lower\n")
-    answer = hpclaunch_here("submit", *GENERIC, "--conda", "higher", "--", "true")
+def test_a_venv_on_top_of_a_conda_environment_is_stated_in_a_job_file(tmp_path: Path) -> None:
+    """ALCF documents this for Polaris (docs.alcf.anl.gov, Python)."""
+    job = tmp_path / "job.yaml"
+    job.write_text("command: ['true']\nenvironment: {conda: base, venv: /v}\n")
+    answer = hpclaunch_here("submit", *GENERIC, "--file", job)
     assert answer.returncode == 0, answer.stderr
-    assert "/lower" not in answer.stdout
-    assert "conda activate higher" in answer.stdout
+    assert answer.stdout.index("conda activate base") < answer.stdout.index("/v/bin/activate")
 
 
 OPTIONS = setting_options()

@@ -77,8 +77,8 @@ def _check_pythons(request: JobRequest) -> None:
     if request.venv is not None and request.conda is not None:
         raise BadInputError(
             f"--venv {request.venv} and --conda {request.conda}: a job has one Python",
-            "leave one out; a venv that was made with this conda environment goes with it into environment: of a"
-            " job file",
+            "leave one out; a venv that was made with this conda environment goes with it into environment:"
+            " of a job file",
         )
 
 

@@ -13,7 +13,7 @@ from math import gcd, lcm
 import msgspec
 
 from hpclaunch.binding.core_shares import balanced_counts, split
-from hpclaunch.binding.gpu_shares import share_gpus
+from hpclaunch.binding.gpu_shares import idle_note, share_gpus
 from hpclaunch.binding.machine import L3, Block, Machine, machine_for
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
@@ -386,6 +386,7 @@ def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu
         )
     nics = _nics(machine.topology.nics, ranks)
     _note_leftovers(machine, users)
+    _note_idle_gpus(machine, ranks)
     return NodeBinding(
         ranks=tuple(_with_nic(rank, nics.get(rank.local_rank)) for rank in ranks),
         notes=tuple(dict.fromkeys(machine.notes)),
@@ -426,6 +427,12 @@ def _near_nics(nics: tuple[Nic, ...], rank: RankBinding) -> tuple[str, ...]:
     cpus = frozenset(rank.cpus)
     local = tuple(nic.name for nic in nics if nic.cpus and cpus & nic.cpus)
     return local or tuple(nic.name for nic in nics if nic.numa in rank.numa)
+
+
+def _note_idle_gpus(machine: Machine, ranks: Iterable[RankBinding]) -> None:
+    machine.notes.extend(
+        idle_note((gpu.index for gpu in machine.topology.gpus), (rank.gpus for rank in ranks))
+    )
 
 
 def _note_leftovers(machine: Machine, users: Counter[int]) -> None:

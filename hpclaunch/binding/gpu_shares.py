@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 
 T = TypeVar("T")
+
+
+def idle_note(gpus: Iterable[int], shares: Iterable[Sequence[int]]) -> tuple[str, ...]:
+    """Return the note on the GPUs of a node that no rank has; nothing where each has one."""
+    idle = sorted({*gpus}.difference(*shares))
+    return (f"{counted(len(idle), 'GPU stays', 'GPUs stay')} idle: {format_cpu_list(idle)}",) if idle else ()
 
 
 def share_gpus(gpus: Sequence[T], tasks: int, each: int | None) -> list[tuple[T, ...]]:

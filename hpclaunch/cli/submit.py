@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import click
 
 from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 from hpclaunch.plan.settings_table import WHERE, Row, rows
 from hpclaunch.text_table import printable, printable_lines, short
@@ -43,6 +44,17 @@ class SettingsCommand(click.Command):
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words; what another tool's users type is refused with the words of ours."""
+        given = tuple(args)  # the parser empties the list
+        check_typed(self, ctx, given)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption:
+            if told := foreign_option(self, ctx, given):
+                raise click.UsageError(told, ctx) from None
+            raise
 
 
 class SubmitCommand(SettingsCommand):
@@ -168,7 +180,8 @@ def _option(row: Row) -> click.Option:
 
 
 def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    return tuple(filter(None, re.split(r"[,\s]+", value or "")))
+    """Split at commas and blanks, but not inside of ``n[1,3-5]``."""
+    return tuple(filter(None, re.split(r"[,\s]+(?![^\[\]]*\])", value or "")))
 
 
 def _pairs(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:

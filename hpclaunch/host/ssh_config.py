@@ -42,8 +42,8 @@ _METHODS = {
 _PORTS = range(1, 65536)
 
 _PLACE = re.compile(
-    r"\[(?P<bracketed>[^\[\]]+)\](?::(?P<port>\d+))?"
-    r"|(?P<name>[^:]+)(?::(?P<name_port>\d+))?"
+    r"\[(?P<bracketed>[^\[\]]+)\](?::(?P<port>[0-9]{1,5}))?"
+    r"|(?P<name>[^:]+)(?::(?P<name_port>[0-9]{1,5}))?"
     r"|(?P<ipv6>(?:[0-9A-Fa-f.]*:){2}[0-9A-Fa-f:.]*(?:%\w+)?)"
 )
 # Hosts and users become part of commands (ssh -G, ProxyCommand, hints of messages): no special characters.
@@ -102,7 +102,7 @@ def parse_address(text: str) -> Address:
     if not (_HOSTNAME.fullmatch(host) and user_is_valid and int(port or 1) in _PORTS):
         raise BadInputError(
             f"{text!r} is not a host",
-            "give a name of your ssh configuration, or user@host or user@host:port",
+            "give a name of your ssh configuration, or user@host or user@host:port, with a port up to 65535",
         )
     return Address(host=host, user=user or None, port=int(port) if port else None)
 

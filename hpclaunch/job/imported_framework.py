@@ -27,7 +27,7 @@ from hpclaunch.plan.script_commands import (
     script_commands,
     shell_target,
 )
-from hpclaunch.plan.worker_launchers import per_node_launcher
+from hpclaunch.plan.worker_launchers import Started, per_node_launcher
 from hpclaunch.site.schema import SiteProfile
 
 _MAX_SOURCE = 1_000_000
@@ -120,9 +120,7 @@ def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: Rea
         request = replace(request, imports=imports)
     if request.framework == "none" or request.command.bundled:
         return request, settings
-    found = find_framework(request.command.argv, read)
-    if found is None and started and started.launcher.framework:
-        found = FoundFramework(name=started.launcher.framework, reason=f"{started.launcher.name} starts it")
+    found = _of_launcher(started, find_framework(request.command.argv, read))
     if found is None:
         return request, settings
     if request.framework is None:
@@ -132,6 +130,14 @@ def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: Rea
     if reason and not framework_of(request).by_mpi:
         settings = (*settings, Setting(name=MPI, value="used, too", origin=f"{FOUND}{reason}"))
     return request, settings
+
+
+def _of_launcher(started: Started | None, found: FoundFramework | None) -> FoundFramework | None:
+    """Return the framework of the program's launcher where the program shows none, or torch alone."""
+    name = started.launcher.framework if started else None
+    if started is None or name is None or (found and (found.name != "torch" or name == "torch")):
+        return found
+    return FoundFramework(name=name, reason=f"{started.launcher.name} starts it")
 
 
 def _third_party(modules: tuple[str, ...]) -> tuple[str, ...]:

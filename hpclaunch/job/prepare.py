@@ -177,6 +177,9 @@ def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
         raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
     if mode.sync is not None and not mode.sync.is_dir():
         raise BadInputError(f"--sync {mode.sync}: there is no such folder", "name the folder of your code")
+    from hpclaunch.host.ssh_config import split_route  # only for another host
+
+    split_route(mode.host)  # raises BadInputError for another text
     user, at, place = mode.host.rpartition("@")
     if place != "site":
         return mode.host

@@ -24,7 +24,7 @@ def repeat(
     """Return the job's request without these nodes; it runs in the folder of the first attempt.
 
     ``changes``: settings in place of the recorded ones; variables and directives are added to them.
-    Dependencies on other jobs (``--after``) are dropped. The site's profile is read again.
+    Dependencies on other jobs (``--after``) and ``--begin`` are dropped. The site's profile is read again.
     Raises BadInputError where the recorded request cannot be used.
     """
     try:
@@ -35,7 +35,7 @@ def repeat(
         ) from None
     left_out = tuple(dict.fromkeys((*request.exclude, *exclude)))
     site = request.site if record.host else os.path.join(record.workdir, request.site)  # of older records
-    request = replace(request, exclude=left_out, after=(), after_any=False)
+    request = replace(request, exclude=left_out, after=(), after_any=False, begin=None)
     if "/" in request.site or request.site.endswith((".yaml", ".yml")):
         request = replace(request, site=site)
     settings = _settings(request, record.id, exclude)
@@ -52,6 +52,8 @@ def _changed(
     new = {name: value for name, value in new.items() if value is not None}
     if "site" in new:
         new["site"] = site_reference(new["site"])
+    if "exclude" in new:
+        new["exclude"] = tuple(dict.fromkeys((*request.exclude, *new["exclude"])))
     told = dict(new)
     if changes.env:
         new["env"] = {**request.env, **changes.env}

@@ -13,6 +13,7 @@ def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per
     queue = "--no-here queues the job instead"
     for name, value in (
         ("--after", request.after),
+        ("--begin", request.begin),
         ("--array", request.array),
         ("--max-restarts", request.max_restarts),
     ):

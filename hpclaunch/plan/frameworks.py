@@ -32,6 +32,7 @@ from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_layout import WIDTH
 from hpclaunch.plan.worker_launchers import DEEPSPEED, worker_launch
+from hpclaunch.plan.wrappers import inner_words
 from hpclaunch.plan.zero_stage import zero_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launcher
@@ -302,6 +303,7 @@ def _hostfile(scheduler: Scheduler, nodes: int, tasks_per_node: int) -> list[Lin
 
 def interpreter(request: JobRequest, profile: SiteProfile) -> str:
     """Return the Python of a job: the one named, the one that the command starts with, else the site's."""
-    first = request.command.argv[0] if request.command.argv and not request.command.bundled else ""
+    argv = () if request.command.bundled else inner_words(request.command.argv)
+    first = argv[0] if argv else ""
     own = first if re.fullmatch(r"python[\d.]*", PurePath(first).name) else None
     return request.python or own or profile.software.python

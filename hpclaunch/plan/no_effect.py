@@ -24,6 +24,8 @@ from hpclaunch.walltime import format_walltime
 _OF_THE_QUEUE = {
     "account": "--account",
     "queue": "--partition",
+    "memory": "--mem",
+    "exclude": "--exclude",
     "directive": "--directive",
     "exclusive": "--exclusive/--no-exclusive",
 }

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.gpu_shares import share_gpus
+from hpclaunch.binding.gpu_shares import idle_note, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
@@ -80,7 +80,6 @@ def make_plan(
     if not place.allocation:
         check_budget(request, profile, layout)
     check_sharing(request.framework, by_local_rank, rank_gpus(layout))
-    scheduler = site_scheduler(profile)
     cpus_per_task = _scheduler_cpus(request, profile, layout)
     header = _header(request, profile, layout, place, cpus_per_task)
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
@@ -92,7 +91,7 @@ def make_plan(
         profile=profile,
         nodes=layout.nodes,
         tasks_per_node=layout.tasks_per_node,
-        walltime_s=None if scheduler.starts_at_once or place.allocation else layout.walltime_s,
+        walltime_s=layout.walltime_s if _is_queued(profile, place) else None,
         queue=layout.choice.name,
         binding=layout.binding,
         header=header,
@@ -112,6 +111,10 @@ def make_plan(
     )
 
 
+def _is_queued(profile: SiteProfile, place: JobPlace) -> bool:
+    return not (site_scheduler(profile).starts_at_once or place.allocation)
+
+
 def _layout(
     request: JobRequest,
     profile: SiteProfile,
@@ -124,7 +127,7 @@ def _layout(
     nodes, tasks_per_node = resolve(request, gpus, one_node=local)
     walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
-    request_rules.check_directives(scheduler, request.directives)
+    request_rules.check_directives(scheduler, request.directives, profile.queues)
     request_rules.check_abilities(scheduler, request)
     request_rules.check_sample(request)
     check_framework(request)
@@ -154,7 +157,7 @@ def _layout(
         walltime_s=walltime_s,
         choice=choice,
         binding=binding,
-        gpus_per_node=gpus,
+        gpus_per_node=gpus if request.gpus_per_task != 0 else 0,
         bus_ids={gpu.index: gpu.bus_id for gpu in topology.gpus if gpu.bus_id} if topology else {},
         cores_per_task=cores,
         cpus_per_task=cpus,
@@ -253,11 +256,10 @@ def _header(
     request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace, cpus_per_task: int | None
 ) -> tuple[Line, ...]:
     scheduler = site_scheduler(profile)
-    if scheduler.starts_at_once or place.allocation:
+    if not _is_queued(profile, place):
         return ()
     queue = layout.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
-    memory = profile.node.memory_request if profile.node and request.exclusive else None
     # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
     log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
     want = Resources(
@@ -273,7 +275,8 @@ def _header(
         qos=layout.choice.name if is_qos else None,
         gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,
-        memory=memory,
+        memory=request_rules.memory_request(profile, scheduler, request),
+        begin=request_rules.begin_time(scheduler, request),
         exclusive=request.exclusive,
         select=profile.scheduler.select,
         after=request.after if place.after is None else place.after,
@@ -337,7 +340,7 @@ def _computed(
     ]
     if plugin_is_open(request, profile):
         settled.append(Setting(name="mpi", value=place.mpi_plugin, origin=f"computed: {place.mpi_reason}"))
-    if site_scheduler(profile).starts_at_once or place.allocation:
+    if not _is_queued(profile, place):
         return tuple(settled)
     if request.queue is None:
         settled.append(
@@ -356,6 +359,8 @@ def _warnings(
     settings: tuple[Setting, ...],
 ) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
+    if layout.gpus_by_number and profile.node:
+        notes = idle_note(range(len(profile.node.gpus)), layout.gpus_by_number)
     cost = None if place.allocation else cost_at_most(request, profile, layout)
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)

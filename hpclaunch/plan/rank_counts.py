@@ -6,22 +6,26 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plural import counted
 
-_COUNTS = ("nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task", "threads_per_core")
+_COUNTS = {"nodes": 1, "tasks": 1, "tasks_per_node": 1, "gpus_per_task": 0, "cpus_per_task": 1} | {
+    "threads_per_core": 1
+}
+"""Count -> its least value."""
 
 
 def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = False) -> tuple[int, int]:
     """Return (nodes, tasks per node).
 
     Every node gets the same number of ranks, since one binding serves them all. Where the request leaves the
-    ranks open there is one for each GPU (or each ``gpus_per_task`` GPUs), else one for each node.
+    ranks open there is one for each GPU (or each ``gpus_per_task`` GPUs), else one for each node; likewise
+    for ranks without GPUs (``gpus_per_task`` 0).
     ``one_node``: the machine is this one alone.
-    Raises BadInputError for counts below 1 and for counts that contradict each other.
+    Raises BadInputError for counts that are too low and for counts that contradict each other.
     """
-    for name in _COUNTS:
+    for name, least in _COUNTS.items():
         value = getattr(request, name)
-        if value is not None and value < 1:
-            raise BadInputError(f"{_option(name)} {value}: it must be at least 1")
-    usual = max(1, (gpus_per_node or 1) // (request.gpus_per_task or 1))
+        if value is not None and value < least:
+            raise BadInputError(f"{_option(name)} {value}: it must be at least {least}")
+    usual = max(1, (gpus_per_node or 1) // (request.gpus_per_task or 1)) if request.gpus_per_task != 0 else 1
     tasks, nodes, per_node = request.tasks, request.nodes, request.tasks_per_node
     if one_node:
         if nodes not in (None, 1):

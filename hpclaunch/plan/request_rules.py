@@ -6,9 +6,11 @@ the page that states it.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 import msgspec
 
@@ -141,8 +143,9 @@ def check_sample(request: JobRequest) -> None:
 
 
 def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
-    """Refuse what the scheduler cannot do: dependencies, arrays, restarts, nodes to leave out."""
-    requested = {"--after": request.after, "--array": request.array, "exclude": request.exclude}
+    """Refuse what the scheduler cannot do: dependencies, times of start, arrays, restarts, exclusions."""
+    requested = {"--after": request.after, "--begin": request.begin, "--array": request.array}
+    requested["--exclude"] = request.exclude
     if scheduler.starts_at_once and any(requested.values()):
         name = next(name for name, value in requested.items() if value)
         raise BadInputError(
@@ -151,9 +154,10 @@ def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
         )
     if request.exclude and not scheduler.resubmit_without:
         raise BadInputError(
-            f"{scheduler.title} {scheduler.no_exclusions} ({', '.join(request.exclude)})",
+            f"--exclude {','.join(request.exclude)}: {scheduler.title} {scheduler.no_exclusions}",
             "tell the site of the nodes; it can take them out of service",
         )
+    begin_time(scheduler, request)
     if request.max_restarts and scheduler.no_restarts:
         raise BadInputError(
             f"--max-restarts: {scheduler.no_restarts}",
@@ -165,7 +169,75 @@ def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
             _check_array_restarts(scheduler, request)
     bad = [node for node in request.exclude if not re.fullmatch(r"[\w.\[\],-]+", node, re.ASCII)]
     if bad:
-        raise BadInputError(f"exclude: {bad[0]!r} is not a node name", "write names as sinfo shows them")
+        raise BadInputError(f"--exclude: {bad[0]!r} is not a node name", "write names as sinfo shows them")
+
+
+def begin_time(scheduler: Scheduler, request: JobRequest) -> dt.datetime | None:
+    """Return the time before which the job must not start; raises BadInputError."""
+    if request.begin is None:
+        return None
+    if scheduler.no_begin:
+        raise BadInputError(f"--begin {request.begin}: {scheduler.title} {scheduler.no_begin}")
+    if request.max_restarts and not scheduler.keeps_begin:
+        raise BadInputError(
+            f"--begin and --max-restarts do not go together on {scheduler.title}: each restart submits the"
+            " script again, when that time is over",
+            "leave one of them out",
+        )
+    try:
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", request.begin, re.ASCII):
+            raise ValueError
+        return dt.datetime.fromisoformat(request.begin)
+    except ValueError:
+        raise BadInputError(
+            f"--begin {request.begin!r} is not a date with a time", "write it as 2026-12-31T18:00"
+        ) from None
+
+
+def memory_request(profile: SiteProfile, scheduler: Scheduler, request: JobRequest) -> str | None:
+    """Return what is requested as memory of each node, as the scheduler takes it; None: nothing.
+
+    Raises BadInputError, and SiteRuleError for more than a node of the site has.
+    """
+    whole = profile.node.memory_request if profile.node else None
+    if request.memory is None:
+        return whole if request.exclusive else None
+    given = f"--mem {request.memory}"
+    if scheduler.memory_suffix is None:
+        raise BadInputError(f"{given}: {scheduler.title} {scheduler.no_memory}", "leave it out")
+    if request.memory == "0":
+        everything = whole or scheduler.all_memory
+        if not everything:
+            raise BadInputError(f"{given}: {scheduler.title} has no word for all memory of a node", _AMOUNT)
+        return everything
+    wanted = _kib(request.memory)
+    if not wanted:
+        raise BadInputError(f"{given}: this is not an amount of memory with its unit", _AMOUNT)
+    _check_memory(profile, given, wanted)
+    return f"{request.memory.upper().removesuffix('B').removesuffix('I')}{scheduler.memory_suffix}"
+
+
+def _check_memory(profile: SiteProfile, given: str, wanted: int) -> None:
+    """Refuse more memory than a node of the site gives, as far as the profile says."""
+    node = profile.node
+    if node is None:
+        return
+    limit = node.memory_request or f"{node.memory_gib}G"
+    most = _kib(limit)
+    if most and wanted > most:
+        raise SiteRuleError(
+            f"{given}: a node of {profile.name} gives {limit} to jobs ({cite(profile, node.source)})",
+            f"ask for at most that, or leave it out{': the job gets it' if node.memory_request else ''}",
+        )
+
+
+_AMOUNT = "write a number and K, M, G or T, as in --mem 64G"
+
+
+def _kib(text: str) -> int | None:
+    """Read ``64G``, ``64GB`` and ``64GiB``, all of which schedulers count in powers of 1024."""
+    match = re.fullmatch(r"([1-9]\d{0,8})([KMGT])(?:I?B)?", text.upper(), re.ASCII)
+    return int(match[1]) << 10 * "KMGT".index(match[2]) if match else None
 
 
 def _check_array_restarts(scheduler: Scheduler, request: JobRequest) -> None:
@@ -235,8 +307,25 @@ def _sharing_directive(directives: Iterable[str]) -> str | None:
     return None
 
 
-def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
-    """Refuse extra directives that would contradict the plan, and those that are no single line."""
+def _check_qos(scheduler: Scheduler, text: str, queues: Mapping[str, Queue]) -> None:
+    """Refuse a QOS as a directive where the profile has the site's, so that --partition names it."""
+    reader = scheduler.directive_reader()
+    listed = [name for name, queue in queues.items() if queue.kind == "qos"]
+    for option in reader.read_text(text) if reader and listed else ():
+        if reader and reader.roles.get(option.name) == "qos":
+            raise BadInputError(
+                f"--directive {text!r} would contradict what was computed from the request",
+                f"use --partition, which takes the QOS {', '.join(listed)}",
+            )
+
+
+def check_directives(
+    scheduler: Scheduler, directives: Iterable[str], queues: Mapping[str, Queue] = MappingProxyType({})
+) -> None:
+    """Refuse extra directives that would contradict the plan, and those that are no single line.
+
+    ``queues``: those of the site's profile.
+    """
     for text in directives:
         if not text.strip() or "\n" in text or "\r" in text:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
@@ -253,6 +342,22 @@ def check_directives(scheduler: Scheduler, directives: Iterable[str]) -> None:
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",
                     f"use {instead}",
+                )
+        _check_qos(scheduler, text, queues)
+        _check_spelling(scheduler, text)
+
+
+def _check_spelling(scheduler: Scheduler, text: str) -> None:
+    """Refuse the misspelt name of an option. One that is like no other may be that of a site's plugin."""
+    reader = scheduler.directive_reader()
+    for option in reader.read_text(text) if reader else ():
+        if reader and not option.known and not option.problem:
+            from difflib import get_close_matches  # only messages need it
+
+            if near := get_close_matches(option.name, reader.known_options, n=1, cutoff=0.8):
+                raise BadInputError(
+                    f"--directive {text!r}: {reader.submit_command} has no option --{option.name}",
+                    f"did you mean --{near[0]}?",
                 )
 
 
@@ -280,6 +385,11 @@ def _matcher(scheduler: Scheduler, names: str) -> Callable[[tuple[str, str]], bo
 
 
 def _is_option(name: str, value: str, owned: str, *, joined: bool) -> bool:
+    owned, _, part = owned.partition("=")  # --gres=gpu: of its values only those with gpu
+    return part in value and _is_named(name, value, owned, joined=joined)
+
+
+def _is_named(name: str, value: str, owned: str, *, joined: bool) -> bool:
     if owned.startswith("--"):  # GNU getopt and argparse take the beginning of a name
         return len(name) > 1 and owned[2:].startswith(name)
     if " " in owned:

@@ -80,12 +80,12 @@ GROUPS = {
     "nodes": "Size",
     "framework": "Ranks",
     "check": "Before it starts",
-    "after": "Other jobs",
+    "after": "Order and start",
     "max_restarts": "Restarts and hangs",
     "sample": "The report",
     "remote_dir": "Another machine",
     "software": "Software",
-    "exclude": "",
+    "imports": "",
 }
 """First key of a group -> its title in ``submit --help``; empty: keys of the job file only."""
 
@@ -112,6 +112,9 @@ class SettingsTable(_Struct):
         default=None,
         options=("-p", "--partition", "--queue"),
     )
+    exclude: tuple[str, ...] = key(
+        "Nodes that the job must not run on (Slurm).", default=(), metavar="NODE,...", commas=True
+    )
     directives: tuple[str, ...] = key(
         "Extra directive for the scheduler, such as --mail-type=END; it is not changed.",
         default=(),
@@ -126,6 +129,13 @@ class SettingsTable(_Struct):
     gpus_per_task: int | None = key("GPUs per rank.", "an equal share of the node", default=None)
     cpus_per_task: int | None = key("Cores per rank.", "an equal share of the node", default=None)
     threads_per_core: int = key("Hardware threads used per core.", default=1)
+    memory: str | None = key(
+        "Memory of each node, such as 64G or 500M; 0: all of it.",
+        "for whole nodes what the site requests for them",
+        default=None,
+        options=("--mem",),
+        metavar="AMOUNT",
+    )
     time: str | None = key(
         "Walltime limit: 30m, 2h, 02:00:00, 1-12:00:00, or minutes as for sbatch, 90.",
         "30 minutes",
@@ -213,6 +223,11 @@ class SettingsTable(_Struct):
     after_any: bool = key(
         "With --after: start when they have ended, in any state.", default=False, options=("--after-any",)
     )
+    begin: str | None = key(
+        "Start not before this time, as the clock of the scheduler has it.",
+        default=None,
+        metavar="YYYY-MM-DDTHH:MM",
+    )
     array: str | None = key(
         "Job array, one job per index: 0-9, or 0-9%2 for two at a time.", default=None, metavar="INDICES"
     )
@@ -272,7 +287,6 @@ class SettingsTable(_Struct):
     module: tuple[str, ...] = key("Module to load, after those of environment.", default=(), metavar="NAME")
     env: dict[str, str] = key("Environment variable of the job.", default={}, metavar="NAME=VALUE")
 
-    exclude: tuple[str, ...] = key("Nodes that the job must not run on.", default=())
     imports: tuple[str, ...] = key(
         "Modules that the program imports, for --check-imports and --preflight.",
         "those at the top of the launched Python file",

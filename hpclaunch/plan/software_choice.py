@@ -20,6 +20,7 @@ from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.profile_plan import starts_python
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import shell_target
+from hpclaunch.plan.worker_launchers import per_node_launcher
 from hpclaunch.plan.wrappers import environment_of
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment
@@ -182,11 +183,19 @@ def _named_offer(job: Choice, profile: SiteProfile) -> Choice:
     return _offered(job, profile, request.software)
 
 
+def _python_of(request: JobRequest) -> str:
+    """Return the word of a command that names its Python, or its launcher of workers; empty: none does."""
+    argv = () if request.command.bundled else request.command.argv
+    started = per_node_launcher(request)
+    words = argv[: started.words] if started else argv
+    wanted = "" if started else "python"
+    return next((word for word in reversed(words) if wanted in PurePath(word).name and "/" in word), "")
+
+
 def _is_named(request: JobRequest, settings: tuple[Setting, ...]) -> bool:
     """Whether the person has named for this job where its Python comes from."""
     parts = (each.origin for each in settings if each.name.startswith("environment."))
-    program = next((word for word in request.command.argv if "python" in PurePath(word).name), "")
-    by_path = "/" in program and not request.command.bundled
+    by_path = "/" in _python_of(request)
     by_variable = bool(_FINDS_PYTHON.intersection(request.env))
     return by_path or by_variable or any(not o.startswith(("site profile", "user config")) for o in parts)
 

@@ -26,8 +26,10 @@ def with_software(
 ) -> tuple[JobRequest, tuple[Setting, ...]]:
     """Return the request with all of its software in ``environment``, and its settings part by part.
 
-    Raises BadInputError for binds without a container, and for a variable that would replace the binds.
+    Raises BadInputError for two Pythons, binds without a container, and a variable that would replace the
+    binds.
     """
+    _check_pythons(request)
     origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
     named = {name: origins.get(name, "the request") for name in _OPTIONS}
     found = _Software(request.environment, origins.get("environment", "the request"))
@@ -68,6 +70,16 @@ def with_software(
         "module": (),
     }
     return replace(request, environment=environment, **moved), (*rest, *found.settings())
+
+
+def _check_pythons(request: JobRequest) -> None:
+    """Refuse two Pythons. A venv on top of a conda environment is stated as such, in ``environment:``."""
+    if request.venv is not None and request.conda is not None:
+        raise BadInputError(
+            f"--venv {request.venv} and --conda {request.conda}: a job has one Python",
+            "leave one out; a venv that was made with this conda environment goes with it into environment:"
+            " of a job file",
+        )
 
 
 def _need_container(option: str, value: str, found: _Software) -> None:

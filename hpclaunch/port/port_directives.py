@@ -242,6 +242,15 @@ def _carried(port: Port, directive: Directive) -> Verdict:
     return Verdict("left out", why=f"undecided: {why}: directives of the job file")
 
 
+def _begin(port: Port, directive: Directive) -> Verdict:
+    if port.same_scheduler and _carry(port, directive):
+        return KEPT
+    if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", directive.value or "", re.ASCII):
+        return Verdict("left out", why=f"undecided: {directive.text}: begin takes times as 2026-12-31T18:00")
+    port.set("begin", (directive.value or "")[:16])
+    return port.rewritten(f"begin: {(directive.value or '')[:16]}")
+
+
 def _fabric(port: Port, directive: Directive) -> Verdict:
     return fabric_verdict(port, directive.text)
 
@@ -325,6 +334,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "after": _after,
     "array": _array,
     "binding": _binding,
+    "begin": _begin,
     "carried": _carried,
     "container": _container,
     "cpus": _sizes,
@@ -333,15 +343,22 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "fabric": _fabric,
     "folder": _folder,
     "gpus": _sizes,
+    "gpus per node": _sizes,
+    "gpus per task": _sizes,
     "mail events": _mail_option,
     "mail user": _mail_option,
     "memory": _memory,
     "name": _name,
     "nodes": _sizes,
+    "interactive": _nothing,
     "nothing": _nothing,
     "output": _output,
+    "qos": _queue,
     "queue": _queue,
+    "requeue": _carried,
     "select": _sizes,
+    "signal": _carried,
     "tasks": _sizes,
+    "tasks per node": _sizes,
     "walltime": _walltime,
 }

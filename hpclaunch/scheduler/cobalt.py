@@ -149,5 +149,7 @@ SCHEDULER = CobaltScheduler(
     },
     queue_kinds=("queue",),
     no_restarts="jobs that come back after a checkpoint are not supported on Cobalt",
+    no_memory="gives whole nodes with all of their memory (man qsub)",
+    no_begin="has no option for the time of a start (man qsub)",
     no_exclusions="has no option that leaves nodes out",
 )

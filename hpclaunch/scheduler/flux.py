@@ -255,6 +255,8 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--time-limit={want.walltime_s}s", "walltime limit"),
         (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
     ]
+    # parsedatetime, which flux batch calls, misreads a T between date and time
+    directives += want.begins('--begin-time="{:%Y-%m-%d %H:%M}"')
     return lines([*directives, *_array(want), *_dependencies(want)])
 
 
@@ -320,6 +322,7 @@ SCHEDULER = FluxScheduler(
         "--output --error": "nothing: `hpclaunch logs` shows the output",
         "--dependency": "--after",
     },
+    no_memory="has no request for memory (man flux-batch)",
     queue_kinds=("queue",),
     binding_needs_whole_node=True,
     requeue="false",  # Flux does not: the next job of a chain comes

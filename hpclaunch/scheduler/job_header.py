@@ -1,6 +1,7 @@
 """What a job requests of its scheduler, and the lines of a script with their reasons."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import datetime as dt
 import re
 from collections.abc import Iterable
 
@@ -51,6 +52,8 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """What follows the node count in PBS' ``-l select=``, such as ``system=polaris``."""
     launcher: str = ""
     """Name of the launcher, for schedulers whose requests depend on it."""
+    begin: dt.datetime | None = None
+    """Local time of the scheduler's machine, to the minute, before which the job does not start."""
     after: tuple[str, ...] = ()
     """The scheduler's ids of the jobs that must end first."""
     after_any: bool = False
@@ -78,6 +81,10 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadInputError(
                     f"--after: {job[:60]!r} is not an id of a job", "hpclaunch jobs lists the ids"
                 )
+
+    def begins(self, text: str) -> list[tuple[str, str]]:
+        """Return the directive for the earliest start: ``text`` with the time in it; nothing without one."""
+        return [(text.format(self.begin), "the job does not start before")] if self.begin else []
 
     @property
     def dependency(self) -> str:

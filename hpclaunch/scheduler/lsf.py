@@ -302,6 +302,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"-W {minutes // 60}:{minutes % 60:02d}", "walltime limit in hours and minutes"),
         (f"-o {_bsub_file(want.output) or 'hpclaunch-%J.out'}", "what LSF reports, at the job's end"),
     ]
+    directives += want.begins("-b {:%Y:%m:%d:%H:%M}")
     if want.after:
         ended = "ended" if want.after_any else "done"
         jobs = " && ".join(f"{ended}({job})" for job in want.after)
@@ -311,6 +312,8 @@ def _header(want: Resources) -> tuple[Line, ...]:
 
 def _sizes(want: Resources) -> list[tuple[str, str]]:
     if want.launcher == "jsrun":
+        if want.memory:
+            raise BadInputError("--mem: a job that LSF gives whole nodes (-nnodes) has all of their memory")
         return [(f"-nnodes {want.nodes}", "compute nodes, whole ones")]
     cpus = 1 if want.exclusive else want.cpus_per_task or 1
     slots = want.tasks_per_node * cpus
@@ -384,6 +387,7 @@ SCHEDULER = LsfScheduler(
         port_number="(LSB_JOBID + LSB_JOBINDEX)",  # the jobs of an array share the number
         first_index=1,
     ),
+    memory_suffix="B",  # units of a resource string (10.1)
     no_restarts="jobs that come back after a checkpoint are not supported on LSF",
     no_exclusions="leaves nodes out by requirements that hpclaunch does not write",
     id_pattern=r"\d+(\[\d+\])?",

@@ -139,6 +139,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
             (f"-o {_qsub_file(want.output)}", "stdout and stderr of the job"),
             ("-k doe", "written there while the job runs, not copied at its end"),
         ]
+    directives += want.begins("-a {:%Y%m%d%H%M}")
     if want.after:
         directives.append(
             (f"-W depend={want.dependency}", "jobs that must end first; if one fails PBS ends this one")
@@ -165,11 +166,12 @@ def _qsub_file(path: str) -> str:
 
 
 def _select(want: Resources) -> str:
+    memory = f":mem={want.memory}" if want.memory else ""
     if want.select is not None:
-        return f"{want.nodes}:{want.select}" if want.select else str(want.nodes)
+        return f"{want.nodes}:{want.select}{memory}" if want.select else f"{want.nodes}{memory}"
     cpus = want.tasks_per_node * (want.cpus_per_task or 1)
     gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
-    return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}"
+    return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"
 
 
 SCHEDULER = PbsScheduler(
@@ -198,6 +200,7 @@ SCHEDULER = PbsScheduler(
         "-q": "--queue",
         "-N": "--name",
         "-o": "nothing: `hpclaunch logs` shows the output",
+        "-l mem": "--mem",
         "-J": "--array",
         "-W depend": "--after",
         "-W block": "hpclaunch submit --wait",
@@ -206,6 +209,8 @@ SCHEDULER = PbsScheduler(
     queue_kinds=("queue",),
     measured_binding="none",
     has_select=True,
+    memory_suffix="b",
+    keeps_begin=True,
     attach=PbsAttach(),
     accounting=PbsAccounting(),
     arrays=ArrayRules(

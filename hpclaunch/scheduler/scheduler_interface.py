@@ -281,6 +281,17 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     left out."""
     no_exclusions: str = "has no option that leaves nodes out"
     """Why nodes cannot be left out, where ``resubmit_without`` is empty; words that follow ``title``."""
+    memory_suffix: str | None = None
+    """What follows an amount such as ``480G`` where memory is requested; None: ``no_memory`` says why it
+    is not."""
+    no_memory: str = "has no request for the memory of a node"
+    """Words that follow ``title``."""
+    all_memory: str = ""
+    """The amount that stands for all memory of a node; empty: there is none."""
+    no_begin: str = ""
+    """Why a job has no earliest start; words that follow ``title``. Empty: it can have one."""
+    keeps_begin: bool = False
+    """Whether a job that comes back after a checkpoint is the same one, whose time of start is over."""
     trial: Trial | None = None
     """None: it submits or refuses, there is no trial."""
     attach: Attach | None = None

@@ -75,6 +75,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
     ]
     if want.output:
         directives.append((f"-o {_file(want.output)}", "stdout and stderr of the job"))
+    directives += want.begins("-a {:%Y%m%d%H%M}")
     if want.after:
         directives.append((f"-hold_jid {','.join(want.after)}", "jobs that must end first"))
     if want.array:
@@ -150,5 +151,6 @@ SCHEDULER = SgeScheduler(
         first_index=1,
     ),
     no_restarts="jobs that come back after a checkpoint are not supported on Grid Engine",
+    no_memory="counts memory per slot, by resources that each site names in its own way (qconf -sc)",
     no_exclusions="leaves nodes out by requests that hpclaunch does not write",
 )

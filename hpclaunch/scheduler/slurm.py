@@ -183,6 +183,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
         ("--open-mode=append", "each run writes on in the same log: Slurm, too, may requeue the job"),
     ]
+    directives += want.begins("--begin={:%Y-%m-%dT%H:%M}")
     if want.after:
         directives += [
             (f"--dependency={want.dependency}", "jobs that must end first"),
@@ -233,12 +234,13 @@ SCHEDULER = SlurmScheduler(
         "-n --ntasks": "--tasks",
         "--ntasks-per-node": "--tasks-per-node",
         "-c --cpus-per-task": "--cpus-per-task",
-        "-G --gpus --gpus-per-node --gpus-per-task --gres": "--gpus-per-task",
+        "-G --gpus --gpus-per-node --gpus-per-task --gres=gpu": "--gpus-per-task",
         "-t --time": "--time",
         "-A --account": "--account",
-        "-p --partition -q --qos": "--partition",
+        "-p --partition": "--partition",
         "-J --job-name": "--name",
         "-o --output -e --error": "nothing: `hpclaunch logs` shows the output",
+        "--mem": "--mem",
         "-a --array": "--array",
         "-d --dependency": "--after",
         "--wait": "hpclaunch submit --wait",
@@ -260,6 +262,9 @@ SCHEDULER = SlurmScheduler(
         'scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
     ),
     resubmit_without=f'{_NEXT} --exclude={{exclude}}"$left_out" "${{{{HPCLAUNCH_FILES%/*}}}}/job.sh"',
+    memory_suffix="",
+    all_memory="0",
+    keeps_begin=True,
     trial=SbatchTrial(),
     has_interactive=True,
     allocation_hint="make one with salloc",

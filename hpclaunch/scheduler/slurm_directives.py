@@ -28,7 +28,7 @@ _LETTERS = {
 _FLAGS = name_set(
     "hold no-kill overcommit quiet oversubscribe version verbose wait contiguous exclusive ignore-pbs "
     "parsable reboot requeue no-requeue spread-job test-only use-min-nodes propagate get-user-env "
-    "parallel-workaround help usage stepmgr kill-on-invalid-dep consolidate-segments spread-segments"
+    "parallel-workaround help usage stepmgr kill-on-invalid-dep consolidate-segments spread-segments external"
 )
 _VALUED = name_set(
     "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "
@@ -39,7 +39,7 @@ _VALUED = name_set(
     "no-bell nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node "
     "ntasks-per-socket open-mode output partition power prefer priority profile qos reservation resv-ports "
     "segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind "
-    "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step"
+    "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step resources autocomplete"
 )
 # Options of plugins that several sites have: Shifter, EAR, CSCS' uenv and container engine, and pyxis.
 _PLUGIN_FLAGS = name_set(

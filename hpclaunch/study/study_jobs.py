@@ -78,4 +78,4 @@ def gpus_of(plan: LaunchPlan) -> int | None:
     if node is None or not node.gpus:
         return None
     per_task = plan.request.gpus_per_task
-    return plan.tasks * per_task if per_task else plan.nodes * len(node.gpus)
+    return plan.nodes * len(node.gpus) if per_task is None else plan.tasks * per_task or None

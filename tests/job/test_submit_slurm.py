@@ -45,6 +45,26 @@ def test_two_nodes_train_together(on_slurm: Slurm) -> None:
     assert "srun --mpi=pmix: fits the MPI of" in answer.stderr
 
 
+def test_slurm_takes_memory_excluded_nodes_and_a_time_of_start(on_slurm: Slurm) -> None:
+    """A time that is over does not hold the job; one that is to come does."""
+    words = ("submit", "--site", "generic-slurm", "--mem", "100M", "--exclude", "n[1,3]", "--json")
+    ran = hpclaunch(
+        *words, "--begin", "2020-01-31T18:00", "--wait", "--", "bash", "-c", "echo node $SLURMD_NODENAME"
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["state"] == "done"
+    held = hpclaunch(*words, "--begin", "2099-12-31T18:00", "--directive", "--comment=x", "--", "true")
+    assert held.returncode == 0, held.stderr
+    job = json.loads(held.stdout)
+    shown = on_slurm.run("scontrol", "show", "job", job["scheduler_id"]).stdout
+    for text in ("MinMemoryNode=100M", "ExcNodeList=n[1,3]", "EligibleTime=2099-12-31T18:00:00", "Comment=x"):
+        assert text in shown
+    assert hpclaunch("cancel", job["id"]).returncode == 0
+    again = hpclaunch("resubmit", job["id"], "--exclude", "n4", "--dry-run").stdout
+    assert "#SBATCH --exclude=n[1,3],n4 " in again
+    assert "--begin" not in again
+
+
 HOSTILE = [
     "it's",
     'a "b" $(id) `id` $HOME',

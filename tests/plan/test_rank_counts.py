@@ -31,6 +31,8 @@ def request(**asked: Any) -> JobRequest:
         ({"tasks": 8, "tasks_per_node": 4}, 8, (2, 4)),
         ({"tasks": 8, "nodes": 4}, 8, (4, 2)),
         ({"gpus_per_task": 2}, 8, (1, 4)),
+        ({"gpus_per_task": 0}, 8, (1, 1)),
+        ({"gpus_per_task": 0, "tasks": 3}, 8, (3, 1)),
         ({"nodes": 2, "tasks_per_node": 16}, 8, (2, 16)),
     ],
 )
@@ -48,8 +50,12 @@ def test_one_machine_takes_all_tasks() -> None:
 
 @pytest.mark.parametrize("name", ["nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task"])
 @pytest.mark.parametrize("value", [0, -1])
-def test_counts_below_one_are_refused(name: str, value: int) -> None:
-    with pytest.raises(BadInputError, match=f"--{name.replace('_', '-')} {value}: it must be at least 1"):
+def test_counts_that_are_too_low_are_refused(name: str, value: int) -> None:
+    if (name, value) == ("gpus_per_task", 0):
+        return
+    least = 0 if name == "gpus_per_task" else 1
+    words = f"--{name.replace('_', '-')} {value}: it must be at least {least}"
+    with pytest.raises(BadInputError, match=words):
         resolve(request(**{name: value}), 8)
 
 

@@ -152,7 +152,7 @@ def test_accounts() -> None:
         "-A p1",
         "--output=x",
         "--job-name=x",
-        "--qos=debug",
+        "--mem=5G",
         "--tim=5",
         "--job-nam=z",
         "--wait",
@@ -196,6 +196,26 @@ def test_other_directives_pass(text: str) -> None:
 def test_directives_must_be_one_option_line(text: str) -> None:
     with pytest.raises(BadInputError, match="--directive"):
         request_rules.check_directives(SLURM, [text])
+
+
+def test_a_qos_is_a_directive_only_where_the_profile_lists_none() -> None:
+    request_rules.check_directives(SLURM, ["--qos=debug"], QUEUES)
+    for text in ("--qos=debug", "-q debug", "-qdebug", "--hold --qos debug"):
+        with pytest.raises(BadInputError, match="use --partition, which takes the QOS dev"):
+            request_rules.check_directives(SLURM, [text], {**QUEUES, "dev": Queue(kind="qos")})
+
+
+@pytest.mark.parametrize("text", ["--mail-tpye=END", "--exlcusive", "--hold --contraint=a", "--depedency=1"])
+def test_misspelt_directives_are_refused(text: str) -> None:
+    with pytest.raises(BadInputError, match="did you mean --"):
+        request_rules.check_directives(SLURM, [text])
+
+
+@pytest.mark.parametrize(
+    "text", ["--mail-typ=END", "--uenv=a:b", "--our-plugin=1", "--gres=nvme:1", "--external"]
+)
+def test_beginnings_and_options_of_plugins_pass(text: str) -> None:
+    request_rules.check_directives(SLURM, [text])
 
 
 def ask(**asked: Any) -> JobRequest:

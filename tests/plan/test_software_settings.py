@@ -75,8 +75,9 @@ def test_an_option_is_over_the_job_file_and_that_over_the_profile(here: Path) ->
 
 
 def test_all_of_them_are_in_the_script(here: Path) -> None:
-    words = ("--venv", "/v e", "--conda", "base", "--module", "a", "--module", "b", "--env", "W=it's $HOME")
-    script = submit("--site", "generic-slurm", *words, "--dry-run", cwd=here).stdout
+    words = ("--venv", "/v e", "--module", "a", "--module", "b", "--env", "W=it's $HOME", "--dry-run")
+    (here / "conda.yaml").write_text("environment: {conda: base}\n")
+    script = submit("--site", "generic-slurm", "--file", "conda.yaml", *words, cwd=here).stdout
     for line in (
         "module load a",
         "module load b",

@@ -1,0 +1,307 @@
+"""Options of sbatch, qsub, flux batch, bsub and torchrun, as somebody types them for ``submit``, and ours.
+
+``NOTIONS`` is the one table: the refusals are made from it, and docs/reference/options.md. Which option of a
+scheduler is about which notion stands in ``scheduler.foreign_words``. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveOption,
+    DirectiveReader,
+    RequestedResources,
+)
+from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
+from hpclaunch.scheduler.foreign_words import TORCHRUN, ForeignWords, Subject, foreign_words
+from hpclaunch.scheduler.option_words import GnuOptions
+from hpclaunch.walltime import format_walltime
+
+
+class Notion(NamedTuple):
+    """What an option is about."""
+
+    meaning: str
+    """For the docs."""
+    ours: str
+    """Our options; empty: there is none, and ``--directive`` hands the scheduler's own to it."""
+    say: str = ""
+    """What to type instead where it is not ``ours`` with the value; ``{directive}``: the option as one."""
+
+
+_KEPT = "leave it out: the output is kept as out.log in the job's folder, and hpclaunch logs ID shows it"
+_LEFT = "leave it out: hpclaunch submits and follows the job in its own way"
+_BY_RANK = "GPUs are counted by ranks"
+NOTIONS: dict[Subject, Notion] = {
+    "name": Notion("name of the job", "--name"),
+    "account": Notion("project that pays", "--account"),
+    "queue": Notion("partition or queue", "--queue"),
+    "qos": Notion(
+        "quality of service",
+        "--queue",
+        "--queue {value} if the site's profile lists that QOS (hpclaunch sites show NAME), else {directive}",
+    ),
+    "reservation": Notion("reservation", ""),
+    "constraint": Notion("features of the nodes", ""),
+    "node list": Notion("nodes to run on", ""),
+    "left out": Notion("nodes to leave out", "--exclude"),
+    "nodes": Notion("nodes", "--nodes", "--nodes N"),
+    "select": Notion("nodes and what each must have", "--nodes --tasks-per-node", "--nodes N"),
+    "tasks": Notion("ranks of the job", "--tasks", "--tasks N"),
+    "tasks per node": Notion("ranks per node", "--tasks-per-node", "--tasks-per-node N"),
+    "cpus": Notion("cores per rank", "--cpus-per-task", "--cpus-per-task N"),
+    "gpus": Notion("GPUs of the job", "--tasks --gpus-per-task", f"{_BY_RANK}: --tasks N --gpus-per-task 1"),
+    "gpus per node": Notion(
+        "GPUs per node",
+        "--tasks-per-node --gpus-per-task",
+        f"{_BY_RANK}: --tasks-per-node N --gpus-per-task 1",
+    ),
+    "gpus per task": Notion("GPUs per rank", "--gpus-per-task", "--gpus-per-task N"),
+    "memory": Notion("memory", "--mem", "--mem AMOUNT, such as 64G: the memory of each node"),
+    "exclusive": Notion("whole nodes", "--exclusive", "--exclusive, the default, or --no-exclusive"),
+    "walltime": Notion("walltime limit", "--time", "--time TIME"),
+    "begin": Notion("earliest start", "--begin", "--begin YYYY-MM-DDTHH:MM; other forms: {directive}"),
+    "after": Notion(
+        "jobs that must end first",
+        "--after --after-any",
+        "--after ID,...: when they have succeeded; with --after-any in any state",
+    ),
+    "array": Notion("job array", "--array", "--array INDICES"),
+    "signal": Notion("signal before the limit", "--warn-before", "--max-restarts N --warn-before TIME"),
+    "requeue": Notion("restarts", "--max-restarts", "--max-restarts N"),
+    "output": Notion("files for the output", "", _KEPT),
+    "mail events": Notion("mail: events", ""),
+    "mail user": Notion("mail: address", ""),
+    "folder": Notion(
+        "working folder",
+        "",
+        "leave it out: the job runs where it is submitted, with --host in --sync FOLDER",
+    ),
+    "export": Notion("variables of the job", "--env", "--env NAME=VALUE"),
+    "container": Notion("container image", "--container"),
+    "binding": Notion(
+        "binding of ranks",
+        "--binding --threads-per-core",
+        "leave it out: the binding is computed; --binding off leaves it to the launcher",
+    ),
+    "fabric": Notion("network", ""),
+    "carried": Notion("only this scheduler has it", ""),
+    "site": Notion("for some sites", ""),
+    "rendezvous": Notion(
+        "rendezvous of the ranks",
+        "",
+        "leave it out: the script sets MASTER_ADDR, MASTER_PORT and RANK",
+    ),
+    "module": Notion("a Python module as program", "", "-- python -m {value} ..."),
+    "wrap": Notion("a command line as script", "", "-- bash -c {value}"),
+    "interactive": Notion("interactive job", "--interactive", "--interactive (Slurm)"),
+    "nothing": Notion("not needed", "", _LEFT),
+}
+_BY_NAME = {
+    "ntasks-per-gpu": f"{_BY_RANK}: --tasks-per-node N --gpus-per-task 1",
+    "cpus-per-gpu": "--cpus-per-task N, the cores of each rank",
+    "wait": "--wait",
+}
+"""Options whose answer is another one than that of their notion."""
+
+_AT_SITE = {
+    ("reservation", "pbs"): "--queue {value}: a reservation of PBS is a queue",
+    ("constraint", "pbs"): "scheduler: select: of a site profile says what nodes must have on PBS",
+    ("node list", "pbs"): "scheduler: select: of a site profile says which nodes are meant on PBS",
+}
+"""Notion and kind of the site's scheduler -> the answer there, where no option is about it."""
+
+_TORCHRUN = GnuOptions({"m": "module"}, frozenset({"standalone", "no-python"}), frozenset(TORCHRUN.options))
+
+
+class _Tool(NamedTuple):
+    """One program whose options people know."""
+
+    kind: str
+    program: str
+    words: ForeignWords
+    read: Callable[[Sequence[str]], Iterable[DirectiveOption]]
+    reader: DirectiveReader | None = None
+
+
+def _read_torchrun(words: Sequence[str]) -> Iterable[DirectiveOption]:
+    """Read its options, whose names have dashes or underscores (torch/distributed/run.py, 2.0 to 2.9)."""
+    name, equals, value = words[0].partition("=")
+    return _TORCHRUN.read([f"{name.replace('_', '-')}{equals}{value}", *words[1:]])
+
+
+def tools() -> tuple[_Tool, ...]:
+    """Return the schedulers' submit commands and torchrun."""
+    known = ((reader, foreign_words(reader.kind)) for reader in DIRECTIVE_READERS)
+    schedulers = (
+        _Tool(reader.kind, reader.submit_command, words, reader.read, reader)
+        for reader, words in known
+        if words is not None
+    )
+    return (*schedulers, _Tool("torchrun", "torchrun", TORCHRUN, _read_torchrun))
+
+
+class _Found(NamedTuple):
+    """An option as one tool reads it."""
+
+    tool: _Tool
+    option: DirectiveOption
+    subject: Subject
+
+    @property
+    def value(self) -> str:
+        """Its value, empty where it has none."""
+        return self.option.value or ""
+
+
+def explain(words: Sequence[str], kind: str | None) -> tuple[str, ...]:
+    """Return what to type instead of an option that ``submit`` has not; nothing where no tool has it.
+
+    ``words``: the option as typed, and the word behind it. ``kind``: the scheduler of the site, None where no
+    site is named. One sentence per tool that has the option with another answer; that of the site goes alone.
+    """
+    said: dict[str, str] = {}
+    for found in _known(words, kind)[:_ENOUGH]:
+        said.setdefault(_answer(found, kind), found.tool.program)
+    name = words[0].partition("=")[0]
+    return tuple(f"{name} of {program}: {answer}" for answer, program in said.items())
+
+
+_ENOUGH = 2
+"""Tools that are named: a letter has another meaning in each."""
+
+
+def _known(words: Sequence[str], kind: str | None) -> list[_Found]:
+    """Return the tools that have the option: the site's alone, else those that have it by its whole name."""
+    found = list(chain.from_iterable(_read(tool, words) for tool in tools()))
+    own = [one for one in found if one.tool.kind == kind]
+    typed = words[0].partition("=")[0].lstrip("-").replace("_", "-")
+    whole = [] if len(typed) == 1 else [one for one in found if one.option.name == typed]
+    return own or whole or sorted(found, key=lambda one: one.subject == "nothing")
+
+
+def _read(tool: _Tool, words: Sequence[str]) -> tuple[_Found, ...]:
+    option = next(iter(tool.read(list(words))))
+    subject = tool.words.options.get(option.name)
+    return (_Found(tool, option, subject),) if subject else ()
+
+
+def _answer(found: _Found, kind: str | None) -> str:
+    notion = NOTIONS[found.subject]
+    if said := _BY_NAME.get(found.option.name) or _TRANSLATE.get(found.subject, _sizes)(found):
+        return said
+    usual = f"{notion.ours} {{value}}" if notion.ours else "{directive}"
+    value = shlex.quote(found.value or "VALUE")
+    return (notion.say or usual).format(value=value, directive=_at_site(found, kind))
+
+
+def _after(found: _Found) -> str:
+    if found.value.startswith(("umask", "block")):  # of PBS' -W, which is about many things
+        return "--wait" if found.value.startswith("block") else _directive(found.option.text)
+    after = found.tool.words.read_after(found.value)
+    return f"--after {','.join(after.ids)}{' --after-any' * after.any_end}" if after else ""
+
+
+def _array(found: _Found) -> str:
+    array = found.tool.words.read_array(found.value)
+    return f"--array {shlex.quote(array)}" if array else ""
+
+
+def _name(found: _Found) -> str:
+    """Return the name, and the indices that LSF has behind it."""
+    array = _array(found) if "[" in found.value else ""
+    return f"--name {shlex.quote(found.tool.words.read_name(found.value))} {array}" if array else ""
+
+
+def _begin(found: _Found) -> str:
+    absolute = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", found.value)
+    return f"--begin {found.value[:16]}" if absolute else ""
+
+
+def _export(found: _Found) -> str:
+    return " ".join(f"--env {shlex.quote(part)}" for part in found.value.split(",") if "=" in part)
+
+
+def _gpus_per_node(found: _Found) -> str:
+    other = found.option.name == "gres" and "gpu" not in found.value
+    return _directive(found.option.text) if other else _sizes(found)
+
+
+def _sizes(found: _Found) -> str:
+    """Return the sizes and the walltime that an option requests, as ours."""
+    if found.tool.reader is None:
+        return f"{NOTIONS[found.subject].ours} {found.value}" if found.value.isdecimal() else ""
+    asked = found.tool.reader.requested([Directive(found.tool.reader, 1, found.option, active=True)])
+    each = {
+        "--nodes": asked.nodes,
+        "--tasks": asked.tasks or asked.gpus,
+        "--tasks-per-node": asked.tasks_per_node or asked.gpus_per_node,
+        "--cpus-per-task": asked.cpus_per_task,
+        "--gpus-per-task": asked.gpus_per_task,
+    }
+    said = [f"{name} {given.value}" for name, given in each.items() if given]
+    if asked.walltime_s:
+        said.append(f"--time {format_walltime(asked.walltime_s.value)}")
+    return " ".join(said) + " --gpus-per-task 1" * _by_gpus(asked)
+
+
+def _by_gpus(asked: RequestedResources) -> bool:
+    """Whether the ranks follow from the GPUs, one for each."""
+    return (asked.gpus or asked.gpus_per_node) is not None and not (asked.tasks or asked.tasks_per_node)
+
+
+_TRANSLATE: dict[Subject, Callable[[_Found], str]] = {
+    "after": _after,
+    "array": _array,
+    "begin": _begin,
+    "export": _export,
+    "gpus per node": _gpus_per_node,
+    "name": _name,
+}
+"""What reads the value of an option and returns our words; empty where it cannot be read."""
+
+
+def _at_site(found: _Found, kind: str | None) -> str:
+    """Return how the site's own scheduler gets such an option."""
+    tool, option, subject = found
+    target = next((one for one in tools() if one.kind == kind and one.reader), tool)
+    if target.kind == tool.kind:
+        return _directive(option.text)
+    if said := _AT_SITE.get((subject, target.kind), "").format(value=shlex.quote(found.value or "VALUE")):
+        return said
+    names = names_of(target, subject)
+    has = f"has {' and '.join(names)} for it, which --directive hands to it"
+    return _mail(found, target) or f"{target.program} {has if names else 'has no such option'}"
+
+
+def _mail(found: _Found, target: _Tool) -> str:
+    """Return the directives for mail; empty for other options, and where the site's are not known."""
+    if found.subject not in ("mail events", "mail user") or target.words.write_mail is None:
+        return ""
+    events = found.tool.words.read_mail(found.option.name, found.value)
+    user = found.option.value if found.subject == "mail user" else None
+    return " ".join(map(_directive, target.words.write_mail(events, user)))
+
+
+def _directive(text: str) -> str:
+    return f"--directive {shlex.quote(text)}"
+
+
+def names_of(tool: _Tool, subject: Subject) -> list[str]:
+    """Return the options of a tool about a notion, as they are typed."""
+    return [shown(tool.kind, name) for name, about in tool.words.options.items() if about == subject]
+
+
+def shown(kind: str, name: str) -> str:
+    """Return an option of a tool as it is typed."""
+    if kind == "lsf":
+        return f"-{name}"
+    if name.startswith("l:"):
+        return f"-l {name[2:]}="
+    return f"-{name}" if kind in ("pbs", "sge") else f"--{name}"

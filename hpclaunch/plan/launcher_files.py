@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from hpclaunch.plan.program import parsed_program, python_target
-from hpclaunch.plan.script_commands import ReadText
-from hpclaunch.plan.worker_launchers import ACCELERATE, find_launcher
+from hpclaunch.plan.script_commands import ReadText, script_commands
+from hpclaunch.plan.worker_launchers import ACCELERATE, IN_SCRIPT, TORCHRUN, find_launcher
 
 if TYPE_CHECKING:
     from hpclaunch.site.yaml_tree import Tree
@@ -34,7 +35,18 @@ def launcher_config(argv: tuple[str, ...], read: ReadText) -> dict[str, str]:
             from hpclaunch.site.yaml_tree import parse_tree  # loads YAML, which few jobs need
 
             values = {"file": file, **dict(_flat(parse_tree(text, file)))}
-    return {**values, **dict(_trainer(argv, read))}
+    return {**values, **dict(_trainer(argv, read)), **dict(_in_script(argv, read))}
+
+
+def _in_script(argv: tuple[str, ...], read: ReadText) -> Iterator[tuple[str, str]]:
+    """Yield the only launcher of workers in the script that a command starts, and where it stands.
+
+    Only of torchrun, which takes from the environment what its options leave open.
+    """
+    found = [command for command in script_commands(argv, read) if find_launcher(command.words)]
+    if len(found) == 1 and (started := find_launcher(found[0].words)) and started.launcher is TORCHRUN:
+        yield IN_SCRIPT, shlex.join(found[0].words)
+        yield f"{IN_SCRIPT}.where", found[0].where
 
 
 def _flat(tree: Tree, before: str = "") -> Iterator[tuple[str, str]]:

@@ -14,9 +14,11 @@ from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.worker_launchers import (
     ACCELERATE,
     FABRIC,
+    IN_SCRIPT,
     TORCHRUN,
     Started,
     find_launcher,
+    launcher_in_script,
     one_process,
     per_node_launcher,
 )
@@ -26,9 +28,12 @@ def launcher_problems(request: JobRequest, layout: JobLayout) -> Iterator[Proble
     """Yield what is wrong with the launcher that a command begins with, and with its program's sizes."""
     yield from _trainer(request, layout)
     found = None if request.command.bundled else find_launcher(request.command.argv)
+    if found is None and request.as_ranks:
+        where = request.command.config.get(f"{IN_SCRIPT}.where")
+        hint = f"leave it out there: {where}" if where else "leave it out"
+        yield Problem(message="--as-ranks: the command has no launcher to leave out", hint=hint)
+    found = found or launcher_in_script(request)
     if found is None:
-        if request.as_ranks:
-            yield Problem(message="--as-ranks: the command has no launcher to leave out", hint="leave it out")
         return
     if layout.started is not None:
         yield from _contradictions(request, found)
@@ -43,7 +48,7 @@ def script_problems(
 ) -> tuple[Problem, ...]:
     """Return which commands of the job's script start processes again in each of its ranks."""
     found = []
-    for where, words in commands:
+    for where, words in () if plan.started else commands:
         started = find_launcher(words)
         if started and (problem := _in_script(request, plan, started)):
             found.append(msgspec.structs.replace(problem, message=f"{where}: {problem.message}"))
@@ -55,7 +60,7 @@ def _in_script(request: JobRequest, plan: LaunchPlan, found: Started) -> Problem
     row = found.launcher
     if not row.per_node or plan.tasks_per_node > 1:
         return _in_each_rank(request, plan, found) if _starts_again(request, plan, found) else None
-    if row is not TORCHRUN or plan.nodes == 1 or found.options.keys() & {*row.meets} - {"--standalone"}:
+    if plan.nodes == 1 or found.options.keys() & {*row.meets} - {"--standalone"}:
         return None
     return Problem(
         message=f"{row.name} on {plan.nodes} nodes does not say where they meet: each would train alone",

@@ -9,6 +9,7 @@ the sizes, the number of the node, and where the nodes meet. Read from the parse
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
@@ -53,6 +54,10 @@ class WorkerLauncher(msgspec.Struct, frozen=True, kw_only=True):
 _BINDS = "it binds each worker, and so does hpclaunch: leave it out, or add --binding off"
 _HOSTS = "hosts and their GPUs are known when the job runs: leave it out, --num_gpus N is enough"
 _ADDRESS, _PORT = '"$MASTER_ADDR"', '"$MASTER_PORT"'
+
+
+IN_SCRIPT = "script"
+"""Key of a command's ``config``: the words by which its shell script starts torchrun."""
 
 
 def _flags(text: str) -> frozenset[str]:
@@ -267,8 +272,15 @@ def per_node_launcher(request: JobRequest) -> Started | None:
     """Return the launcher of a job's command that starts the workers of a node; None: it has none."""
     if request.command.bundled or not request.command.argv:
         return None
-    found = find_launcher(request.command.argv)
+    found = find_launcher(request.command.argv) or launcher_in_script(request)
     return found if found and found.launcher.per_node and not one_process(request, found) else None
+
+
+def launcher_in_script(request: JobRequest) -> Started | None:
+    """Return the launcher that the script of a job starts; nothing of it is in the command."""
+    words = request.command.config.get(IN_SCRIPT)
+    found = find_launcher(tuple(shlex.split(words))) if words else None
+    return msgspec.structs.replace(found, words=0) if found else None
 
 
 def worker_launch(request: JobRequest) -> Started | None:
@@ -285,7 +297,7 @@ def one_process(request: JobRequest, found: Started) -> bool:
 def rank_command(request: JobRequest) -> tuple[str, ...]:
     """Return the words that a job starts: those of the command, with ``--as-ranks`` without its launcher."""
     argv = request.command.argv
-    found = per_node_launcher(request) if request.as_ranks else None
+    found = find_launcher(argv) if request.as_ranks and per_node_launcher(request) else None
     return (*argv[: program_at(argv)], *found.program) if found else argv
 
 

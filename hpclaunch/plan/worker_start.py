@@ -80,6 +80,11 @@ def node_lines(
         lines.append(
             Line(text="trap '' USR1", reason="the signal before the walltime limit is for the workers")
         )
+    if started.launcher is TORCHRUN:
+        if started.is_static and layout.nodes > 1 and "--node_rank" not in started.options:
+            reason = "torchrun's --node-rank, which its static rendezvous needs"
+            lines.append(Line(text=f"export PET_NODE_RANK={rank}", reason=reason))
+        return tuple(lines)
     words, at = _filled(request, layout, started, rank), before + started.words
     own = before + len(request.command.argv) - started.tail
     left, given, program = f'"${{@:1:{at}}}"', f'"${{@:{at + 1}}}"', ""
@@ -101,8 +106,6 @@ def _filled(request: JobRequest, layout: JobLayout, started: Started, rank: str)
     wanted = {name: text.format_map(values) for name, text in row.fills.items()}
     if row is ACCELERATE:
         wanted |= _accelerate(request, layout, started)
-    if row is TORCHRUN and started.is_static and layout.nodes > 1:
-        wanted["--node_rank"] = rank
     missing = {name: value for name, value in wanted.items() if name not in started.options}
     return [f"{name}={value}" if value else name for name, value in missing.items()]
 

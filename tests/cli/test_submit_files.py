@@ -25,7 +25,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "train.py": TRAIN,
         "torched.py": "import torch\n",
         "run.sh": 'set -e\nexec python3 train.py "$@"\n',
-        "launch.sh": "#!/bin/bash\nif true; then\n  exec torchrun --nproc_per_node 8 torched.py\nfi\n",
+        "launch.sh": "#!/bin/bash\nif true; then\n  exec accelerate launch --multi_gpu torched.py\nfi\n",
         "data": "1 2\n",
         "batch.sh": "#!/bin/bash\n#SBATCH --nodes=2\npython torched.py\n",
     }
@@ -145,10 +145,10 @@ def test_what_was_put_in_front_is_said_everywhere(here: Path) -> None:
         (("--", "uv", "run", "nosuch.py"), "nosuch.py: there is no such file in", "from there"),
         (
             ("launch.sh",),
-            "launch.sh, line 3: torchrun would start its processes 16 times",
+            "launch.sh, line 3: accelerate launch would start its processes 16 times",
             "-- python torched.py",
         ),
-        (("--", "./launch.sh"), "./launch.sh, line 3: torchrun would start", "-- python torched.py"),
+        (("--", "./launch.sh"), "./launch.sh, line 3: accelerate launch would start", "-- python torched.py"),
         (("--", "nohup", "sh", "-c", "srun ./a"), "the text after -c, line 1: srun would start", "-- ./a"),
         (
             ("--check-imports", "--", "uv", "run", "torched.py"),

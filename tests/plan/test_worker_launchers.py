@@ -113,7 +113,6 @@ FILLED = {
     " --machine_rank --main_process_ip",
     "deepspeed train.py": "--hostfile --no_ssh --node_rank --master_addr --master_port --no_python",
     "fabric run train.py": "--devices=8 --num_nodes=2 --node_rank --main_address --main_port",
-    "torchrun --master_addr a --master_port 1 train.py": "--node_rank",
 }
 
 
@@ -126,6 +125,34 @@ def test_what_a_command_leaves_open_is_filled_in(command: str, here: Path) -> No
         re.sub(r"=[\"$].*", "", word) for word in line.replace("\\\n", " ").split() if word.startswith("--")
     ]
     assert filled == FILLED[command].split()
+
+
+def test_a_static_rendezvous_of_the_command_gets_the_numbers_of_its_nodes(here: Path) -> None:
+    text, _ = script(here, "--nodes", "2", command="torchrun --master_addr a --master_port 1 train.py")
+    assert 'export PET_NODE_RANK="$SLURM_PROCID"' in text
+    assert "PET_RDZV" not in text
+
+
+def test_torchrun_in_a_script_is_filled_in_by_its_variables(here: Path) -> None:
+    (here / "run.sh").write_text("export A=1\ntorchrun --nproc_per_node 8 train.py --lr 1\n")
+    text, said = script(here, "--nodes", "2", command="bash run.sh")
+    assert "refused" not in said
+    assert "export PET_NNODES=2  #" in text
+    assert "PET_RDZV_BACKEND=c10d" in text
+    assert "started on each node by torchrun" in text
+    assert "# Framework: torch; run.sh, line 2: train.py, line 1: imports torch" in text
+    _, said = script(here, "--nodes", "2", "--as-ranks", command="bash run.sh")
+    assert "leave it out there: run.sh, line 2" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["accelerate launch train.py", "torchrun a.py\ntorchrun b.py", "deepspeed train.py"],
+)
+def test_other_launchers_in_a_script_are_named_with_their_line(text: str, here: Path) -> None:
+    (here / "run.sh").write_text(f"cd .\n{text}\n")
+    _, said = script(here, "--nodes", "2", command="bash run.sh")
+    assert "submitting this job is refused: run.sh, line 2: " in said
 
 
 def test_sizes_that_the_command_says_are_those_of_the_job(here: Path) -> None:

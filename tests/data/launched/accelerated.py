@@ -16,4 +16,5 @@ for step in range(STEPS):
         optimizer.zero_grad()
 if accelerator.is_main_process:
     write(net.parameters(), accelerator.num_processes)
+accelerator.wait_for_everyone()  # without it a worker sometimes aborted at its exit
 accelerator.end_training()

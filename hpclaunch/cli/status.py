@@ -79,6 +79,8 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
     yield from _size(record)
     if record.restarts:
         yield "restarts", str(record.restarts)
+    if record.worker_restarts:
+        yield "workers", f"started again by torchrun, {counted(record.worker_restarts, 'time')}"
     if record.binding:
         yield "binding", record.binding.finding
     for name, time in (("created", record.created), ("started", record.started), ("ended", record.ended)):

@@ -21,7 +21,6 @@ RANK_LINES = (
     r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
     r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
     r"|(task|shell|worker) rank [0-9]+ on host [^ ]+ (failed|exited) \("
-    r"|^  (time|host|rank|exitcode) +: "
 )
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
@@ -145,31 +144,14 @@ def failed_ranks(log: str) -> list[FailedRank]:
 
 
 def _workers(log: str) -> list[FailedRank]:
-    """Return the workers that torchrun reports as failed, the first one first, or those that say so.
+    """Return the workers of torchrun and its like that failed, as their shells report them.
 
-    The report is that of torch/distributed/elastic/multiprocessing/errors (torch 1.9 to 2.13), once per node;
-    a worker that lost its peers within the same second comes after one that a signal ended.
+    The launcher itself is not asked: srun ends it where another node reports first.
     """
-    found: dict[tuple[str, int, str], FailedRank] = {}
-    time = host = rank = ""
-    for line in log.splitlines():
-        match = re.match(r"  (time|host|rank|exitcode) +: (-?[\w.:-]+)", line)
-        if match is None:
-            continue
-        time, host = (match[2] if match[1] == name else old for name, old in (("time", time), ("host", host)))
-        rank = match[2] if match[1] == "rank" else rank
-        if match[1] == "exitcode" and rank and re.fullmatch(r"-?\d+", match[2]):
-            code = int(match[2])
-            words = f"ended by signal {-code}" if code < 0 else f"exited with exit code {code}"
-            node = None if host == "localhost" else host
-            died = code < 0
-            found[time, -died, rank] = FailedRank(rank, node, 128 - code if died else code, words)
-    named = re.findall(
+    found = re.findall(
         r"^hpclaunch: worker rank (\d+) on host (\S+) failed \(Exit (\d+)\)", log, re.MULTILINE
     )
-    return [found[key] for key in sorted(found)] or [
-        FailedRank(rank, host, int(code), f"exited with exit code {code}") for rank, host, code in named
-    ]
+    return [FailedRank(rank, host, int(code), f"exited with exit code {code}") for rank, host, code in found]
 
 
 def _flux_rank(line: str) -> list[FailedRank]:

@@ -56,6 +56,7 @@ _NOT_THE_PROGRAMS = re.compile(
     r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to"
     r"|^Please see the FAQ"
     r"|^(Terminated|Killed)$"
+    r"|: line \d+: +\d+ (Killed|Terminated|Aborted|Segmentation fault) "
     r"|^hpclaunch: (task|worker) rank |^  (time|host|rank|exitcode|error_file|traceback) +: "
     r"|^[\d.]+s: (flux-shell\[|job\.exception )|^flux-job: task\(s\) |^\S+ .* broker\.\w+\[\d+\]: "
     r"|^hpclaunch: .*; more: hpclaunch report \S+$"

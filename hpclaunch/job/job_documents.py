@@ -50,6 +50,7 @@ class JobDocument(Document, frozen=True, kw_only=True):
     limit_s: int | None
     elapsed_s: int | None
     restarts: int
+    worker_restarts: int
     nodes: int
     tasks: int
     node_names: list[str]

@@ -18,7 +18,7 @@ from hpclaunch.job.failure_causes import (
     own_exit_code,
     refused_mask,
 )
-from hpclaunch.job.log_extract import RESTARTS, Trace, hang_left, reason_left
+from hpclaunch.job.log_extract import RESTARTS, WORKER_RESTARTS, Trace, hang_left, reason_left
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, array_state
@@ -68,7 +68,8 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
     binding = None if never else binding_of(record, traces)
     restarts = max(record.restarts, restarts_in(files.get(f"{record.folder}/{RESTARTS}")))
     record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
-    record = replace(record, hang=hang_left(files, record.folder))
+    again = restarts_in(files.get(f"{record.folder}/{WORKER_RESTARTS}"))
+    record = replace(record, hang=hang_left(files, record.folder), worker_restarts=again)
     return replace(record, failure=_failure(record, logs))
 
 
@@ -111,7 +112,7 @@ def binding_of(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict
 
 
 def restarts_in(text: bytes | None) -> int:
-    """Return how often a job came back after a checkpoint, from the file that counts it."""
+    """Return how often a job, or its workers, were started again, from the file that counts it."""
     return int(text) if text and len(text) < 10 and text.strip().isdigit() else 0
 
 

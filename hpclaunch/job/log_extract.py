@@ -19,6 +19,8 @@ from hpclaunch.job.record import Hang
 
 SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
 REASON, NEXT_ID, RESTARTS, HANG = "reason", "next_id", "restarts", "hang"
+WORKER_RESTARTS = "worker_restarts"
+"""How often torchrun has started its workers again."""
 BINDING, PREFLIGHT = "binding", "preflight"
 """The folder with the ranks' reports, one file per node, and the file with the nodes' reports. Jobs of older
 versions have them in the log."""

@@ -93,6 +93,8 @@ class JobRecord(msgspec.Struct, kw_only=True):
     """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
     restarts: int = 0
     """How often it came back, after a checkpoint or because its scheduler requeued it."""
+    worker_restarts: int = 0
+    """How often torchrun started its workers again (--max-restarts), while the job went on."""
     failure: Failure | None = None
     """Of a failed job with a log; of an array that of its first failed job."""
     hang: Hang | None = None

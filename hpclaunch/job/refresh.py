@@ -35,6 +35,7 @@ from hpclaunch.job.log_extract import (
     REASON,
     RESTARTS,
     SCRIPT,
+    WORKER_RESTARTS,
     read_failures,
     read_traces,
 )
@@ -46,7 +47,7 @@ from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Sch
 from hpclaunch.text_table import printable
 
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
-_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, HANG)
+_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, WORKER_RESTARTS, HANG)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""

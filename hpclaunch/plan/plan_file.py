@@ -65,9 +65,7 @@ def _guard(plan: LaunchPlan) -> str | None:
 
 def _rank_over(plan: LaunchPlan) -> str | None:
     """Return the file of what a rank's shell does after the program."""
-    if plan.started is None:
-        return site_launcher(plan.profile).rank_end
-    return None if plan.started.launcher.names_ranks else WORKER_END
+    return WORKER_END if plan.started else site_launcher(plan.profile).rank_end
 
 
 def _lines(plan: LaunchPlan) -> Iterator[str]:

@@ -17,7 +17,7 @@ from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import startup_lines
-from hpclaunch.plan.worker_launchers import rank_command
+from hpclaunch.plan.worker_launchers import rank_command, worker_launch
 from hpclaunch.plan.worker_start import job_lines, node_lines, worker_head
 from hpclaunch.plan.zero_stage import deepspeed_config, own_config
 from hpclaunch.scheduler.job_header import Line
@@ -248,7 +248,7 @@ def node_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
     """Whether neither the request nor the profile names the plugin to use."""
-    if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin:
+    if not site_launcher(profile).plugin_list or request.mpi or profile.mpi.plugin or worker_launch(request):
         return False
     return profile.mpi.plugin_open
 

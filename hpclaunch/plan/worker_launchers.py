@@ -42,8 +42,6 @@ class WorkerLauncher(msgspec.Struct, frozen=True, kw_only=True):
     """Options that say where the nodes meet; one of them in a command, and it has said so itself."""
     flags: frozenset[str] = frozenset()
     """Options without a value."""
-    names_ranks: bool = True
-    """Whether it says which worker failed."""
     contradicts: Mapping[str, str] = {}
     """Option -> why it is wrong in a job of hpclaunch."""
     fills: Mapping[str, str] = {}
@@ -122,7 +120,6 @@ DEEPSPEED = WorkerLauncher(
     workers=("--num_gpus", "--num_accelerators"),
     node_rank="--node_rank",
     meets=("--master_addr", "--master_port"),
-    names_ranks=False,
     flags=_flags(
         "module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid bind_cores_to_rank q quiet"
         " h help"

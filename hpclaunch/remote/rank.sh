@@ -28,6 +28,14 @@ hpclaunch_run() {
   exit "$hpclaunch_code"
 }
 
+# torchrun has started its workers again (--max-restarts): rank 0 counts it, over all runs of the job.
+hpclaunch_count_restart() {
+  local before=0
+  { read -r before < "$HPCLAUNCH_JOB_FOLDER/worker_restarts"; } 2> /dev/null
+  printf '%s\n' $((before + 1)) > "$HPCLAUNCH_JOB_FOLDER/worker_restarts"
+}
+
+[ "$RANK" != 0 ] || [ "${TORCHELASTIC_RESTART_COUNT:-0}" = 0 ] || hpclaunch_count_restart
 [ "${#hpclaunch_private[@]}" = 0 ] || hpclaunch_private_folders "${hpclaunch_private[@]}"
 [ -z "$hpclaunch_guard" ] || "$hpclaunch_guard" "$@"
 hpclaunch_keep_last_words "$HPCLAUNCH_JOB_FOLDER" "$RANK"

@@ -32,6 +32,7 @@ def test_a_program_learns_the_same_each_time(name: str, references: Path, tmp_pa
     assert digest_by_hand(name, nodes, workers, tmp_path / "again") == digest
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "ray"])
 def test_two_nodes_learn_as_two_workers_of_one(name: str, references: Path, tmp_path: Path) -> None:
     assert digest_by_hand(name, 2, 1, tmp_path / "two") == two_workers(name, references)

@@ -6,21 +6,19 @@ The reference is a run by hand with the launcher alone, on one machine.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
+from tests.frameworks.by_hand import ENVIRONMENT, PROGRAMS, VENV, digest_by_hand
 from tests.testbed.cluster import Slurm
 
 pytestmark = pytest.mark.slow
-VENV = Path(os.environ["HPCLAUNCH_TEST_FRAMEWORKS"])
-PROGRAMS = Path(__file__).parents[1] / "data" / "launched"
 PROFILE = """\
 schema: 1
 name: two-cores
@@ -34,60 +32,30 @@ binding: {cpu: mask_cpu, needs_whole_node: false}
 """
 
 
-class Typed(NamedTuple):
-    """A command as the launcher's own documentation has it, and its words by hand for one machine."""
-
-    command: str
-    by_hand: str
-    """With the number of workers and a port."""
-
-
+# Command as the launcher's own documentation has it -> its run by hand.
 CASES = {
-    "torchrun": Typed(
-        "torchrun fsdp.py digest", "torchrun --standalone --nproc-per-node {workers} fsdp.py digest"
-    ),
-    "torch.distributed.run": Typed(
-        "python -m torch.distributed.run fsdp.py digest",
-        "torchrun --standalone --nproc-per-node {workers} fsdp.py digest",
-    ),
-    "accelerate": Typed(
-        "accelerate launch --config_file accelerate.yaml accelerated.py digest",
-        "accelerate launch --config_file accelerate.yaml --num_machines 1 --num_processes {workers}"
-        " --main_process_port {port} accelerated.py digest",
-    ),
-    "deepspeed": Typed(
-        "deepspeed zero.py digest --deepspeed_config deepspeed.json",
-        "deepspeed --hostfile hosts --no_ssh --node_rank 0 --master_addr 127.0.0.1 --master_port {port}"
-        " zero.py digest --deepspeed_config deepspeed.json",
-    ),
-    "fabric": Typed(
-        "fabric run --accelerator cpu --strategy ddp fabric.py digest",
-        "fabric run --accelerator cpu --strategy ddp --devices {workers} --main-port {port} fabric.py digest",
-    ),
-}
-ENVIRONMENT = {
-    "DS_ACCELERATOR": "cpu",
-    "OMP_NUM_THREADS": "1",
-    "TORCH_EXTENSIONS_DIR": f"{VENV}/extensions",  # DeepSpeed builds one for CPUs
+    "torchrun fsdp.py digest": "fsdp",
+    "python -m torch.distributed.run ddp.py digest": "ddp",
+    "accelerate launch --config_file accelerate.yaml accelerated.py digest": "accelerate",
+    "deepspeed zero.py digest --deepspeed_config deepspeed.json": "deepspeed",
+    "fabric run --accelerator cpu --strategy ddp fabric.py digest": "fabric",
+    "torchrun trainer.py digest --devices 2 --num-nodes {nodes}": "trainer under torchrun",
+    "bash run.sh digest": "fsdp",
+    "python trainer.py digest --devices 2 --num-nodes {nodes}": "trainer",
 }
 
 
 def programs_in(folder: Path) -> Path:
     shutil.copytree(PROGRAMS, folder, dirs_exist_ok=True)
     (folder / "two-cores.yaml").write_text(PROFILE)
+    (folder / "run.sh").write_text('set -e\ntorchrun fsdp.py "$1"\n')
     return folder
 
 
 @cache
-def by_hand(case: str, workers: int, folder: Path) -> str:
-    """The digest of a run with the launcher alone."""
-    place = programs_in(folder / f"{case}-{workers}")
-    (place / "hosts").write_text(f"localhost slots={workers}\n")
-    words = CASES[case].by_hand.format(workers=workers, port=23000 + os.getpid() % 7000)
-    variables = {**os.environ, **ENVIRONMENT, "PATH": f"{VENV}/bin:{os.environ['PATH']}"}
-    done = subprocess.run(words.split(), cwd=place, env=variables, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return (place / "digest").read_text()
+def by_hand(name: str, workers: int, folder: Path) -> str:
+    """The digest of a run with the launcher alone, on one node."""
+    return digest_by_hand(name, 1, workers, folder / f"{name}-{workers}")
 
 
 def submit(place: Path, *words: str) -> dict[str, Any]:
@@ -122,28 +90,61 @@ def references(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("by hand")
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("command", CASES)
 def test_the_workers_of_this_machine_are_bound_and_train_as_by_hand(
-    case: str, tmp_path: Path, references: Path
+    command: str, tmp_path: Path, references: Path
 ) -> None:
     place = programs_in(tmp_path)
-    words = CASES[case].command.split()
+    words = command.format(nodes=1).split()
     document = submit(place, "--site", "local", "--tasks-per-node", "2", "--", *words)
     assert document["state"] == "done", document["said"]
-    assert (place / "digest").read_text() == by_hand(case, 2, references)
+    assert (place / "digest").read_text() == by_hand(CASES[command], 2, references)
     assert bound(document) == [(0, "ok"), (1, "ok")]
 
 
 @pytest.mark.slurm
-@pytest.mark.parametrize("case", [name for name in CASES if name != "torch.distributed.run"])
+@pytest.mark.parametrize("command", CASES)
 def test_two_nodes_train_as_one_machine_by_hand(
-    case: str, slurm: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, references: Path
+    command: str, slurm: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, references: Path
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
     place = programs_in(tmp_path)
-    words = CASES[case].command.split()
+    words = command.format(nodes=2).split()
     sizes = ("--site", str(place / "two-cores.yaml"), "--nodes", "2", "--tasks-per-node", "2")
     document = submit(place, *sizes, "--", *words)
     assert document["state"] == "done", document["said"]
-    assert (place / "digest").read_text() == by_hand(case, 4, references)
+    assert (place / "digest").read_text() == by_hand(CASES[command], 4, references)
     assert bound(document) == [(rank, "ok") for rank in range(4)]
+
+
+def test_workers_that_torchrun_starts_again_are_bound_again_and_counted(tmp_path: Path) -> None:
+    place = programs_in(tmp_path)
+    words = ("torchrun", "--max-restarts", "3", "again.py")
+    document = submit(place, "--site", "local", "--tasks-per-node", "2", "--", *words)
+    assert (document["state"], document["restarts"]) == ("done", 0), document["said"]
+    assert bound(document) == [(0, "ok"), (1, "ok")]
+    status = [sys.executable, "-m", "hpclaunch", "status", document["id"]]
+    shown = subprocess.run(status, capture_output=True, text=True).stdout
+    assert "started again by torchrun, " in shown
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize(
+    "command",
+    [
+        "torchrun again.py",
+        "deepspeed zero.py digest --deepspeed_config deepspeed.json",
+        "accelerate launch --multi_gpu again.py",
+    ],
+)
+def test_a_worker_that_is_killed_ends_the_job_and_is_named(
+    command: str, slurm: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    place = programs_in(tmp_path)
+    (place / "kill").touch()
+    sizes = ("--site", str(place / "two-cores.yaml"), "--nodes", "2", "--tasks-per-node", "1")
+    document = submit(place, *sizes, "--", *command.split())
+    assert document["state"] == "failed"
+    assert "first ended rank 1" in document["said"], document["said"]
+    assert "137" in document["said"] or "signal 9" in document["said"]

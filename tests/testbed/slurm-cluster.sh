@@ -127,7 +127,7 @@ SlurmdParameters=$SLURMD
 ReturnToService=2
 KillWait=2
 MinJobAge=$MINJOBAGE
-FirstJobId=${FIRSTJOB:-$((PORT * 1000 + 1))}
+FirstJobId=${FIRSTJOB:-$((PORT * 1013 + 1))}
 GresTypes=gpu
 EOF
 echo "$AC"

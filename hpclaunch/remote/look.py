@@ -21,7 +21,7 @@ MOST_PROCESSES = 4096
 VARIABLES = re.compile(
     r"(SLURM_(JOB_ID|STEP_ID|PROCID|LOCALID|NTASKS|NODEID|CPU_BIND)|PBS_JOBID|PMIX?_(RANK|SIZE|LOCAL_RANK)"
     r"|PALS_(LOCAL_)?RANKID|PMI_LOCAL_RANK|MPI_LOCAL(N?RANKS|RANKID)|OMPI_COMM_WORLD_(LOCAL_)?(RANK|SIZE)"
-    r"|(LOCAL_)?RANK|(LOCAL_)?WORLD_SIZE|TORCHELASTIC_RUN_ID|JSM_NAMESPACE_(LOCAL_)?(RANK|SIZE)|FLUX_TASK_(RANK|LOCAL_ID)"
+    r"|(LOCAL_)?RANK|(LOCAL_)?WORLD_SIZE|TORCHELASTIC_RUN_ID|CROSS_SIZE|JSM_NAMESPACE_(LOCAL_)?(RANK|SIZE)|FLUX_TASK_(RANK|LOCAL_ID)"
     r"|FLUX_JOB_(ID|SIZE)|LSB_JOBID|(CUDA|ROCR|HIP|GPU)_\w*(DEVICE|ORDINAL)\w*|ZE_AFFINITY_MASK|OMP_(NUM_THREADS|PLACES|PROC_BIND)"
     r"|KMP_AFFINITY|NCCL_(SOCKET_IFNAME|IB_HCA|NET|NET_GDR_LEVEL)|MPICH_OFI_NIC_(POLICY|MAPPING)|UCX_NET_DEVICES"
     r"|FI_(CXI_DEVICE_NAME|PROVIDER)|GLOO_SOCKET_IFNAME|HPCLAUNCH_(RANK|TASKS))$"
@@ -29,6 +29,7 @@ VARIABLES = re.compile(
 """Variables about ranks, GPUs, threads and network cards; no others leave the node."""
 RANKS_OF = (
     ("TORCHELASTIC_RUN_ID", "RANK", "LOCAL_RANK", "WORLD_SIZE"),
+    ("CROSS_SIZE", "RANK", "LOCAL_RANK", "WORLD_SIZE"),  # deepspeed (launcher/launch.py, 0.19)
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_SIZE"),
     ("PALS_LOCAL_RANKID", "PALS_RANKID", "PALS_LOCAL_RANKID", "PMI_SIZE"),
     ("PMI_LOCAL_RANK", "PMI_RANK", "PMI_LOCAL_RANK", "PMI_SIZE"),
@@ -49,6 +50,10 @@ HELPERS = re.compile(
     r"|(flux-)?(broker|shell|exec)$|flux(-job)?$)"
 )
 """Programs of launchers, which have the variables of a rank and are none."""
+WORKER_LAUNCHERS = re.compile(
+    r"\S*python[\d.]* (-u )?(-m )?(\S*/)?(torchrun|accelerate|deepspeed|fabric|torch\.distributed\.)"
+)
+"""The command lines of what starts the workers of a node."""
 DEVICE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+|kfd|cxi\d+|infiniband/uverbs\d+|hfi1_\d+|davinci\d+)$")
 """Device files of GPUs and network cards that a rank opens to use them."""
 
@@ -160,7 +165,7 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
         "pid": int(pid),
         "parent": int(numbers[1]),
         "ticks": int(numbers[11]) + int(numbers[12]),
-        "program": [word[:120] for word in words[:3]],
+        "program": [word[:120] for word in words[:4]],
         "cpus": field(status, "Cpus_allowed_list"),
         "mems": policy_of(read("/proc/" + pid + "/numa_maps")) or field(status, "Mems_allowed_list"),
         "threads": threads_of(pid),

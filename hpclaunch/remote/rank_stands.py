@@ -158,7 +158,7 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Process]:
     return {
         "pid": int(pid),
         "parent": int(numbers[1]),
-        "program": [word[:120] for word in words[:3]] or [field(status, "Name")],
+        "program": [word[:120] for word in words[:4]] or [field(status, "Name")],
         "variables": {name: environ[name][:400] for name in environ if VARIABLES.match(name)},
         "files": open_files(pid),
     }

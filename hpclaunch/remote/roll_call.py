@@ -15,7 +15,7 @@ import sys
 from collections import Counter
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF
+from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF, WORKER_LAUNCHERS
 
 FILE, VERDICT = "stacks.json", "hang"
 """Names in the job's folder of the whole roll call, and of its finding alone, which goes into the record."""
@@ -499,6 +499,7 @@ def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
         if (host, one["pid"]) not in known
         and not HELPERS.match(program_of(one))
         and not _SHELLS.fullmatch(program_of(one))
+        and not WORKER_LAUNCHERS.match(" ".join(one["program"][:4]))
         and program_of(one) != "sleep"  # by which the job's script waits between its looks
     ][:20]
 

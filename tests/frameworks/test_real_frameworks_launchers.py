@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -79,9 +80,14 @@ def submit(place: Path, *words: str) -> dict[str, Any]:
     return document
 
 
+def asked(*words: str) -> dict[str, Any]:
+    line = [sys.executable, "-m", "hpclaunch", *words, "--json"]
+    document: dict[str, Any] = json.loads(subprocess.run(line, capture_output=True, text=True).stdout)
+    return document
+
+
 def bound(document: dict[str, Any]) -> list[tuple[int, str]]:
-    line = [sys.executable, "-m", "hpclaunch", "verify", document["id"], "--json"]
-    found = json.loads(subprocess.run(line, capture_output=True, text=True).stdout)
+    found = asked("verify", document["id"])
     return sorted((each["rank"], each["verdict"]) for each in found["ranks"])
 
 
@@ -148,3 +154,27 @@ def test_a_worker_that_is_killed_ends_the_job_and_is_named(
     assert document["state"] == "failed"
     assert "first ended rank 1" in document["said"], document["said"]
     assert "137" in document["said"] or "signal 9" in document["said"]
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("command", ["torchrun waits.py", "deepspeed waits.py"])
+def test_stacks_and_the_proof_know_the_workers(
+    command: str, slurm: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A worker that is moved by hand while it runs is told."""
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    place = programs_in(tmp_path)
+    sizes = ("--site", str(place / "two-cores.yaml"), "--nodes", "2", "--tasks-per-node", "2")
+    document = submit(place, *sizes, "--stacks", "--no-wait", "--", *command.split())
+    while len(list(place.glob("pid.*"))) < 4:
+        time.sleep(0.1)
+    pid = (place / "pid.3").read_text()
+    subprocess.run(["taskset", "-cp", "0", pid], check=True, capture_output=True)
+    while not any(each["rank"] == 3 and each["later"] for each in asked("verify", document["id"])["ranks"]):
+        time.sleep(0.5)
+    found = asked("stacks", document["id"])
+    assert [each["rank"] for each in found["by_rank"]] == [0, 1, 2, 3]
+    assert (found["missing"], found["other_processes"]) == ([], [])
+    (place / "go").touch()
+    asked("wait", document["id"])
+    assert asked("status", document["id"])["state"] == "done"

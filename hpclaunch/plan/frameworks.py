@@ -185,10 +185,8 @@ def rank_lines(
         for name in framework_of(request).rank_variables
         if name != "LOCAL_RANK" or local_rank_fits(framework_of(request).device_by_local_rank, gpus)
     ]
-    # The last name of each expression ends the rank's shell where it is not set either.
-    ends = rf"${{\1:?{launcher.name} gave no rank}}"
     found = {"RANK": launcher.rank, "LOCAL_RANK": launcher.local_rank}
-    who = {name: re.sub(r"[$]([A-Z]\w*)", ends, f'"{value}"') for name, value in found.items()}
+    who = {name: numbered(launcher.name, value) for name, value in found.items()}
     values = {
         **who,
         "WORLD_SIZE": str(layout.tasks),
@@ -228,6 +226,11 @@ def _known_to_jax(request: JobRequest, launcher: Launcher, tasks: int, local_ran
             reason="where this one is set (jax/_src/clusters/ompi_cluster.py)",
         ),
     )
+
+
+def numbered(launcher: str, number: str) -> str:
+    """Return a launcher's expression for a number; its last name ends the shell where it is not set."""
+    return re.sub(r"[$]([A-Z]\w*)", rf"${{\1:?{launcher} gave no rank}}", f'"{number}"')
 
 
 def _readers(request: JobRequest) -> str:

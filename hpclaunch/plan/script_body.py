@@ -10,7 +10,7 @@ from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.documented_cores import threads_line
-from hpclaunch.plan.frameworks import framework_lines, framework_of, rank_lines
+from hpclaunch.plan.frameworks import framework_lines, framework_of, numbered, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.profile_plan import place_lines, timeline_words
@@ -241,8 +241,8 @@ def node_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     if layout.started is None:
         return ()
     wrapped = wrap_command(request.environment, profile, request.command.argv)
-    local = site_scheduler(profile).starts_at_once
-    rank = "0" if local else f'"{site_launcher(profile).rank}"'
+    launcher = site_launcher(profile)
+    rank = "0" if site_scheduler(profile).starts_at_once else numbered(launcher.name, launcher.rank)
     return node_lines(request, layout, layout.started, rank, len(wrapped) - len(request.command.argv))
 
 

@@ -18,31 +18,29 @@ WORKER = '"$HPCLAUNCH_JOB_FOLDER/worker"'
 _MEET = '"$MASTER_ADDR:$MASTER_PORT"'
 # deepspeed writes --local_rank=N before the arguments of its program.
 _SWAPPED = 'case $1 in --local[_-]rank=*) set -- "$2" "$1" "${@:3}" ;; esac'
-_PYTHON = "IFS= read -r -d '' python < \"/proc/$PPID/cmdline\" || python=python"
+_PYTHON = 'IFS= read -r -d "" python < "/proc/$PPID/cmdline"; set -- "${python:-python}"'
 
 
 def worker_head(started: Started) -> tuple[Line, ...]:
     """Return the first lines of the file of the workers: the program is Python, with the launcher's words."""
-    name = started.launcher.name
-    gave_none = f"{name} gave no rank"
     numbers = Line(
-        text=f': "${{RANK:?{gave_none}}}" "${{LOCAL_RANK:?{gave_none}}}"',
-        reason=f"{name} has numbered the worker",
+        text=': "${RANK:?the worker has no rank}" "${LOCAL_RANK:?the worker has no rank}"',
+        reason="its launcher's",
     )
-    same = Line(text=_PYTHON, reason=f"the Python that runs {name}")
+    python = "the launcher's Python"
     if started.launcher is not DEEPSPEED:
         return (
             numbers,
-            same,
-            Line(text='set -- "$python" "$@"', reason="its words are those for Python"),
-            Line(text="unset PYTHON_EXEC ${!PET_@}", reason="not for a torchrun that the program may start"),
+            Line(text=f'{_PYTHON} "$@"', reason=python),
+            Line(
+                text='unset PYTHON_EXEC "${!PET_@}"', reason="not for a torchrun that the program may start"
+            ),
         )
     module = " -m" if "--module" in started.options else ""
     return (
         numbers,
-        same,
         Line(text=_SWAPPED, reason="deepspeed puts the local rank before the program's own words"),
-        Line(text=f'set -- "$python" -u{module} "$@"', reason="as deepspeed starts it itself"),
+        Line(text=f'{_PYTHON} -u{module} "$@"', reason=python),
     )
 
 
@@ -53,7 +51,7 @@ def job_lines(started: Started, layout: JobLayout) -> tuple[Line, ...]:
         lines.append(
             Line(
                 text=f"export PYTHON_EXEC={WORKER}",
-                reason="torchrun starts each worker by this file, which binds it and becomes Python",
+                reason="workers start by this file, which binds them",
             )
         )
     if started.launcher is TORCHRUN:

@@ -117,6 +117,30 @@ def cases() -> dict[str, dict[str, Any]]:
         "frontier.two-nodes": {**known["frontier"], "nodes": 2, "command": PROGRAM, "framework": "torch"},
         "perlmutter.regular": {**known["perlmutter"], "nodes": 16, "time": "4h"},
         "mn5-acc.two-nodes": {**known["mn5-acc"], "nodes": 2, "queue": "acc_ehpc", "command": PROGRAM},
+        "lumi-g.torchrun": {
+            **known["lumi-g"],
+            "nodes": 2,
+            "framework": "torch",
+            "command": Command(argv=("torchrun", "train.py", "--lr", "it's")),
+        },
+        "polaris.accelerate": {
+            **known["polaris"],
+            "nodes": 2,
+            "framework": "torch",
+            "command": Command(argv=("accelerate", "launch", "--mixed_precision", "bf16", "train.py")),
+        },
+        "leonardo.deepspeed": {
+            **known["leonardo"],
+            "nodes": 2,
+            "framework": "deepspeed",
+            "command": Command(argv=("deepspeed", "train.py", "--deepspeed_config", "ds.json")),
+        },
+        "local.fabric": {
+            "site": "local",
+            "tasks": 2,
+            "framework": "torch",
+            "command": Command(argv=("fabric", "run", "train.py")),
+        },
         "polaris.array": {**known["polaris"], "array": "0-9", "after": ("12.polaris",), "after_any": True},
         "local.restarts": {
             "site": "local",

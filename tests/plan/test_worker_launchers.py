@@ -129,7 +129,7 @@ def test_what_a_command_leaves_open_is_filled_in(command: str, here: Path) -> No
 
 def test_a_static_rendezvous_of_the_command_gets_the_numbers_of_its_nodes(here: Path) -> None:
     text, _ = script(here, "--nodes", "2", command="torchrun --master_addr a --master_port 1 train.py")
-    assert 'export PET_NODE_RANK="$SLURM_PROCID"' in text
+    assert 'export PET_NODE_RANK="${SLURM_PROCID:?srun gave no rank}"' in text
     assert "PET_RDZV" not in text
 
 

@@ -1,0 +1,90 @@
+#!/bin/bash -l
+#PBS -N mnist
+#PBS -A MyProject
+# the first queue that fits: up to 2 nodes, 01:00:00
+#PBS -q debug
+# nodes, and what each of them must be
+#PBS -l select=2:system=polaris
+#PBS -l walltime=00:30:00
+# stderr goes where stdout goes
+#PBS -j oe
+# file systems the job needs (home, eagle); a job that names none is refused [1]
+#PBS -l filesystems=home:eagle
+# each chunk on its own node [2]
+#PBS -l place=scatter
+
+# Written by hpclaunch 0.1.0 for polaris: Polaris at ALCF, Argonne (HPE Apollo, 4 A100 40 GB per node,
+# Slingshot-11), facts read 2026-11-20 to 2026-11-23.
+# 2 nodes x 4 ranks = 8 ranks, started on each node by accelerate launch.
+# Framework: torch; named in the request.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 24-31  GPU 0  NUMA node 3
+#   rank 1: CPUs 16-23  GPU 1  NUMA node 2
+#   rank 2: CPUs 8-15  GPU 2  NUMA node 1
+#   rank 3: CPUs 0-7  GPU 3  NUMA node 0
+
+set -eo pipefail
+export HPCLAUNCH_JOB_ID="${PBS_JOBID%%[!0-9]*}"
+export HPCLAUNCH_JOB_FOLDER="$PBS_O_WORKDIR/hpclaunch-${PBS_JOBID%%[!0-9]*}"  # for what this job writes
+export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
+[ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
+
+cd "$PBS_O_WORKDIR"  # PBS starts a job in the home folder
+module use /soft/modulefiles  # the folder of ALCF's own modules [3]
+for module in conda/2025-09-25 conda; do module is-avail "$module" && break; done  # the first that is there
+[ "$module" = conda/2025-09-25 ] || echo "hpclaunch: no conda/2025-09-25, but $module" >&2
+module load "$module"  # Python with torch, TensorFlow, JAX, DeepSpeed and mpi4py for Cray MPICH [3]
+conda activate base  # the environment of that module [3]
+export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [4]
+export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [4]
+export NCCL_COLLNET_ENABLE=1  # collectives may use the network's own algorithms [4]
+export FI_CXI_DISABLE_HOST_REGISTER=1  # no host memory registered with CUDA, which can deadlock [4]
+export FI_MR_CACHE_MONITOR=userfaultfd  # libfabric's default, memhooks, can deadlock with NCCL [4]
+export FI_CXI_DEFAULT_CQ_SIZE=131072  # completion queues large enough for collectives over many ranks [4]
+# NCCL's plugin for Slingshot and the hwloc it needs [4]
+export LD_LIBRARY_PATH="/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib:/soft/libraries/hwloc/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export NCCL_NET="AWS Libfabric"  # fail where the Slingshot plugin cannot be loaded, no fall back to TCP [4]
+# compute nodes reach the internet through the proxy only [2]
+export http_proxy=http://proxy.alcf.anl.gov:3128
+export https_proxy=http://proxy.alcf.anl.gov:3128
+export TMPDIR=/tmp  # a longer one breaks the sockets of data loaders (AF_UNIX path too long) [5]
+read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
+export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
+export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
+export PYTHON_EXEC="$HPCLAUNCH_JOB_FOLDER/worker"  # workers start by this file, which binds them
+
+# Each worker that accelerate launch starts is a shell with these lines: the file "worker".
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+: "${RANK:?the worker has no rank}" "${LOCAL_RANK:?the worker has no rank}"  # its launcher's
+IFS= read -r -d "" python < "/proc/$PPID/cmdline"; set -- "${python:-python}" "$@"  # the launcher's Python
+unset PYTHON_EXEC "${!PET_@}"  # not for a torchrun that the program may start
+export CUDA_VISIBLE_DEVICES=0,1,2,3  # all GPUs: number LOCAL_RANK is the rank's own
+export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+cpus=(24-31 16-23 8-15 0-7)  # CPUs planned for each local rank
+# bind this shell, and so the program that it becomes (man taskset)
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+HPCLAUNCH_RANK
+install -m 700 /dev/stdin "$HPCLAUNCH_JOB_FOLDER/worker" <<< $'#!/bin/bash\n'"$rank_start$rank_end"
+
+# On each node a shell with these lines starts accelerate launch.
+IFS= read -r -d '' node_start <<'HPCLAUNCH_NODE' || :
+# accelerate launch, with what the command leaves open
+set -- "${@:1:2}" --num_machines=2 --num_processes=8 \
+  --machine_rank="${PALS_RANKID:-${PMI_RANK:?pals gave no rank}}" --main_process_ip="$MASTER_ADDR" \
+  --main_process_port="$MASTER_PORT" --multi_gpu "${@:3}"
+exec -- "$@"
+HPCLAUNCH_NODE
+
+mpiexec -n 2 --ppn 1 --cpu-bind none \
+  bash -c "$node_start" node \
+  accelerate launch --mixed_precision bf16 train.py
+
+# Sources:
+# [1] https://docs.alcf.anl.gov/running-jobs/, read 2026-11-20
+# [2] https://docs.alcf.anl.gov/polaris/running-jobs/, read 2026-11-23
+# [3] https://docs.alcf.anl.gov/polaris/system-updates/, read 2026-11-23
+# [4] https://docs.alcf.anl.gov/polaris/applications-and-libraries/libraries/nccl/, read 2026-11-23
+# [5] https://docs.alcf.anl.gov/polaris/known-issues/, read 2026-11-23

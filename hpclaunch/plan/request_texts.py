@@ -33,7 +33,8 @@ _SHELL_OWN = name_set(
 )
 """What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = name_set(
-    "bind cpus folder given gpus launch_node module own rank_end rank_start real word"
+    "bind cpus folder given gpus launch_node module node_start own python rank_end rank_start real"
+    " start_ranks word"
     " HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_BINDS HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL"
     " HPCLAUNCH_DS_CONFIG HPCLAUNCH_FILES HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER"
     " HPCLAUNCH_JOB_ID HPCLAUNCH_KEY HPCLAUNCH_LOCAL_JOB HPCLAUNCH_MPI_SESSION HPCLAUNCH_RESTART"

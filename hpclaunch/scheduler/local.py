@@ -164,6 +164,10 @@ class Direct(Launcher, frozen=True, kw_only=True):
         """Start all ranks."""
         return ("bash", "-c", '"$start_ranks"', "start_ranks", str(launch.tasks))
 
+    def one_per_node(self, nodes: int) -> tuple[str, ...]:
+        """Start it in the job's own shell: there is one node."""
+        return ()
+
 
 SCHEDULER = LocalScheduler(
     kind="local",

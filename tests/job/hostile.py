@@ -362,7 +362,8 @@ def job_documents(site: str) -> list[dict[str, Any]]:
             for name in ("shifter", "podman-hpc", "pyxis")
             if name != "pyxis" or site == "generic-slurm"  # an option of srun
         ),
-        {**program, "venv": MARK, "conda": MARK, "module": [MARK]},
+        {**program, "venv": MARK, "module": [MARK]},
+        {**program, "conda": MARK, "module": [MARK]},
         {**program, "stage": [MARK]},
     ]
 
@@ -373,6 +374,7 @@ def slurm_documents(site: str) -> list[dict[str, Any]]:
     return [
         {**program, "mpi": MARK, "framework": "deepspeed", "zero_stage": 1, "array": "1-2"},
         {**program, "directives": ["--comment=x"], "exclude": ["n7"], "after": ["12"]},
+        {**program, "memory": "10G", "begin": "2026-12-31T18:00"},
         {**program, "max_restarts": 1, "time": "10m", "warn_before": "1m", "idle_timeout": "9m"},
     ]
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.conftest import MPI_VARIABLES
 from tests.horovod.builds import in_venv
 from tests.testbed.cluster import free_ports
 
@@ -113,7 +114,7 @@ def digest_by_hand(name: str, nodes: int, workers: int, folder: Path) -> str:
 
 def environment(**more: str) -> dict[str, str]:
     """Return the variables of a shell in which the frameworks' environment is active."""
-    return {**os.environ, **ENVIRONMENT, "PATH": in_venv(VENV), **more}
+    return {**os.environ, **MPI_VARIABLES, **ENVIRONMENT, "PATH": in_venv(VENV), **more}
 
 
 def _together(lines: list[str], folder: Path, variables: dict[str, str]) -> None:

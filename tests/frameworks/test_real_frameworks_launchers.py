@@ -43,6 +43,7 @@ CASES = {
     "torchrun trainer.py digest --devices 2 --num-nodes {nodes}": "trainer under torchrun",
     "bash run.sh digest": "fsdp",
     "python trainer.py digest --devices 2 --num-nodes {nodes}": "trainer",
+    "python mean.py digest": "jax",
 }
 
 

@@ -360,7 +360,8 @@ def test_pip_wraps_the_compiler_for_torch_only() -> None:
     torch, tensorflow = routes("local", "horovod-torch")["pip"], routes("local")["pip"]
     assert "-std=c++17" in steps(torch)
     assert "-std=c++17" not in steps(tensorflow)
-    assert "pip install 'tensorflow-cpu==2.12.*' wheel 'setuptools<81'" in steps(tensorflow)
+    assert "pip install 'tensorflow-cpu==2.12.*'\n" in steps(tensorflow)
+    assert steps(tensorflow).count("setuptools") == 1
 
 
 def run_step(text: str, folder: Path, **programs: str) -> subprocess.CompletedProcess[str]:

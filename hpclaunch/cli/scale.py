@@ -88,17 +88,21 @@ def import_file(
     svg: str | None,
     html: str | None,
 ) -> None:
-    """Judge times that you measured: columns gpus or ranks, and seconds; a size may be repeated.
+    """Judge times that you measured: columns gpus or ranks, and seconds or images/s; a size may be repeated.
 
     Example: hpclaunch scale import times.csv --kind strong --gpus-per-node 8
     """
     from pathlib import Path
 
-    from hpclaunch.scaling.measured_sizes import read_measurement
+    from hpclaunch.scaling.measured_sizes import RATES, read_measurement, seconds_of_rates
     from hpclaunch.scaling.study_report import StudyRequest, study_document
     from hpclaunch.site.yaml_tree import read_data
 
-    data = read_data(Path(file))
+    text = read_data(Path(file)).decode("utf-8-sig", "replace")
+    measurement = read_measurement(text, file, ("seconds", *RATES))
+    if measurement.column in RATES:
+        work = work or 1
+        measurement = seconds_of_rates(measurement, work, weak=kind == "weak")
     request = StudyRequest(
         name=name or Path(file).stem,
         kind="weak" if kind == "weak" else "strong",
@@ -107,7 +111,6 @@ def import_file(
         work=work,
         boundaries=_boundaries(site, gpus_per_node, nodes_per_group),
     )
-    measurement = read_measurement(data.decode("utf-8-sig", "replace"), file)
     _print_study(*study_document(measurement, request), form, svg, html)
 
 

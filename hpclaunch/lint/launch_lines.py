@@ -21,12 +21,13 @@ from hpclaunch.lint.command_options import (
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
+from hpclaunch.software.container_runtimes import RUNTIMES
 
 LAUNCHERS = name_set(
     "srun mpirun mpiexec mpiexec.hydra mpiexec.slurm mpiexec_mpt ibrun aprun jsrun horovodrun torchrun flux"
 )
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
-_CONTAINERS = frozenset({"singularity", "apptainer", "podman"})
+_CONTAINERS = frozenset({"podman", *RUNTIMES})
 _WRAPPERS = name_set(
     "hpclaunch_supervise time /usr/bin/time exec nohup command nice stdbuf env numactl timeout catchsegv"
 )

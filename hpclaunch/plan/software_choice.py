@@ -28,7 +28,7 @@ from hpclaunch.site.queue_limits import cite, source_of
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.goals import GOALS
-from hpclaunch.software.site_software import needs_install
+from hpclaunch.software.site_software import in_setup, needs_install
 from hpclaunch.software.software_lines import GIVEN
 
 _FINDS_PYTHON = {"PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX"}
@@ -229,17 +229,17 @@ def _offered(job: Choice, profile: SiteProfile, goal: str) -> Choice:
         return replace(job, problems=(Problem(message=sentence, hint=_ways(profile, goal)),))
     given = {_option(text) for text in request.directives}
     directives = tuple(text for text in offer.directives if _option(text) not in given)
-    in_setup = offer.environment == Environment() and not directives
     moved = replace(
         request,
         software=goal,
         environment=_with_named(offer.environment, request.environment),
         directives=(*directives, *request.directives),
         env={**offer.env, **request.env},
+        mpi=request.mpi or offer.mpi,
     )
     setting = Setting(name="software", value=goal, origin=f"site profile {profile.name}: {what} ({page})")
     settings = (*(each for each in job.settings if each.name != "software"), setting)
-    brought = "the site's setup has it" if in_setup else "--software none leaves it out"
+    brought = "the site's setup has it" if in_setup(offer) else "--software none leaves it out"
     notes = [f"{what} of {profile.name}'s software, {page}; {brought}"]
     if offer.install:
         notes.append(f"needed once before: {'; '.join(offer.install)}")

@@ -12,6 +12,7 @@ from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import JOB_FILE, Port
 from hpclaunch.port.port_variables import port_variable
+from hpclaunch.port.ported_command import image_name
 from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive
 from hpclaunch.scheduler.foreign_words import MailEvent, Subject
 from hpclaunch.walltime import format_walltime
@@ -274,15 +275,6 @@ def _container(port: Port, directive: Directive) -> Verdict:
     port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
     why = f"the container runs with the binds and the GPU option of {port.here}"
     return Verdict("changed", f"container: {image}", why, port.cited(_container_source(port)))
-
-
-def image_name(text: str) -> str | None:
-    """Return the image that pyxis and Shifter name, ``nvcr.io#nvidia/pytorch:25.06``, as one of ours."""
-    if not re.fullmatch(r"[\w./$~][\w./:@#$~+-]*", text, re.ASCII):
-        return None
-    if text.startswith(("/", ".", "$", "~")) or text.endswith((".sqsh", ".sif", ".toml")):
-        return text
-    return f"docker://{text.removeprefix('docker:').removeprefix('//').replace('#', '/')}"
 
 
 def _container_source(port: Port) -> str | None:

@@ -19,10 +19,18 @@ from hpclaunch.port.launcher_words import (
 )
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_directives import binding_verdict, fabric_verdict, image_name
+from hpclaunch.port.port_directives import binding_verdict, fabric_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
-from hpclaunch.port.ported_command import by_name, command_words, placeholder, port_command
+from hpclaunch.port.ported_command import (
+    PortedCommand,
+    by_name,
+    command_words,
+    image_name,
+    placeholder,
+    port_command,
+    take_binds,
+)
 from hpclaunch.port.written_script import find_written, read_written
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.shell.shell_syntax import Word
@@ -228,7 +236,7 @@ def set_command(port: Port) -> None:
     stdin = _stdin(port)
     port.set("command", command_words(found, port.exports, stdin))
     _name_after_program(port)
-    if found.image and "container" not in port.settings:
+    if found.image:
         port.set("container", found.image)
     if found.binds:
         port.set("container_bind", tuple(found.binds))
@@ -414,7 +422,22 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
         return Verdict(
             "changed", f"container: {image}", why, port.cited(container.source if container else None)
         )
+    if option.name in ("container-mounts", "volume") and option.value is not None:
+        return _binds(port, option.value)
     return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")
+
+
+def _binds(port: Port, text: str) -> Verdict:
+    """Turn the mounts of pyxis, ``SRC:DST:FLAGS,...``, and of Shifter into binds of the job."""
+    found = PortedCommand(binds=list(port.command.binds))
+    take_binds(found, ",".join(":".join(each.split(":")[:2]) for each in text.split(",")), port.here)
+    port.command.binds = found.binds
+    if found.binds:
+        port.set("container_bind", tuple(found.binds))
+    for said in found.to_do:
+        port.do(said)
+    why = "; ".join((*found.said, "container_bind of the job file names what a container sees"))
+    return Verdict("changed", f"container_bind: {', '.join(found.binds) or 'none'}", why, JOB_FILE)
 
 
 def _left(why: str) -> Callable[[Port, str, LaunchOption], Verdict]:

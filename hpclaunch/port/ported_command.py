@@ -10,20 +10,15 @@ from pathlib import PurePosixPath
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.launcher_words import Piece, after_options, inner_launcher
-from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.software.container_runtimes import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
 
 FILL_IN = "FILL_IN"
 """Begins a text that the user must replace."""
-_RUNTIMES = ("singularity", "apptainer")
-_RUNTIME_FLAGS = name_set(
-    "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f"
-    " --no-home --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
-)
-_RUNTIME_BINDS = ("-B", "--bind", "--mount")
 _OF_THE_SYSTEM = re.compile(
     r"/(opt|var|usr|lib|lib64|etc|dev|sys|proc|tmp|run|bin|sbin|cvmfs)(/.*)?|\$(EB|CRAY|MPI|LD_)\w*.*"
 )
@@ -175,38 +170,68 @@ def _take_off_inner(found: PortedCommand, launcher: str) -> None:
 
 
 def _take_off_container(found: PortedCommand, target: str) -> None:
-    """Turn ``singularity exec -B ... IMAGE PROGRAM`` into an image, its binds and the program."""
+    """Turn ``singularity exec -B ... IMAGE PROGRAM`` and its like into an image, binds and the program."""
     texts = _texts(found.words)
-    if len(texts) < 3 or PurePosixPath(texts[0]).name not in _RUNTIMES or texts[1] not in ("exec", "run"):
+    runtime = RUNTIMES.get(PurePosixPath(texts[0]).name) if texts else None
+    if runtime is None or not runtime.flags:
         return
-    at = 2
-    left: list[str] = []
-    while at < len(texts) and texts[at].startswith("-"):
-        name, equals, value = texts[at].partition("=")
-        step = 1 if equals or texts[at] in _RUNTIME_FLAGS else 2
-        if (name in _RUNTIME_BINDS and step == 2) or (equals and name in _RUNTIME_BINDS):
-            _take_binds(found, value if equals else _bind_text(found.words[at + 1 : at + 2]), target)
-        elif texts[at] not in ("--nv", "--rocm"):
-            left += texts[at : at + step]
-        at += step
-    if at >= len(texts):
+    if runtime.verbs and (len(texts) < 2 or texts[1] not in runtime.verbs):
         return
-    image = found.words[at]
-    if image.plain is None or unusable(Environment(container=JobContainer(image=image.plain))):
-        found.image = f"{FILL_IN}_IMAGE.sif"
-        found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
-    else:
-        found.image = image.plain
-        found.to_do.append(
-            f"container: {image.plain} has to be on {target}, built for its processors and GPUs"
-        )
+    at, image, left = _container_options(found, runtime, target)
+    if not runtime.image_by:
+        if at >= len(texts):
+            return
+        image, at = found.words[at], at + 1
+    if image is not None:  # Shifter's may be in the job's header only
+        _set_image(found, image.plain if runtime.start == "exec" else image_name(image.plain or ""), target)
     found.said.append(f"in a container with the binds and the GPU option of {target}")
     if left:
         found.said.append(f"left out of the container's options: {' '.join(map(shlex.quote, left))}")
-    found.words = found.words[at + 1 :]
-    if not found.words and texts[1] == "run":
+    found.words = found.words[at:]
+    if not found.words and runtime.start == "exec" and texts[1] == "run":
         found.words = [Value("/singularity", "/singularity")]
         found.said.append("/singularity is the image's own program, which run starts")
+
+
+def _container_options(
+    found: PortedCommand, runtime: Runtime, target: str
+) -> tuple[int, Value | None, list[str]]:
+    """Take the binds; return where the options of a container end, their image, and what is left out."""
+    texts = _texts(found.words)
+    at = 2 if runtime.verbs else 1
+    left: list[str] = []
+    image: Value | None = None
+    while at < len(texts) and texts[at].startswith("-"):
+        name, equals, value = texts[at].partition("=")
+        step = 1 if equals or texts[at] in runtime.flags else 2
+        following = found.words[at + 1 : at + 2]
+        if name in runtime.binds_by:
+            take_binds(found, value if equals else _bind_text(following), target)
+        elif name in runtime.image_by:
+            known = value if found.words[at].plain else None
+            image = Value(known, None) if equals else next(iter(following), None)
+        elif texts[at] not in runtime.gpu.values():
+            left += texts[at : at + step]
+        at += step
+    return at, image, left
+
+
+def _set_image(found: PortedCommand, image: str | None, target: str) -> None:
+    if image is None or unusable(Environment(container=JobContainer(image=image))):
+        found.image = f"{FILL_IN}_IMAGE.sif"
+        found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
+    else:
+        found.image = image
+        found.to_do.append(f"container: {image} has to be on {target}, built for its processors and GPUs")
+
+
+def image_name(text: str) -> str | None:
+    """Return the image that pyxis and Shifter name, ``nvcr.io#nvidia/pytorch:25.06``, as one of ours."""
+    if not re.fullmatch(r"[\w./$~][\w./:@#$~+-]*", text, re.ASCII):
+        return None
+    if text.startswith(("/", ".", "$", "~")) or text.endswith((".sqsh", ".sif", ".toml")):
+        return text
+    return f"docker://{text.removeprefix('docker:').removeprefix('//').replace('#', '/')}"
 
 
 def _bind_text(words: list[Value]) -> str:
@@ -214,7 +239,8 @@ def _bind_text(words: list[Value]) -> str:
     return (words[0].plain or words[0].shell or "") if words else ""
 
 
-def _take_binds(found: PortedCommand, text: str, target: str) -> None:
+def take_binds(found: PortedCommand, text: str, target: str) -> None:
+    """Add the binds of a text, ``SRC:DST,...``, without those that the target has itself."""
     for bind in filter(None, text.split(",")):
         source = bind.partition(":")[0]
         if _OF_THE_SYSTEM.fullmatch(source) or not source:

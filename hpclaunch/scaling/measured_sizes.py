@@ -8,12 +8,15 @@ from statistics import median
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 
 Unit = Literal["gpus", "ranks"]
 _MOST = 10_000_000
 _SHORTEST_S, _LONGEST_S = 1e-9, 1e9
+RATES = tuple(f"{what}{per}" for what in ("images", "samples", "tokens") for per in ("/s", "_per_second"))
+"""Columns with the work of a second in place of seconds."""
 
 
 class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +40,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """strong or weak, where the file is a study's table."""
     sizes: tuple[MeasuredSize, ...]
     """The smallest first."""
+    column: str = "seconds"
+    """The one that was read for the seconds."""
 
 
 def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("seconds",)) -> Measurement:
@@ -85,7 +90,17 @@ def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("
         for n in sorted(times)
     )
     kind = table[0][1].get("kind")
-    return Measurement(unit=unit, kind=kind, sizes=tuple(sizes))
+    return Measurement(unit=unit, kind=kind, sizes=tuple(sizes), column=column)
+
+
+def seconds_of_rates(rates: Measurement, work: float, *, weak: bool) -> Measurement:
+    """Return the seconds of a step in place of rates. ``work``: that of a step at the smallest size."""
+    first = rates.sizes[0].size
+    steps = {each.size: work * (each.size / first if weak else 1) for each in rates.sizes}
+    sizes = (
+        replace(each, seconds=tuple(steps[each.size] / rate for rate in each.seconds)) for each in rates.sizes
+    )
+    return replace(rates, sizes=tuple(sizes))
 
 
 def _cells(lines: list[tuple[int, str]]) -> list[list[str]]:

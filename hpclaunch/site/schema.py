@@ -540,6 +540,8 @@ class Offer(_Strict, frozen=True, kw_only=True):
     """Options of the job's header that it needs."""
     env: dict[str, str] = {}
     """Environment variables that its jobs need."""
+    mpi: str | None = None
+    """Value of srun --mpi that its MPI needs; None: that of the site's MPI."""
     enter: str | None = None
     """Command that runs another one where it is loaded, for an installation on top; None: ``environment``
     does it."""

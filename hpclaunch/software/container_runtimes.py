@@ -6,9 +6,10 @@ Sources:
 - github.com/NERSC/shifter (84b7d34), doc/command/shifter.rst, doc/wlm/slurm.rst, src/shifter.c: --image,
   --volume SRC:DEST; variables are passed on, without LD_* and TMPDIR, and it begins in the working folder.
   The site's configuration (siteFs) mounts its file systems: a SRC is in one of them, a DEST in none
-  (setupVolumeMapMounts in src/shifter_core.c).
+  (setupVolumeMapMounts in src/shifter_core.c). The options are those of parse_options in src/shifter.c.
 - github.com/NERSC/podman-hpc (01b02d6), whose run is that of podman-run(1): --volume SRC:DEST, --workdir, no
-  variable but those of --env, and a separate network; etc/modules.d/mpich.yaml: --network, --ipc and --pid.
+  variable but those of --env, and a separate network; etc/modules.d: --gpu, --nccl and their like, and in
+  mpich.yaml --network, --ipc and --pid.
 - github.com/NVIDIA/pyxis (1075199), README: --container-image, --container-mounts SRC:DST,...,
   --container-workdir; exported variables are set where the image does not set them.
 - docs.cscs.ch/software/container-engine.
@@ -20,7 +21,9 @@ import re
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
+from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import Container, SiteProfile
 
@@ -34,6 +37,14 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """Variable with the folders that the container sees, separated by commas; empty: it needs none."""
     pairs: bool = False
     """Whether each bind must name its place in the container, too."""
+    verbs: tuple[str, ...] = ()
+    """Words of which one follows the program's name in a command; empty: none does."""
+    flags: frozenset[str] = frozenset()
+    """Options of such a command without a value."""
+    binds_by: tuple[str, ...] = ()
+    """Its options with binds."""
+    image_by: tuple[str, ...] = ()
+    """Its options with the image; empty: that is the first word after the options."""
     gpu: dict[str, str] = {}
     """Vendor -> option that shows the GPUs, where no site says otherwise."""
     refused: str = r"(?!)"
@@ -44,18 +55,38 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
 
 _FILE = r"(^|.*/)[^/]*\.(sif|sqsh|squashfs|toml)$|^[.~/].*"
 _VENDORS = {"nvidia": "--nv", "amd": "--rocm"}
+_APPTAINER = Runtime(
+    start="exec",
+    verbs=("exec", "run"),
+    flags=name_set(
+        "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f"
+        " --no-home --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
+    ),
+    binds_by=("-B", "--bind", "--mount"),
+    gpu=_VENDORS,
+    refused=r".*\.toml$",
+)
 ENGINE = "container-engine"
 """The runtime of CSCS: srun --environment=FILE, where FILE is a TOML file (EDF)."""
 RUNTIMES = {
-    "apptainer": Runtime(start="exec", binds="APPTAINER_BIND", gpu=_VENDORS, refused=r".*\.toml$"),
-    "singularity": Runtime(start="exec", binds="SINGULARITY_BIND", gpu=_VENDORS, refused=r".*\.toml$"),
+    "apptainer": replace(_APPTAINER, binds="APPTAINER_BIND"),
+    "singularity": replace(_APPTAINER, binds="SINGULARITY_BIND"),
     "shifter": Runtime(
         start="shifter",
+        flags=name_set("--verbose -v -n --clearenv -E --entry --entrypoint --workdir -w"),
+        binds_by=("-V", "--volume"),
+        image_by=("-i", "--image"),
         refused=_FILE,
         instead="name one that shifterimg pull brought, such as nersc/pytorch:25.06.01",
     ),
     "podman-hpc": Runtime(
         start="podman",
+        verbs=("run",),
+        flags=name_set(
+            "--rm --gpu --nccl --mpi --cuda-mpi --openmpi-pmi2 --openmpi-pmix --cfs --home --scratch --cvmfs"
+            " -i -t -it --interactive --tty --privileged --init --read-only --replace --env-host -q --quiet"
+        ),
+        binds_by=("-v", "--volume"),
         binds="HPCLAUNCH_BINDS",
         pairs=True,
         refused=_FILE,

@@ -16,7 +16,7 @@ CXX17_FROM_TORCH = (2, 1)
 """From this version on torch's headers need C++17; the release sets C++14 (horovod PR 3998, unreleased)."""
 DOCUMENTED_GPU_BUILDS = {
     "cuda": ((12, 4), "https://docs.alcf.anl.gov/polaris/data-science/python/, conda/2024-04-29"),
-    "rocm": ((5, 5), "LUMI's image of TensorFlow 2.11.1 with Horovod, ROCm 5.5.1"),
+    "rocm": ((6, 2), "LUMI's image of TensorFlow 2.16.1 with Horovod, ROCm 6.2.0"),
 }
 """Newest CUDA and ROCm with which somebody documents a build of 0.28.1, and where."""
 TESTED_TENSORFLOW = (2, 12)

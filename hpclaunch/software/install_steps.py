@@ -329,7 +329,7 @@ def pip(profile: SiteProfile, name: str, vendor: str | None) -> tuple[Line, ...]
         )
     if goal.base == "tensorflow":
         newest = ".".join(map(str, TESTED_TENSORFLOW))
-        text = f"pip install 'tensorflow-cpu=={newest}.*' wheel 'setuptools<81'"
+        text = f"pip install 'tensorflow-cpu=={newest}.*'"
         first = Line(
             text=text, reason="the newest TensorFlow that Horovod was tested with; Python 3.8 to 3.11"
         )

@@ -179,6 +179,7 @@ def _job_of(offer: Offer, prefix: str) -> dict[str, Any]:
         "environment": offered_environment(offer, prefix),
         "directives": offer.directives,
         "env": _with_prefix(dict(offer.env), prefix),
+        "mpi": offer.mpi,
         "versions": dict(offer.versions),
     }
 

@@ -65,6 +65,11 @@ def needs_install(offer: Offer) -> bool:
     return "$PREFIX" in repr((offer.environment, offer.env, offer.directives))
 
 
+def in_setup(offer: Offer) -> bool:
+    """Return whether each job has what an offer holds, by the site's setup."""
+    return offer.environment == Environment() and not offer.directives
+
+
 def site_software(profile: SiteProfile) -> tuple[SiteSoftware, ...]:
     """Return a row for each framework that can be planned."""
     return tuple(_row(profile, goal) for goal in GOALS)
@@ -92,8 +97,7 @@ def _row(profile: SiteProfile, goal: str) -> SiteSoftware:
 def _way(offer: Offer) -> Way:
     if needs_install(offer):
         return "to install"
-    in_setup = offer.environment == Environment() and not offer.directives
-    return "in the setup" if in_setup else "taken by submit"
+    return "in the setup" if in_setup(offer) else "taken by submit"
 
 
 TABLE = ("torch", "horovod-torch", "horovod-tensorflow", "jax", "deepspeed")

@@ -159,6 +159,36 @@ def test_a_job_is_repeated_from_another_folder_with_other_options(tmp_path: Path
     assert "--account has no effect" in refused.stderr
 
 
+OFFERED = """
+schema: 1
+name: my
+extends: local
+sources: {page: {url: 'https://example.org/', checked: 2026-11-20}}
+software:
+  offers:
+    torch: {environment: {path: [/opt/torch/bin]}, env: {OF_THE_SITE: '1'}, source: page}
+"""
+
+
+@pytest.mark.mpi
+def test_a_repeated_job_keeps_the_software_of_the_site(tmp_path: Path) -> None:
+    """Also where the profile offers it no more."""
+    profile = tmp_path / "my.yaml"
+    profile.write_text(OFFERED)
+    words = ("submit", "--site", "my.yaml", "--software", "torch", "--env", "MINE=2", "--json", "--", "true")
+    first = hpclaunch(*words, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    job = json.loads(first.stdout)["id"]
+    lines = {'export PATH="/opt/torch/bin":"$PATH"', "export OF_THE_SITE=1", "export MINE=2"}
+    kept = hpclaunch("resubmit", job, "--dry-run", cwd=tmp_path)
+    assert lines <= set(bare(kept.stdout).split("\n")), kept.stdout + kept.stderr
+    assert ["software", "torch", "job", job] in [line.split() for line in kept.stderr.splitlines()]
+    assert "software of the site" in kept.stdout
+    profile.write_text(OFFERED.partition("sources:")[0])
+    gone = hpclaunch("resubmit", job, "--dry-run", cwd=tmp_path)
+    assert lines <= set(bare(gone.stdout).split("\n")), gone.stdout + gone.stderr
+
+
 def test_the_version_and_the_short_options_of_sbatch() -> None:
     assert hpclaunch("-V").stdout == hpclaunch("--version").stdout
     words = (

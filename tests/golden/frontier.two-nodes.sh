@@ -36,8 +36,11 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 # the compilers, Python and ROCm of the site's PyTorch page [1]
 module load PrgEnv-gnu/8.7.0 cpe/26.03 miniforge3/23.11.0-0 rocm/7.1.1
-# RCCL's plugin for Slingshot with its variables (after rocm), and GPU-aware MPI [1]
-module load rccl-net-plugin craype-accel-amd-gfx90a
+# the first that is there
+for module in rccl-net-plugin/1.0 rccl-net-plugin; do module is-avail "$module" && break; done
+[ "$module" = rccl-net-plugin/1.0 ] || echo "hpclaunch: no rccl-net-plugin/1.0, but $module" >&2
+module load "$module"  # RCCL's plugin for Slingshot with its variables (after rocm) [2]
+module load craype-accel-amd-gfx90a  # GPU-aware MPI [1]
 # the libraries of that cpe, which is not the default one [1]
 export LD_LIBRARY_PATH="$CRAY_LD_LIBRARY_PATH:$LD_LIBRARY_PATH"
 # RCCL finds its peers over Slingshot, not over the management network (where it hangs, try hsn0 alone) [1]
@@ -47,6 +50,10 @@ export NCCL_NET=OFI  # fail rather than fall back to TCP when RCCL's plugin for 
 export MIOPEN_USER_DB_PATH="/tmp/$USER-miopen-$SLURM_JOB_ID"
 # MIOpen's kernel cache next to its database [1]
 export MIOPEN_CUSTOM_CACHE_DIR="/tmp/$USER-miopen-$SLURM_JOB_ID"
+# compute nodes reach the internet through the proxy only [1]
+export http_proxy=http://proxy.ccs.ornl.gov:3128/
+export https_proxy=http://proxy.ccs.ornl.gov:3128/
+export no_proxy="localhost,127.0.0.0/8,*.ccs.ornl.gov"  # and each other without it [1]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
@@ -64,3 +71,4 @@ srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xfe000000000000,0xfe0000000000000
 
 # Sources:
 # [1] https://docs.olcf.ornl.gov/software/analytics/pytorch_frontier.html, read 2026-11-22
+# [2] https://docs.olcf.ornl.gov/software/software-news.html, read 2026-11-23

@@ -26,8 +26,11 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 [ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
-module reset  # nothing of the submitting shell stays loaded [1]
+module --force swap StdEnv Zen2Env  # the modules for the nodes with A100 [1]
+module --quiet reset  # nothing of the submitting shell stays loaded [1]
 export SRUN_CPUS_PER_TASK=8  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+export http_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
+export https_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=8  # threads for each rank: its share of the node's cores
@@ -46,4 +49,5 @@ srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=cores \
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
 
 # Sources:
-# [1] https://documentation.sigma2.no/code_development/guides/tensorflow_gpu.html, read 2026-11-23
+# [1] https://documentation.sigma2.no/code_development/building_gpu.html, read 2026-11-23
+# [2] https://documentation.sigma2.no/getting_started/data_transfer.html, read 2026-11-23

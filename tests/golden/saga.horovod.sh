@@ -31,6 +31,8 @@ module reset  # nothing of the submitting shell stays loaded [1]
 module load CMake/3.23.1-GCCcore-11.3.0
 module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
 export SRUN_CPUS_PER_TASK=6  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+export http_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
+export https_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
 # the launcher starts the ranks, so they find each other by MPI (Gloo needs horovodrun)
 export HOROVOD_CONTROLLER=mpi
 # and tensors in host memory go by MPI, also where Gloo is the build's default
@@ -53,3 +55,4 @@ srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=cores \
 
 # Sources:
 # [1] https://documentation.sigma2.no/code_development/guides/tensorflow_gpu.html, read 2026-11-23
+# [2] https://documentation.sigma2.no/getting_started/data_transfer.html, read 2026-11-23

@@ -28,6 +28,8 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module reset  # nothing of the submitting shell stays loaded [1]
 export SRUN_CPUS_PER_TASK=6  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+export http_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
+export https_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=6  # threads for each rank: its share of the node's cores
@@ -47,3 +49,4 @@ srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=cores \
 
 # Sources:
 # [1] https://documentation.sigma2.no/code_development/guides/tensorflow_gpu.html, read 2026-11-23
+# [2] https://documentation.sigma2.no/getting_started/data_transfer.html, read 2026-11-23

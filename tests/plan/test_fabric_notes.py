@@ -31,10 +31,8 @@ def notes(site: str = "lumi-g", **settings: Any) -> list[str]:
 @pytest.mark.parametrize("framework", ["torch", "horovod", "deepspeed", "jax"])
 def test_a_job_of_several_nodes_without_the_plugin_says_so(framework: str) -> None:
     (note,) = notes(framework=framework)
-    assert note.startswith(
-        "NCCL's and RCCL's plugin aws-ofi-rccl is not loaded, without which messages between"
-    )
-    assert "eb aws-ofi-rccl-17d41cb-cpeGNU-24.03.eb -r brings it, https://github.com/Lumi-super" in note
+    assert note.startswith("NCCL's and RCCL's plugin aws-ofi is not loaded, without which messages between")
+    assert "eb aws-ofi-nccl-1.18.0-rocm.eb -r brings it, https://github.com/Lumi-super" in note
     assert note.endswith("; --preflight looks for it before the ranks start")
 
 

@@ -199,6 +199,41 @@ def test_launchers(line: str, command: str, ranks: int) -> None:
     assert (" ".join(found["command"]), found["nodes"] * found["tasks_per_node"]) == (command, ranks)
 
 
+@pytest.mark.parametrize(
+    ("words", "image", "binds"),
+    [
+        ("shifter --image=nersc/pytorch:25.6 -E -V /data:/in", "docker://nersc/pytorch:25.6", ["/data:/in"]),
+        ("shifter -i docker:nersc/pytorch:1 --module=gpu", "docker://nersc/pytorch:1", []),
+        ("podman-hpc run --rm --gpu -v /data:/in me/it:1", "docker://me/it:1", ["/data:/in"]),
+        ("--container-image=nvcr.io#nvidia/pytorch:25.06-py3 --container-mounts=/data:/in:ro,/usr/lib:/u",
+         "docker://nvcr.io/nvidia/pytorch:25.06-py3", ["/data:/in"]),
+        ("--container-image /work/a.sqsh --container-mounts /data", "/work/a.sqsh", ["/data"]),
+    ],
+)  # fmt: skip
+def test_other_runtimes_are_read_by_their_own_words(words: str, image: str, binds: list[str]) -> None:
+    ported = port(f"{HEAD}srun {words} python train.py --lr 0.1\n", to="olivia")
+    assert ported.settings["command"] == ("python", "train.py", "--lr", "0.1")
+    assert ported.settings["container"] == image
+    assert ported.settings.get("container_bind", ()) == tuple(binds)
+    assert any(image in text for text in ported.to_do)
+    assert ("bind /usr/lib:/u: olivia has its own" in str(ported.report.changed)) == ("/usr/lib" in words)
+
+
+def test_shifter_without_an_image_takes_that_of_the_header() -> None:
+    head = HEAD.rstrip("\n") + "\n#SBATCH --image=nersc/pytorch:25.06.01\n"
+    found = settings(head + "srun shifter python train.py\n")
+    assert (found["command"], found["container"]) == (
+        ("python", "train.py"),
+        "docker://nersc/pytorch:25.06.01",
+    )
+
+
+def test_an_image_that_only_the_run_knows_is_to_be_filled_in() -> None:
+    found = port(HEAD + "srun shifter --image=$(cat image) python train.py\n", to="olivia")
+    assert found.settings["container"] == "FILL_IN_IMAGE.sif"
+    assert "container: FILL_IN_IMAGE.sif: the script's image is known at run time only" in found.to_do
+
+
 def test_a_container_runs_with_the_binds_of_the_target() -> None:
     body = (
         "IMG=/scratch/img.sif\n"

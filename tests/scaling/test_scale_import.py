@@ -51,6 +51,18 @@ def test_the_keys_of_the_document(tmp_path: Path) -> None:
     assert (point["comparable"], point["remarks"], point["throughput"]) == (True, [], None)
 
 
+@pytest.mark.parametrize("kind", ["strong", "weak"])
+@pytest.mark.parametrize("column", ["images/s", "samples_per_second"])
+def test_rates_in_place_of_seconds(kind: str, column: str, tmp_path: Path) -> None:
+    """Twice the images per second is a speed-up of 2, whether the work grows or not."""
+    text = f"gpus,{column}\n2,100\n4,180\n8,200"
+    study = document(tmp_path, text, "--kind", kind)
+    assert [point["speedup"] for point in study["points"]] == pytest.approx([1, 1.8, 2])
+    assert [point["throughput"] for point in study["points"]] == pytest.approx([100, 180, 200])
+    step = document(tmp_path, text, "--kind", kind, "--work", "50")["points"][2]["step_s"]["median"]
+    assert step == pytest.approx(50 / 200 * (4 if kind == "weak" else 1))
+
+
 def test_amdahl_is_returned(tmp_path: Path) -> None:
     """T = 2 + 98 / p: speed-ups, Karp-Flatt's fraction and the fit by hand."""
     study = document(tmp_path, lines(STRONG), "--kind", "strong")

@@ -37,7 +37,10 @@ PROGRAMS = {
     "mpi4py": ("from mpi4py import MPI",),
 }
 STAND_INS = {
-    **{name: f"{name}/__init__.py" for name in ("torch", "tensorflow", "jax", "deepspeed", "numpy")},
+    **{
+        name: f"{name}/__init__.py"
+        for name in ("torch", "tensorflow", "jax", "deepspeed", "accelerate", "numpy")
+    },
     "horovod": "horovod/torch/__init__.py horovod/tensorflow/__init__.py horovod/__init__.py",
     "mpi4py": "mpi4py/MPI.py mpi4py/__init__.py",
 }
@@ -79,6 +82,8 @@ def build(machine: dict[str, Any], folder: Path) -> dict[str, str]:
         (programs / name).symlink_to(FAKES / "python3")
     for name in ("srun", "mpiexec"):
         (programs / name).symlink_to(FAKES / "launcher")
+    for name in ("torchrun", "accelerate"):
+        (programs / name).symlink_to(FAKES / "workers")
     (programs / "image_shell").symlink_to(FAKES / "image_shell")
     (programs / "scontrol").write_text("#!/bin/sh\necho n1\n")
     (programs / "scontrol").chmod(0o755)

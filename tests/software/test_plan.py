@@ -92,13 +92,13 @@ NO_WAY: dict[str, set[str]] = {
     "betzy-accel": {"tensorflow"},
     "clariden": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
     "daint": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
-    "frontier": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "frontier": {"horovod-tensorflow", "horovod-torch"},
     "jupiter": {"horovod-torch", "tensorflow"},
     "leonardo": {"tensorflow"},
-    "lumi-g": {"horovod-torch", "tensorflow"},
+    "lumi-g": {"horovod-torch"},
     "mn5-acc": {"deepspeed", "horovod-tensorflow", "horovod-torch", "jax", "mpi4py", "tensorflow"},
-    "olivia": {"horovod-tensorflow", "horovod-torch", "mpi4py", "tensorflow"},
-    "perlmutter": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "olivia": {"horovod-torch", "mpi4py"},
+    "perlmutter": {"horovod-torch"},
     "polaris": {"horovod-tensorflow", "horovod-torch"},
     "santis": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
 }
@@ -281,7 +281,7 @@ def test_lumi_builds_images_with_wheels_for_rocm() -> None:
 
 
 def test_horovod_is_not_built_with_what_nobody_documents() -> None:
-    assert "rocm 7.0 is documented; the newest is 5.5" in routes("lumi-g", "horovod-torch")["site"].why
+    assert "rocm 7.0 is documented; the newest is 6.2" in routes("lumi-g", "horovod-torch")["site"].why
     assert "cuda 12.9 is documented; the newest is 12.4" in routes("daint", "horovod-torch")["site"].why
 
 
@@ -360,7 +360,8 @@ def test_pip_wraps_the_compiler_for_torch_only() -> None:
     torch, tensorflow = routes("local", "horovod-torch")["pip"], routes("local")["pip"]
     assert "-std=c++17" in steps(torch)
     assert "-std=c++17" not in steps(tensorflow)
-    assert "pip install 'tensorflow-cpu==2.12.*' wheel 'setuptools<81'" in steps(tensorflow)
+    assert "pip install 'tensorflow-cpu==2.12.*'\n" in steps(tensorflow)
+    assert steps(tensorflow).count("setuptools") == 1
 
 
 def run_step(text: str, folder: Path, **programs: str) -> subprocess.CompletedProcess[str]:

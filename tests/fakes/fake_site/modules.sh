@@ -4,7 +4,9 @@
 declare -A loaded in_use
 module() {
   local name full before
+  while [[ ${1-} == --* ]]; do shift; done  # --quiet, --force
   case $1 in
+    swap) unset "loaded[$2]"; module load "$3" ;;
     use) shift; for name; do [ "${name#-}" != "$name" ] || in_use[$name]=1; done ;;
     load | is-avail)
       for name in "${@:2}"; do
@@ -21,7 +23,7 @@ module() {
         export FAKE_PACKAGES="${FAKE_PACKAGES-} ${holds[$full]}"
         FAKE_CONDA="${FAKE_CONDA-} $full"
       done ;;
-    unload | purge | reset | --force | list) ;;
+    unload | purge | reset | list) ;;
     *) echo "module $1 is not faked" >&2; return 2 ;;
   esac
 }

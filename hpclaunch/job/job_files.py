@@ -9,6 +9,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.prepare import Prepared, dry_run
 from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.plan_file import (
     FOLDER,
@@ -22,6 +23,7 @@ from hpclaunch.plan.plan_file import (
 from hpclaunch.plan.preflight_plan import PROBE
 from hpclaunch.plan.staging_plan import STAGE
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
+from hpclaunch.plan.worker_start import RAY_NODE
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
@@ -31,6 +33,8 @@ def job_files(plan: LaunchPlan) -> dict[str, bytes]:
     copied = {name: name for name in (JOB_START, *job_shell_files(plan), *rank_shell_files(plan))}
     if text := site_launcher(plan.profile).text_file:
         copied[text] = text
+    if framework_of(plan.request).per_node:
+        copied[RAY_NODE] = RAY_NODE
     if not plan.request.no_sample:
         copied[SAMPLER] = SAMPLER
     if plan.preflight is not None:

@@ -61,6 +61,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """On GPUs its tensors go by NCCL or RCCL, which want the fabric's plugin."""
     coordinator: bool = False
     """JAX_COORDINATOR_ADDRESS, and JAX_LOCAL_DEVICE_IDS where GPUs are planned."""
+    per_node: bool = False
+    """One process on each node, which gets all of it."""
     module: str | None = None
     """What a Python must be able to import."""
     imports: tuple[str, ...] = ()
@@ -78,6 +80,7 @@ UNKNOWN = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True, devic
 # In the order in which they are looked for: Horovod and DeepSpeed programs import torch, too, and JAX
 # programs may take torch's data loaders.
 FRAMEWORKS = {
+    "ray": Framework(rendezvous=True, per_node=True, module="ray", imports=("ray",)),
     "horovod": Framework(
         by_mpi=True,
         timeline=True,
@@ -117,6 +120,20 @@ FRAMEWORKS = {
 }
 
 
+# Whoever reaches a cluster without a token runs programs as its user (docs.ray.io, "Token authentication").
+_RAY = (
+    Line(text="export RAY_USAGE_STATS_ENABLED=0", reason="Ray sends no statistics about its use"),
+    Line(
+        text="export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$HPCLAUNCH_JOB_FOLDER/ray_token",
+        reason="who has not this job's token runs nothing in its cluster (Ray 2.52 and newer)",
+    ),
+    Line(
+        text='install -m 600 /proc/sys/kernel/random/uuid "$RAY_AUTH_TOKEN_PATH"',
+        reason="a new token for each run, in the folder of the job",
+    ),
+)
+
+
 def framework_of(request: JobRequest) -> Framework:
     """Return the row of the request's framework."""
     if request.framework:
@@ -149,6 +166,8 @@ def framework_lines(
     lines: list[Line] = []
     if framework.rendezvous or started:
         lines += rendezvous(scheduler, array=bool(request.array))
+    if framework.per_node:
+        lines += _RAY
     if framework.coordinator:
         lines.append(
             Line(

@@ -124,7 +124,14 @@ def _layout(
     scheduler = site_scheduler(profile)
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
-    nodes, tasks_per_node = resolve(request, gpus, one_node=local)
+    per_node = framework_of(request).per_node
+    nodes, tasks_per_node = resolve(request, None if per_node else gpus, one_node=local)
+    if per_node and tasks_per_node > 1:
+        raise BadInputError(
+            f"--tasks-per-node {tasks_per_node}: {request.framework} has one process on each node, which gets"
+            " all of its CPUs and GPUs",
+            "leave it out; the program says how many CPUs and GPUs each of its tasks needs",
+        )
     walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives, profile.queues)

@@ -18,7 +18,7 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import startup_lines
 from hpclaunch.plan.worker_launchers import rank_command, worker_launch
-from hpclaunch.plan.worker_start import job_lines, node_lines, worker_head
+from hpclaunch.plan.worker_start import job_lines, node_lines, ray_lines, worker_head
 from hpclaunch.plan.zero_stage import deepspeed_config, own_config
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
@@ -110,11 +110,19 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     lines = list(_who_it_is(request, profile, layout, frozenset(names)))
     if variable:
         lines += _gpu_lines(request, layout, variable)
+    if framework_of(request).per_node:
+        lines += ray_lines(layout, _words_around(request, profile))
     if layout.binding is None:
         return (*lines, *place_lines(request))
     if profile.binding.cpu == "taskset" or layout.started:
         lines += _bind_lines(layout.binding)
     return tuple(lines)
+
+
+def _words_around(request: JobRequest, profile: SiteProfile) -> int:
+    """Return how many words of a container stand before the command."""
+    argv = rank_command(request)
+    return len(wrap_command(request.environment, profile, argv)) - len(argv)
 
 
 def _who_it_is(
@@ -240,10 +248,9 @@ def node_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     """Return the lines of the shell that starts the program's own launcher on each node."""
     if layout.started is None:
         return ()
-    wrapped = wrap_command(request.environment, profile, request.command.argv)
     launcher = site_launcher(profile)
     rank = "0" if site_scheduler(profile).starts_at_once else numbered(launcher.name, launcher.rank)
-    return node_lines(request, layout, layout.started, rank, len(wrapped) - len(request.command.argv))
+    return node_lines(request, layout, layout.started, rank, _words_around(request, profile))
 
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
@@ -96,6 +97,7 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
         "--idle-timeout": request.idle_timeout,
         "--profile": request.profile,
         "--stacks": needs_startup(request),
+        "--framework ray": framework_of(request).per_node,
         "EESSI's container": pulls_eessi_image(plan),
         "mnist": request.command.bundled and not site_scheduler(plan.profile).starts_at_once,
     }

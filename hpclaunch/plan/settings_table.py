@@ -147,7 +147,7 @@ class SettingsTable(_Struct):
     )
     exclusive: bool = key("Whole nodes, not shared with other jobs.", default=True)
 
-    framework: Literal["horovod", "torch", "deepspeed", "jax", "mpi4py", "none"] | None = key(
+    framework: Literal["horovod", "torch", "deepspeed", "jax", "ray", "mpi4py", "none"] | None = key(
         "Framework of the program: sets what this framework needs, nothing else.",
         "the one that the launched Python file imports",
         default=None,

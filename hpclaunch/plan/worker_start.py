@@ -13,6 +13,8 @@ from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, Sta
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.software.shell_quoting import continued
 
+RAY_NODE = "ray_node.sh"
+"""File of the job for the nodes of a Ray cluster."""
 WORKER = '"$HPCLAUNCH_JOB_FOLDER/worker"'
 """The file, as a word of shell text."""
 _MEET = '"$MASTER_ADDR:$MASTER_PORT"'
@@ -119,3 +121,21 @@ def _accelerate(request: JobRequest, layout: JobLayout, started: Started) -> dic
     if by_deepspeed and layout.nodes > 1 and "deepspeed_config.deepspeed_multinode_launcher" not in config:
         wanted["--deepspeed_multinode_launcher"] = "standard"
     return wanted
+
+
+def ray_lines(layout: JobLayout, before: int) -> tuple[Line, ...]:
+    """Return the lines of a node's shell that put the program into a Ray cluster of all nodes.
+
+    ``before``: words of a container around the program.
+    """
+    bound = layout.binding.ranks[0].cpus if layout.binding else ()
+    cpus = str(len(bound)) if bound else '"$(nproc)"'
+    cluster = f'bash "$HPCLAUNCH_FILES/{RAY_NODE}" {layout.nodes} {cpus} {layout.gpus_per_node or 0}'
+    around, program = (f' "${{@:1:{before}}}"', f'"${{@:{before + 1}}}"') if before else ("", '"$@"')
+    return (
+        Line(
+            text="export HPCLAUNCH_NODE=$RANK",
+            reason="its number: 0 has Ray's head and runs the program",
+        ),
+        Line(text=f"set --{around} {cluster} {program}", reason="nodes, CPUs and GPUs of each"),
+    )

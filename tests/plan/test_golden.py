@@ -123,6 +123,12 @@ def cases() -> dict[str, dict[str, Any]]:
             "framework": "torch",
             "command": Command(argv=("torchrun", "train.py", "--lr", "it's")),
         },
+        "olivia.ray": {
+            **known["olivia"],
+            "nodes": 2,
+            "framework": "ray",
+            "command": Command(argv=("python", "driver.py")),
+        },
         "polaris.accelerate": {
             **known["polaris"],
             "nodes": 2,

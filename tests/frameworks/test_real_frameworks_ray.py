@@ -1,0 +1,105 @@
+"""Ray clusters inside jobs, with real Ray: here, on two nodes of a real Slurm, and when a node fails."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from hpclaunch.package_data import resource_dir
+from tests.frameworks.by_hand import ENVIRONMENT, PROGRAMS, VENV, digest_by_hand, environment
+from tests.testbed.cluster import Slurm, free_ports
+
+pytestmark = pytest.mark.slow
+
+
+def submit(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    given = [word for name, value in ENVIRONMENT.items() for word in ("--env", f"{name}={value}")]
+    line = [sys.executable, "-m", "hpclaunch", "submit", "--venv", str(VENV), "--json", *given, *words]
+    return subprocess.run(line, cwd=place, capture_output=True, text=True)
+
+
+def programs_in(folder: Path) -> Path:
+    for file in PROGRAMS.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder
+
+
+def test_a_driver_here_has_the_cpus_of_its_node(tmp_path: Path) -> None:
+    place = programs_in(tmp_path)
+    answer = submit(place, "--site", "local", "--wait", "--", "python", "spread.py", "digest")
+    assert json.loads(answer.stdout)["state"] == "done", answer.stderr
+    assert (place / "digest").read_text() == digest_by_hand("ray", 1, 1, tmp_path / "by hand")
+
+
+@pytest.mark.slurm
+def test_actors_on_two_nodes_train_as_by_hand(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    place = programs_in(tmp_path)
+    words = ("--site", "generic-slurm", "--nodes", "2", "--wait", "--", "python", "spread.py", "digest")
+    answer = submit(place, *words)
+    assert json.loads(answer.stdout)["state"] == "done", answer.stderr
+    assert (place / "digest").read_text() == digest_by_hand("ray", 2, 1, tmp_path / "by hand")
+
+
+@pytest.mark.slurm
+def test_a_node_that_dies_ends_the_job_and_is_named(
+    slurm: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
+    (tmp_path / "driver.py").write_text(
+        "import ray, time\nray.init()\nopen('running', 'w').close()\ntime.sleep(1000)\n"
+    )
+    words = ("--site", "generic-slurm", "--nodes", "2", "--no-wait", "--", "python", "driver.py")
+    document = json.loads(submit(tmp_path, *words).stdout)
+    while not (tmp_path / "running").exists():
+        time.sleep(0.2)
+    raylet(document["id"], node="1").send_signal(signal.SIGKILL)
+    done = subprocess.run(
+        [sys.executable, "-m", "hpclaunch", "wait", document["id"], "--json"], capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["state"] == "failed"
+    assert "hpclaunch: Ray has ended on " in Path(document["log"]).read_text()
+    assert "node 1 of the job" in Path(document["log"]).read_text()
+
+
+def raylet(job: str, node: str) -> psutil.Process:
+    for process in psutil.process_iter(["name"]):
+        if process.info["name"] == "raylet":
+            variables = process.environ()
+            if variables.get("HPCLAUNCH_JOB_ID") == job and variables.get("HPCLAUNCH_NODE") == node:
+                return process
+    raise AssertionError("there is no such raylet")
+
+
+def test_a_node_that_never_joins_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ray").mkdir()
+    (tmp_path / "ray/1").write_text("nid001234\n")
+    of_job: dict[str, Any] = {
+        "HPCLAUNCH_JOB_FOLDER": str(tmp_path),
+        "HPCLAUNCH_NODE": "0",
+        "HPCLAUNCH_RAY_WAIT_S": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_ports(1)),
+    }
+    file = resource_dir("remote") / "ray_node.sh"
+    done = subprocess.run(
+        ["bash", str(file), "3", "1", "0", "touch", str(tmp_path / "started")],
+        env=environment(**of_job),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1
+    assert "node 1 of the job, nid001234, has not joined the Ray cluster" in done.stderr
+    assert "node 2 of the job, a node that has not started, has not joined" in done.stderr
+    assert not (tmp_path / "started").exists()

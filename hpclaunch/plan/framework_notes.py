@@ -25,7 +25,15 @@ def framework_notes(
     """Return by what the framework was found and what it needs, or what it means that none was found."""
     if request.command.bundled:
         return ()
-    return (*_found(request, layout, settings), *_ranks_of_jax(request, profile))
+    return (*_found(request, layout, settings), *_ranks_of_jax(request, profile), *_no_ray(request, settings))
+
+
+def _no_ray(request: JobRequest, settings: tuple[Setting, ...]) -> tuple[str, ...]:
+    """Return the note about Ray where nothing names the Python that has it: profiles know of none."""
+    named = any(each.name.startswith("environment.") for each in settings)
+    if request.framework != "ray" or named:
+        return ()
+    return ("ray must be in the job's Python: --venv, --conda or --container; --check-imports tries it",)
 
 
 def _ranks_of_jax(request: JobRequest, profile: SiteProfile) -> tuple[str, ...]:

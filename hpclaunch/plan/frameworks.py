@@ -63,6 +63,8 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """JAX_COORDINATOR_ADDRESS, and JAX_LOCAL_DEVICE_IDS where GPUs are planned."""
     per_node: bool = False
     """One process on each node, which gets all of it."""
+    lines: tuple[Line, ...] = ()
+    """What the job's shell sets for it."""
     module: str | None = None
     """What a Python must be able to import."""
     imports: tuple[str, ...] = ()
@@ -77,10 +79,23 @@ BUNDLED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
 UNKNOWN = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True, device_by_local_rank=True)
 """None was named, and the program does not show one."""
 
+# Without a token all who reach a cluster run programs as its user (docs.ray.io, "Token authentication").
+_RAY = (
+    Line(text="export RAY_USAGE_STATS_ENABLED=0", reason="Ray sends no statistics about its use"),
+    Line(
+        text="export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$HPCLAUNCH_JOB_FOLDER/ray_token",
+        reason="who has not this job's token runs nothing in its cluster (Ray 2.52 and newer)",
+    ),
+    Line(
+        text='install -m 600 /proc/sys/kernel/random/uuid "$RAY_AUTH_TOKEN_PATH"',
+        reason="a new token for each run, in the folder of the job",
+    ),
+)
+
 # In the order in which they are looked for: Horovod and DeepSpeed programs import torch, too, and JAX
 # programs may take torch's data loaders.
 FRAMEWORKS = {
-    "ray": Framework(rendezvous=True, per_node=True, module="ray", imports=("ray",)),
+    "ray": Framework(rendezvous=True, per_node=True, lines=_RAY, module="ray", imports=("ray",)),
     "horovod": Framework(
         by_mpi=True,
         timeline=True,
@@ -120,20 +135,6 @@ FRAMEWORKS = {
 }
 
 
-# Whoever reaches a cluster without a token runs programs as its user (docs.ray.io, "Token authentication").
-_RAY = (
-    Line(text="export RAY_USAGE_STATS_ENABLED=0", reason="Ray sends no statistics about its use"),
-    Line(
-        text="export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$HPCLAUNCH_JOB_FOLDER/ray_token",
-        reason="who has not this job's token runs nothing in its cluster (Ray 2.52 and newer)",
-    ),
-    Line(
-        text='install -m 600 /proc/sys/kernel/random/uuid "$RAY_AUTH_TOKEN_PATH"',
-        reason="a new token for each run, in the folder of the job",
-    ),
-)
-
-
 def framework_of(request: JobRequest) -> Framework:
     """Return the row of the request's framework."""
     if request.framework:
@@ -166,8 +167,7 @@ def framework_lines(
     lines: list[Line] = []
     if framework.rendezvous or started:
         lines += rendezvous(scheduler, array=bool(request.array))
-    if framework.per_node:
-        lines += _RAY
+    lines += framework.lines
     if framework.coordinator:
         lines.append(
             Line(

@@ -124,14 +124,7 @@ def _layout(
     scheduler = site_scheduler(profile)
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
-    per_node = framework_of(request).per_node
-    nodes, tasks_per_node = resolve(request, None if per_node else gpus, one_node=local)
-    if per_node and tasks_per_node > 1:
-        raise BadInputError(
-            f"--tasks-per-node {tasks_per_node}: {request.framework} has one process on each node, which gets"
-            " all of its CPUs and GPUs",
-            "leave it out; the program says how many CPUs and GPUs each of its tasks needs",
-        )
+    nodes, tasks_per_node = _counts(request, gpus, one_node=local)
     walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives, profile.queues)
@@ -171,6 +164,19 @@ def _layout(
         gpus_by_number=_gpus_by_number(request, profile, gpus, tasks_per_node),
         started=worker_launch(request),
     )
+
+
+def _counts(request: JobRequest, gpus: int | None, *, one_node: bool) -> tuple[int, int]:
+    """Return (nodes, tasks per node); one task where the framework shares out a node itself."""
+    shares = framework_of(request).per_node
+    nodes, tasks_per_node = resolve(request, None if shares else gpus, one_node=one_node)
+    if shares and tasks_per_node > 1:
+        raise BadInputError(
+            f"--tasks-per-node {tasks_per_node}: {request.framework} has one process on each node, which gets"
+            " all of its CPUs and GPUs",
+            "leave it out; the program says how many CPUs and GPUs each of its tasks needs",
+        )
+    return nodes, tasks_per_node
 
 
 def _gpus_by_number(

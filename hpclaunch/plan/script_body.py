@@ -69,7 +69,8 @@ def shell_lines(
         )
     lines += site_variables(profile, layout.nodes, request.environment, frozenset(request.env))
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
-    lines.append(_threads(request, profile, layout))
+    if not framework_of(request).per_node:  # Ray gives each task its own number
+        lines.append(_threads(request, profile, layout))
     lines += _given_variables(request, profile)
     lines += job_lines(layout.started, layout) if layout.started else ()
     return (*lines, *startup_lines(request, reported=layout.binding is not None))

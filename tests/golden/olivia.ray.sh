@@ -61,7 +61,6 @@ export RAY_USAGE_STATS_ENABLED=0  # Ray sends no statistics about its use
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$HPCLAUNCH_JOB_FOLDER/ray_token
 # a new token for each run, in the folder of the job
 install -m 600 /proc/sys/kernel/random/uuid "$RAY_AUTH_TOKEN_PATH"
-export OMP_NUM_THREADS=288  # threads for each rank: the cores it is bound to
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

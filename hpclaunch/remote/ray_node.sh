@@ -16,7 +16,9 @@ pause() { read -rt 1 -u "$never"; }
 
 end_ray() {
   [ "$HPCLAUNCH_NODE" != 0 ] || : > "$together/end"
-  kill -TERM "$ray" 2> /dev/null && wait "$ray" 2> /dev/null
+  kill -TERM "$ray" 2> /dev/null
+  rm -rf -- "$scratch"  # before Ray has ended, which takes it up to 30 s: the launcher may not wait so long
+  wait "$ray" 2> /dev/null
   rm -rf -- "$scratch"
 }
 

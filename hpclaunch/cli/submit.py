@@ -92,6 +92,8 @@ class SubmitCommand(SettingsCommand):
 
     def _file_at(self, ctx: click.Context, words: list[str]) -> int:
         """Return the position of a file that Python or a shell reads, if the first argument is one."""
+        if not any("." in word for word in words):
+            return len(words)
         from hpclaunch.plan.named_file import is_script_name
 
         if not any(map(is_script_name, words)):

@@ -19,7 +19,7 @@ from hpclaunch.scheduler.directive_reader import (
     RequestedResources,
 )
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
-from hpclaunch.scheduler.foreign_words import TORCHRUN, ForeignWords, Subject, foreign_words
+from hpclaunch.scheduler.foreign_words import AT_SITE, TORCHRUN, ForeignWords, Subject, foreign_words, shown
 from hpclaunch.scheduler.option_words import GnuOptions
 from hpclaunch.walltime import format_walltime
 
@@ -109,13 +109,6 @@ _BY_NAME = {
     "wait": "--wait",
 }
 """Options whose answer is another one than that of their notion."""
-
-_AT_SITE = {
-    ("reservation", "pbs"): "--queue {value}: a reservation of PBS is a queue",
-    ("constraint", "pbs"): "scheduler: select: of a site profile says what nodes must have on PBS",
-    ("node list", "pbs"): "scheduler: select: of a site profile says which nodes are meant on PBS",
-}
-"""Notion and kind of the site's scheduler -> the answer there, where no option is about it."""
 
 _TORCHRUN = GnuOptions({"m": "module"}, frozenset({"standalone", "no-python"}), frozenset(TORCHRUN.options))
 
@@ -273,7 +266,7 @@ def _at_site(found: _Found, kind: str | None) -> str:
     target = next((one for one in tools() if one.kind == kind and one.reader), tool)
     if target.kind == tool.kind:
         return _directive(option.text)
-    if said := _AT_SITE.get((subject, target.kind), "").format(value=shlex.quote(found.value or "VALUE")):
+    if said := AT_SITE.get((subject, target.kind), "").format(value=shlex.quote(found.value or "VALUE")):
         return said
     names = names_of(target, subject)
     has = f"has {' and '.join(names)} for it, which --directive hands to it"
@@ -296,12 +289,3 @@ def _directive(text: str) -> str:
 def names_of(tool: _Tool, subject: Subject) -> list[str]:
     """Return the options of a tool about a notion, as they are typed."""
     return [shown(tool.kind, name) for name, about in tool.words.options.items() if about == subject]
-
-
-def shown(kind: str, name: str) -> str:
-    """Return an option of a tool as it is typed."""
-    if kind == "lsf":
-        return f"-{name}"
-    if name.startswith("l:"):
-        return f"-l {name[2:]}="
-    return f"-{name}" if kind in ("pbs", "sge") else f"--{name}"

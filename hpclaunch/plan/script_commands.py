@@ -14,7 +14,6 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.plan.wrappers import unwrap
-from hpclaunch.shell.shell_reader import read_shell
 
 ReadText = Callable[[str], str | None]
 """Text of a file, by its path from the job's folder; None: it cannot be read."""
@@ -47,6 +46,8 @@ class ScriptCommand(NamedTuple):
 
 def commands_of_script(text: str) -> list[tuple[int, tuple[str, ...]]]:
     """Return line and words of each command of a script; a word with a variable is as it is written."""
+    from hpclaunch.shell.shell_reader import read_shell  # which few jobs need
+
     return [
         (command.line, tuple(word.raw if word.text is None else word.text for word in command.words))
         for command in read_shell(text).commands

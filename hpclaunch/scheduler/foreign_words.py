@@ -521,3 +521,20 @@ _WORDS: dict[str, ForeignWords] = {
     "sge": _SGE,
     "flux": _FLUX,
 }
+
+
+AT_SITE = {
+    ("reservation", "pbs"): "--queue {value}: a reservation of PBS is a queue",
+    ("constraint", "pbs"): "scheduler: select: of a site profile says what nodes must have on PBS",
+    ("node list", "pbs"): "scheduler: select: of a site profile says which nodes are meant on PBS",
+}
+"""Notion and kind of the site's scheduler -> the answer there, where no option is about it."""
+
+
+def shown(kind: str, name: str) -> str:
+    """Return an option of a tool as it is typed."""
+    if kind == "lsf":
+        return f"-{name}"
+    if name.startswith("l:"):
+        return f"-l {name[2:]}="
+    return f"-{name}" if kind in ("pbs", "sge") else f"--{name}"

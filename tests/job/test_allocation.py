@@ -84,4 +84,4 @@ def test_pbs_cannot_leave_nodes_out(tmp_path: Path) -> None:
     file.write_text("exclude: [n1]\nsite: generic-pbs\n")
     answer = hpclaunch("submit", "--file", str(file), "--dry-run", "--", "true")
     assert answer.returncode == 3
-    assert "PBS has no option that leaves nodes out (n1)" in answer.stderr
+    assert "--exclude n1: PBS has no option that leaves nodes out" in answer.stderr

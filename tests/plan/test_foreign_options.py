@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.plan.foreign_options import NOTIONS, explain, shown, tools
-from hpclaunch.scheduler.foreign_words import Subject
+from hpclaunch.plan.foreign_options import NOTIONS, explain, tools
+from hpclaunch.scheduler.foreign_words import Subject, shown
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 COLUMNS = {

@@ -130,7 +130,7 @@ def test_the_bundled_training_measures_its_steps_without_the_first_epoch() -> No
     [
         (("--ranks", "1", "--", "true"), "--strong (the same work) or --weak"),
         (("--strong", "--", "true"), "give the sizes"),
-        (("--strong", "--ranks", "1"), "name the bundled training"),
+        (("--strong", "--ranks", "1"), "name a file (train.py) or mnist, or put a command after --"),
         (("--strong", "--ranks", "1,x", "--", "true"), "'x' is not a whole number above 0"),
         (("--strong", "--metric", "(", "--", "true"), "'(' is not a regular expression"),
         (("--strong", "--metric", "images", "--", "true"), "'images' has 0 groups; put the figure into"),

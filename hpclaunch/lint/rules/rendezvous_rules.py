@@ -44,15 +44,15 @@ def torchrun_one_node(context: Context) -> Iterator[Violation]:
         if not by_launcher:
             idle = "it waits for the other nodes" if "nnodes" in run.options else "the other nodes are idle"
             yield Violation(run.launch.line, f"torchrun starts on one of {nodes} nodes, and {idle}")
-        elif "nnodes" not in run.options and not _has_open_options(run):
+        elif "nnodes" not in run.options and not _has_open_options(run, script):
             yield Violation(
                 run.launch.line, f"torchrun without --nnodes on {nodes} nodes: each one trains on its own"
             )
 
 
-def _has_open_options(run: TorchRun) -> bool:
-    """Tell whether a part of the options is in variables whose value is not known."""
-    return any("$" in name for name in run.options)
+def _has_open_options(run: TorchRun, script: Script) -> bool:
+    """Tell whether a part of the options is in variables: of unknown value, or torchrun's own."""
+    return "PET_NNODES" in script.text or any("$" in name for name in run.options)
 
 
 def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
@@ -172,18 +172,18 @@ def _looks_here(script: Script, launch: Launch, nodes: int) -> Iterator[Violatio
         line = line_of(script, launch, address)
         yield Violation(line, f"{address} is this node, the job has {nodes} nodes")
     run = torch_run(script, launch)
-    if run is not None and _has_no_address(run) and "PET_" not in script.text:
+    if run is not None and _has_no_address(run, script) and "PET_" not in script.text:
         yield Violation(launch.line, f"torchrun has no {_address_option(run)}: it looks on its own node")
 
 
-def _has_no_address(run: TorchRun) -> bool:
+def _has_no_address(run: TorchRun, script: Script) -> bool:
     """Tell whether srun starts a torchrun for several nodes that is given no address.
 
     torchrun reads PET_RDZV_ENDPOINT and PET_MASTER_ADDR, but not MASTER_ADDR.
     """
     given = "rdzv-endpoint" in run.options or _address_option(run).lstrip("-") in run.options
     several = run.options.get("nnodes", "1") != "1"
-    return run.launch.launcher == "srun" and several and not given and not _has_open_options(run)
+    return run.launch.launcher == "srun" and several and not given and not _has_open_options(run, script)
 
 
 def _address_option(run: TorchRun) -> str:

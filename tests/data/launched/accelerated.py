@@ -2,7 +2,7 @@
 
 import torch
 from accelerate import Accelerator
-from trained import STEPS, batch, model, write
+from trained import STEPS, batch, leave, model, write
 
 accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
 assert accelerator.mixed_precision == "bf16"
@@ -18,3 +18,4 @@ if accelerator.is_main_process:
     write(net.parameters(), accelerator.num_processes)
 accelerator.wait_for_everyone()  # without it a worker sometimes aborted at its exit
 accelerator.end_training()
+leave()

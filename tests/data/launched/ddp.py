@@ -5,7 +5,7 @@ import torch.distributed as dist
 from dealt import dataset
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
-from trained import STEPS, model, write
+from trained import STEPS, leave, model, write
 
 dist.init_process_group("gloo")
 net = DistributedDataParallel(model())
@@ -18,3 +18,4 @@ for inputs, wanted in DataLoader(data, batch_size=4, sampler=DistributedSampler(
 if dist.get_rank() == 0:
     write(net.module.parameters(), dist.get_world_size())
 dist.destroy_process_group()
+leave()

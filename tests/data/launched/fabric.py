@@ -2,7 +2,7 @@
 
 import torch
 from lightning.fabric import Fabric
-from trained import STEPS, batch, model, write
+from trained import STEPS, batch, leave, model, write
 
 fabric = Fabric()
 net = model()
@@ -15,3 +15,4 @@ for step in range(STEPS):
 if fabric.global_rank == 0:
     write(net.parameters(), fabric.world_size)
 fabric.barrier()
+leave()

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from trained import STEPS, batch, model, write
+from trained import STEPS, batch, leave, model, write
 
 dist.init_process_group("gloo")
 rank, workers = dist.get_rank(), dist.get_world_size()
@@ -23,3 +23,4 @@ whole = [each.full_tensor() for each in net.parameters()]
 if rank == 0:
     write(whole, workers)
 dist.destroy_process_group()
+leave()

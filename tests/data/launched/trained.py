@@ -34,3 +34,10 @@ def write(parameters: Any, workers: int, file: str = "") -> None:
         digest.update(each.detach().float().contiguous().numpy().tobytes())
     with open(file or sys.argv[1], "w") as written:
         written.write(f"{digest.hexdigest()} {STEPS} steps, {workers} workers")
+
+
+def leave() -> None:
+    """End without Python's own clean-up, in which torch 2.13 aborts now and then after all is done."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

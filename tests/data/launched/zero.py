@@ -5,7 +5,7 @@ import argparse
 import deepspeed
 import torch
 import torch.distributed as dist
-from trained import STEPS, batch, model, write
+from trained import STEPS, batch, leave, model, write
 
 parser = argparse.ArgumentParser()
 parser.add_argument("digest")
@@ -24,3 +24,4 @@ if dist.get_rank() == 0:
     write(net.parameters(), dist.get_world_size(), arguments.digest)
 dist.barrier()
 dist.destroy_process_group()
+leave()

@@ -128,7 +128,10 @@ FRAMEWORKS = {
         device_by_local_rank=True,
         nccl=True,
         module="torch",
-        imports=("torch", "accelerate", "lightning", "pytorch_lightning", "transformers"),
+        imports=(
+            *("torch", "accelerate", "lightning", "pytorch_lightning", "transformers"),
+            *("composer", "colossalai", "megatron"),
+        ),
     ),
     "mpi4py": Framework(by_mpi=True, module="mpi4py", imports=("mpi4py",)),
     "none": Framework(),

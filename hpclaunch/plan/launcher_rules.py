@@ -68,7 +68,7 @@ def _in_script(request: JobRequest, plan: LaunchPlan, found: Started) -> Problem
     )
 
 
-def launcher_notes(request: JobRequest) -> Iterator[str]:
+def launcher_notes(request: JobRequest, layout: JobLayout) -> Iterator[str]:
     """Yield what a job without its command's launcher loses, and what the job itself replaces."""
     found, config = per_node_launcher(request), request.command.config
     if found is None:
@@ -78,12 +78,20 @@ def launcher_notes(request: JobRequest) -> Iterator[str]:
         if lost := _lost(found, config):
             yield f"--as-ranks: {row.name} does not run, so nothing reads {', '.join(lost)}"
         return
-    for option in ("--no_python", "--run_path"):
-        if option in found.options and option not in row.contradicts:
-            yield f"{row.name} {option} starts no Python itself: its workers are neither bound nor proved"
+    yield from _unbound(request, layout, found)
     own = {"main_process_ip", "main_process_port", "machine_rank"}.intersection(config)
     if own and request.nodes not in (None, 1):
         yield f"{config['file']}: {', '.join(sorted(own))} are those of this job's nodes"
+
+
+def _unbound(request: JobRequest, layout: JobLayout, found: Started) -> Iterator[str]:
+    """Yield why the workers of a launcher are not bound."""
+    row = found.launcher
+    for option in ("--no_python", "--run_path"):
+        if option in found.options and option not in row.contradicts:
+            yield f"{row.name} {option} starts no Python itself: its workers are neither bound nor proved"
+    if layout.binding is None and request.binding != "off":
+        yield f"the ranks that {row.name} starts on a node share its cores: {request.site} has no binding"
 
 
 def _lost(found: Started, config: Mapping[str, str]) -> list[str]:

@@ -379,7 +379,7 @@ def _warnings(
     off = no_submission(profile)
     retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
     about_network = (*container_notes(request, profile), *fabric_notes(request, profile, layout))
-    of_launcher = tuple(launcher_notes(request))
+    of_launcher = tuple(launcher_notes(request, layout))
     return (
         *retired,
         *of_launcher,
@@ -400,16 +400,24 @@ def about(plan: LaunchPlan) -> tuple[str, ...]:
         f"{_ranks(plan)} = {counted(plan.tasks, 'rank')}{_started_by(plan)}.",
         *about_framework(plan),
     ]
-    if plan.binding is None and profile.node and profile.binding.cpu == "cores" and request.binding != "off":
-        chooses = f"{site_launcher(profile).name} chooses the cores of each rank"
-        if profile.node.numa:
-            return (*lines, f"{chooses}, an equal share of all cores of {profile.name}'s nodes.")
-        known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
-        return (*lines, f"{chooses}: {known} is not documented for {profile.name}.")
     if plan.binding is None:
-        return (*lines, "No binding is planned: the NUMA nodes are not described, or --binding off.")
+        return (*lines, _unplanned(plan))
     lines += cores_line(request, profile, plan.tasks_per_node)
     return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
+
+
+def _unplanned(plan: LaunchPlan) -> str:
+    """Return who chooses the cores of the ranks where no binding is planned."""
+    request, profile = plan.request, plan.profile
+    if plan.started:
+        return "No binding is planned: the ranks of a node share its cores."
+    if profile.node is None or profile.binding.cpu != "cores" or request.binding == "off":
+        return "No binding is planned: the NUMA nodes are not described, or --binding off."
+    chooses = f"{site_launcher(profile).name} chooses the cores of each rank"
+    if profile.node.numa:
+        return f"{chooses}, an equal share of all cores of {profile.name}'s nodes."
+    known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
+    return f"{chooses}: {known} is not documented for {profile.name}."
 
 
 def _started_by(plan: LaunchPlan) -> str:

@@ -16,7 +16,7 @@
 # InfiniBand HDR), facts read 2026-11-20 to 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks, started on each node by deepspeed.
 # Framework: deepspeed; named in the request.
-# srun chooses the cores of each rank, an equal share of all cores of leonardo's nodes.
+# No binding is planned: the ranks of a node share its cores.
 
 set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"

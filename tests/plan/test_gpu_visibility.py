@@ -79,7 +79,7 @@ def _environment_of(setup: str, rank: int) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("framework", [*FRAMEWORKS, None])
+@pytest.mark.parametrize("framework", [*(name for name, row in FRAMEWORKS.items() if not row.per_node), None])
 @pytest.mark.parametrize("site", SITES)
 def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(
     site: str, framework: str | None

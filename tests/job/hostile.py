@@ -415,6 +415,7 @@ def _offer(environment: dict[str, Any], note: dict[str, Any]) -> dict[str, Any]:
         "directives": [MARK],
         "env": {"NAME": MARK},
         "enter": MARK,
+        "mpi": MARK,
         "versions": {MARK: MARK},
         "lacks": {MARK: MARK},
         **note,

@@ -30,7 +30,6 @@ from typing import Any, NamedTuple
 
 SIZES = "4K,64K,256K,1M,4M,16M,64M"
 # What passes whole arrays through one rank is shown on these, and would take all the time on longer ones.
-SLOW, LONGEST_OF_SLOW = ("tree", "parameter-server"), 1 << 20
 SAMPLE_S = 0.02
 SAMPLES = 3
 # Horovod's own default of 1 ms between cycles is what its users have, and so what is measured.
@@ -206,12 +205,7 @@ def round_of(ranks: int, sizes: str, algorithms: str, mpich: Path, horovod: Path
     """Every program once."""
     here = Path(sys.executable)
     count = ("-n", str(ranks))
-    fast = ",".join(name for name in algorithms.split(",") if name not in SLOW)
-    slow = ",".join(name for name in algorithms.split(",") if name in SLOW)
-    short = ",".join(size for size in sizes.split(",") if in_bytes(size)[0] <= LONGEST_OF_SLOW)
-    found = ours(ranks, sizes, fast)
-    if slow and short:
-        found |= ours(ranks, short, slow)
+    found = ours(ranks, sizes, algorithms)
     found |= as_peer("copy", output([next_to(here, "mpiexec"), *count, *peer_argv(here, "copy", sizes)]))
     found |= as_peer("MPICH", output([next_to(mpich, "mpiexec"), *count, *peer_argv(mpich, "mpi", sizes)]))
     if horovod:
@@ -325,7 +319,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=6, help="no round is begun that would not fit")
     parser.add_argument(
         "--algorithms",
-        default="auto,shared,ring,halving-doubling,hierarchical,tree,parameter-server,mpi",
+        default="auto,shared,ring,halving-doubling,hierarchical,mpi",
         help="of ours; mpi must be one",
     )
     parser.add_argument("--mpich-venv", type=Path, help="virtual environment with mpich, mpi4py and numpy")

@@ -46,8 +46,7 @@ def ways(allreduce: str) -> dict[str, Options]:
     for name, limit in (("1 MiB", KIB * KIB), ("64 KiB", 64 * KIB), ("1 per tensor", 0)):
         found[f"{name}, after"] = Options(allreduce=allreduce, fusion_bytes=limit)
         found[f"{name}, overlapped"] = Options(allreduce=allreduce, fusion_bytes=limit, overlap=True)
-    cycles = Options(allreduce=allreduce, fusion_bytes=64 * KIB, overlap=True, cycle_ms=1.0)
-    return {**found, "64 KiB, cycles of 1 ms": cycles}
+    return found
 
 
 def turn(model: str, options: Options, timeline: Timeline | None = None) -> Turn:

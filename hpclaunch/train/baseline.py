@@ -50,9 +50,7 @@ def measure_alone(comm: MPI.Intracomm, options: Options, data: Source) -> Baseli
 def _measure(options: Options, images: Images, labels: Labels) -> Baseline:
     from mpi4py import MPI
 
-    options = replace(
-        options, comm="ring", allreduce="ring", compression="none", overlap=False, cycle_ms=None
-    )
+    options = replace(options, comm="ring", allreduce="ring", compression="none", overlap=False)
     engine = ENGINES[options.engine](options, 0)
     engine.initialise()
     exchange = COMMS["ring"](MPI.Intracomm(MPI.COMM_SELF), options, engine, None)

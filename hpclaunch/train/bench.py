@@ -1,4 +1,4 @@
-"""``mpiexec -n P python -m hpclaunch.train.bench``: the allreduce algorithms in turn; or reading files.
+"""``mpiexec -n P python -m hpclaunch.train.bench``: the allreduce algorithms in turn.
 
 In each round every algorithm takes its turn at a size, on arrays in its own buffer ("window" where that is
 shared memory) and on ordinary ones ("array"); the median over the rounds counts. A round is as many calls as
@@ -17,7 +17,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +26,6 @@ from .allreduce.chunks import Array
 from .collective import AgreedError, on_all_ranks
 from .launch_environment import launcher_rank, threads_per_rank
 from .option_parser import HelpRequested, QuietParser
-from .reading_speed import Amounts, file_system, measure_reading
 from .run_errors import BadRequestError, TrainError
 from .run_result import run_versions
 
@@ -172,21 +170,11 @@ def _print_sums(rows: Sequence[dict[str, Any]]) -> None:
         )
 
 
-def _print_reading(rows: Sequence[dict[str, Any]]) -> None:
-    print(f"{'read':<15} {'processes':>9} {'MB/s':>11} {'files/s':>11} {'of one process':>15}")
-    for row in rows:
-        files = "-" if row["files_s"] is None else f"{row['files_s']:,.1f}"
-        print(
-            f"{row['pattern']:<15} {row['processes']:>9} {row['mb_s']:>11,.1f} {files:>11} "
-            f"{row['of_one']:>15.2f}"
-        )
-
-
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Raises UsageError and HelpRequested."""
     parser = QuietParser(
         prog=f"python -m {__package__}.bench",
-        description="Measure the allreduce alone, or with --io reading files, on all ranks of an MPI job. "
+        description="Measure the allreduce alone, on all ranks of an MPI job. "
         "The allreduce sums numpy arrays of float32 in host memory, on CPUs; no GPU takes part.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         allow_abbrev=False,
@@ -196,9 +184,6 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--algorithms", type=_names, default="ring,shared,mpi", help="as in --allreduce of the training")
     add("--rounds", type=int, default=7, help="the median of which counts")
     add("--fresh", action="store_true", help="write the arrays again before each sum, untimed")
-    add("--io", type=Path, metavar="DIR", help="measure reading of files instead, which are written to DIR")
-    add("--io-size", type=size_in_bytes, default="64M", help="bytes of each rank's large file")
-    add("--io-files", type=int, default=256, help="small files of each rank")
     add("--json", action="store_true", help="print one JSON document")
     return parser.parse_args(argv)
 
@@ -211,10 +196,8 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> argparse.Name
             options = _parse(argv)
         except HelpRequested as help_text:
             return str(help_text)
-        for name in ("rounds", "io_files"):
-            if getattr(options, name) < 1:
-                message = f"--{name.replace('_', '-')} {getattr(options, name)}: too small"
-                raise BadRequestError(message, "Use 1 or more.")
+        if options.rounds < 1:
+            raise BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more.")
         return options
 
     requested = on_all_ranks(comm, read)
@@ -243,19 +226,10 @@ def _circumstances(comm: MPI.Intracomm) -> dict[str, Any]:
     }
 
 
-def _measured(comm: MPI.Intracomm, options: argparse.Namespace) -> dict[str, Any]:
-    if options.io is not None:
-        rows = measure_reading(comm, options.io, Amounts(options.io_size, options.io_files))
-        return {"folder": str(options.io), "file_system": file_system(options.io), "rows": rows}
-    rows = measure(comm, options.algorithms, options.sizes, options.rounds, fresh=options.fresh)
-    return {"rounds": options.rounds, "fresh": options.fresh, "rows": rows}
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure on all ranks, print on rank 0.
 
-    0 done; 1 a wrong sum or files that cannot be read; 2 wrong usage; 3 an algorithm or folder that cannot be
-    used here.
+    0 done; 1 a wrong sum; 2 wrong usage; 3 an algorithm that cannot be used here.
     """
     # Before MPI starts: Open MPI 5 prints errors about windows over UCX where that network is missing;
     # those of one node do without.
@@ -269,7 +243,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(requested, str):
             print(requested if reports else "", end="")
             return 0
-        document = {**_circumstances(comm), **_measured(comm, requested)}
+        document = _circumstances(comm) | {"rounds": requested.rounds, "fresh": requested.fresh}
+        sums = requested.algorithms, requested.sizes, requested.rounds
+        document["rows"] = measure(comm, *sums, fresh=requested.fresh)
     except AgreedError as agreed:
         if reports:
             print(f"{__package__}.bench: {agreed}", file=sys.stderr)
@@ -277,7 +253,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if reports and requested.json:
         print(json.dumps(document, indent=2))
     elif reports:
-        (_print_sums if requested.io is None else _print_reading)(document["rows"])
+        _print_sums(document["rows"])
     return 0
 
 

@@ -19,7 +19,7 @@ from .collective import AgreedError, on_all_ranks, on_rank_0
 from .data.epoch_partition import steps_per_epoch
 from .data.image_sources import Source, open_source
 from .exchange.rank_consistency import agree_on_options
-from .launch_environment import launcher_rank, open_terminal
+from .launch_environment import launcher_rank
 from .option_parser import HelpRequested, parse
 from .progress_display import TerminalBar, progress_file
 from .run_errors import EXIT_FAILED, TrainError, UsageError
@@ -143,14 +143,10 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> tuple[Options
 
 def _reporter(comm: MPI.Intracomm, stream: TextIO) -> Reporter:
     first = comm.Get_rank() == 0
-    terminal = open_terminal(stream) if first else None
-    return Reporter(
-        stream,
-        speaks=first,
-        bar=TerminalBar(terminal) if terminal else None,
-        file=progress_file() if first else None,
-        bar_is_apart=terminal is not stream,
-    )
+    # A launcher passes whole lines on: no bar goes through it.
+    draws = first and launcher_rank() is None and stream.isatty()
+    file = progress_file() if first else None
+    return Reporter(stream, speaks=first, bar=TerminalBar(stream) if draws else None, file=file)
 
 
 def _run(

@@ -244,9 +244,7 @@ def _made(name: str, comm: Any, segment_bytes: int) -> Any:
     from .allreduce import halving_doubling, shared_memory
     from .allreduce.halving_doubling import HalvingDoublingAllreduce
     from .allreduce.hierarchical import HierarchicalAllreduce
-    from .allreduce.parameter_server import ParameterServerAllreduce
     from .allreduce.ring import RingAllreduce
-    from .allreduce.tree import TreeAllreduce
 
     vars(halving_doubling).update(chunk_bounds=_bounds)
     if name == "hierarchical":
@@ -254,7 +252,7 @@ def _made(name: str, comm: Any, segment_bytes: int) -> Any:
         return HierarchicalAllreduce(
             comm, segment_bytes, ring=lambda peers, _: RingAllreduce(peers, segment_bytes)
         )
-    flat = (RingAllreduce, HalvingDoublingAllreduce, TreeAllreduce, ParameterServerAllreduce)
+    flat = (RingAllreduce, HalvingDoublingAllreduce)
     return {kind.name: kind for kind in flat}[name](comm, segment_bytes)
 
 
@@ -440,7 +438,7 @@ def _seconds(name: str, options: argparse.Namespace) -> tuple[float, float]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the record; exit 1 where there are more messages than allowed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    names = ("ring", "halving-doubling", "hierarchical", "tree", "parameter-server")
+    names = ("ring", "halving-doubling", "hierarchical")
     parser.add_argument("algorithm", choices=names)
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--ranks-per-node", type=int, default=1)

@@ -123,16 +123,13 @@ def _add_ranks(add: Add, default: Options) -> None:
     add("--comm", choices=sorted(COMMS), default=default.comm, help=comm)
     where = "algorithm between ranks (default: ring; hierarchical on several nodes)"
     add("--allreduce", choices=sorted(ALLREDUCES), help=where)
-    what = "how gradients are sent: none, fp16, bf16, or topk:SHARE (only the largest numbers)"
-    add("--compression", default=default.compression, help=what)
+    add("--compression", default=default.compression, help="how gradients are sent: none, fp16 or bf16")
     fusion = "gradients of neighbouring tensors share a message up to this size; 0: one message per tensor"
     fusion += f" (default: HOROVOD_FUSION_THRESHOLD, {OVERLAP_FUSION_BYTES} with --overlap, else "
     fusion += f"{default.fusion_bytes})"
     add("--fusion-bytes", type=int, metavar="BYTES", help=fusion)
     overlap = "send gradients while those of earlier layers are computed"
     add("--overlap", action=argparse.BooleanOptionalAction, default=default.overlap, help=overlap)
-    cycle = "with --overlap: time between agreements on what is ready on all ranks (default: "
-    add("--cycle-ms", type=float, metavar="MS", help=cycle + "HOROVOD_CYCLE_TIME)")
 
 
 def _add_checkpoints(add: Add, default: Options) -> None:
@@ -162,11 +159,10 @@ def _take_from_environment(
     for variable, name, kind in (
         ("HOROVOD_TIMELINE", "timeline", Path),
         ("HOROVOD_FUSION_THRESHOLD", "fusion_bytes", int),
-        ("HOROVOD_CYCLE_TIME", "cycle_ms", float),
     ):
         value = environment.get(variable)
-        # Horovod's timeline called DYNAMIC begins when a program starts it; its cycles always overlap.
-        if not value or name in given or value == "DYNAMIC" or (name == "cycle_ms" and not given["overlap"]):
+        # Horovod's timeline called DYNAMIC begins when a program starts it.
+        if not value or name in given or value == "DYNAMIC":
             continue
         try:
             given[name] = kind(value)

@@ -1,8 +1,7 @@
 """Progress within an epoch, for the process that owns the terminal: a bar drawn there, or a file for it.
 
-Behind a launcher a rank's output comes whole lines at a time, so that a bar must not go through it. Where the
-launcher's terminal is on this machine, rank 0 draws there directly; in a job of `hpclaunch submit` rank 0
-writes a small file in the job's folder, and the command that waits draws.
+Behind a launcher a rank's output comes whole lines at a time, so that a bar must not go through it: in a job
+of `hpclaunch submit` rank 0 writes a small file in the job's folder, and the command that waits draws.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ PROGRESS_FILE, LOST_FILE = "progress.json", "lost_work"
 
 _REDRAW_S = 0.1
 _REWRITE_S = 0.2
-# What goes through the launcher arrives a little later than what is drawn directly.
-_AFTER_LINE_S = 0.2
 _COLUMNS = 80
 
 
@@ -78,13 +75,11 @@ class TerminalBar:
         print(f"\r{text:<{len(self._shown)}}", end="", file=self._terminal, flush=True)
         self._shown, self._not_before = text, now + _REDRAW_S
 
-    def clear(self, *, line_follows_late: bool = False) -> None:
-        """Remove the bar, for a line in its place; ``line_follows_late``: which takes another way there."""
+    def clear(self) -> None:
+        """Remove the bar, for a line in its place."""
         if self._shown:
             print("\r" + " " * len(self._shown), end="\r", file=self._terminal, flush=True)
         self._shown = ""
-        if line_follows_late:
-            self._not_before = time.monotonic() + _REDRAW_S + _AFTER_LINE_S
 
 
 class ProgressFile:

@@ -71,8 +71,6 @@ class Options:
     """Gradients of neighbouring tensors share a message up to this size; 0: one message per tensor."""
     overlap: bool = False
     """Send messages while earlier layers are still computed."""
-    cycle_ms: float | None = None
-    """With ``overlap``, milliseconds between agreements on what is ready; None: each message waits alone."""
     timeline: Path | None = None
     timeline_ranks: str = "0"
     timeline_steps: int | None = None
@@ -135,15 +133,13 @@ class Options:
             raise BadRequestError(
                 f"--lr {self.lr}: not a learning rate", "Use a number above 0, such as 0.03."
             )
-        warmup, target, cycle = self.warmup_epochs, self.target_accuracy, self.cycle_ms
+        warmup, target = self.warmup_epochs, self.target_accuracy
         if warmup is not None and not (math.isfinite(warmup) and warmup >= 0):
             raise BadRequestError(f"--warmup-epochs {warmup}: not a number of epochs", "Use 0 or more.")
         if target is not None and not 0 < target <= 1:
             raise BadRequestError(
                 f"--target-accuracy {target}: not a share of 1", "Use a number such as 0.99."
             )
-        if cycle is not None and not (math.isfinite(cycle) and cycle > 0):
-            raise BadRequestError(f"--cycle-ms {cycle}: not a time", "Use a number above 0.")
 
     def _contradictions(self) -> Iterator[tuple[object, str, str]]:
         """Yield whether two options contradict each other, which and why, and what to use instead."""
@@ -151,11 +147,6 @@ class Options:
             self.warmup_epochs and self.lr_scaling == "none",
             "--warmup-epochs without --lr-scaling: there is no higher rate to warm up to",
             "Add --lr-scaling linear or sqrt.",
-        )
-        yield (
-            self.cycle_ms is not None and not self.overlap,
-            "--cycle-ms without --overlap: messages wait for the last layer anyway",
-            "Add --overlap.",
         )
         yield (
             self.comm in ("ddp", "horovod") and self.engine != "torch",
@@ -166,11 +157,6 @@ class Options:
             self.compression != "none" and self.comm != "ring",
             f"--compression {self.compression} with --comm {self.comm}: it sends gradients uncompressed",
             "Use --comm ring.",
-        )
-        yield (
-            self.deterministic and self.cycle_ms is not None,
-            "--deterministic with --cycle-ms: time would decide what shares a message and how it is summed",
-            "Leave one of the two out.",
         )
         yield (
             self.deterministic and self.comm == "horovod",

@@ -63,17 +63,15 @@ class Reporter:
         speaks: bool,
         bar: TerminalBar | None = None,
         file: ProgressFile | None = None,
-        bar_is_apart: bool = False,
     ) -> None:
         """``speaks`` False: write nothing (all ranks but 0).
 
-        ``bar``: shows progress in the terminal where the lines of ``stream`` end, instead of a line per some
-        steps; ``bar_is_apart``: those lines pass through the launcher. ``file``: shows it to another process.
+        ``bar``: shows progress on the terminal that ``stream`` is, instead of a line per some steps;
+        ``file``: shows it to another process.
         """
         self._stream = stream
         self._speaks = speaks
         self._bar = bar if speaks else None
-        self._bar_is_apart = bar_is_apart
         self._file = file if speaks else None
         self._figures = ""
         self._work = (0, 0.0)
@@ -155,7 +153,7 @@ class Reporter:
     def _print(self, text: str) -> None:
         if self._speaks:
             if self._bar:
-                self._bar.clear(line_follows_late=self._bar_is_apart)
+                self._bar.clear()
             print(text, file=self._stream, flush=True)
 
 

@@ -76,7 +76,6 @@ def _requested(comm: MPI.Intracomm, options: Options, data: Source, training: Tr
         "compression": options.compression,
         "fusion_bytes": options.fusion_bytes,
         "overlap": options.overlap,
-        "cycle_ms": options.cycle_ms,
         "epochs": options.epochs,
         "train_images": len(data.train_labels),
         "train_images_per_rank": images_per_rank(len(data.train_labels), options.step_images, ranks),

@@ -21,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from .allreduce import ALLREDUCES
-from .allreduce.chunks import Array
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
 from .collective import AgreedError, broadcast, largest, on_all_ranks, on_rank_0, same_everywhere
 from .data.epoch_partition import epoch_order, rank_shares, steps_per_epoch
@@ -43,8 +42,6 @@ _MOST_REPORTS_PER_EPOCH = 10
 # Losses are rounded to multiples of this, 2^-24: sums of them below 2^29 are exact in whatever order they are
 # taken, so that a history does not depend on where checkpoints were written.
 _LOSS_GRAIN = 2.0**-24
-_RESIDUALS = "held_back"
-"""In a checkpoint: the residuals of all ranks, which `Exchange.residual` describes."""
 
 
 @dataclass
@@ -109,7 +106,6 @@ class Training:
         self.exchange = COMMS[options.comm](comm, options, self.engine, self.timeline)
         self.position = Position()
         self.clock = Clock()
-        self._residuals: Array = np.empty(0, np.float32)  # by rank, in the checkpoint that rank 0 has read
         self.resumed_from_step: int | None = None
         self.images_seen = 0
         """Images over all ranks since the start or the resume."""
@@ -210,31 +206,7 @@ class Training:
         for name in sorted(state):
             broadcast(self._comm, state[name])
         self.engine.load_state(state)
-        self._restore_residuals()
         self._same_parameters()
-
-    def _restore_residuals(self) -> None:
-        """Give each rank its residual of the continued run; with another number of ranks, all to rank 0."""
-        residual = self.exchange.residual
-        if residual is None or not self.position.step:
-            return
-        by_rank: Array | None = None
-        if self._rank == 0:
-            by_rank = self._residuals.reshape(-1, residual.size)
-            if len(by_rank) != self._ranks:
-                total = by_rank.sum(axis=0, dtype=residual.dtype)
-                by_rank = np.zeros((self._ranks, residual.size), residual.dtype)
-                by_rank[0] = total
-        self._comm.Scatter(by_rank, residual)
-
-    def _gathered_state(self) -> dict[str, Array]:
-        """On rank 0, all that training changes, on any rank; collective."""
-        residual = self.exchange.residual
-        if residual is None:
-            return self.engine.state()
-        by_rank = np.empty((self._ranks, residual.size) if self._rank == 0 else 0, residual.dtype)
-        self._comm.Gather(residual, by_rank)
-        return {**self.engine.state(), _RESIDUALS: by_rank}
 
     def _same_parameters(self) -> list[str]:
         return same_everywhere(self._comm, self.engine.state()["parameters"], "the parameters")
@@ -430,7 +402,7 @@ class Training:
             return
         start = time.perf_counter()
         checkpoint = Checkpoint(
-            self._gathered_state(), {**self._identity(), **self._step_facts(), **asdict(self.position)}
+            self.engine.state(), {**self._identity(), **self._step_facts(), **asdict(self.position)}
         )
         path = on_rank_0(self._comm, lambda: folder.save(checkpoint, self.position.step, best=best))
         seconds = time.perf_counter() - start
@@ -471,9 +443,7 @@ class Training:
             if checkpoint.meta.get(name) != value:
                 self._report.line(f"{path.name} has {name} {checkpoint.meta.get(name)}; from here on {value}")
         try:
-            arrays = dict(checkpoint.arrays)
-            self._residuals = arrays.pop(_RESIDUALS, self._residuals)
-            self.engine.load_state(arrays)
+            self.engine.load_state(checkpoint.arrays)
             return _position(checkpoint)
         except (KeyError, TypeError, ValueError) as error:
             raise BadCheckpointError(f"{path}: not a checkpoint of this model ({error})") from error

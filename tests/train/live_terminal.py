@@ -1,9 +1,4 @@
-"""A training in a real pseudo-terminal, and when its bar was drawn there.
-
-    python -m tests.train.live_terminal MPIEXEC PYTHON
-
-checks that under this launcher, with this Python's mpi4py, the bar is drawn while the first epoch goes on.
-"""
+"""A training in a real pseudo-terminal, and when its bar was drawn there."""
 
 from __future__ import annotations
 
@@ -75,9 +70,3 @@ def check_live(shown: Shown) -> None:
     assert len(drawn_at) >= REDRAWS, "all drawings arrived together"
     assert "\repoch 2/2 [#" in shown.text
     assert shown.text.count("epoch 2/2 done") == 1
-
-
-if __name__ == "__main__":
-    mpiexec, python = sys.argv[1:]
-    check_live(run_on_terminal([mpiexec, "-n", "2", python, *TRAINING], os.environ))
-    print("live")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from hpclaunch.train.allreduce.chunks import chunk_bounds
-from hpclaunch.train.allreduce.compression import Compression, check_compression, parse_compression
+from hpclaunch.train.allreduce.compression import check_compression
 from hpclaunch.train.run_errors import BadRequestError
 from tests.testbed.cluster import Slurm
 from tests.train.mpirun import environment, mpiexec, run_program
@@ -103,29 +103,15 @@ def on_two_nodes(slurm: Slurm, folder: Path, module: str, *argv: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("none", Compression()),
-        ("fp16", Compression("fp16")),
-        ("bf16", Compression("bf16")),
-        ("topk", Compression("topk", 0.01)),
-        ("topk:1", Compression("topk", 1.0)),
-        ("topk:0.25", Compression("topk", 0.25)),
-    ],
-)
-def test_compressions_are_named(text: str, expected: Compression) -> None:
-    assert parse_compression(text) == expected
-
-
-@pytest.mark.parametrize("text", ["", "fp8", "fp16:2", "topk:", "topk:x", "topk:0", "topk:1.1", "topk:nan"])
+@pytest.mark.parametrize("text", ["", "fp8", "fp16:2", "topk"])
 def test_an_unknown_compression_is_refused_by_name(text: str) -> None:
     with pytest.raises(BadRequestError, match=f"--compression {text}: not a compression"):
-        parse_compression(text)
+        check_compression(text, None)
 
 
-@pytest.mark.parametrize(("text", "name"), [("fp16", "mpi"), ("topk", "hierarchical"), ("bf16", "auto")])
+@pytest.mark.parametrize(("text", "name"), [("fp16", "mpi"), ("bf16", "auto")])
 def test_what_does_not_compress_is_refused(text: str, name: str) -> None:
     with pytest.raises(BadRequestError, match=f"--compression {text} with --allreduce {name}"):
         check_compression(text, name)
-    assert check_compression(text, None) == check_compression(text, "ring")
+    check_compression(text, None)
+    check_compression(text, "ring")

@@ -66,7 +66,6 @@ WRONG = (
     (("--sizes", "x"), 2),
     (("--algorithms", "rign"), 2),
     (("--rounds", "0"), 3),
-    (("--io", "/nowhere"), 3),
 )
 
 
@@ -96,38 +95,3 @@ def test_one_rank_has_no_bus_bandwidth() -> None:
     (row,) = json.loads(run_ranks(1, *BENCH, *options, "--json").stdout)["rows"]
     assert row["busbw_gb_s"] is None
     assert run_ranks(1, *BENCH, *options).stdout.splitlines()[1].split()[-1] == "-"
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_reading_is_measured_by_one_process_and_by_all(tmp_path: Path, ranks: int) -> None:
-    options = ("--io", tmp_path, "--io-size", "3M", "--io-files", "20")
-    done = run_ranks(ranks, *BENCH, *options, "--json")
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout)
-    assert document["folder"] == str(tmp_path)
-    assert " on /" in document["file_system"]
-    assert document["ranks"] == ranks
-    patterns = ("sequential", "random 64 KiB", "files of 4 KiB")
-    expected = [(name, count) for name in patterns for count in sorted({1, ranks})]
-    assert [(row["pattern"], row["processes"]) for row in document["rows"]] == expected
-    amounts = {"sequential": 3 << 20, "random 64 KiB": 3 << 20, "files of 4 KiB": 20 * 4096}
-    alone: dict[str, float] = {}
-    for row in document["rows"]:
-        assert row["bytes"] == amounts[row["pattern"]] * row["processes"]
-        assert row["mb_s"] == pytest.approx(row["bytes"] / row["seconds"] / 1e6)
-        first = alone.setdefault(row["pattern"], row["mb_s"])
-        assert row["of_one"] == pytest.approx(row["mb_s"] / first)
-        small = row["pattern"].startswith("files")
-        assert row["files_s"] == (pytest.approx(20 * row["processes"] / row["seconds"]) if small else None)
-    assert list(tmp_path.iterdir()) == [], "nothing stays"
-    table = run_ranks(ranks, *BENCH, *options).stdout
-    assert len(table.splitlines()) == 1 + len(expected)
-
-
-@pytest.mark.mpi
-def test_a_folder_without_room_is_refused_before_it_is_filled(tmp_path: Path) -> None:
-    done = run_ranks(2, *BENCH, "--io", tmp_path, "--io-size", "1000000G")
-    assert done.returncode == 3
-    assert "bytes are free, " in done.stderr
-    assert list(tmp_path.iterdir()) == []

@@ -17,8 +17,6 @@ CASES = (
     "ring,1048576",  # hop by hop
     "ring,200",  # in segments that follow one another
     "halving-doubling,400",
-    "tree,1000",
-    "parameter-server,1000",
     "hierarchical,1048576",
 )
 NOTED = """
@@ -62,7 +60,7 @@ ALL = """
 import contextlib, io, json, sys
 from hpclaunch.train import message_record
 found = {}
-for name in ("ring", "halving-doubling", "hierarchical", "tree", "parameter-server"):
+for name in ("ring", "halving-doubling", "hierarchical"):
     for per_node in (1, 3):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             options = ["--nodes", "5", "--ranks-per-node", str(per_node), "--items", "99991"]

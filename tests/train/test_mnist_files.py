@@ -238,18 +238,6 @@ def test_cache_that_cannot_be_written_is_said_and_not_needed(tmp_path: Path) -> 
     assert sum("not stored in the cache" in line for line in lines) == 4
 
 
-def test_bar_on_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    leader, follower = os.openpty()
-    with os.fdopen(leader, "rb", buffering=0) as screen, os.fdopen(follower, "w") as terminal:
-        monkeypatch.setattr(sys, "stderr", terminal)
-        with serving(good_answers()) as mirror:
-            load_dataset("mnist", cache_dir=tmp_path, mirrors=[mirror.url], log=lambda line: None)
-        terminal.flush()
-        drawn = screen.read(65536).decode()
-    assert f"{IMAGES} [{'#' * 30}]" in drawn
-    assert "\r" in drawn
-
-
 @pytest.mark.parametrize(
     "mirror",
     [

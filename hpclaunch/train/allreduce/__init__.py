@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy.typing as npt
 
 from .chunks import Array
-from .compression import check_compression, parse_compression
+from .compression import check_compression
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -34,10 +34,6 @@ class Allreduce(Protocol):
     """Seconds that ``auto`` has measured its candidates; 0 for the other algorithms."""
     choices: dict[str, str]
     """What ``auto`` has chosen so far, by kind of array; empty for the other algorithms."""
-
-    @property
-    def residual(self) -> Array | None:
-        """What this rank has not sent yet (error feedback), as long as its buffer; None: always nothing."""
 
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array in the memory where `sum` is fastest; valid until `close`."""
@@ -67,25 +63,23 @@ ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
     "halving-doubling": _loader("halving_doubling", "HalvingDoublingAllreduce"),
     "hierarchical": _loader("hierarchical", "HierarchicalAllreduce"),
     "mpi": _loader("mpi_library", "LibraryAllreduce"),
-    "parameter-server": _loader("parameter_server", "ParameterServerAllreduce"),
     "ring": _loader("ring", "RingAllreduce"),
     "shared": _loader("shared_memory", "SharedAllreduce"),
-    "tree": _loader("tree", "TreeAllreduce"),
 }
 
 
 def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = "none") -> str:
     """The name in `ALLREDUCES` that a run uses: ``name``, or the default for these ranks; collective.
 
-    The default is ``ring`` on one node and ``hierarchical`` on several (``ring`` for top-k).
+    The default is ``ring`` on one node and ``hierarchical`` on several.
     Raises BadRequestError where ``compression`` is not a compression or does not go with ``name``.
     """
-    kind = check_compression(compression, name).kind
+    check_compression(compression, name)
     if name is not None:
         return name
     from .auto_choice import on_one_node
 
-    return "ring" if on_one_node(comm) or kind == "topk" else "hierarchical"
+    return "ring" if on_one_node(comm) else "hierarchical"
 
 
 def make_allreduce(
@@ -96,13 +90,9 @@ def make_allreduce(
     ``deterministic``: ``auto`` measures nothing, for another choice in another run makes other bits.
     Raises BadRequestError as `resolve_allreduce`; AgreedError where it cannot work on these ranks.
     """
-    name, chosen = resolve_allreduce(comm, name, compression), parse_compression(compression)
-    if chosen.kind == "topk":
-        from .topk import TopKAllreduce
-
-        return TopKAllreduce(comm, chosen.density)
-    if chosen.kind != "none":
-        return _with_half_ring(name, chosen.kind, comm)
+    name = resolve_allreduce(comm, name, compression)
+    if compression != "none":
+        return _with_half_ring(name, compression, comm)
     if name == "auto" and deterministic:
         from .auto_choice import AutoAllreduce
 

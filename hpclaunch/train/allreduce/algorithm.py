@@ -45,11 +45,6 @@ class Algorithm(ABC):
         """Payload that this rank has sent so far, in bytes, over all calls."""
         return self._sent_bytes
 
-    @property
-    def residual(self) -> Array | None:
-        """What this rank has not sent yet (error feedback); None: always nothing."""
-        return None
-
     def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
         """A zeroed array of ``items`` where `sum` is fastest; valid until `close`. Collective.
 

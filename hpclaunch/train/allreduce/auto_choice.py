@@ -17,10 +17,7 @@ from .hierarchical import HierarchicalAllreduce
 from .mpi_library import LibraryAllreduce
 from .ring import RingAllreduce
 from .shared_memory import DIRECT_BYTES, SharedAllreduce
-from .tree import TreeAllreduce
 
-# Longer arrays are not measured with what passes whole arrays around, which can only be slower.
-_TREE_BYTES = 1 << 16
 # Many short samples: other programs disturb the fastest of them least.
 _SAMPLE_S = 1e-4
 # Where ranks share cores they must take turns as often as in a loop of sums, not start together by a barrier.
@@ -58,11 +55,9 @@ class AutoAllreduce(Algorithm):
         self._home: SharedAllreduce | HierarchicalAllreduce = (
             SharedAllreduce(comm) if on_one_node(comm) else HierarchicalAllreduce(comm)
         )
-        self._long: list[Algorithm] = [self._home]
-        self._short: list[Algorithm] = [self._home]
+        self._candidates: list[Algorithm] = [self._home]
         if measured:
-            self._long += [LibraryAllreduce(comm), RingAllreduce(comm), HalvingDoublingAllreduce(comm)]
-            self._short = [*self._long, TreeAllreduce(comm)]
+            self._candidates += [LibraryAllreduce(comm), RingAllreduce(comm), HalvingDoublingAllreduce(comm)]
         self._chosen: dict[Kind, Algorithm] = {}
         self._quick: dict[tuple[int, int, np.dtype[Any]], Algorithm] = {}
         """By address (0 for short arrays), bytes and dtype: finding the kind takes longer than this."""
@@ -109,7 +104,7 @@ class AutoAllreduce(Algorithm):
 
     def close(self) -> None:
         """Free all candidates."""
-        for candidate in self._short:
+        for candidate in self._candidates:
             candidate.close()
         super().close()
 
@@ -119,14 +114,14 @@ class AutoAllreduce(Algorithm):
         return nbytes.bit_length(), nbytes > DIRECT_BYTES and self._home.holds(array), array.dtype
 
     def _all_bytes(self) -> int:
-        return sum(candidate.bytes_sent for candidate in self._short)
+        return sum(candidate.bytes_sent for candidate in self._candidates)
 
     # --- measuring ------------------------------------------------------------------------------------------
 
     def _choose(self, array: Array) -> Algorithm:
         """The candidate for arrays like this one from now on."""
         start = time.perf_counter()
-        candidates = self._short if array.nbytes <= _TREE_BYTES else self._long
+        candidates = self._candidates
         chosen = candidates[0]
         if len(candidates) > 1:
             content, before = array.copy(), self._all_bytes()

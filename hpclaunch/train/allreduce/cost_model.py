@@ -74,23 +74,6 @@ def _halving_doubling(p: int, n: float, machine: Machine) -> float:
     return seconds
 
 
-def _tree(p: int, n: float, machine: Machine) -> float:
-    """The whole array up the levels of a binomial tree and down again."""
-    seconds, distance = 0.0, 1
-    while distance < p:
-        seconds += 2 * machine.message_s(distance, n, 1) + n * machine.add_s_per_byte
-        distance *= 2
-    return seconds
-
-
-def _parameter_server(p: int, n: float, machine: Machine) -> float:
-    """One rank gets and gives the whole array of every other, one after the other."""
-    near = min(p, machine.ranks_per_node) - 1
-    far = p - 1 - near
-    once = near * machine.inside.time_s(n) + far * machine.between.time_s(n)
-    return 2 * once + (p - 1) * n * machine.add_s_per_byte
-
-
 def _hierarchical(p: int, n: float, machine: Machine) -> float:
     """Through shared memory in the node, each rank its slice; then a ring of nodes for each slice."""
     near, nodes = min(p, machine.ranks_per_node), machine.nodes(p)
@@ -110,8 +93,6 @@ COSTS: Mapping[str, Callable[[int, float, Machine], float]] = {
     "ring": _ring,
     "halving-doubling": _halving_doubling,
     "hierarchical": _hierarchical,
-    "tree": _tree,
-    "parameter-server": _parameter_server,
 }
 """Seconds by algorithm, as ``--allreduce`` names them (``shared`` is ``hierarchical`` on one node): of ranks,
 bytes and machine."""

@@ -6,7 +6,6 @@ Imported where a file is missing only: what speaks HTTP takes every rank a tenth
 from __future__ import annotations
 
 import http.client
-import sys
 import time
 import urllib.error
 import urllib.parse
@@ -54,22 +53,22 @@ def _body(answer: http.client.HTTPResponse, url: str, file: RemoteFile, log: Log
         raise DamagedError(f"announces {announced:,} bytes, but {file.name} has {file.most_bytes:,} at most")
     body = bytearray()
     deadline = time.monotonic() + TRANSFER_TIMEOUT_S
-    with _Progress(url, announced, log) as progress:
-        while True:
-            try:
-                piece = answer.read1(_CHUNK_BYTES)
-            except (OSError, http.client.HTTPException) as error:
-                raise DamagedError(f"cut after {len(body):,} bytes ({error!r})") from error
-            if not piece:
-                break
-            body += piece
-            progress.show(len(body))
-            if len(body) > file.most_bytes:
-                raise DamagedError(f"sends more than the {file.most_bytes:,} bytes of {file.name}")
-            if time.monotonic() > deadline:
-                raise DamagedError(f"too slow: {len(body):,} bytes in {TRANSFER_TIMEOUT_S:.0f} s")
+    log(f"downloading {url}" + (f" ({announced:,} bytes)" if announced else ""))
+    while True:
+        try:
+            piece = answer.read1(_CHUNK_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            raise DamagedError(f"cut after {len(body):,} bytes ({error!r})") from error
+        if not piece:
+            break
+        body += piece
+        if len(body) > file.most_bytes:
+            raise DamagedError(f"sends more than the {file.most_bytes:,} bytes of {file.name}")
+        if time.monotonic() > deadline:
+            raise DamagedError(f"too slow: {len(body):,} bytes in {TRANSFER_TIMEOUT_S:.0f} s")
     if announced is not None and len(body) != announced:
         raise DamagedError(f"cut: {len(body):,} bytes of {announced:,}")
+    log(f"downloaded {file.name}: {len(body):,} bytes")
     return bytes(body)
 
 
@@ -112,45 +111,3 @@ def _opener() -> urllib.request.OpenerDirector:
     ):
         opener.add_handler(handler)
     return opener
-
-
-class _Progress:
-    """How far a transfer is: a bar on a terminal's stderr, else one line at its start and at its end."""
-
-    def __init__(self, url: str, total_bytes: int | None, log: Log) -> None:
-        self._url = url
-        self._total = total_bytes
-        self._log = log
-        self._bar = sys.stderr.isatty()
-        self._shown_at = float("-inf")
-        self._bytes = 0
-
-    def __enter__(self) -> _Progress:
-        self._log(f"downloading {self._url}" + (f" ({self._total:,} bytes)" if self._total else ""))
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._bar:
-            self._draw()
-            sys.stderr.write("\n")
-            sys.stderr.flush()
-        elif exception == (None, None, None):
-            self._log(f"downloaded {self._url.rpartition('/')[2]}: {self._bytes:,} bytes")
-
-    def show(self, done_bytes: int) -> None:
-        """Note how many bytes have come; draws at most ten times a second."""
-        self._bytes = done_bytes
-        if self._bar and time.monotonic() - self._shown_at > 0.1:
-            self._shown_at = time.monotonic()
-            self._draw()
-
-    def _draw(self) -> None:
-        name = self._url.rpartition("/")[2]
-        megabytes = f"{self._bytes / 1e6:.1f} MB"
-        if self._total:
-            filled = 30 * min(self._bytes, self._total) // self._total
-            megabytes = (
-                f"[{'#' * filled}{'.' * (30 - filled)}] {self._bytes / 1e6:.1f}/{self._total / 1e6:.1f} MB"
-            )
-        sys.stderr.write(f"\r{name} {megabytes}")
-        sys.stderr.flush()

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ..allreduce.chunks import Array
 from ..engine import Engine, Images, Labels, Sums
 from ..run_options import Options
 from ..timeline_writer import Timeline
@@ -39,10 +38,6 @@ class Exchange(Protocol):
     @property
     def messages(self) -> int | None:
         """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
-
-    @property
-    def residual(self) -> Array | None:
-        """What this rank has not sent yet of its gradients (error feedback), live; None: always nothing."""
 
     @property
     def choices(self) -> Mapping[str, str]:

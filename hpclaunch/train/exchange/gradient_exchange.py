@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..allreduce import make_allreduce
-from ..allreduce.chunks import Array
 from ..engine import Engine, Images, Labels, Sums
 from ..run_options import Options
 from ..timeline_writer import Timeline
@@ -33,7 +32,6 @@ class GradientExchange:
 
         Raises AgreedError for ``--overlap`` where MPI does not let two threads communicate.
         """
-        from mpi4py import MPI
 
         self._options = options
         self._engine = engine
@@ -57,10 +55,10 @@ class GradientExchange:
         self._buckets = buckets(engine.tensors, engine.gradients.itemsize, options.fusion_bytes)
         self._messages: list[tuple[float, float]] = []
         """Of the current step: when they began and ended."""
-        for part in self._messages_to_come():
+        lengths = {bucket.part.stop - bucket.part.start: bucket.part for bucket in self._buckets}
+        for part in lengths.values():
             self._allreduce.prepare(engine.gradients[part])
         self._all_ready = Progress()
-        self._negotiation, self._latest = comm.Dup(), MPI.MAX
         self._messenger = Messenger(self._send_all) if options.overlap else None
         self.communication_s = 0.0
         self.overlapped_s: float | None = 0.0
@@ -75,11 +73,6 @@ class GradientExchange:
     def bytes_sent(self) -> int:
         """Gradient bytes that this rank has sent so far."""
         return self._allreduce.bytes_sent
-
-    @property
-    def residual(self) -> Array | None:
-        """What this rank has not sent yet of its gradients (error feedback), live; None: always nothing."""
-        return self._allreduce.residual
 
     @property
     def choices(self) -> Mapping[str, str]:
@@ -105,20 +98,6 @@ class GradientExchange:
             self._messenger.close()
         self._engine.place_gradients(self._engine.gradients.copy())
         self._allreduce.close()
-        self._negotiation.Free()
-
-    def _messages_to_come(self) -> list[slice]:
-        """The parts of the gradients that steps may send, one of each length; with cycles time decides."""
-        tensors, item = self._engine.tensors, self._engine.gradients.itemsize
-        groups = [bucket.part for bucket in self._buckets]
-        if self._options.cycle_ms is not None:
-            groups = [
-                bucket.part
-                for first in range(len(tensors))
-                for last in range(first, len(tensors))
-                for bucket in buckets(tensors[first : last + 1], item, self._options.fusion_bytes)
-            ]
-        return list({part.stop - part.start: part for part in groups}.values())
 
     # --- computing ------------------------------------------------------------------------------------------
 
@@ -162,22 +141,9 @@ class GradientExchange:
 
     def _send_all(self, progress: Progress) -> None:
         """All messages of a step, each as soon as its tensors are ready."""
-        if self._options.cycle_ms is not None:
-            self._send_by_cycles(progress, self._options.cycle_ms / 1e3)
-            return
         for bucket in self._buckets:
             progress.reach(bucket.part.start)
             self._send(bucket)
-
-    def _send_by_cycles(self, progress: Progress, cycle_s: float) -> None:
-        """In each cycle, all that has become ready on every rank."""
-        sent = self._engine.gradients.size
-        while sent > 0:
-            agreed = self._negotiation.allreduce(progress.after(cycle_s), op=self._latest)
-            ready = [tensor for tensor in self._engine.tensors if agreed <= tensor.part.start < sent]
-            for bucket in buckets(ready, self._engine.gradients.itemsize, self._options.fusion_bytes):
-                self._send(bucket)
-                sent = bucket.part.start
 
     def _send(self, bucket: Bucket) -> None:
         start = time.perf_counter()

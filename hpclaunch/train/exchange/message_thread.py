@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -54,14 +52,6 @@ class Progress:
         """Wait until all from ``position`` on is ready."""
         while self._position > position:
             self._position = self._reported.get() or 0
-
-    def after(self, seconds: float) -> int:
-        """The position ``seconds`` from now, or as soon as it is 0."""
-        deadline = time.monotonic() + seconds
-        with suppress(Empty):
-            while self._position > 0:
-                self._position = self._reported.get(timeout=max(0.0, deadline - time.monotonic())) or 0
-        return self._position
 
 
 class Messenger:

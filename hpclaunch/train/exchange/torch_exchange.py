@@ -41,7 +41,6 @@ class TorchExchange(ABC):
     bytes_sent: int | None = None
     overlapped_s: float | None = None
     messages: int | None = None
-    residual = None
     choices: Mapping[str, str] = MappingProxyType({})
 
     def __init__(

@@ -22,10 +22,8 @@ from hpclaunch.train.allreduce.auto_choice import AutoAllreduce
 from hpclaunch.train.allreduce.halving_doubling import HalvingDoublingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
 from hpclaunch.train.allreduce.mpi_library import LibraryAllreduce
-from hpclaunch.train.allreduce.parameter_server import ParameterServerAllreduce
 from hpclaunch.train.allreduce.ring import RingAllreduce
 from hpclaunch.train.allreduce.shared_memory import SharedAllreduce
-from hpclaunch.train.allreduce.tree import TreeAllreduce
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st
@@ -64,9 +62,7 @@ KINDS: dict[str, Callable[[MPI.Intracomm, int], Algorithm]] = {
     "ring": RingAllreduce,
     "shared": SharedAllreduce,
     "mpi": LibraryAllreduce,
-    "tree": TreeAllreduce,
     "halving-doubling": HalvingDoublingAllreduce,
-    "parameter-server": ParameterServerAllreduce,
     "hierarchical": HierarchicalAllreduce,
     "auto": auto,
     **{f"hierarchical, {placement}": on_fake_nodes(placement) for placement in PLACEMENTS},

@@ -1,4 +1,4 @@
-"""On every rank: compressed sums, for drawn lengths, segment sizes, densities and places; and what they send.
+"""On every rank: compressed sums, for drawn lengths, segment sizes; and what they send.
 
 Rank 0 draws the cases with hypothesis and hands each one to all ranks, as in `allreduces`.
 """
@@ -16,7 +16,6 @@ from hpclaunch.train.allreduce.algorithm import Algorithm
 from hpclaunch.train.allreduce.half_precision_ring import HALVES, HalfRingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
 from hpclaunch.train.allreduce.ring import RingAllreduce
-from hpclaunch.train.allreduce.topk import TopKAllreduce
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()
@@ -29,8 +28,6 @@ class Case(NamedTuple):
     length: int
     segment_bytes: int = 1 << 16
     seed: int = 0
-    density: float = 1.0
-    offset: int = 0
 
 
 class Outcome(NamedTuple):
@@ -55,7 +52,7 @@ def sent_by(algorithm: Algorithm, array: Floats) -> int:
     return algorithm.bytes_sent - before
 
 
-def half_outcome(case: Case) -> Outcome:
+def outcome(case: Case) -> Outcome:
     """Sums of small whole numbers are exact; others are near, and the same everywhere."""
     ring, half = RingAllreduce(COMM), HalfRingAllreduce(COMM, case.segment_bytes, kind=case.kind)
     whole, normal = whole_numbers(case, RANK), normal_numbers(case, RANK)
@@ -76,38 +73,8 @@ def half_outcome(case: Case) -> Outcome:
     return outcome
 
 
-def topk_outcome(case: Case) -> Outcome:
-    """Nothing is lost: what all gave away and what all hold back is what all had, over several sums."""
-    ring, topk = RingAllreduce(COMM), TopKAllreduce(COMM, case.density)
-    buffer = topk.buffer(case.length + case.offset + 3, np.float32)
-    array = buffer[case.offset : case.offset + case.length]
-    given_away, had, sent = np.zeros(case.length), np.zeros(case.length), []
-    right = True
-    for turn in range(3):
-        array[:] = whole_numbers(case._replace(seed=case.seed + turn), RANK)
-        had += array
-        sent.append(sent_by(topk, array))
-        right &= same_everywhere(array)
-        given_away += array
-    held_back = topk._residual_of(array)
-    all_held_back, all_had = held_back.astype(np.float64), had
-    COMM.Allreduce(MPI.IN_PLACE, all_held_back)
-    COMM.Allreduce(MPI.IN_PLACE, all_had)
-    right &= np.array_equal(given_away + all_held_back, all_had)
-    right &= case.density < 1 or not held_back.any()
-    right &= not buffer[: case.offset].any() and not buffer[case.offset + case.length :].any()
-    ring_bytes = sent_by(ring, all_had.astype(np.float32))
-    ring.close()
-    topk.close()
-    return Outcome(right, True, max(sent), ring_bytes)
-
-
 def same_everywhere(array: Floats) -> bool:
     return len(set(COMM.allgather(array.tobytes()))) == 1
-
-
-def outcome(case: Case) -> Outcome:
-    return topk_outcome(case) if case.kind == "topk" else half_outcome(case)
 
 
 def check(case: Case) -> None:
@@ -118,10 +85,7 @@ def check(case: Case) -> None:
     assert all(found.right for found in outcomes), "wrong sums"
     assert all(found.same_bits for found in outcomes), "ranks ended with different bits"
     for found in outcomes:
-        if case.kind == "topk":
-            assert found.sent_bytes <= found.ring_bytes, "more than the dense ring"
-        else:
-            assert found.sent_bytes * 2 == found.ring_bytes, "not half of the ring"
+        assert found.sent_bytes * 2 == found.ring_bytes, "not half of the ring"
 
 
 def any_case(kind: str) -> None:
@@ -136,8 +100,6 @@ def any_case(kind: str) -> None:
             st.one_of(st.integers(0, 2 * RANKS + 1), st.integers(0, 30_000)),
             st.sampled_from((2, 1000, 1 << 16)),
             st.integers(0, 1000),
-            st.sampled_from((0.001, 0.01, 0.2, 0.5, 1.0)),
-            st.integers(0, 9),
         )
     )
     def one(case: Case) -> None:
@@ -146,24 +108,11 @@ def any_case(kind: str) -> None:
     one()
 
 
-def what_topk_saves() -> None:
-    """A hundredth of the numbers needs a small part of the bytes; all of them need no more than the ring."""
-    ring, length = RingAllreduce(COMM), 100_000
-    dense = sent_by(ring, np.ones(length, np.float32))
-    for density, most in ((0.01, 0.02 * RANKS), (1.0, 1.0)):
-        topk = TopKAllreduce(COMM, density)
-        array = topk.buffer(length, np.float32)
-        array[:] = normal_numbers(Case("topk", length), RANK)
-        assert sent_by(topk, array) <= most * dense
-        topk.close()
-    ring.close()
-
-
 def nan_reaches_all() -> None:
     """A number that is none, on one rank, is seen by all."""
     for value in (np.nan, np.inf, -np.inf):
-        for kind in (*HALVES, "topk"):
-            made = TopKAllreduce(COMM, 0.01) if kind == "topk" else HalfRingAllreduce(COMM, kind=kind)
+        for kind in HALVES:
+            made = HalfRingAllreduce(COMM, kind=kind)
             array = made.buffer(5000, np.float32)
             array[:] = normal_numbers(Case(kind, 5000), RANK)
             if RANK == RANKS - 1:
@@ -209,12 +158,11 @@ def bf16_is_the_nearest() -> None:
 
 if __name__ == "__main__":
     bf16_is_the_nearest()
-    what_topk_saves()
     nan_reaches_all()
     between_fake_nodes()
     if RANK == 0:
         try:
-            for name in (*HALVES, "topk"):
+            for name in HALVES:
                 for items in (0, 1, RANKS, RANKS + 1):
                     check(Case(name, items))
                 any_case(name)

@@ -13,9 +13,7 @@ from mpi4py import MPI
 from hpclaunch.train.allreduce.algorithm import Algorithm
 from hpclaunch.train.allreduce.halving_doubling import HalvingDoublingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
-from hpclaunch.train.allreduce.parameter_server import ParameterServerAllreduce
 from hpclaunch.train.allreduce.ring import RingAllreduce
-from hpclaunch.train.allreduce.tree import TreeAllreduce
 
 COMM = MPI.COMM_WORLD
 RANK = COMM.Get_rank()
@@ -61,7 +59,7 @@ def made(name: str, segment_bytes: int) -> Algorithm:
             return RingAllreduce(Watched(peers), segment_bytes)  # type: ignore[arg-type]
 
         return HierarchicalAllreduce(COMM, segment_bytes, node, ring)
-    kinds = (RingAllreduce, HalvingDoublingAllreduce, TreeAllreduce, ParameterServerAllreduce)
+    kinds = (RingAllreduce, HalvingDoublingAllreduce)
     return {kind.name: kind for kind in kinds}[name](Watched(COMM), segment_bytes)  # type: ignore[arg-type]
 
 

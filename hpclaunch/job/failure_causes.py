@@ -1,43 +1,14 @@
 """Causes of a failure in a job's log: the first failed rank, a mask, an MPI plugin, bad nodes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
-from hpclaunch.job.binding_report import PREFIX
-from hpclaunch.job.failed_ranks import (
-    ENDED_BY_KILL,
-    ENDED_BY_LAUNCHER,
-    FailedRank,
-    FailureLog,
-    RankWords,
-    failed_ranks,
-    first_failed_rank,
-)
-from hpclaunch.job.known_errors import KnownError, recognise
+from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
+from hpclaunch.failures.launcher_lines import LAUNCHERS_OWN, SLURM_ENDS
+from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
-
-# slurmstepd names itself up to 24.11, and from 25.05 on its time only, as the programs of others do: of those
-# lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site
-# may have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
-SLURM_ENDS = (
-    r"^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* ((HET)?JOB|STEP) [^ ]+ ON [^ ]+ .*\*\*\*$"
-    r"|^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* REASON: .*\*\*\*$"
-)
-"""A line in which Slurm says that it ends a job or a step, as a POSIX extended regular expression."""
-SLURM_SAYS = (
-    rf"^(srun|slurmstepd[^ ]*): |{SLURM_ENDS}"
-    r"|^\[[^]]*[0-9]\] (error|fatal): (Detected [0-9]+ oom[_-]kill event"
-    r"|(mpi|task|gres|cgroup|auth|cred|switch|proctrack|job_container)/[a-z0-9_]+: "
-    r"|couldn't chdir to |Could not open std|execve\(\): )"
-)
-"""A line of Slurm's own programs, likewise."""
-SAYS_RANK = "rank[ :=]*[0-9]+ *(of|/|out of|,? *(world[ _])?size[ :=]*) *[0-9]+"
-"""A line with a rank and its size, likewise, in any case; the words before it decide whether it counts."""
 
 # What srun and slurmstepd write into the log where a node is at fault, tried with 22.05.8 except the last,
 # which is PMIx' and known from its source. A program that fails on a node does not make the node bad.
@@ -48,88 +19,59 @@ _NODE_WORDS = (
 )
 
 
-# Of the last lines of a log: blank ones, ours, and those in which a launcher reports the end.
-_NOT_THE_PROGRAMS = re.compile(
-    rf"^\s*$|{PREFIX}|{SLURM_SAYS}|^[-=]{{20,}}$|^=   "
-    r"|^(prterun|mpi(run|exec))[^ ]* (detected|noticed) that |^[\w.-]+: rank [0-9]+ exited with code "
-    r"|^(thus causing|the job to be terminated|Primary job +terminated|a non-zero exit code\.|signal \d+ \()"
-    r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to"
-    r"|^Please see the FAQ"
-    r"|^(Terminated|Killed)$"
-    r"|: line \d+: +\d+ (Killed|Terminated|Aborted|Segmentation fault) "
-    r"|^hpclaunch: (task|worker) rank |^  (time|host|rank|exitcode|error_file|traceback) +: "
-    r"|^[\d.]+s: (flux-shell\[|job\.exception )|^flux-job: task\(s\) |^\S+ .* broker\.\w+\[\d+\]: "
-    r"|^hpclaunch: .*; more: hpclaunch report \S+$"
-)
 _LAST_LINES = 5
 _LINE_SHOWN = 200  # characters of a log's line in a reason
 
 
 def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     """Return what a failed job's log tells: the rank, its node, its exit code, the error and its lines."""
-    rank = first_failed_rank(log.ranks)
-    if rank and rank.exit_code == ENDED_BY_LAUNCHER:  # a limit or a lost node has ended all of them
-        rank = None
-    error, lines = _decisive(rank, log)
-    own = _own_count(log.own, lines) if log.own else 0
+    found = verdict(log, failed=bool(record.exit_code))
+    # Lines by which Slurm announces an end are left out: the job's state says the same.
+    lines = tuple(line for line in found.lines if not re.search(SLURM_ENDS, line))
+    own = len(lines) if found.stderr_rank else 0
+    if not lines:
+        words = log.stderr.get(
+            found.rank or "", next(iter(log.stderr.values()), ()) if len(log.stderr) == 1 else ()
+        )
+        said = _last_lines(words)
+        own = len(said)
+        lines = (*said, *(line for line in _last_lines(log.lines) if line not in said))
     return Failure(
-        rank=rank.rank if rank else None,
-        node=_node_of(rank, record) if rank else None,
-        exit_code=rank.exit_code if rank else None,
-        cause=error.cause if error else None,
-        remedy=error.remedy if error else None,
+        rank=found.rank or ("0" if found.error and record.tasks == 1 else None),
+        node=_node_of(found, record) if found.rank or found.failed else None,
+        exit_code=found.failed.exit_code if found.failed else None,
+        cause=found.error.cause if found.error else None,
+        remedy=found.error.remedy if found.error else None,
         lines=lines,
-        stderr_rank=log.own.rank if log.own and own else None,
+        where=found.where,
+        ranks_alike=found.ranks_alike,
+        stderr_rank=found.stderr_rank if own else None,
         stderr_lines=own,
     )
 
 
-def _node_of(rank: FailedRank, record: JobRecord) -> str | None:
+def _node_of(found: Verdict, record: JobRecord) -> str | None:
     """Return the node that the launcher names, else the one from which the rank reported its binding."""
+    if found.failed and found.failed.node:
+        return found.failed.node
     reports = record.binding.ranks if record.binding else ()
-    return rank.node or next((one.host for one in reports if str(one.rank) == rank.rank), None)
-
-
-def _decisive(rank: FailedRank | None, log: FailureLog) -> tuple[KnownError | None, tuple[str, ...]]:
-    """Return the known error and its lines, or the last lines: the rank's own words first, then the log's.
-
-    A rank that SIGKILL has ended does not know why: then the log counts as much as its own words.
-    """
-    own = log.own or RankWords("")
-    if rank and rank.exit_code != ENDED_BY_KILL:
-        error, lines = recognise(own.errors)
-        if error:
-            return error, lines
-    error, lines = _known_error((*own.errors, *log.errors))
-    if lines:
-        return error, lines
-    first = _last_lines(own.end)
-    return error, (*first, *(line for line in _last_lines(log.end) if line not in first))
+    return next((one.host for one in reports if str(one.rank) == found.rank), None)
 
 
 def _last_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(line.strip() for line in lines if not _NOT_THE_PROGRAMS.search(line))[-_LAST_LINES:]
-
-
-def _own_count(own: RankWords, lines: tuple[str, ...]) -> int:
-    """Return how many of the lines, which begin with the rank's own, stand in its stderr."""
-    known = frozenset(line.strip() for line in (*own.errors, *own.end))
-    return len(list(takewhile(known.__contains__, lines)))
-
-
-def _known_error(errors: tuple[str, ...]) -> tuple[KnownError | None, tuple[str, ...]]:
-    """Return the error that counts and the lines that show it.
-
-    Lines by which Slurm announces an end are left out: the job's state says the same.
-    """
-    error, lines = recognise(errors)
-    return error, tuple(line for line in lines if not re.search(SLURM_ENDS, line))
+    return tuple(line.strip() for line in lines if not LAUNCHERS_OWN.search(line))[-_LAST_LINES:]
 
 
 def error_words(log: FailureLog) -> str | None:
-    """Return the cause and the start of the first line of the error that counts in a log."""
-    error, lines = _known_error(log.errors)
-    return ": ".join([error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])]) if error else None
+    """Return the cause and the start of the first line of the error that counts in a log.
+
+    None where the launcher's report is all that is known, which `first_death` has.
+    """
+    found = verdict(log, failed=True)
+    lines = [line for line in found.lines if not re.search(SLURM_ENDS, line)]
+    if found.error is None or (found.failed and lines == [found.failed.line]):
+        return None
+    return ": ".join([found.error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])])
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:

@@ -1,19 +1,19 @@
 """What jobs left behind in their folders, read for any number of jobs in one round trip."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import msgspec
 
+from hpclaunch.failures.failed_ranks import RANK_LINES, ranks_to_read
+from hpclaunch.failures.known_errors import error_lines
+from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS
+from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
-from hpclaunch.job.failed_ranks import RANK_LINES, FailureLog, RankWords, own_words, ranks_to_read
-from hpclaunch.job.failure_causes import SAYS_RANK, SLURM_SAYS
-from hpclaunch.job.known_errors import ERROR_LINES
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
 from hpclaunch.job.record import Hang
 
@@ -43,68 +43,84 @@ _PATTERNS = {
 }
 
 
-# What launchers and programs report in the last run of a job that failed, and the last lines. Its part of the
-# log begins where the job's script has noted. Folders come on stdin; NUL ends each part.
+# What launchers report in the last run of a job that failed, the lines that may tell of an error with those
+# before them, and its end. Its part of the log begins where the job's script has noted. Folders come on
+# stdin; NUL ends each part.
 _LOOK_AT_FAILURE = r"""
 for folder; do
   log=$folder/out.log
   [ -f "$log" ] || continue
   read -r start 2> /dev/null < "$folder/log_start" || start=
   case $start in ''|*[!0-9]*) start=0;; esac
-  part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000'; }
+  part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n'; }
   printf '%s\000' "$folder"
   part | grep -aE -m 200 -e "$RANKS" | cut -c 1-600; printf '\000'
-  part | grep -aE -m 200 -e "$ERRORS" | cut -c 1-600; printf '\000'
-  part | tail -n 30 | cut -c 1-600; printf '\000'
+  part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
+  part | tail -n 400 | cut -c 1-600; printf '\000'
+  part | wc -l; printf '\000'
   [ ! -d "$folder/stderr" ] || ls -tr "$folder/stderr" | grep -xE '[0-9]{1,7}' | head -n 20000; printf '\000'
 done
 exit 0
 """
+_END = 400
+"""The last lines that are read of a log."""
+_KEPT, _LEAST_KEPT = 3200, 60
+"""The last lines that are read of all ranks' stderr together, about, and of each at least."""
 # The end of the stderr of ranks: folder and rank by turns come on stdin.
 _LOOK_AT_RANKS = r"""
 while [ $# -ge 2 ]; do
   file=$1/stderr/$2
-  part() {
-    for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done | tr -d '\000'
-  }
-  printf '%s\000%s\000' "$1" "$2"
-  part | grep -aE -e "$ERRORS" | tail -n 50 | cut -c 1-600; printf '\000'
-  part | tail -n 30 | cut -c 1-600; printf '\000'
+  for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done |
+    tr -d '\000' | tr '\r' '\n' | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
+  printf '\000'
   shift 2
 done
 exit 0
 """
-_PATTERNS_OF_FAILURES = {"LC_ALL": "C", "RANKS": RANK_LINES, "ERRORS": ERROR_LINES}
 
 
 def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
-    """Return folder -> what its log and the failed rank's stderr hold about a failure, for those with a log.
+    """Return folder -> what its log and the failed ranks' stderr hold about a failure, for those with a log.
 
     That takes one round trip for all logs and one for the ranks. Raises RefusedError where the host cannot be
     asked.
     """
     parts = _look(host, _LOOK_AT_FAILURE, folders)
     logs, written = dict[str, FailureLog](), dict[str, list[str]]()
-    for folder, ranks, errors, end, names in zip(*[iter(parts)] * 5, strict=False):
-        logs[folder] = FailureLog(ranks, tuple(errors.splitlines()), tuple(end.splitlines()))
+    for folder, ranks, errors, end, count, names in zip(*[iter(parts)] * 6, strict=False):
+        logs[folder] = FailureLog(ranks, (*_before(errors, int(count) - _END), *end.splitlines()))
         written[folder] = ranks_to_read(ranks, names.split())
     pairs = [(folder, rank) for folder, ranks in written.items() for rank in ranks]
-    parts = _look(host, _LOOK_AT_RANKS, (text for pair in pairs for text in pair))
-    found = dict[str, list[RankWords]]()
-    for folder, rank, errors, end in zip(*[iter(parts)] * 4, strict=False):
-        words = RankWords(rank, tuple(errors.splitlines()), tuple(end.splitlines()))
-        found.setdefault(folder, []).append(words)
-    return {folder: log._replace(own=own_words(found.get(folder, ()))) for folder, log in logs.items()}
+    most = max(map(len, written.values()), default=0)
+    kept = max(_LEAST_KEPT, min(_END, _KEPT // max(1, most)))
+    parts = _look(host, _LOOK_AT_RANKS, (text for pair in pairs for text in pair), KEPT=str(kept))
+    found = dict[str, dict[str, tuple[str, ...]]]()
+    for folder, rank, words in zip(*[iter(parts)] * 3, strict=False):
+        found.setdefault(folder, {})[rank] = tuple(words.splitlines())
+    return {folder: log._replace(stderr=found.get(folder, {})) for folder, log in logs.items()}
 
 
-def _look(host: Host, program: str, names: Iterable[str]) -> list[str]:
+def _before(lines: str, last: int) -> list[str]:
+    """Return the text of the lines of ``grep -n`` whose numbers go up to ``last``."""
+    numbered = (re.match(r"(\d+)[-:](.*)", line) for line in lines.splitlines())
+    return [match[2] for match in numbered if match and int(match[1]) <= last]
+
+
+def _look(host: Host, program: str, names: Iterable[str], **env: str) -> list[str]:
     """Return what a program prints about names, without its NUL bytes; where there is no name, nothing."""
     given = "".join(f"{name}\0" for name in names)
     if not given:
         return []
     command = ("xargs", "-0", "-r", "-n", "1000", "sh", "-c", program, "sh")
-    answer = host.run(command, stdin=os.fsencode(given), env=_PATTERNS_OF_FAILURES, timeout_s=_TIMEOUT_S)
+    answer = host.run(
+        command, stdin=os.fsencode(given), env={**_patterns_of_failures(), **env}, timeout_s=_TIMEOUT_S
+    )
     return answer.stdout.split("\0")
+
+
+@cache
+def _patterns_of_failures() -> dict[str, str]:
+    return {"LC_ALL": "C", "RANKS": RANK_LINES, "ERRORS": error_lines()}
 
 
 def reason_left(files: Mapping[str, bytes], folder: str) -> str | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.binding_report import PREFIX, verdict
-from hpclaunch.job.failed_ranks import FailureLog
 from hpclaunch.job.failure_causes import alone, bad_nodes, failure_of, first_death, refused_mask
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
@@ -116,7 +116,7 @@ def test_the_line_of_the_report_is_not_the_programs_last_word(tmp_path: Path) ->
     summary = (
         "hpclaunch: 1 node, 1 rank: at most 1.0 of 8.0 GiB in use (n1); more: hpclaunch report 20261122-1-ab"
     )
-    failure = failure_of(record, FailureLog(end=("loading", "no such key: lr", summary)))
+    failure = failure_of(record, FailureLog(lines=("loading", "no such key: lr", summary)))
     assert failure.lines == ("loading", "no such key: lr")
 
 
@@ -132,9 +132,7 @@ def test_slurms_own_line_is_not_the_programs(tmp_path: Path, version: str, why: 
     line = SLURM_STOPS[version].format(why)
     own = ("step 7", "[2026-11-23T01:24:44.537] error: *** the loss is nan ***")
     record = new_record(Store(tmp_path), "slurm", tmp_path)
-    errors = (line,) if why == "TIME LIMIT" else ()
-    failure = failure_of(
-        record, FailureLog(errors=errors, end=(*own, line, "srun: error: n1: task 0: Terminated"))
-    )
+    last = "srun: error: n1: task 0: Terminated"
+    failure = failure_of(record, FailureLog(f"{last}\n", (*own, line, last)))
     assert failure.lines == own
-    assert failure.cause == ("time limit" if errors else None)
+    assert failure.cause == ("time limit" if why == "TIME LIMIT" else None)

@@ -111,7 +111,7 @@ if [ "$HPCLAUNCH_RESTART" = 0 ]; then echo "ModuleNotFoundError: No module named
 printf 'no such optimizer: \\033[31mmuon\\n' >&2; exit 9
 """
     facts = ended("--site", "local", "--max-restarts", "1", "--time", "5m", "--", "bash", "-c", program)
-    assert (facts["restarts"], facts["failure"]["cause"]) == (1, None)
+    assert (facts["restarts"], facts["failure"]["cause"]) == (1, "the program's own error")
     assert facts["failure"]["lines"][0] == "no such optimizer: \x1b[31mmuon"
     assert "in stderr  no such optimizer: \\x1b[31mmuon\n" in hpclaunch("status").stdout
 

@@ -1,0 +1,171 @@
+"""Which rank failed first: what launchers write into a job's log when ranks fail."""
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.errors import BadInputError
+
+# Each launcher's lines, as POSIX extended regular expressions for grep. Tried: srun of Slurm 22.05.8, mpiexec
+# of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank; flux run of 0.88.0; torchrun of
+# PyTorch 2.13, whose table has the first failure at its end. PALS, whose words start_ranks.sh has, too: from
+# ALCF's pages, not tried.
+RANK_LINES = (
+    r"^srun: error: [A-Za-z0-9._-]+: tasks? [0-9,-]+: "
+    r"|^ +Process name: \[.*,[0-9]+\]|^ +Exit code: +[0-9]+"
+    r"|(prterun|mpirun|mpiexec|orterun)[^ ]* noticed that process rank [0-9]+ |^signal [0-9]+ \("
+    r"|exited on signal [0-9]+"
+    r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
+    r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
+    r"|(task|shell|worker) rank [0-9]+ on host [^ ]+ (failed|exited) \("
+    r"|MPI_ABORT was invoked on rank [0-9]+|^ +Errorcode: [0-9]|application called MPI_Abort"
+    r"|^Root Cause \(first observed failure\):|^  (host|rank|exitcode) +: "
+)
+ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
+"""Exit code of a rank that its launcher has ended."""
+
+
+class FailedRank(NamedTuple):
+    """A rank that ended with a failure."""
+
+    rank: str | None
+    """``3``, or several ranks as the launcher writes them: ``0-3,7``."""
+    node: str | None
+    exit_code: int
+    """128+N where signal N ended it."""
+    words: str
+    """The launcher's."""
+    line: str = ""
+    """The line of the log in which it says so."""
+
+
+def first_failed_rank(log: str) -> FailedRank | None:
+    """Return the rank that failed first, and not one that was ended because of it; None: the log names none.
+
+    srun itself exits with the highest code of all its ranks, which may be that of one it ended: it ends them
+    by SIGTERM after the first failure, so ranks that SIGTERM ended count only where no other failed.
+    """
+    failed = failed_ranks(log)
+    return next(
+        (rank for rank in failed if rank.exit_code != ENDED_BY_LAUNCHER), failed[0] if failed else None
+    )
+
+
+def ranks_to_read(log: str, written: Sequence[str]) -> list[str]:
+    """Return the ranks whose stderr is to be read, of those with one, but not more than 64.
+
+    Those that the launcher names as the first to fail come first, then the other ranks in the order of their
+    last words: srun reports a rank that followed before the one that failed now and then.
+    """
+    first = first_failed_rank(log)
+    named = ranks_named(first.rank) if first else frozenset()
+    return sorted(written, key=lambda rank: rank not in named)[:_RANKS_READ]
+
+
+_RANKS_READ = 64
+
+
+def ranks_named(ranks: str | None) -> frozenset[str]:
+    """Return the ranks of a text such as ``0-3,7``; it comes from a log, so that anything may stand there."""
+    try:
+        return frozenset(map(str, parse_cpu_list(ranks))) if ranks else frozenset()
+    except BadInputError:
+        return frozenset()
+
+
+def failed_ranks(log: str) -> list[FailedRank]:
+    """Return all ranks that a launcher reports as failed, in the order of its reports.
+
+    Where a launcher of the program's own has started the ranks, the site's launcher numbers nodes.
+    """
+    if workers := _workers(log) or _torchruns(log):
+        return workers
+    found: list[FailedRank] = []
+    place: tuple[str | None, str | None] | None = None
+    for line in log.splitlines():
+        match = next(filter(None, (report.search(line) for report in _REPORTS)), None)
+        if match is None:
+            continue
+        said = match.groupdict()
+        if said.get("rank") or said.get("node"):
+            place = said.get("rank"), said.get("node")
+        code, words = _end(said)
+        if place and code is not None:
+            found.append(FailedRank(*place, code, words, line.strip()))
+    return found
+
+
+# Some launchers name rank and node in one line and the end in a later one.
+_REPORTS = tuple(
+    map(
+        re.compile,
+        (
+            r"^srun: error: (?P<node>[\w.-]+): tasks? (?P<rank>[\d,-]+): (?P<words>.+)$",
+            r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<node>\S+)"
+            r"(?:.*exited on signal (?P<signal>\d+))?",
+            r"^(?:exited on )?signal (?P<signal>\d+) \(",
+            r"^ +Process name: \[.*,(?P<rank>\d+)\]",
+            r"^ +Exit code: +(?P<code>\d+)",
+            r"^MPI_ABORT was invoked on rank (?P<rank>\d+) ",
+            r"^ +Errorcode: (?P<code>\d+)",
+            r"application called MPI_Abort\(\w+, (?P<code>\d+)\) - process (?P<rank>\d+)",
+            r"^=   PID \d+ RUNNING AT (?P<node>\S+)",
+            r"THE EXIT STRING: (?P<words>.* \(signal (?P<signal>\d+)\))",
+            r"^(?P<node>[\w.-]+): rank (?P<rank>\d+) "
+            r"(?P<words>exited with code (?P<code>\d+)|died from signal (?P<signal>\d+))",
+            # Under Flux a failing rank's own shell says it, or Flux' shell; the alarm is the walltime limit.
+            r"(?:^hpclaunch:|FATAL: .*:) task rank (?P<rank>\d+) on host (?P<node>\S+) (?:failed|exited)"
+            r" \((?P<words>(?!Alarm clock)[^)]+)\)",
+        ),
+    )
+)
+
+
+def _end(said: Mapping[str, str | None]) -> tuple[int | None, str]:
+    """Return the exit code and the words of a launcher's report; None: it tells no end."""
+    words, signal_number, code = said.get("words"), said.get("signal"), said.get("code")
+    if signal_number:
+        return 128 + int(signal_number), (words or f"ended by signal {signal_number}").strip()
+    if code:
+        return int(code), (words or f"exited with exit code {code}").strip()
+    return (_code_of_words(words.strip()), words.strip()) if words else (None, "")
+
+
+def _workers(log: str) -> list[FailedRank]:
+    """Return the workers of torchrun and its like that failed, as their shells report them.
+
+    The launcher itself is not asked: srun ends it where another node reports first.
+    """
+    found = re.findall(
+        r"^hpclaunch: worker rank (\d+) on host (\S+) failed \(Exit (\d+)\)", log, re.MULTILINE
+    )
+    return [FailedRank(rank, host, int(code), f"exited with exit code {code}") for rank, host, code in found]
+
+
+def _torchruns(log: str) -> list[FailedRank]:
+    """Return the worker that torchrun itself calls the first failure, at the end of its table."""
+    found = re.findall(
+        r"^Root Cause \(first observed failure\):\n(?:.*\n)*?  host +: (\S+)\n(?:.*\n)*?  rank +: (\d+) .*\n"
+        r"(?:.*\n)*?  exitcode +: (-?\d+) ",
+        log,
+        re.MULTILINE,
+    )
+    codes = ((host, rank, int(code)) for host, rank, code in found)
+    return [
+        FailedRank(rank, host, code if code >= 0 else 128 - code, f"exited with exit code {code}")
+        for host, rank, code in codes
+    ]
+
+
+def _code_of_words(words: str) -> int | None:
+    """Read srun's or Flux' words: an exit code, or the name of a signal as strsignal(3) gives it."""
+    if match := re.match(r"(?:Exited with exit code|Exit) (\d+)", words):
+        return int(match[1])
+    if words.startswith("Out Of Memory"):
+        return 128 + signal.SIGKILL
+    plain = words.removesuffix(" (core dumped)")
+    return next(
+        (128 + number for number in signal.valid_signals() if signal.strsignal(number) == plain), None
+    )

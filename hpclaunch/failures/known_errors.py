@@ -1,0 +1,96 @@
+"""The table of errors that programs, libraries and launchers write: ``known_errors.yaml``."""
+
+import re
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
+"""Causes that the reader itself has to know."""
+
+CERTAINLY = 2
+"""`KnownError.follows` of an error that is always the result of another rank's end."""
+_FOLLOWS = {None: 0, "maybe": 1, "always": CERTAINLY}
+
+
+class KnownError(NamedTuple):
+    """One kind of error: a row of the table, whose first lines explain the keys."""
+
+    cause: str
+    pattern: re.Pattern[str]
+    unless: re.Pattern[str] | None
+    remedy: str | None
+    exit_codes: frozenset[int]
+    follows: int
+    """How far it may be the result of another rank's end: 0 not, 1 maybe, 2 always."""
+    explains: frozenset[str]
+    holds: str
+    source: str
+
+    def fits(self, line: str) -> bool:
+        """Whether a line shows this error."""
+        return bool(self.pattern.search(line)) and not (self.unless and self.unless.search(line))
+
+
+@cache
+def known_errors() -> tuple[KnownError, ...]:
+    """Return the rows of the table, in its order."""
+    return tuple(map(_row, _table()))
+
+
+@cache
+def _table() -> list[dict[str, object]]:
+    import yaml
+
+    text = Path(__file__).with_name("known_errors.yaml").read_text()
+    rows: list[dict[str, object]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    return rows
+
+
+def _row(row: dict[str, object]) -> KnownError:
+    def words(key: str) -> list[str]:
+        found = row.get(key) or ()
+        return list(map(str, found)) if isinstance(found, list | tuple) else [str(found)]
+
+    remedy, unless = row.get("remedy"), row.get("unless")
+    return KnownError(
+        cause=str(row["cause"]),
+        pattern=re.compile("|".join(words("patterns"))),
+        unless=re.compile(str(unless)) if unless else None,
+        remedy=str(remedy) if remedy else None,
+        exit_codes=frozenset(map(int, words("exit_codes"))),
+        follows=_FOLLOWS[row.get("follows")],  # type: ignore[index]
+        explains=frozenset(words("explains")),
+        holds=str(row.get("holds", "")),
+        source=str(row.get("source", "")),
+    )
+
+
+def error_named(cause: str) -> KnownError:
+    """Return the row of that name."""
+    return next(error for error in known_errors() if error.cause == cause)
+
+
+def error_of_code(code: int) -> KnownError | None:
+    """Return the row of a rank that ended with this exit code and wrote nothing better (128+N: signal N)."""
+    return next((error for error in known_errors() if code in error.exit_codes), None)
+
+
+@lru_cache(maxsize=1 << 15)
+def error_of(line: str) -> KnownError | None:
+    """Return the first row that fits a line."""
+    if not _any().search(line):
+        return None
+    return next((error for error in known_errors() if error.fits(line)), None)
+
+
+@cache
+def _any() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{error.pattern.pattern})" for error in known_errors()))
+
+
+@cache
+def error_lines() -> str:
+    """Return a POSIX extended regular expression of the lines with a known error or a traceback's head."""
+    patterns = (f"({error.pattern.pattern})" for error in known_errors())
+    return "|".join((*patterns, r"Traceback \(most recent call last\)", "^Fatal Python error: "))

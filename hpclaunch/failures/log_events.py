@@ -1,0 +1,312 @@
+"""Errors in a rank's output: whole tracebacks, fatal errors of Python and C++, and lines of the known kinds.
+
+Read are Python's tracebacks with chained causes and exception groups (CPython 3.10 to 3.14), the reports of
+faulthandler, ``terminate called`` of libstdc++ and, in any other line, the table of known errors.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, error_named, error_of
+
+Line = tuple[int, str]
+"""Its place among all lines, and its text without labels."""
+
+
+class Event(NamedTuple):
+    """Something in a rank's output that may have ended it."""
+
+    at: int
+    """The place of its last line."""
+    lines: tuple[str, ...]
+    """What shows it: the exception with which it ended, then those from which it came."""
+    error: KnownError
+    traced: bool
+    """Whether a traceback or a fatal error says it, and not only a line."""
+    where: str | None = None
+    """File and line of the person's own program."""
+    caught: bool = False
+    """Whether the program went on after it."""
+    start: int = 0
+    """The place of its first line."""
+    rank: str | None = None
+    said_by_rank: bool = False
+    """Whether it stands in the rank's own stderr."""
+
+
+_HEADER = re.compile(r"^(?:Exception Group |Original )?Traceback \(most recent call last\):")
+_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
+_FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
+_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
+_NAMED = re.compile(
+    r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Group|Timeout|Failed)(?:: |:?$)"
+)
+_NOT, _FROM, _MEMBER = 0, 1, 2
+"""How an exception is linked to the one before it: not on purpose, raised from it, or made of it."""
+_CHAIN = {
+    "The above exception was the direct cause of the following exception:": _FROM,
+    "During handling of the above exception, another exception occurred:": _NOT,
+}
+_GROUP = re.compile(r"^\s*(?:\+ (?=Exception Group)|\| |\+-.*-\s*$|\|$)")
+_LIBRARY = re.compile(
+    r"site-packages/|dist-packages/|/lib(?:64)?/python\d|^<frozen |^<__array_function__"
+    r"|/python\d[\d.]*/lib-dynload/|/runpy\.py$|\.pyx$"
+)
+_FATAL = re.compile(r"^Fatal Python error: ")
+_TERMINATE = re.compile(r"^terminate called (?:after throwing|without an active|recursively)")
+_MOST_LINES_OF_A_MESSAGE = 15
+
+_HARMLESS = re.compile(
+    r"(?:^|[\s\[(|])(?:WARN(?:ING)?|[Ww]arning|INFO|DEBUG|NOTE|[Nn]ote|TIP|[Tt]ip|HINT|[Hh]int|TRACE)(?:[\]:)\s|]|$)"
+    r"|Warning: |^\[?[WIDV](?:\d{4})? ?\d\d:\d\d|^\[[WI]\d* |^[WI]\d{4} \d\d:|^\[[WI] [\w./]+:\d+\]"
+    r"|<warn>|<info>"
+    r"|[;,.:)(] *(?:so |now |we )?(?:using|continuing|falling back|fall back|fallback|skipping|skipped"
+    r"|ignoring"
+    r"|ignored|retry|retrying|trying again|will (?:retry|use|be ignored)|disabling|disabled|proceeding"
+    r"|going on|taking another)\b"
+    r"|\b(?:falling back|retrying in|will retry|retry \d|attempt \d+ ?(?:/|of)|caught (?:and|an?|the)"
+    r"|recovered"
+    r"|is optional|optional dependency|not fatal|non-fatal|if you see|in case of|e\.g\.)\b"
+    r"|Exception ignored in|\(ignored\)|^\+ |^\s*#|^>>> "
+)
+_STILL_AN_ERROR = re.compile(
+    r"NCCL WARN|MIOpen.*(?:sqlite|[Dd]atabase)|\bERROR\b|\bFATAL\b|^[Ee]rror:|: error: "
+)
+
+
+def harmless(line: str) -> bool:
+    """Whether a line is a warning or a note, or says that the program goes on."""
+    return bool(_HARMLESS.search(line)) and not _STILL_AN_ERROR.search(line)
+
+
+def events(lines: Sequence[Line]) -> list[Event]:
+    """Return what may have ended a rank, in the order of lines that are of one rank or of unknown ones."""
+    found: list[Event] = []
+    at = 0
+    plain = [(place, _GROUP.sub("", text).rstrip()) for place, text in lines]
+    while at < len(plain):
+        text = plain[at][1]
+        if _HEADER.match(text):
+            at = _traceback(plain, at, found)
+        elif _FATAL.match(text) or _TERMINATE.match(text):
+            at = _fatal(plain, at, found)
+        else:
+            found += _line_event(plain, at)
+            at += 1
+    return found
+
+
+def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
+    place, text = lines[at]
+    text = text.strip()
+    error = error_of(text)
+    if error is None or harmless(text):
+        return
+    frame = (
+        _FRAME.match(lines[at - 3][1])
+        if at >= 3 and text.startswith(("SyntaxError", "IndentationError"))
+        else None
+    )
+    yield Event(place, (text,), error, bool(frame), _where([frame]) if frame else None, start=place)
+
+
+_MOST_STRANGERS = 5
+"""Lines of other origin between the frames of a traceback."""
+
+
+class _Trace(NamedTuple):
+    """One traceback."""
+
+    end: int
+    """Index of the first line after its exception."""
+    exception: str
+    message: tuple[str, ...]
+    """The exception's line and those after it that belong to its message."""
+    where: str | None
+
+
+def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
+    """Read the traceback whose head is at ``at``; None: there is none, or it is cut."""
+    if at >= len(lines) or not _HEADER.match(lines[at][1]):
+        return None
+    frames: list[re.Match[str] | None] = []
+    strangers = 0
+    for index in range(at + 1, len(lines)):
+        text = lines[index][1]
+        if match := _FRAME.match(text):
+            frames.append(match)
+        elif _HEADER.match(text):
+            return None  # of another rank, or this one was cut
+        elif _EXCEPTION.match(text):
+            message = _message(lines, index)
+            return _Trace(index + len(message), text, message, _where(frames))
+        elif text.strip() and not text[0].isspace():
+            strangers += 1
+        if strangers > _MOST_STRANGERS:
+            break
+    return None
+
+
+def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
+    """Return an exception's line and the lines of its message after it."""
+    message = [lines[at][1]]
+    for _, text in lines[at + 1 : at + _MOST_LINES_OF_A_MESSAGE]:
+        ends = not text.strip() and len(message) > 2
+        if (
+            ends
+            or _HEADER.match(text)
+            or _FATAL.match(text)
+            or text in _CHAIN
+            or _NOT_OF_A_MESSAGE.match(text)
+        ):
+            break
+        message.append(text)
+    while len(message) > 1 and not message[-1].strip():
+        message.pop()
+    return tuple(message)
+
+
+_NOT_OF_A_MESSAGE = re.compile(
+    r"^(?:srun|slurmstepd|hpclaunch|prterun|mpiexec|mpirun)[^ ]*: |^\[[^\]]*\] |^[WIEF]\d{4} |^\[[WIEF]\d"
+    r"|^-{20}|^={20}"
+    r"|^(?:terminate called|Current thread|Exception in thread|/[^ ]+: line \d+: )|^step \d|^epoch \d"
+)
+
+
+def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
+    """Add the event of a traceback with all that are chained to it, and return the index after them."""
+    chain: list[tuple[_Trace, int]] = []
+    first, end, direct = at, at + 1, _NOT
+    while trace := _one_traceback(lines, at):
+        members = _members(lines, trace)
+        chain += [*((member, _NOT) for member in reversed(members)), (trace, _MEMBER if members else direct)]
+        end = max(end, *(each.end for each, _ in chain))
+        after = _next(lines, end)
+        link = lines[after][1] if after < len(lines) else ""
+        if link not in _CHAIN:
+            break
+        direct, at = _CHAIN[link], _next(lines, after + 1)
+    if chain:
+        event = _chained([trace for trace, _ in chain], [direct for _, direct in chain], lines[end - 1][0])
+        found.append(event._replace(start=lines[first][0], caught=_ignored(lines, first)))
+    return end
+
+
+def _ignored(lines: Sequence[Line], at: int) -> bool:
+    """Whether Python itself says that it has ignored the exception, as in __del__ and at its end."""
+    return at > 0 and "xception ignored " in lines[at - 1][1]
+
+
+def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:
+    """Return the exceptions of a group, each with a traceback or without one; none: it is not a group.
+
+    What a process of torch's DataLoader raises stands after the exception of the rank in the same way.
+    """
+    found: list[_Trace] = []
+    after = lines[group.end][1] if group.end < len(lines) else ""
+    if "ExceptionGroup: " not in group.exception and not after.startswith("Original Traceback"):
+        return found
+    at = _next(lines, group.end)
+    while at < len(lines):
+        text = lines[at][1]
+        if _HEADER.match(text):
+            trace = _one_traceback(lines, at)
+        else:
+            trace = _Trace(at + 1, text, (text,), None) if _NAMED.match(text) else None
+        if trace is None:
+            break
+        found.append(trace)
+        at = _next(lines, trace.end)
+    return found
+
+
+def _next(lines: Sequence[Line], at: int) -> int:
+    while at < len(lines) and not lines[at][1].strip():
+        at += 1
+    return at
+
+
+def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
+    """Return the event of chained tracebacks, the first one first; ``direct``: raised from the one before it.
+
+    What ended the program is the last exception, unless it was raised from another one on purpose.
+    """
+    root = len(traces) - 1
+    while root > 0 and direct[root]:
+        root -= 1
+    # The one that tells most, the last one, and those before it from back to front.
+    order = list(dict.fromkeys((traces[root], *reversed(traces))))
+    known = next(filter(None, (_known(trace.message) for trace in order)), None)
+    error, line = known or (error_named(OWN_ERROR), "")
+    shown = (_words(traces[-1]), line.strip(), *map(_words, order))
+    if direct[-1] == _FROM and not known:  # raised from another one on purpose, it says more
+        order.insert(0, traces[-1])
+    where = next(filter(None, (trace.where for trace in order)), None)
+    return Event(at, tuple(filter(None, dict.fromkeys(shown))), error, True, where)
+
+
+def _words(trace: _Trace) -> str:
+    """Return an exception's line; where it ends with its name, the first line of its message, too."""
+    more = next((line.strip() for line in trace.message[1:] if line.strip()), "")
+    return f"{trace.exception.strip()} {more}" if trace.exception.endswith(":") else trace.exception.strip()
+
+
+def _known(message: Iterable[str]) -> tuple[KnownError, str] | None:
+    """Return the error of an exception's message and its line; its own name says only that it is one."""
+    pairs = [(error, line) for line in message if (error := error_of(line)) and error.cause != OWN_ERROR]
+    best = pairs[0] if pairs else None
+    for error, line in pairs:
+        if best and best[0].cause in error.explains:
+            best = error, line
+    return best
+
+
+def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
+    """Add what faulthandler or libstdc++ says at the end of a process, and return the index after it."""
+    end, where = at + 1, None
+    said = [lines[at][1].strip()]
+    for index in range(at + 1, min(at + 60, len(lines))):
+        text = lines[index][1]
+        if match := _FAULT_FRAME.match(text):
+            where = where or _where([match])
+        elif re.match(r"^\s+what\(\): ", text):
+            said.append(text.strip())
+        elif not (
+            re.match(r"^(?:Python runtime state|Current thread|Thread |Extension modules|Stack )", text)
+            or not text.strip()
+        ):
+            break
+        end = index + 1
+    known = [error for error in map(error_of, said) if error]
+    # The words of the exception say more than that it was one.
+    error = min(
+        known,
+        key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
+        default=error_named("aborted"),
+    )
+    found.append(Event(lines[end - 1][0], tuple(said), error, True, where, start=lines[at][0]))
+    return end
+
+
+def _where(frames: Sequence[re.Match[str] | None]) -> str | None:
+    """Return FILE:LINE of the last frame that is the person's own code and not a library's."""
+    own = [match for match in frames if match and not _LIBRARY.search(match[1])]
+    return f"{own[-1][1]}:{own[-1][2]}" if own else None
+
+
+def refined(event: Event, among: Iterable[Event]) -> Event:
+    """Return the event with the more exact error that others of its rank tell, and with their lines."""
+    for other in among:
+        if event.error.cause in other.error.explains and not other.caught and _close(event, other):
+            lines = tuple(dict.fromkeys((*event.lines, *other.lines)))
+            return event._replace(error=other.error, lines=lines, where=event.where or other.where)
+    return event
+
+
+_NEAR = 12
+
+
+def _close(event: Event, other: Event) -> bool:
+    """Whether a line may explain an exception of the program: only one shortly before its end."""
+    return event.error.cause != OWN_ERROR or other.traced or 0 <= event.at - other.at <= _NEAR

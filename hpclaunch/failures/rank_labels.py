@@ -1,0 +1,80 @@
+"""The labels by which launchers and frameworks say which rank wrote a line."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+# Tried: srun --label of Slurm 22.05.8, Open MPI 5.0.11 (--output tag) and 4.1.4 (tag_output), torchrun --tee
+# of PyTorch 2.13, and PyTorch from 2.2 on, which puts [rank0]: before tracebacks. From their documentation:
+# MPICH's -prepend-rank, flux run --label-io, PALS' mpiexec --label.
+_LABELS = (
+    r" *(\d+): ",
+    r"\[\d+,(\d+)\]<\w+>: ?",
+    r"\[(\d+)\] ",
+    r"\[rank(\d+)\]: ?",
+    r"\[default(\d+)\]: ?",
+    r"\w[\w.-]* (\d+): ",
+)
+_FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?")
+"""What a rank itself puts before a line: it may stand after a launcher's label, or alone."""
+_LOCAL = r"\[default(\d+)\]: ?"
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_TEXT = tuple(map(re.compile, _LABELS))
+_BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-1])
+_SHARE = 0.5
+"""The least share of lines with a launcher's label in a log with labels."""
+
+
+class RankLines:
+    """Passes the lines of one rank on, without their labels; output may come in pieces."""
+
+    def __init__(self, rank: int, on_output: Callable[[bytes], None]) -> None:
+        self._rank, self._on_output, self._rest = rank, on_output, b""
+        self.ranks = set[int]()
+        """The ranks that lines have named."""
+
+    def __call__(self, data: bytes) -> None:
+        """Take a piece of the log."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._take(line)
+
+    def end(self) -> None:
+        """Take what is left, a line without an end."""
+        rest, self._rest = self._rest, b""
+        if rest:
+            self._take(rest)
+
+    def _take(self, line: bytes) -> None:
+        for label in _BYTES:
+            if match := label.match(line):
+                self.ranks.add(int(match[1]))
+                if int(match[1]) == self._rank:
+                    self._on_output(line[match.end() :] + b"\n")
+                return
+
+
+def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Return each line's rank and its text without labels; None where nothing names the rank.
+
+    A launcher's label is one only where half of the lines or more have it: "3: x" may be a program's own.
+    torchrun's numbers the workers of its node, so that it names no rank.
+    """
+    plain = [_COLOURS.sub("", line) for line in lines]
+    label = _label_of(plain)
+    return [_split(line, label) for line in plain]
+
+
+def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
+    full = [line for line in lines if line.strip()]
+    counts = {label: sum(map(bool, map(label.match, full))) for label in _TEXT if label is not _FRAMEWORK}
+    best = max(counts, key=lambda label: counts[label])
+    return best if counts[best] >= max(2, _SHARE * len(full)) else None
+
+
+def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str]:
+    rank = None
+    if label and (match := label.match(line)):
+        rank, line = None if label.pattern == _LOCAL else match[1], line[match.end() :]
+    if match := _FRAMEWORK.match(line):
+        rank, line = match[1], line[match.end() :]
+    return rank, line

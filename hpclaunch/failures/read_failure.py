@@ -1,0 +1,282 @@
+"""Which error of which rank ended a job: the words of ranks, launcher and scheduler, taken together."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from hpclaunch.failures.failed_ranks import (
+    ENDED_BY_LAUNCHER,
+    FailedRank,
+    failed_ranks,
+    first_failed_rank,
+    ranks_named,
+)
+from hpclaunch.failures.known_errors import CERTAINLY, OWN_ERROR, KnownError, error_named, error_of_code
+from hpclaunch.failures.launcher_lines import LAUNCHERS_OWN, SLURM_SAYS
+from hpclaunch.failures.log_events import Event, Line, events, harmless, refined
+from hpclaunch.failures.rank_labels import by_rank
+
+
+class FailureLog(NamedTuple):
+    """What a job's last run has left about a failure: in its log, and in the stderr of its ranks."""
+
+    ranks: str = ""
+    """The launcher's lines about failed ranks, the first ones."""
+    lines: tuple[str, ...] = ()
+    """The log: the lines that may tell of an error, with those before them, and its end."""
+    stderr: Mapping[str, tuple[str, ...]] = {}
+    """Rank -> the end of what it has written to stderr itself."""
+
+
+class Verdict(NamedTuple):
+    """Why a job failed."""
+
+    rank: str | None = None
+    """The rank that failed first, or several: ``0-3,7``."""
+    failed: FailedRank | None = None
+    """The launcher's report about it."""
+    error: KnownError | None = None
+    lines: tuple[str, ...] = ()
+    where: str | None = None
+    """File and line of the person's own program."""
+    ranks_alike: int = 0
+    """How many ranks wrote the same error."""
+    stderr_rank: str | None = None
+    """The rank in whose stderr the lines stand; None: in the log."""
+
+
+_LINES_SHOWN = 3
+
+
+def verdict(log: FailureLog, *, failed: bool = False) -> Verdict:
+    """Return why a job failed, as far as its log and the stderr of its ranks tell.
+
+    ``failed``: that it failed is known; else an error after which the program went on says nothing.
+    """
+    first = _first(log.ranks)
+    found = [*_said(log, failed or first is not None), *_silent(log.ranks)]
+    best = _decisive(found, first, failed)
+    if best is None or best.error.follows == CERTAINLY:
+        silent = _silent_rank(log.ranks, found)
+        if silent or best is None:
+            return _of_silent(silent, log)
+    return _of_event(best, found, first, log.ranks)
+
+
+def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ranks: str) -> Verdict:
+    """Return the verdict of the event that counts."""
+    of_rank = [event for event in found if _of_same_rank(event, best)]
+    event = refined(best, (other for other in of_rank if other is not best))
+    rank = _rank_of(event, first)
+    reported = first if first and rank == first.rank else _reported(ranks, rank)
+    launchers = (reported.line,) if reported else ()
+    return Verdict(
+        rank=rank,
+        failed=reported,
+        error=event.error,
+        lines=_shown(event, of_rank) or launchers,
+        where=event.where,
+        ranks_alike=len(_alike(event, found)),
+        stderr_rank=event.rank if event.said_by_rank else None,
+    )
+
+
+def _first(ranks: str) -> FailedRank | None:
+    """Return the rank that the launcher names as the first to fail; None where all of them were ended."""
+    first = first_failed_rank(ranks)
+    return None if first is None or first.exit_code == ENDED_BY_LAUNCHER else first
+
+
+def _of_silent(rank: FailedRank | None, log: FailureLog) -> Verdict:
+    """Return the verdict of a rank that wrote no error: its last words, if there are any."""
+    if rank is None:
+        return Verdict()
+    said = log.stderr.get(rank.rank or "", ())
+    last = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
+    error = error_named(OWN_ERROR) if last else None
+    return Verdict(
+        rank=rank.rank, failed=rank, error=error, lines=last, stderr_rank=rank.rank if last else None
+    )
+
+
+def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
+    """Return the first rank that a launcher reports as failed and that writes not of another's end."""
+    after = {event.rank for event in found if event.error.follows == CERTAINLY}
+    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code != ENDED_BY_LAUNCHER)
+    return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
+
+
+def _of_same_rank(event: Event, other: Event) -> bool:
+    """Whether two events may be of one rank; of a line without a label that is not known."""
+    return event.rank == other.rank or None in (event.rank, other.rank)
+
+
+def _said(log: FailureLog, failed: bool) -> list[Event]:
+    """Return the events of the log and of the ranks' stderr; one that stands in both counts once."""
+    own = [
+        event._replace(rank=rank, said_by_rank=True)
+        for rank, lines in log.stderr.items()
+        for event in _of_own(_numbered(lines))
+    ]
+    known = {event.lines[0] for event in own}
+    streams: dict[str | None, list[Line]] = {}
+    for place, (rank, text) in enumerate(by_rank(log.lines)):
+        streams.setdefault(rank, []).append((place, text))
+    found = []
+    for rank, lines in streams.items():
+        said = _marked(events(lines), lines, _of_failed_log if failed else _of_log)
+        found += [event._replace(rank=rank) for event in said if event.lines[0] not in known or rank]
+    return found + _placed(own, streams.values(), len(log.lines))
+
+
+def _of_own(lines: Sequence[Line]) -> list[Event]:
+    return _marked(events(lines), lines, _of_stderr)
+
+
+def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
+    """Return the events of the ranks' stderr with their place in the log, where they stand in it, too."""
+    places = {text.strip(): place for lines in streams for place, text in reversed(lines)}
+    return [event._replace(at=places.get(event.lines[0], last + event.at)) for event in own]
+
+
+def _numbered(lines: Sequence[str]) -> list[Line]:
+    return [(place, text) for place, (_, text) in enumerate(by_rank(lines))]
+
+
+def _marked(
+    found: Sequence[Event], lines: Sequence[Line], went_on: Callable[[Event, int], bool]
+) -> list[Event]:
+    """Mark the events after which the program went on, by the usual lines that follow."""
+    if not found:
+        return []
+    told = {event.at for event in found}
+    usual = [
+        place for place, text in lines if place not in told and (_ordinary(text) or _GOES_ON.search(text))
+    ]
+    after = {event.at: len(usual) - bisect_right(usual, event.at) for event in found}
+    return [event._replace(caught=event.caught or went_on(event, after[event.at])) for event in found]
+
+
+def _of_stderr(event: Event, after: int) -> bool:
+    """Whether a rank went on after an event in its stderr: anything usual follows a traceback.
+
+    A shell goes on after a line, so that many must follow one.
+    """
+    return after > (0 if event.traced else _LINES_AFTER)
+
+
+def _of_log(_: Event, after: int) -> bool:
+    """Whether it went on after an event in a log of which nothing says that its job failed."""
+    return after > 0
+
+
+_GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
+_LINES_AFTER = 25
+
+
+def _of_failed_log(event: Event, after: int) -> bool:
+    """Whether it went on after an event in a failed job's log, where stdout comes late and ranks are mixed.
+
+    Many usual lines must follow, and a traceback counts all the same.
+    """
+    return after > _LINES_AFTER and not event.traced and not _from_scheduler(event)
+
+
+_FRAMES = re.compile(
+    r"^\s|^\s*$|^Traceback |^(?:frame #|\[\d+\] |#\d+ |Exception raised from )"
+    r"|^(?:Current thread|Thread 0x|Extension modules)"
+    r"|^(?:During handling|The above exception)|^For debugging|^Compile with|^CUDA kernel errors|^\^+$"
+    r"|^(?:[A-Za-z_][\w.]*)(?:Error|Exception|Exit|Interrupt): |resource_tracker|destroy_process_group"
+    r"|^[-=*]{8,}|^wandb: |^This typically|^Exception in thread"
+)
+
+
+def _ordinary(line: str) -> bool:
+    """Whether a line shows that the program went on: one that is not of an error's report."""
+    return not (_FRAMES.search(line) or harmless(line) or LAUNCHERS_OWN.search(line))
+
+
+def _silent(ranks: str) -> list[Event]:
+    """Return an event for each rank whose exit code or signal alone tells how it ended."""
+    found = []
+    for place, failed in enumerate(failed_ranks(ranks)):
+        named: list[str | None] = [*sorted(ranks_named(failed.rank))]
+        if error := error_of_code(failed.exit_code):
+            found += [Event(place, (), error, True, rank=rank) for rank in named or [None]]
+    return found
+
+
+def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) -> Event | None:
+    """Return the event that counts: of each rank its last one, of all ranks the first.
+
+    Errors that follow from another rank's end come after all others, and lines after tracebacks. A limit that
+    ends the job counts only where no rank had failed before.
+    """
+    ended = {str(rank) for rank in ranks_named(first.rank)} if first else set()
+    of_ranks: dict[str | None, list[Event]] = {}
+    for event in found:
+        if not (_of_limit(event) if first else event.caught and not failed):
+            of_ranks.setdefault(event.rank, []).append(event)
+
+    def late(event: Event) -> tuple[object, ...]:
+        return *_weight(event), not event.lines, -event.at
+
+    def early(event: Event) -> tuple[object, ...]:
+        return *_weight(event), _stranger(event, ended), not event.lines, event.at
+
+    return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
+
+
+def _weight(event: Event) -> tuple[int, int, int]:
+    certain = event.traced or _from_scheduler(event)
+    return (event.caught, event.error.follows, not certain)
+
+
+def _stranger(event: Event, ended: set[str]) -> int:
+    """0 for an event of a rank that the launcher names first, 1 where no rank is known, 2 for another one."""
+    if event.rank is None:
+        return 1
+    return 0 if event.rank in ended else 2
+
+
+_LIMITS = ("time limit", "preempted", "terminated")
+
+
+def _of_limit(event: Event) -> bool:
+    return event.error.cause in _LIMITS
+
+
+def _from_scheduler(event: Event) -> bool:
+    return bool(event.lines) and bool(re.search(SLURM_SAYS, event.lines[0]))
+
+
+def _rank_of(event: Event, first: FailedRank | None) -> str | None:
+    """Return the rank that failed: the one that wrote the error, or all that the launcher names with it."""
+    if event.rank is None:
+        return first.rank if first and not _of_limit(event) else None
+    if first and event.rank in ranks_named(first.rank):
+        return first.rank
+    return event.rank
+
+
+def _reported(ranks: str, rank: str | None) -> FailedRank | None:
+    return next((failed for failed in failed_ranks(ranks) if rank and rank in ranks_named(failed.rank)), None)
+
+
+def _alike(event: Event, found: Iterable[Event]) -> set[str]:
+    """Return the ranks that wrote the same error; numbers in it may differ."""
+    words = _words(event)
+    return {other.rank for other in found if other.rank and other.lines and _words(other) == words}
+
+
+def _words(event: Event) -> str:
+    return re.sub(r"\d+", "0", event.lines[0]) if event.lines else ""
+
+
+def _shown(event: Event, found: Iterable[Event]) -> tuple[str, ...]:
+    """Return the lines that show an error; of several of one kind in a rank the first different ones."""
+    if event.lines and (event.traced or event.error.cause == OWN_ERROR):
+        return event.lines[:_LINES_SHOWN]
+    same = sorted((other.at, other.lines) for other in found if other.error is event.error)
+    return tuple(dict.fromkeys(line for _, lines in same for line in lines))[:_LINES_SHOWN]

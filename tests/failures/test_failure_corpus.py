@@ -1,0 +1,83 @@
+"""The form of the corpus of failed and healthy jobs, whatever a reader of errors makes of it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+CORPUS = Path(__file__).parents[1] / "data" / "failures"
+FILES = sorted(CORPUS.glob("*/*.yaml"))
+KEYS = {"kind", "facts", "composed", "ranks", "log"}
+LABEL = {"rank", "cause", "also", "line", "where"}
+
+
+def case(path: Path) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(path.read_text())
+    return loaded
+
+
+def causes() -> set[str]:
+    lines = (CORPUS / "causes.txt").read_text().splitlines()
+    return {line.partition(" | ")[0] for line in lines if not line.startswith("#")}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_case_has_its_form(path: Path) -> None:
+    found = case(path)
+    assert ("made" in found) != ("source" in found)
+    failed = found["kind"] == "failure"
+    assert failed or found["kind"] == "healthy"
+    assert set(found) - {"made", "source", "stderr"} == KEYS | ({"expect"} if failed else set())
+    assert isinstance(found["facts"], str)
+    assert isinstance(found["composed"], bool)
+    assert found["ranks"] >= 1
+    assert 1 <= found["log"].count("\n") <= 260
+    assert found.get("source", "https://").startswith("https://")
+    assert all(re.fullmatch(r"\d+", rank) and text for rank, text in found.get("stderr", {}).items())
+    if failed:
+        label_fits(found)
+
+
+def label_fits(found: dict[str, Any]) -> None:
+    label = found["expect"]
+    assert set(label) == LABEL
+    assert {label["cause"], *label["also"]} <= causes()
+    assert label["cause"] not in label["also"]
+    assert all(0 <= int(rank) < found["ranks"] for rank in label["rank"])
+    texts = [found["log"], *found.get("stderr", {}).values()]
+    assert label["line"] is None or any(label["line"] in text for text in texts)
+    if label["where"] is not None:
+        name, _, line = label["where"].rpartition(":")
+        seen = re.compile(rf'{re.escape(name)}(", line |:){line}\b')
+        assert any(seen.search(text) for text in texts)
+
+
+def test_the_halves_are_drawn_by_lot() -> None:
+    """By the first byte; half of the kept cases were opened later, by the second byte."""
+    halves = {path.stem: path.parent.name for path in FILES}
+    assert len(halves) == len(FILES)
+    for stem, half in halves.items():
+        if stem.startswith("own-"):
+            assert half == "open"
+            continue
+        name, other = (stem[:-2], stem.endswith("-b")) if stem[-2:] in ("-a", "-b") else (stem, False)
+        lots = hashlib.sha256(name.encode()).digest()
+        kept = lots[0] % 2 != other and not lots[1] % 2
+        assert half == ("kept" if kept else "open"), stem
+
+
+def test_there_are_enough_of_both() -> None:
+    kinds = [(path.parent.name, case(path)["kind"]) for path in FILES]
+    assert kinds.count(("open", "failure")) + kinds.count(("kept", "failure")) >= 120
+    assert kinds.count(("open", "healthy")) + kinds.count(("kept", "healthy")) >= 40
+    assert kinds.count(("kept", "failure")) >= 60
+
+
+def test_the_causes_are_spread() -> None:
+    seen = {label["cause"] for path in FILES if (label := case(path).get("expect"))}
+    assert len(seen) >= 60

@@ -1,0 +1,113 @@
+"""The table of known errors, in the words of the programs that write them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hpclaunch.failures.failed_ranks import RANK_LINES, failed_ranks, first_failed_rank
+from hpclaunch.failures.known_errors import OWN_ERROR, RANK_ENDED, error_lines, error_of, known_errors
+from hpclaunch.failures.read_failure import FailureLog, verdict
+
+DATA = yaml.safe_load((Path(__file__).parents[1] / "data" / "known_errors.yaml").read_text())
+"""Cause -> ``texts`` that real programs wrote, and ``harmless`` ones that look alike."""
+TEXTS = [(cause, text) for cause, row in DATA.items() for text in row["texts"]]
+HARMLESS = [
+    *((cause, text) for cause, row in DATA.items() for text in row.get("harmless", ())),
+    *((OWN_ERROR, text) for text in ("epoch 1: loss 0.3", "no errors so far", "memory: 12 GB", "0 errors")),
+]
+
+
+@pytest.mark.parametrize(("cause", "text"), TEXTS)
+def test_an_error_is_recognised_here_and_by_grep(cause: str, text: str) -> None:
+    error = error_of(text)
+    assert error is not None
+    assert error.cause == cause
+    found = subprocess.run(["grep", "-aE", "-e", error_lines()], input=text, capture_output=True, text=True)
+    assert found.stdout.strip() == text.strip()
+
+
+@pytest.mark.parametrize(("cause", "text"), HARMLESS)
+def test_a_harmless_line_is_not(cause: str, text: str) -> None:
+    found = verdict(FailureLog(lines=("step 1", text, "step 2")))
+    assert (found.error, found.lines) == (None, ())
+
+
+def test_each_row_is_shown_by_two_texts() -> None:
+    assert set(DATA) == {error.cause for error in known_errors()}
+    assert {cause for cause, row in DATA.items() if len(set(row["texts"])) < 2} == set()
+
+
+def test_each_row_says_where_it_is_from() -> None:
+    assert [error.cause for error in known_errors() if not (error.holds and error.source)] == []
+
+
+def test_there_are_80_rows_and_20_have_decoys() -> None:
+    assert len(known_errors()) >= 80
+    assert sum(bool(row.get("harmless")) for row in DATA.values()) >= 20
+
+
+def test_rows_name_rows() -> None:
+    rows = {error.cause for error in known_errors()}
+    assert set().union(*(error.explains for error in known_errors())) <= rows
+    assert {OWN_ERROR, RANK_ENDED} <= rows
+
+
+def srun(node: str, words: str) -> str:
+    return f"srun: error: {node}: task{words}\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "rank", "node", "code"),
+    [
+        (srun("n2", " 1: Terminated") + srun("n1", " 0: Exited with exit code 5"), "0",
+         "n1", 5),
+        (srun("n1", "s 0-3,7: Exited with exit code 1"), "0-3,7", "n1", 1),
+        (srun("n1", " 2: Segmentation fault (core dumped)"), "2", "n1", 139),
+        (srun("n1", " 2: Exited with exit code 143") + srun("n1", " 0: Killed"), "0", "n1",
+         137),
+        (srun("n1", " 0: Terminated"), "0", "n1", 143),
+        ("   Process name: [prterun-vm-13861@1,1]\n   Exit code:    7\n", "1", None, 7),
+        ("  Process name: [[25027,1],3]\n  Exit code:    7\n", "3", None, 7),
+        ("prterun noticed that process rank 1 with PID 139 on node vm exited on\nsignal 9 (Killed).\n", "1",
+         "vm", 137),
+        ("=   PID 3145 RUNNING AT vm\n=   EXIT CODE: 9\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING:"
+         " Killed (signal 9)\n", None, "vm", 137),
+        ("x3008c0s13b0n0.hsn.cm: rank 3 exited with code 7\n", "3", "x3008c0s13b0n0.hsn.cm", 7),
+        ("x3008c0s13b0n0.hsn.cm: rank 3 died from signal 15\nx1: rank 1 exited with code 2\n", "1", "x1", 2),
+    ],
+)  # fmt: skip
+def test_the_rank_that_failed_first(log: str, rank: str | None, node: str | None, code: int) -> None:
+    found = first_failed_rank(log)
+    assert found is not None
+    assert (found.rank, found.node, found.exit_code) == (rank, node, code)
+    lines = subprocess.run(
+        ["grep", "-aE", "-e", RANK_LINES], input=log, capture_output=True, text=True
+    ).stdout
+    assert failed_ranks(lines) == failed_ranks(log)
+
+
+def test_what_launchers_say_otherwise_names_no_rank() -> None:
+    assert (
+        first_failed_rank("srun: error: Unable to create step\nsrun: error: n1: task 0: odd words\n") is None
+    )
+    assert first_failed_rank(Path(__file__).read_text()) is None
+
+
+def test_the_page_of_troubleshooting_has_the_table() -> None:
+    """HPCLAUNCH_TEST_UPDATE_GOLDEN=1 writes it: what the log says, the error, the remedy, the source."""
+    page = Path(__file__).parents[2] / "docs" / "reference" / "troubleshooting.md"
+    head, mark, _ = page.read_text().partition("change it there. -->\n\n")
+    table = "| the log says | error | remedy | known for |\n|---|---|---|---|\n"
+    for error in known_errors():
+        said = "<br>".join(f"`` {text.strip()} ``" for text in DATA[error.cause]["texts"][:2])
+        source = f"[{error.holds}]({error.source})" if error.source.startswith("https:") else error.holds
+        cells = (said, error.cause, error.remedy or "read the lines above it", source)
+        table += f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |\n"
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
+        page.write_text(head + mark + table)
+    assert page.read_text() == head + mark + table

@@ -1,7 +1,5 @@
 """Collectives and tensors of one rank: how often, how many bytes, how long."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, field

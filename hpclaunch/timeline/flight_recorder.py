@@ -5,8 +5,6 @@ job hangs. A pickle can name any function to be called when it is loaded; the re
 so that only plain data comes out: numbers, texts, lists, tuples, dictionaries.
 """
 
-from __future__ import annotations
-
 import json
 import pickle
 from typing import Any

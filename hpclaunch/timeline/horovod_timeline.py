@@ -1,8 +1,9 @@
 """Horovod's timelines (HOROVOD_TIMELINE), and those of hpclaunch's runner, which have the same form.
 
 One lane ("process") per tensor. Horovod's file is written by the coordinator, rank 0: NEGOTIATE_* lasts from
-its own request until all ranks have asked; each rank's request is an instant named by its number, but with
-the response cache only in the first negotiation of a tensor (horovod/common/controller.cc of 0.28.1). The
+its own request until all ranks have asked; each rank's request is an instant named by its number. With the
+response cache both are so in the first negotiation of a tensor only: later it begins as soon as one worker
+reports a cache hit, which may be another one than rank 0 (response_cache.h, controller.cc of 0.28.1). The
 runner's has a lane for computing, and may have the lanes of all ranks, with the rank in the name.
 """
 
@@ -200,11 +201,17 @@ class HorovodReader:
         owner.trace.collectives.tensor(lane.name, size, end - began)
         owner.trace.steps.collective(size, end)
 
+    def _not_asked(self, lanes: Iterable[_Lane]) -> tuple[int, ...]:
+        """Return the ranks that had not asked for any of the tensors that others wait for at the end."""
+        waiting = [set(lane.asked) for lane in lanes if lane.asked and lane.opened[0][0].startswith("NEG")]
+        return tuple(sorted(self._asked.difference(*waiting))) if waiting else ()
+
     def _finished(self, owner: _Rank) -> RankTrace:
         trace = owner.trace
         opened = [f"{lane.opened[0][0]} of {lane.name}" for lane in self._lanes.values() if lane.opened]
         mine = [lane for lane in self._lanes.values() if lane.owner is owner and lane.opened]
         trace.unfinished = tuple(opened) if mine else ()
+        trace.not_asked = self._not_asked(mine)
         trace.epoch_us, trace.begins_within = self._epoch_us, self._begins_within
         if trace.form == "horovod" and self._asked:
             trace.ranks = max(self._asked) + 1

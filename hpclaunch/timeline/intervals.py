@@ -1,7 +1,5 @@
 """Intervals of time, in microseconds: what overlaps or touches is one."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Iterable, Iterator
 

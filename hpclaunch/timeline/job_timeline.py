@@ -1,7 +1,5 @@
 """The timelines of all ranks of a job together: its steps, the ranks' waiting, the shares of a step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median

@@ -5,8 +5,6 @@ collective is what gloo or MPI annotate on their worker threads, from when it is
 what other threads execute. Seen with torch 2.13; older ones differ in what ``distributedInfo`` holds.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from heapq import merge

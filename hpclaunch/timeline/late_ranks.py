@@ -1,44 +1,56 @@
 """Which rank is late, by how long the ranks wait: the one that waits least keeps the other ranks waiting.
 
-Two things are needed before a rank is named, so that the noise of a machine names none:
+A rank's lateness in a step is by how much it comes after the median of the other ranks. It is named
 
-- an effect above the noise: the rank's lateness, which is by how much it comes after the median of the other
-  ranks, is in the median of all steps above ``ALWAYS`` times the noise, or in some steps above ``SOMETIMES``
-  times the noise; and above a floor in both cases;
-- recurrence: of the late moments of all ranks it has more than chance, which prefers no rank, would give it
-  with a probability of ``CHANCE``. Of a rank that is late in some steps only, late
-  steps one after the other count once, because a busy machine disturbs a rank for a while; and the
-  probability must be below ``CHANCE_SOMETIMES``, unless the rank is late by nearly the same time in each.
+- as late in most steps, if it comes last in more steps than chance, which prefers no rank, would give it
+  (a sign test), and its median lateness is above a floor at any place of its interval, by the bootstrap;
+- as late in some steps, if of the late moments of all ranks it has more than chance would give it. Looked at
+  are moments above several multiples of the noise. Where its late steps come at equal distances, the chance
+  of that counts, too: each 10th step is a checkpoint, not a busy machine.
 
-The noise is the same for all ranks: the median over the ranks of the spread of a rank's lateness from step to
-step (1.4826 x the median absolute deviation, which is the standard deviation of a normal distribution). Where
-the lateness has two separate levels, as for a rank that is slow in each tenth step, it is the spread within
-the levels.
+Every probability is multiplied by the ranks, and by the multiples, that were looked at, and must be below
+``CHANCE``, or below ``CHANCE_CLEAR`` where the lateness is far above the noise. Steps one after the other
+are not independent on a busy machine, which disturbs a rank for a while: the sign test counts fewer steps
+where the last rank of a step is often that of the step before (by the autocorrelation at lag 1, von Storch
+and Zwiers, Statistical Analysis in Climate Research, 6.6), the bootstrap draws blocks of neighbouring steps
+(Kunsch 1989), and late steps one after the other are one moment.
+
+The noise is the median over the ranks of the spread of a rank's lateness (1.4826 x the median absolute
+deviation, which is the standard deviation of a normal distribution), or within two levels where the lateness
+has two. It is printed, and no rule for a rank late in most steps depends on it.
 """
 
-from __future__ import annotations
-
 import math
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-ALWAYS = 2.0
-SOMETIMES = 3.0
-CHANCE = 0.01
-CHANCE_SOMETIMES = 0.001
-ALIKE = 0.2
-"""Late steps are alike if they differ by less than this part of the lateness (standard deviation)."""
+CHANCE = 0.001
+MULTIPLES = (3.0, 5.0, 10.0)
+"""Of the noise, above which moments are late."""
 LEAST_SHARE = 0.04
 """Of steps; a rank that is late in fewer is not named."""
 LEAST_STEPS = 3
 LEAST_LOSS = 0.2
 """Of the floor: what a rank's lateness costs per step, on average."""
+ALIKE = 0.2
+"""Late steps are alike if they differ by less than this part of the lateness (standard deviation)."""
+CHANCE_CLEAR = 0.01
+"""Of a rank whose lateness is above ``LEVELS_APART`` times the noise, and alike in its late steps."""
+DRAWS = 400
+"""Of the bootstrap."""
+OUTSIDE = 0.025
+"""Of the draws, below and above the interval each."""
+GROWS = 1.5
+"""Times: the lateness of the last third of the steps against the first third."""
 LEVELS_APART = 5.0
 """Two levels are separate if their medians differ by this many times the spread within them."""
 STEPS_OF_LEVELS = 20
 """Steps from which two levels are taken for more than noise."""
+APART = 3.0
+"""How many times its noise the waiting for a rank that the trace does not name must be."""
 HIDDEN_SHARE = 0.8
 """Of steps in which rank 0 waits for a rank that the trace does not name."""
 HIDDEN_STEPS = 6
@@ -47,6 +59,8 @@ HIDDEN_APART = 10.0
 """How many times their spread two levels of such waiting must be apart."""
 _MOST_VALUES = 400_000
 """Ranks x steps that are compared; of more, every n-th step is."""
+_MOST_DRAWN = 1000
+"""Steps of which the bootstrap draws; of more, every n-th one is taken."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,12 @@ class Lateness:
     noise_ms: float
     chance: float
     """The probability that chance gives this rank as many late steps."""
+    interval_ms: tuple[float, float] | None = None
+    """Of the median lateness, of a rank that is late in most steps."""
+    every: int | None = None
+    """Steps from one late step to the next, where they come at equal distances."""
+    grows_ms: tuple[float, float] | None = None
+    """The median lateness of the first and of the last third of the steps, where it grows."""
 
     @property
     def share(self) -> float:
@@ -110,7 +130,7 @@ def late_ranks(waits: Mapping[int, Sequence[float]], floor: float) -> list[Laten
         return []
     late = lateness_by_rank(waits)
     noise = common_noise(late)
-    found = _always_late(late, noise, floor)
+    found = _mostly_late(waits, late, noise, floor)
     known = {each.rank for each in found}
     found += [each for each in _sometimes_late(late, noise, floor) if each.rank not in known]
     return sorted(
@@ -118,33 +138,119 @@ def late_ranks(waits: Mapping[int, Sequence[float]], floor: float) -> list[Laten
     )
 
 
-def _always_late(late: Mapping[int, list[float]], noise: float, floor: float) -> list[Lateness]:
-    """Return the ranks whose median step is late."""
-    threshold, found = max(noise, floor), []
-    counts = {rank: sum(value > threshold for value in values) for rank, values in late.items()}
-    for rank, values in late.items():
-        chance = at_least(counts[rank], sum(counts.values()), 1 / len(late)) * len(late)
-        typical = median(values)
-        if typical > max(ALWAYS * noise, floor) and chance < CHANCE:
-            found.append(Lateness(rank, len(values), counts[rank], typical, noise, chance))
+def _mostly_late(
+    waits: Mapping[int, Sequence[float]], late: Mapping[int, list[float]], noise: float, floor: float
+) -> list[Lateness]:
+    """Return the ranks that come last in most steps; of the ranks without those, again."""
+    found: list[Lateness] = []
+    left = dict(waits)
+    while len(left) > 1:
+        last = _who_is_last(lateness_by_rank(left))
+        chances = {rank: _sign_test([each == rank for each in last], 1 / len(left)) for rank in left}
+        rank = min(left, key=lambda rank: chances[rank])
+        values, chance = late[rank], chances[rank] * len(late)
+        low, high = _interval(values) if chance < CHANCE_CLEAR and median(values) > floor else (0.0, 0.0)
+        if low <= floor or (chance > CHANCE and low <= LEVELS_APART * noise):
+            break
+        over = sum(value > floor for value in values)
+        each = Lateness(rank, len(values), over, median(values), noise, chance, (low, high))
+        found.append(replace(each, grows_ms=_growth(values, floor)))
+        del left[rank]
     return found
+
+
+def _who_is_last(late: Mapping[int, Sequence[float]]) -> list[int]:
+    """Return the rank that comes last in each step."""
+    ranks = list(late)
+    return [max(ranks, key=lambda rank: late[rank][step]) for step in range(len(late[ranks[0]]))]
+
+
+def _sign_test(signs: Sequence[bool], probability: float) -> float:
+    """Return the probability of as many signs by chance, where neighbouring ones may depend on each other."""
+    share = sum(signs) / len(signs)
+    spread_of_signs = share * (1 - share)
+    lag = 0.0
+    if spread_of_signs:
+        together = sum((a - share) * (b - share) for a, b in pairwise(signs)) / len(signs)
+        lag = min(max(together / spread_of_signs, 0.0), 0.9)
+    steps = max(1, round(len(signs) * (1 - lag) / (1 + lag)))
+    return at_least(round(share * steps), steps, probability)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the interval of the median: blocks of neighbouring steps are drawn, always the same ones."""
+    taken = values[:: max(1, -(-len(values) // _MOST_DRAWN))]
+    size = max(1, round(len(taken) ** (1 / 3)))
+    draw = random.Random(0)  # noqa: S311  # the same answer for the same file
+    medians = []
+    for _ in range(DRAWS):
+        drawn: list[float] = []
+        while len(drawn) < len(taken):
+            start = draw.randrange(len(taken) - size + 1)
+            drawn += taken[start : start + size]
+        medians.append(median(drawn))
+    medians.sort()
+    outside = int(OUTSIDE * DRAWS)
+    return medians[outside], medians[-1 - outside]
+
+
+def _growth(values: Sequence[float], floor: float) -> tuple[float, float] | None:
+    """Return the lateness of the first and of the last third of the steps, where it grows."""
+    third = len(values) // 3
+    if third < LEAST_STEPS:
+        return None
+    parts = [median(values[at : at + third]) for at in (0, third, len(values) - third)]
+    grows = parts[0] <= parts[1] <= parts[2] and parts[2] > GROWS * max(parts[0], 0.0)
+    return (parts[0], parts[2]) if grows and parts[2] - parts[0] > floor else None
 
 
 def _sometimes_late(late: Mapping[int, list[float]], noise: float, floor: float) -> list[Lateness]:
-    """Return the ranks that are late in some of the steps."""
-    threshold, found = max(SOMETIMES * noise, floor), []
-    over = {rank: [value for value in values if value > threshold] for rank, values in late.items()}
-    moments = {rank: _moments(values, threshold) for rank, values in late.items()}
-    for rank, values in over.items():
-        steps = len(late[rank])
-        if len(values) < max(LEAST_STEPS, LEAST_SHARE * steps):
-            continue
-        typical = median(values)
-        alike = deviation(values) < ALIKE * typical and typical > LEVELS_APART * noise
-        chance = at_least(moments[rank], sum(moments.values()), 1 / len(late)) * len(late)
-        if chance < (CHANCE if alike else CHANCE_SOMETIMES):
-            found.append(Lateness(rank, steps, len(values), typical, noise, chance))
-    return found
+    """Return the ranks that are late in some of the steps, each with the least likely of its findings."""
+    best: dict[int, Lateness] = {}
+    for multiple in MULTIPLES:
+        threshold = max(multiple * noise, floor)
+        moments = sum(_moments(values, threshold) for values in late.values())
+        for rank, values in late.items():
+            by_moments = at_least(_moments(values, threshold), moments, 1 / len(late))
+            each = _late_above(rank, values, threshold, noise, by_moments * len(late) * len(MULTIPLES))
+            if each and (rank not in best or each.chance < best[rank].chance):
+                best[rank] = each
+    return list(best.values())
+
+
+def _late_above(
+    rank: int, values: Sequence[float], threshold: float, noise: float, chance: float
+) -> Lateness | None:
+    """Return the lateness of a rank in the steps above a threshold, None where chance would give it.
+
+    ``chance``: of as many late moments, whenever they come.
+    """
+    over = [step for step, value in enumerate(values) if value > threshold]
+    if len(over) < max(LEAST_STEPS, LEAST_SHARE * len(values)):
+        return None
+    typical = median(values[step] for step in over)
+    alike = deviation([values[step] for step in over]) < ALIKE * typical > LEVELS_APART * noise
+    every, by_distance = _period(over, len(values))
+    chance *= by_distance
+    if chance > (CHANCE_CLEAR if alike else CHANCE):
+        return None
+    return Lateness(rank, len(values), len(over), typical, noise, chance, every=every)
+
+
+def _period(steps: Sequence[int], count: int) -> tuple[int | None, float]:
+    """Return the distance of steps that come at equal distances over the whole run, and the chance of that.
+
+    Of all ways to choose this many of ``count`` steps, those at equal distances are few.
+    """
+    distances = {after - before for before, after in pairwise(steps)}
+    if len(distances) != 1 or len(steps) < LEAST_STEPS:
+        return None, 1.0
+    (distance,) = distances
+    whole = steps[0] - distance < 0 and steps[-1] + distance >= count
+    if distance < 2 or not whole:
+        return None, 1.0
+    ways = count * (count - 1) // 2  # a distance, and a first step before it
+    return distance, min(1.0, ways / math.comb(count, len(steps)))
 
 
 def _moments(values: Sequence[float], threshold: float) -> int:
@@ -173,7 +279,7 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int) -> Latenes
         return None
     typical, noise = median(waits), deviation(waits)
     over = [value for value in waits if value > max(typical / 2, floor)]
-    apart = SOMETIMES + math.sqrt(2 * math.log(max(ranks, 2)))
+    apart = APART + math.sqrt(2 * math.log(max(ranks, 2)))
     if len(over) >= HIDDEN_SHARE * steps and typical >= max(apart * noise, floor):
         return Lateness(None, steps, len(over), typical, noise, 0.0)
     return _hidden_level(waits, floor)

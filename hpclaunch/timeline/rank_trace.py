@@ -1,7 +1,5 @@
 """What is known about one rank after its trace was read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hpclaunch.timeline.collective_count import Collectives
@@ -38,3 +36,5 @@ class RankTrace:
     """Process group -> number -> collective, of a flight recorder; the newest ones."""
     unfinished: tuple[str, ...] = ()
     """Collectives that had begun and not ended where the trace ends."""
+    not_asked: tuple[int, ...] = ()
+    """Ranks that had not requested any of them, while other ranks had."""

@@ -1,7 +1,5 @@
 """Which form a timeline has, and its reading."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,6 +13,10 @@ from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.trace_events import MERGED, TraceReader, inflated
 
 _RANK_IN_NAME = re.compile(r"(?:rank|trace|worker|node)[._-]?(\d+)|[._-](\d+)(?=[._]|$)", re.IGNORECASE)
+
+
+class NoEventsError(BadInputError):
+    """A file without an event: of a rank that ended before it wrote one."""
 
 
 @dataclass
@@ -40,13 +42,15 @@ def read_timeline(name: str, chunks: Iterable[bytes], rank: int = 0) -> Timeline
     try:
         return _read(name, inflated(chunks), rank)
     except BadInputError as error:
-        raise BadInputError(f"{name}: {error.message}", error.hint) from None
+        raise type(error)(f"{name}: {error.message}", error.hint) from None
 
 
 def _read(name: str, chunks: Iterator[bytes], rank: int) -> TimelineFile:
     start = b""
     while len(start) < 1 << 16 and (chunk := next(chunks, None)) is not None:
         start += chunk
+    if not start.strip():
+        raise NoEventsError("no event of a timeline is in it: it is empty", "give the timeline of a training")
     if is_dump(start):
         data = _whole(chain([start], chunks))
         dump = read_dump(data, rank_in(name, rank))
@@ -67,7 +71,7 @@ def _read(name: str, chunks: Iterator[bytes], rank: int) -> TimelineFile:
     else:
         traces = HorovodReader().read(counted)
     if not traces or not counted.events:
-        raise BadInputError("no event of a timeline is in it", "give the timeline of a training")
+        raise NoEventsError("no event of a timeline is in it", "give the timeline of a training")
     return TimelineFile(
         name,
         traces[0].form,

@@ -1,7 +1,5 @@
 """Collectives that do not match between ranks, from the numbers of flight recorders."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The summary as one HTML file: no script, nothing from the network, its pictures are SVG."""
 
-from __future__ import annotations
-
 from html import escape
 
 import msgspec

@@ -1,8 +1,6 @@
 """What slows a job down, with evidence and remedy, from its timelines. The page docs/explanation/timelines.md
 states the rules; the numbers are the constants here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -10,7 +8,6 @@ from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
 from hpclaunch.timeline.late_ranks import (
-    ALWAYS,
     LEAST_STEPS,
     Lateness,
     common_noise,
@@ -26,8 +23,10 @@ FLOOR_SHARE = 0.05
 """Of a step: what is shorter is not worth a verdict."""
 FLOOR_MS = 2.0
 """Such as the turn of another process on a core, which the kernel ends after some milliseconds."""
-FLOOR_CYCLES = 5
+FLOOR_CYCLES = 2
 """Of Horovod: requests are collected once per cycle, so that shorter waiting says nothing about a rank."""
+HIDDEN_CYCLES = 5
+"""The same where the timeline names no rank, so that there is nothing to compare with."""
 DEFAULT_CYCLE_MS = 1.0
 """HOROVOD_CYCLE_TIME of Horovod 0.28.1 (horovod/common/common.h)."""
 INPUT_SHARE = 0.15
@@ -60,8 +59,9 @@ def verdicts(
 
     ``places``: where ranks ran, as far as it is known; ``figures``: bandwidths that the site gives.
     """
+    mismatch = _mismatch(job)
     if len(job.steady) < LEAST_STEPS:
-        return (_mismatch(job) or _too_short(job),)
+        return (mismatch or _too_short(job),)
     found: list[tuple[float, Verdict]] = []
     late = late_ranks(job.waits, floor_ms(job))
     small = _small_tensors(job, late)
@@ -74,14 +74,16 @@ def verdicts(
     found += _bandwidth(job, figures)
     ordered = [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])]
     ordered += _start(job)  # last: it is paid once, and everything else in each step
-    return tuple(ordered) or (_mismatch(job) or _nothing(job),)
+    if mismatch:  # a hang, whatever the steps before it cost
+        return (mismatch, *ordered)
+    return tuple(ordered) or (_nothing(job),)
 
 
-def floor_ms(job: JobTimeline) -> float:
-    """Return by how much a rank must be late."""
+def floor_ms(job: JobTimeline, of_cycles: int = FLOOR_CYCLES) -> float:
+    """Return by how much a rank must be late; ``of_cycles``: of Horovod, at least."""
     floor = max(FLOOR_MS, FLOOR_SHARE * job.step_ms)
     cycles = [trace.cycle_ms or DEFAULT_CYCLE_MS for trace in job.traces.values() if trace.form == "horovod"]
-    return max(floor, FLOOR_CYCLES * min(max(cycles), 5 * DEFAULT_CYCLE_MS)) if cycles else floor
+    return max(floor, of_cycles * min(max(cycles), 5 * DEFAULT_CYCLE_MS)) if cycles else floor
 
 
 def shown_ms(milliseconds: float) -> str:
@@ -97,8 +99,7 @@ def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) ->
     where = ", ".join(text for text in (place.node, f"GPU {place.gpu}" if place.gpu else None) if text)
     evidence = (
         f"rank {late.rank}{f' ({where})' if where else ''} comes last in {late.late_steps} of {late.steps} "
-        f"steps, "
-        f"{shown_ms(late.late_ms)} after the median of the other ranks (noise {shown_ms(late.noise_ms)}); "
+        f"steps, {_how_late(late)} after the median of the other ranks (noise {shown_ms(late.noise_ms)}); "
         "they wait for it, and it waits least"
     )
     cause, remedy = _cause(job, late)
@@ -115,6 +116,18 @@ def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) ->
         evidence=evidence,
         remedy=remedy,
     )
+
+
+def _how_late(late: Lateness) -> str:
+    """Return the lateness with its interval, its period or its growth."""
+    text = shown_ms(late.late_ms)
+    if late.interval_ms:
+        text += f" (95 % of the bootstrap: {' to '.join(map(shown_ms, late.interval_ms))})"
+    if late.grows_ms:
+        text += f", growing from {' to '.join(map(shown_ms, late.grows_ms))},"
+    if late.every:
+        text += f", in each {late.every}th step (a checkpoint or an evaluation of this rank?),"
+    return text
 
 
 _REMEDIES = {
@@ -154,7 +167,7 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
     """Find a rank that is late while the response cache keeps its name out of the timeline."""
     if job.waits or list(job.traces) != [0] or not job.traces[0].sees_waiting or job.ranks < 2:
         return []
-    late = hidden_lateness(job.columns[0]["negotiating"], floor_ms(job), job.ranks)
+    late = hidden_lateness(job.columns[0]["negotiating"], floor_ms(job, HIDDEN_CYCLES), job.ranks)
     if late is None:
         return []
     verdict = Verdict(
@@ -162,10 +175,9 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
         share_of_steps=round(late.share, 4),
         late_ms=round(late.late_ms, 3),
         noise_ms=round(late.noise_ms, 3),
-        evidence=f"rank 0 waits in {late.late_steps} of {late.steps} steps until another rank requests its "
-        f"tensors, "
-        f"{shown_ms(late.late_ms)} (noise {shown_ms(late.noise_ms)}); which one is hidden by Horovod's "
-        f"response cache",
+        evidence=f"in {late.late_steps} of {late.steps} steps the ranks wait {shown_ms(late.late_ms)} for a"
+        f" rank that requests its tensors late (noise {shown_ms(late.noise_ms)}); which one it is, rank 0"
+        " included, is hidden by Horovod's response cache",
         remedy="run some steps with HOROVOD_CACHE_CAPACITY=0: the timeline then says when each rank asks",
     )
     return [(late.lost_ms, verdict)]
@@ -342,7 +354,9 @@ def _start(job: JobTimeline) -> list[Verdict]:
     columns = trace.steps.columns
     if rank not in job.columns or not len(columns["start"]):
         return []
-    whole = trace.form in ("horovod", "runner") and not job.begins_within
+    # hvd.start_timeline() counts from hvd.init(), too: where nothing is recorded at first, that may be why.
+    from_zero = trace.form == "runner" or (trace.steps.first or 0.0) < START_S * 1e6
+    whole = trace.form in ("horovod", "runner") and not job.begins_within and from_zero
     zero = 0.0 if whole else columns["start"][0]
     before = (columns["start"][0] - zero) / 1e3 + sum(job.times[: job.first]) - job.first * job.step_ms
     recorded = (trace.steps.last - zero) / 1e3
@@ -366,25 +380,46 @@ def _start(job: JobTimeline) -> list[Verdict]:
 def _nothing(job: JobTimeline) -> Verdict:
     compared = f"{len(job.waits)} ranks are compared, none is late" if job.waits else _not_compared(job)
     noise = common_noise(lateness_by_rank(job.waits)) if len(job.waits) > 1 else None
-    bound = max(ALWAYS * noise, floor_ms(job)) if noise is not None else None
-    by = f" by more than {shown_ms(bound)}" if bound is not None else ""
-    hidden = not job.waits and (shares(job)["unseen"] or 0.0) > 0.5 and job.ranks > 1
-    more = "HOROVOD_CACHE_CAPACITY=0 shows also whether rank 0 is late"
-    horovods = hidden and {trace.form for trace in job.traces.values()} == {"horovod"}
+    by = f" by more than {shown_ms(floor_ms(job))} (noise {shown_ms(noise)})" if noise is not None else ""
     return Verdict(
         kind="none",
         noise_ms=None if noise is None else round(noise, 3),
-        evidence=f"{len(job.steady)} steps: {compared}{by}; nothing else stands out",
-        remedy=f"if steps are slower than expected: {more}" if horovods else "none needed",
+        evidence=f"{len(job.steady)} steps: {compared}{by}; {_spent(job)}nothing else stands out",
+        remedy=_what_shows_more(job),
     )
+
+
+def _what_shows_more(job: JobTimeline) -> str:
+    """Return how to find more where the timelines leave something open."""
+    if _is_hidden(job) and job.ranks > 1:
+        return "if steps are slower than expected: HOROVOD_CACHE_CAPACITY=0 shows when each rank asks"
+    if not job.waits and _communication(job) > COMMUNICATION_SHARE and len(job.traces) < job.ranks:
+        return "give the timelines of all ranks: they tell a late rank from a slow network"
+    return "none needed"
+
+
+def _is_hidden(job: JobTimeline) -> bool:
+    """Whether Horovod's response cache keeps from the file when each rank asks."""
+    return not job.waits and {trace.form for trace in job.traces.values()} == {"horovod"}
+
+
+def _communication(job: JobTimeline) -> float:
+    """Return the share of a step that is spent on communication."""
+    part = shares(job)
+    return sum(part[name] or 0.0 for name in ("negotiating", "queueing", "copying", "moving", "waiting"))
+
+
+def _spent(job: JobTimeline) -> str:
+    spent = _communication(job)
+    return f"{100 * spent:.0f} % of a step is communication; " if spent > COMMUNICATION_SHARE else ""
 
 
 def _mismatch(job: JobTimeline) -> Verdict | None:
     """Return what flight recorders tell of a hang, which has nothing to do with speed."""
     for note in sequence_notes(job.traces):
         return Verdict(
-            kind="none",
-            evidence=f"nothing slows the steps down, but the ranks are not at the same collective: {note}",
+            kind="mismatch",
+            evidence=f"the ranks are not at the same collective: {note}",
             remedy="the job hangs where they differ: see which of its lines only some ranks execute",
         )
     return None
@@ -394,8 +429,8 @@ def _not_compared(job: JobTimeline) -> str:
     forms = {trace.form for trace in job.traces.values()}
     if forms == {"horovod"} and job.ranks > 1:
         return (
-            "rank 0 does not wait for a rank that is always late; whether it is late itself is not in this "
-            "timeline"
+            "no rank is seen to be late in most steps; when each of them asks is hidden by Horovod's "
+            "response cache"
         )
     if len(job.traces) < job.ranks:
         return "the ranks' waiting cannot be compared, because the traces of all ranks are needed"

@@ -6,8 +6,6 @@ the names of tensors. Most of a trace is decoded by `json.loads`, about a megaby
 it refuses is read event by event.
 """
 
-from __future__ import annotations
-
 import codecs
 import json
 import re

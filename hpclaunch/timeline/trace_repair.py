@@ -1,8 +1,6 @@
 """Whole traces from broken ones, and one trace of all ranks. Both are streams: nothing large is held in
 memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median

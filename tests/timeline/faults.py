@@ -47,6 +47,8 @@ class Fault(NamedTuple):
 
 
 _NO_CACHE = ("--env", "HOROVOD_CACHE_CAPACITY=0")
+_CACHE = ("--env", "HOROVOD_CACHE_CAPACITY=1024")
+"""Horovod's own default, which --profile changes."""
 _NORMAL, _SMALL = ("4", "128"), ("1000", "8")
 """Layers of Horovod's program, and their width."""
 COMPUTING, INPUT = "it computing", "it waiting for its input"
@@ -62,8 +64,9 @@ FAULTS = (
     Fault("horovod", "balanced", (*_NORMAL, "none"), steps=50, submit=_NO_CACHE),
     Fault("horovod", "rank 1 sleeps", (*_NORMAL, "1"), "straggler", 1, submit=_NO_CACHE),
     Fault("horovod", "2000 small tensors", (*_SMALL, "none"), "small-tensors", steps=8, submit=_NO_CACHE),
-    Fault("horovod", "balanced, response cache", (*_NORMAL, "none"), steps=50),
-    Fault("horovod", "rank 1 sleeps, response cache", (*_NORMAL, "1"), "straggler"),
+    Fault("horovod", "rank 1 sleeps, as --profile records it", (*_NORMAL, "1"), "straggler", 1),
+    Fault("horovod", "balanced, response cache", (*_NORMAL, "none"), steps=50, submit=_CACHE),
+    Fault("horovod", "rank 1 sleeps, response cache", (*_NORMAL, "1"), "straggler", submit=_CACHE),
 )
 
 

@@ -48,7 +48,10 @@ def traces(tmp_path: Path) -> Path:
 def test_text_says_the_verdict_with_evidence_and_remedy() -> None:
     answer = timeline(RECORDED / "nocache-slow-rank1.json")
     assert answer.exit_code == 0
-    assert "verdict: straggler: rank 1 comes last in 24 of 24 steps, 103 ms after" in answer.stdout
+    assert (
+        "verdict: straggler: rank 1 comes last in 24 of 24 steps, 103 ms (95 % of the bootstrap: 9"
+        in answer.stdout
+    )
     assert re.search(r"^ *59.2 %  waiting$", answer.stdout, re.MULTILINE)
 
 
@@ -230,3 +233,29 @@ def test_the_command_starts_without_what_only_its_work_needs() -> None:
     words = "import sys, hpclaunch.cli.timeline; print({'msgspec', 'numpy', 'yaml'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_rank_that_ended_before_its_first_event_is_left_out_with_a_note(tmp_path: Path) -> None:
+    empty = tmp_path / "rank1.json"
+    for text in ("", "[\n"):
+        empty.write_text(text)
+        answer = timeline(RECORDED / "nocache-slow-rank1.json", empty)
+        assert answer.exit_code == 0
+        assert "left out" in answer.stderr
+        assert "no event of a timeline is in it" in answer.stderr
+        assert timeline(empty).exit_code == 3
+
+
+def test_a_rank_that_others_wait_for_at_the_end_is_named(tmp_path: Path) -> None:
+    """Rank 2 of 3 is killed: rank 0 and rank 1 have asked for a tensor, and it never does."""
+    events = json.loads((RECORDED / "nocache-slow-rank1.json").read_text())
+    lanes = {event["pid"] for event in events if event["ph"] == "M" and "ts" not in event}
+    last = max(event.get("ts", 0) for event in events)
+    lane = min(pid for pid in lanes if pid)
+    asked = [{"ph": "X", "name": str(rank), "ts": last + 10 + rank, "pid": lane, "dur": 0} for rank in (0, 1)]
+    begun = {"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": last + 5, "pid": lane}
+    cut = tmp_path / "cut.json"
+    cut.write_text(json.dumps([*events, begun, *asked]))
+    found = json.loads(timeline(cut, "--json").stdout)
+    (note,) = (note for note in found["notes"] if "ended or hung first" in note)
+    assert "wait for rank 2 to request NEGOTIATE_ALLREDUCE" in note

@@ -5,8 +5,6 @@ names that several sites share (nid* exists at LUMI, Alps and Perlmutter alike) 
 and never decides.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket
@@ -117,18 +115,18 @@ def _verdict(evidence: tuple[Evidence, ...], profiles: Mapping[str, SiteProfile]
 
 
 def _without_bases(sites: set[str], profiles: Mapping[str, SiteProfile]) -> list[str]:
-    """Return the sites, sorted, without those that another one of them extends."""
+    """Return the sites, sorted, without those that another one of them starts from."""
     bases = {base for site in sites for base in _bases(site, profiles)}
     return sorted(sites - bases)
 
 
 def _bases(site: str, profiles: Mapping[str, SiteProfile]) -> set[str]:
-    """Return all that a profile extends, directly or not."""
+    """Return all that a profile starts from, directly or not."""
     found: set[str] = set()
     profile = profiles.get(site)
-    while profile is not None and profile.extends and profile.extends not in found | {site}:
-        found.add(profile.extends)
-        profile = profiles.get(profile.extends)
+    while profile is not None and profile.base and profile.base not in found | {site}:
+        found.add(profile.base)
+        profile = profiles.get(profile.base)
     return found
 
 

@@ -1,13 +1,13 @@
 """Which facts of a profile come from which page, and the reference page of all sites. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from itertools import groupby
+from typing import get_args
 
+from hpclaunch.site.fact_age import CountedFacts
 from hpclaunch.site.profile_rules import structs_of
-from hpclaunch.site.schema import SiteProfile, Source
+from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile, Source
 
 _GROUPS = {"production": "In operation", "historic": "Switched off"}
 """Status of a profile -> heading; generic profiles describe no machine."""
@@ -21,7 +21,7 @@ A site profile names for each fact the page that states it, and the day on which
 page lists, for each shipped profile, these sources with the facts that were taken from them, and at last
 what is not known: a fact that is not there was not found, and it is not filled in from a similar machine.
 `hpclaunch sites show NAME` prints the facts themselves, `hpclaunch sites check` the sources that were read
-more than a year ago. A profile that extends another one has its facts, too.
+more than a year ago. A part of a machine has the machine's facts, too.
 
 The evidence is *documented* (the site's own page or repository), *community* (users' scripts and third-
 party pages), *stated* (a talk or article), *unverified* (general knowledge that no page was found to state)
@@ -29,7 +29,7 @@ or *conflicting* (sources disagree).
 """
 
 
-def fact_sources(profile: SiteProfile) -> dict[str, tuple[str, ...]]:
+def fact_sources(profile: SiteProfile | NodeKind) -> dict[str, tuple[str, ...]]:
     """Return the key of each source -> the keys of the facts that cite it.
 
     A mapping whose parts all cite the same source is named once: ``queues``, not each queue.
@@ -53,39 +53,53 @@ def fact_sources(profile: SiteProfile) -> dict[str, tuple[str, ...]]:
     return {name: tuple(dict.fromkeys(found)) for name, found in facts.items()}
 
 
+EVIDENCE = get_args(Evidence)
+"""The kinds of evidence, the best first."""
+
+
+def counted_facts(profile: SiteProfile) -> CountedFacts:
+    """Count the facts of a profile by their evidence."""
+    counts = dict.fromkeys(EVIDENCE, 0)
+    for name, keys in fact_sources(profile).items():
+        counts[profile.sources[name].evidence] += len(keys)
+    days = [source.checked for source in profile.sources.values()]
+    unknown = len(unknown_facts(profile))
+    return CountedFacts(by_evidence=counts, unknown=unknown, newest=max(days, default=None))
+
+
 def _words(path: Iterable[object]) -> tuple[str, ...]:
     """Return a key path without the numbers of list items, and without an empty key."""
     return tuple(key for key in path if isinstance(key, str) and key)
 
 
-def markdown(profiles: Mapping[str, SiteProfile], software: str) -> str:
-    """Return the reference page of the profiles of machines; ``software``: its section about that."""
+def markdown(profiles: Mapping[str, SiteProfile], kinds: Mapping[str, NodeKind], software: str) -> str:
+    """Return the reference page of the machines and node kinds; ``software``: its section about that."""
     lines = [_HEAD, software]
     for status, heading in _GROUPS.items():
         lines += [f"## {heading}", ""]
         for name, profile in profiles.items():
             if profile.status == status and profile.sources:
                 lines += [*_section(name, profile), ""]
+    lines += ["## Node kinds", "", "Hardware without a site, which a profile names by `node_kind`.", ""]
+    for name, kind in kinds.items():
+        lines += [f"### {name}", "", f"{kind.description}.", "", *_table(kind), ""]
     return "\n".join(lines)
 
 
 def _section(name: str, profile: SiteProfile) -> list[str]:
-    facts = fact_sources(profile)
-    extends = f" Extends `{profile.extends}`." if profile.extends else ""
+    starts = {"Extends": profile.extends, "Part of": profile.part_of, "Nodes of the kind": profile.node_kind}
+    relations = "".join(f" {words} `{other}`." for words, other in starts.items() if other)
     unknown = (
         ", ".join(f"`{key}`" for key in unknown_facts(profile)) or "none of the facts that every machine has"
     )
-    return [
-        f"### {name}",
-        "",
-        f"{profile.description}.{extends}",
-        "",
-        "| page | read | evidence | facts |",
-        "|---|---|---|---|",
-        *(_row(source, facts[key]) for key, source in profile.sources.items() if facts[key]),
-        "",
-        f"Unknown: {unknown}.",
-    ]
+    about = [f"### {name}", "", f"{profile.description}.{relations}", ""]
+    return [*about, *_table(profile), "", f"Unknown: {unknown}."]
+
+
+def _table(profile: SiteProfile | NodeKind) -> list[str]:
+    facts = fact_sources(profile)
+    rows = (_row(source, facts[key]) for key, source in profile.sources.items() if facts[key])
+    return ["| page | read | evidence | facts |", "|---|---|---|---|", *rows]
 
 
 def _row(source: Source, facts: tuple[str, ...]) -> str:

@@ -8,50 +8,73 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import resource_dir
-from hpclaunch.site.schema import SiteProfile
-from hpclaunch.user_folders import user_config_folder
-
-if TYPE_CHECKING:
-    from hpclaunch.site.merge_profiles import Known
+from hpclaunch.site.profile_files import Known, Read, known_files
+from hpclaunch.site.schema import NodeKind, SiteProfile
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """A profile and its origin."""
 
     profile: SiteProfile
-    files: tuple[Path, ...]
-    """Its own file, then the one it extends, and so on."""
-    digests: tuple[str, ...]
-    """The sha256 of each of these files."""
+    read: tuple[Read, ...]
+    """Its own file, those it extends, and the node kind's."""
     tree: Any
     """The merged hpclaunch.site.yaml_tree.Tree: every value with its file and line."""
 
 
-def user_sites_folder() -> Path:
-    """Return the folder of the user's own profiles, made or not."""
-    return user_config_folder() / "sites"
-
-
 def site_names() -> dict[str, Path]:
     """Return each site's name and file; a user's profile hides a shipped profile of the same name."""
-    return {name: files[0] for name, files in sorted(_all_files().items())}
+    return {name: files[0] for name, files in sorted(known_files().sites.items())}
 
 
 def hidden_sites() -> dict[str, Path]:
     """Return the shipped profiles that a user's profile of the same name hides."""
-    return {name: files[1] for name, files in sorted(_all_files().items()) if len(files) > 1}
+    return {name: files[1] for name, files in sorted(known_files().sites.items()) if len(files) > 1}
+
+
+def load_kinds() -> tuple[dict[str, tuple[NodeKind, Path]], dict[str, tuple[str, Path]]]:
+    """Return all node kinds by name, each with its file, and the messages about those that are wrong."""
+    from hpclaunch.site.merge_profiles import read_kind
+
+    kinds: dict[str, tuple[NodeKind, Path]] = {}
+    broken: dict[str, tuple[str, Path]] = {}
+    for name, (path, *_) in sorted(known_files().kinds.items()):
+        try:
+            kinds[name] = (read_kind(path)[2], path)
+        except BadInputError as error:
+            broken[name] = (str(error), path)
+    return kinds, broken
+
+
+def load_kind(name_or_path: str) -> tuple[NodeKind, Path] | None:
+    """Return the node kind of this name or file, and the file; None: it is none, or a site has the name.
+
+    Raises BadInputError with all problems of the kind.
+    """
+    from hpclaunch.site.merge_profiles import is_kind, read_kind
+    from hpclaunch.site.yaml_tree import read_tree
+
+    known = known_files()
+    if not _is_path(name_or_path):
+        if name_or_path in known.sites or name_or_path not in known.kinds:
+            return None
+        path = known.kinds[name_or_path][0]
+    else:
+        path = _path(name_or_path, known)
+        if not is_kind(read_tree(path)):
+            return None
+    return read_kind(path)[2], path
 
 
 def load_site(name_or_path: str) -> SiteProfile:
     """Return the profile with this name or in this file. Raises BadInputError with file and line."""
-    known = _all_files()
+    known = known_files()
     if _is_path(name_or_path):
         return _load(name_or_path, known).profile
     return _load_by_name(name_or_path, known, ProfileCache(known))
@@ -69,16 +92,16 @@ def load_merged(name_or_path: str) -> Loaded:
 
     A path is anything with a slash, or that ends in .yaml or .yml. Raises BadInputError.
     """
-    return _load(name_or_path, _all_files())
+    return _load(name_or_path, known_files())
 
 
 def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
     """Return all profiles by name, and the messages about those that cannot be read."""
     profiles: dict[str, SiteProfile] = {}
     broken: dict[str, str] = {}
-    known = _all_files()
+    known = known_files()
     cache = ProfileCache(known)
-    for name in sorted(known):
+    for name in sorted(known.sites):
         try:
             profiles[name] = _load_by_name(name, known, cache)
         except BadInputError as error:
@@ -86,7 +109,7 @@ def load_all() -> tuple[dict[str, SiteProfile], dict[str, str]]:
     return profiles, broken
 
 
-def profile_digest(profile: SiteProfile) -> str:
+def profile_digest(profile: SiteProfile | NodeKind) -> str:
     """Return the sha256 of the profile as JSON with sorted keys and no defaults, in hexadecimal."""
     text = json.dumps(msgspec.to_builtins(profile), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -96,31 +119,22 @@ def _load_by_name(name: str, known: Known, cache: ProfileCache) -> SiteProfile:
     if (profile := cache.read(name)) is not None:
         return profile
     loaded = _load(name, known)
-    cache.write(name, loaded.files, loaded.digests, loaded.profile)
+    cache.write(name, loaded.read, loaded.profile)
     return loaded.profile
 
 
 def _load(name_or_path: str, known: Known) -> Loaded:
     # Reading YAML takes most of the time of a dry run; a cached profile does without it.
     from hpclaunch.site.merge_profiles import merged
-    from hpclaunch.site.validate import to_profile
+    from hpclaunch.site.validate import checked
 
     path = _path(name_or_path, known)
     tree, read = merged(path, known)
-    profile = to_profile(tree)
+    profile = checked(tree, SiteProfile)
     if not _is_path(name_or_path) and profile.name != path.stem:
         where = tree.at(("name",)).where
         raise BadInputError(f"{where}: name is {profile.name!r} in {path.name}; it must be {path.stem!r}")
-    files, digests = zip(*read, strict=True)
-    return Loaded(profile=profile, files=files, digests=digests, tree=tree)
-
-
-def _all_files() -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
-    for folder in (user_sites_folder(), resource_dir("site_profiles")):
-        for path in sorted(folder.glob("*.yaml")):
-            found.setdefault(path.stem, []).append(path)
-    return found
+    return Loaded(profile=profile, read=read, tree=tree)
 
 
 def _is_path(text: str) -> bool:
@@ -130,28 +144,29 @@ def _is_path(text: str) -> bool:
 def _path(name_or_path: str, known: Known) -> Path:
     if _is_path(name_or_path):
         return Path(os.path.expanduser(name_or_path))
-    if name_or_path not in known:
+    if name_or_path not in known.sites:
         from hpclaunch.site.validate import did_you_mean
 
         raise BadInputError(
-            f"no site is named {name_or_path!r}; {did_you_mean(name_or_path, known)}",
+            f"no site is named {name_or_path!r}; {did_you_mean(name_or_path, known.sites)}",
             "or give the path of a file",
         )
-    return known[name_or_path][0]
+    return known.sites[name_or_path][0]
 
 
 # --- cached profiles of named sites -------------------------------------------------------------------------
 
 # Reading and checking YAML takes longer than everything else that is done with a profile. A cached profile is
-# used only while everything it was made from is the same, byte for byte: its own file, those it extends, the
-# names of all profiles (another one may hide what it extends) and the code that read and checked it. So it is
-# never out of date.
+# used only while everything it was made from is the same, byte for byte: its own file, those it extends, its
+# node kind, the names of all profiles and kinds (another one may hide what it extends) and the code that read
+# and checked it. So it is never out of date.
 
 _PACKAGE = Path(__file__).parents[1]
 CODE = (
     "site/job_environment.py",
     "site/load_profile.py",
     "site/merge_profiles.py",
+    "site/profile_files.py",
     "site/profile_rules.py",
     "site/schema.py",
     "site/yaml_tree.py",
@@ -189,11 +204,12 @@ class ProfileCache:
         except (OSError, ValueError):  # damaged (msgspec raises ValueErrors), or a file of it is gone
             return None
 
-    def write(self, name: str, files: Iterable[Path], digests: Iterable[str], profile: SiteProfile) -> None:
-        """Cache the profile of a site, which was made from ``files`` when they had these sha256 digests."""
-        paths = tuple(map(str, files))
+    def write(self, name: str, read: Iterable[Read], profile: SiteProfile) -> None:
+        """Cache the profile of a site, which was made from these files when they had these digests."""
+        digests = {str(file.path): file.digest for file in read}
+        paths = tuple(digests)
         try:
-            key = self._key(name, paths, digests)
+            key = self._key(name, paths, digests.values())
             data = msgspec.json.encode(_Cached(key=key, files=paths, profile=profile))
         except (OSError, ValueError):  # the code cannot be read, or a path is not valid Unicode
             return
@@ -209,8 +225,10 @@ class ProfileCache:
     def _same_for_all(self) -> hashlib._Hash:
         digest = hashlib.sha256()
         _add(digest, code_digest(_PACKAGE), msgspec.__version__, "")
-        for other, candidates in sorted(self._known.items()):
-            _add(digest, other, *map(os.path.realpath, candidates), "")
+        for names in self._known:
+            for other, candidates in sorted(names.items()):
+                _add(digest, other, *map(os.path.realpath, candidates), "")
+            _add(digest, "")
         return digest
 
 

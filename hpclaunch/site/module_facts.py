@@ -1,7 +1,5 @@
 """The modules that a profile loads: each with its version, and compared with what a site announced. Pure."""
 
-from __future__ import annotations
-
 import datetime as dt
 import html
 import re

@@ -1,7 +1,5 @@
 """A profile of this machine: the live node as YAML, everything else from a generic profile."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,9 +9,9 @@ import yaml
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.registry import schedulers
-from hpclaunch.scheduler.scheduler_interface import QueueFacts, Scheduler
-from hpclaunch.site.profile_node import threads_of
+from hpclaunch.scheduler.cluster_facts import QueueFacts
+from hpclaunch.site.base_profile import base_profiles
+from hpclaunch.site.profile_node import VISIBLE, threads_of
 from hpclaunch.site.schema import Node, NumaDomain, SiteName
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
@@ -30,16 +28,6 @@ _STUBS = """\
 #     - {text: module load ..., reason: what for, source: guide}
 # fabric: {kind: infiniband, source: guide}
 """
-_VISIBLE = {"amd": "ROCR_VISIBLE_DEVICES", "nvidia": "CUDA_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
-
-
-def base_profiles() -> dict[str, Scheduler]:
-    """Return the profiles of which nothing but the scheduler is known, with that scheduler."""
-    return {
-        scheduler.kind if scheduler.starts_at_once else f"generic-{scheduler.kind}": scheduler
-        for scheduler in schedulers()
-        if not scheduler.no_submission
-    }
 
 
 def check_name(name: str) -> None:
@@ -74,7 +62,7 @@ def profile_text(
         "needs_whole_node": scheduler.binding_needs_whole_node,
     }
     if vendor := node.get("gpu_vendor"):
-        binding["gpu_visible_var"] = _VISIBLE[vendor]
+        binding["gpu_visible_var"] = VISIBLE[vendor]
     document = {
         "schema": 1,
         "name": name,
@@ -84,14 +72,14 @@ def profile_text(
         "node": node,
         "binding": binding,
     }
-    if listed := {queue.name: _queue(queue, has_gpus=bool(topology.gpus)) for queue in queues}:
+    if listed := {queue.name: queue_keys(queue, has_gpus=bool(topology.gpus)) for queue in queues}:
         document["queues"] = listed
     notes = "".join(f"# {note}\n" for note in topology.notes)
     head = f"# Measured by hpclaunch sites new on {host}, {day}. Add account, queues, modules and fabric.\n"
     return head + notes + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + _STUBS
 
 
-def _queue(queue: QueueFacts, *, has_gpus: bool) -> dict[str, Any]:
+def queue_keys(queue: QueueFacts, *, has_gpus: bool) -> dict[str, Any]:
     """Return a queue as a profile lists it: what differs from the usual."""
     without_gpus = has_gpus and queue.has_gpus is False
     return {
@@ -172,13 +160,12 @@ def _gpus(gpus: Sequence[Gpu], number: dict[int, int]) -> dict[str, Any]:
     """Return the GPUs, their vendor and their model; nothing unless the NUMA node of each GPU is known."""
     if not gpus or any(gpu.numa is None for gpu in gpus):
         return {}
-    model = gpus[0].model or ""
-    vendor = next((vendor for vendor in _VISIBLE if vendor in model.lower()), None)
+    vendor = (gpus[0].vendor or "").lower()
     rows = [
         {"numa": gpu.numa, **_known(cores=_cores(number, gpu.cpus or frozenset()), bus_id=gpu.bus_id)}
         for gpu in gpus
     ]
-    return {"gpus": rows, **_known(gpu_vendor=vendor, gpu_model=model)}
+    return {"gpus": rows, **_known(gpu_vendor=vendor, gpu_model=gpus[0].model)}
 
 
 def _nics(nics: Iterable[Nic]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """The topology of a site's node, from its profile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -10,6 +8,9 @@ from hpclaunch.site.schema import Node, SiteGpu, SiteProfile
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 _GIB = 1 << 30
+
+VISIBLE = {"amd": "ROCR_VISIBLE_DEVICES", "nvidia": "CUDA_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
+"""Vendor of GPUs -> the variable that shows some of them to a process."""
 
 
 def site_topology(profile: SiteProfile) -> NodeTopology | None:

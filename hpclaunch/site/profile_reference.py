@@ -4,8 +4,6 @@ Both take their texts from the attribute docs in ``hpclaunch/site/schema.py``, t
 field.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import inspect
 import re
@@ -18,12 +16,14 @@ import msgspec
 
 from hpclaunch import json_document
 from hpclaunch.site import schema
+from hpclaunch.site.merge_profiles import FROM_ANOTHER_MACHINE
 from hpclaunch.site.validate import choices_of, without_note
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "https://json.schemastore.org/hpclaunch-site.json"
 # Never merged when a profile extends another (hpclaunch.site.merge_profiles), so always complete.
 _WHOLE = ("Source", "EnvVar")
+_STARTS = ("extends", "part_of", "node_kind")
 _YAML_WORD = {"None": "null", "True": "true", "False": "false"}
 _PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
 
@@ -37,7 +37,17 @@ A site profile is one YAML file that describes one machine. `hpclaunch sites val
 
 ## Merging
 
-A profile with `extends: NAME` starts from that profile and contains only the differences:
+A profile may start from another one, from a node kind, or from both, and contains only the differences:
+
+- `extends: NAME` takes all of a generic profile, or of the one of the same name that yours hides. Of another
+  machine it takes the hardware, and how ranks are started and bound:
+  @INHERITED@.
+  Nothing else comes along: no login host, queue, price, storage, software or page that is not cited;
+- `part_of: NAME` takes all of the profile of the same machine, for one of its partitions or clusters;
+- `node_kind: NAME` takes `node`, `links` and `gpu_visible_var` of a kind (`hpclaunch sites list --kinds`).
+
+The profile's own keys are merged over those of the kind, and these over those of `extends` or `part_of`,
+whose own `node` and `links` then do not count. `hpclaunch sites show` names what came from where. The rules:
 
 - mappings merge key by key; `null` removes an inherited key; everything else, lists too, is replaced;
 - an environment variable and a source are replaced whole: a value needs its own reason, a date its own page;
@@ -45,9 +55,10 @@ A profile with `extends: NAME` starts from that profile and contains only the di
 - `schema` and `name` are not inherited.
 
 Your own profiles are in `$XDG_CONFIG_HOME/hpclaunch/sites/NAME.yaml` (`~/.config` where the variable is unset
-or not an absolute path). They hide a shipped profile of the same name, which they may extend. A profile that
-was read is cached in `$XDG_CACHE_HOME/hpclaunch/sites` (by default in `~/.cache`) and used from there until a
-file that it was made from changes. You may delete that folder at any time.
+or not an absolute path). They hide a shipped profile of the same name, which they may extend. Your own node
+kinds are in the folder `nodes` there. A profile that was read is cached in `$XDG_CACHE_HOME/hpclaunch/sites`
+(by default in `~/.cache`) and used from there until a file that it was made from changes. You may delete that
+folder at any time.
 
 ## Reading
 
@@ -70,32 +81,41 @@ def field_docs() -> dict[str, dict[str, str]]:
 
 
 def structs() -> tuple[type[msgspec.Struct], ...]:
-    """Return the structs of a profile, each after the one that first uses it."""
-    return tuple(json_document.structs_in(schema.SiteProfile).values())
+    """Return the structs of a profile and of a node kind, each after the one that first uses it."""
+    found = json_document.structs_in(schema.SiteProfile) | json_document.structs_in(schema.NodeKind)
+    return tuple(found.values())
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema, draft 2020-12, of a profile file.
 
-    A file with ``extends`` may leave out what it inherits, and may write null to remove it.
+    A file that starts from another one may leave out what it inherits, and may write null to remove it. One
+    without a name is a node kind.
     """
-    document = msgspec.json.schema(schema.SiteProfile)
-    definitions = document["$defs"]
+    _, definitions = msgspec.json.schema_components(
+        (schema.SiteProfile, schema.NodeKind), ref_template="#/$defs/{name}"
+    )
     for name, docs in field_docs().items():
         for field, doc in docs.items():
             if name in definitions:
                 definitions[name]["properties"][field]["description"] = doc
     partial = {f"Partial{name}": _partial(body) for name, body in definitions.items() if name not in _WHOLE}
-    partial["PartialSiteProfile"]["required"] = ["schema", "name", "extends"]
+    partial["PartialSiteProfile"]["required"] = ["schema", "name"]
+    starts = [{"required": [key], "properties": {key: {"type": "string"}}} for key in _STARTS]
+    profile = {
+        "if": {"anyOf": starts},
+        "then": {"$ref": "#/$defs/PartialSiteProfile"},
+        "else": {"$ref": "#/$defs/SiteProfile"},
+    }
     return {
         "$schema": SCHEMA_URI,
         "$id": SCHEMA_ID,
         "title": "hpclaunch site profile",
         "description": "One machine as hpclaunch knows it: scheduler, queues, node, binding and software.",
         "type": "object",
-        "if": {"required": ["extends"], "properties": {"extends": {"type": "string"}}},
-        "then": {"$ref": "#/$defs/PartialSiteProfile"},
-        "else": {"$ref": "#/$defs/SiteProfile"},
+        "if": {"required": ["node_kind"], "not": {"required": ["name"]}},
+        "then": {"$ref": "#/$defs/NodeKind"},
+        "else": profile,
         "$defs": {**definitions, **partial},
     }
 
@@ -126,13 +146,18 @@ def _partial_value(value: dict[str, Any]) -> dict[str, Any]:
 
 def markdown() -> str:
     """Return the reference page: every key, its type, its default and what it means."""
-    return _HEAD + "".join(f"\n{_section(struct)}" for struct in structs())
+    parts = [
+        f"`{key}`" + (f" ({', '.join(inner)})" if inner else "")
+        for key, inner in FROM_ANOTHER_MACHINE.items()
+    ]
+    taken = textwrap.fill("; ".join(parts), 110, subsequent_indent="  ")
+    return _HEAD.replace("@INHERITED@", taken) + "".join(f"\n{_section(struct)}" for struct in structs())
 
 
 def _section(struct: type[msgspec.Struct]) -> str:
     docs = field_docs().get(struct.__name__, {})
     rows = []
-    for field in msgspec.structs.fields(struct):
+    for field in sorted(msgspec.structs.fields(struct), key=lambda field: field.name == "source"):
         meaning = _cell(docs.get(field.name, ""))
         cells = (f"`{field.name}`", _type_text(field.type), _default_text(field), meaning)
         rows.append(f"| {' | '.join(cells)} |\n")

@@ -1,7 +1,5 @@
 """The rules between values of a profile, beyond their types."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -23,6 +21,7 @@ from hpclaunch.site.schema import (
     Links,
     Mpi,
     Node,
+    NodeKind,
     Queue,
     Route,
     Scheduler,
@@ -41,13 +40,13 @@ _MAX_TEXT = 4096
 """Characters; Linux takes no longer path."""
 _PROSE = ("description", "note", "quota", "purge", "striping", "alternatives", "traps")
 """Fields that people read and no script holds, or as a comment only."""
-_ANY_LAUNCHER = ("taskset", "none")
+_ANY_LAUNCHER = ("taskset", "at_start", "none")
 """Bindings that are options of no launcher."""
 _NESTED = (msgspec.Struct, dict, tuple)
 
 
-def broken_rules(profile: SiteProfile) -> Iterator[Broken]:
-    """Yield every rule that the profile breaks."""
+def broken_rules(profile: SiteProfile | NodeKind) -> Iterator[Broken]:
+    """Yield every rule that the profile or node kind breaks."""
     for path, part in structs_of(profile, ()):
         source = getattr(part, "source", None)
         if source is not None and source not in profile.sources:
@@ -186,9 +185,13 @@ def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
         yield ("cpu",), found, f"it must be {' or '.join([*launcher.cpu_bindings, *_ANY_LAUNCHER])}"
     if part.gpu_visible_var is not None:
         yield from _variable(("gpu_visible_var",), part.gpu_visible_var)
-    if profile.node is not None and not profile.node.numa and part.cpu not in ("cores", "none"):
+    if profile.node is not None and not profile.node.numa and part.cpu not in ("cores", "at_start", "none"):
         found = f"cpu is {part.cpu} and node.numa is empty"
-        yield ("cpu",), found, "describe the NUMA nodes, or leave the cores to the launcher: cores or none"
+        yield (
+            ("cpu",),
+            found,
+            "describe the NUMA nodes, or leave the cores to the launcher or the ranks: cores, at_start, none",
+        )
     yield from _cores_for(part, profile.node)
 
 
@@ -389,14 +392,14 @@ def _plain(path: KeyPath, text: str) -> Iterator[Broken]:
         yield path, f"{text[:60]!r} cannot stand in a directive", right
 
 
-def _links(part: Links, profile: SiteProfile) -> Iterator[Broken]:
+def _links(part: Links, profile: SiteProfile | NodeKind) -> Iterator[Broken]:
     named = len(profile.node.nics) if profile.node else 0
     if named and part.nic and part.nic.per_node not in (None, named):
         found = f"a node has {part.nic.per_node} NICs, and node.nics names {named}"
         yield ("nic", "per_node"), found, "correct one of the two"
 
 
-_RULES: dict[type, Callable[[Any, SiteProfile], Iterator[Broken]]] = {
+_RULES: dict[type, Callable[[Any, Any], Iterator[Broken]]] = {
     SiteProfile: _profile,
     Scheduler: _scheduler,
     Detect: _detect,

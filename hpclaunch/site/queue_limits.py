@@ -1,7 +1,5 @@
 """The limits of a site's queues, and the sources of its facts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 

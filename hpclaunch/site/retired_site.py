@@ -1,7 +1,5 @@
 """Machines to which nothing can be submitted: their profiles are read, planned with and ported from."""
 
-from __future__ import annotations
-
 from hpclaunch.errors import SiteRuleError
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile

@@ -26,8 +26,10 @@ def one_of(names: tuple[str, ...]) -> Meta:
     )
 
 
-Evidence = Literal["documented", "community", "stated", "unverified", "conflicting"]
-WebAddress = Annotated[str, Meta(pattern=r"^https?://\S+$", description="an address such as https://...")]
+Evidence = Literal["measured", "documented", "community", "stated", "unverified", "conflicting"]
+WebAddress = Annotated[
+    str, Meta(pattern=r"^(https?://|probe:)\S+$", description="an address such as https://...")
+]
 CpuList = Annotated[
     str, Meta(pattern=r"^(\d+(-\d+)?(,\d+(-\d+)?)*)?$", description="a CPU list in quotes, such as '0-7,16'")
 ]
@@ -55,6 +57,13 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Base of all profile structs."""
 
 
+class _Cited(_Strict, frozen=True, kw_only=True):
+    """Base of those whose facts come from one page."""
+
+    source: str | None = None
+    """Key in ``sources`` of the page that states this."""
+
+
 class Source(_Strict, frozen=True, kw_only=True):
     """Where a fact comes from."""
 
@@ -63,13 +72,14 @@ class Source(_Strict, frozen=True, kw_only=True):
     checked: dt.date
     """Day on which the page was read."""
     evidence: Evidence = "documented"
-    """documented: the site's own page or repository; community: users' scripts and third-party pages;
+    """measured: by hpclaunch sites probe; ``url`` is then ``probe:FILE``, and ``note`` has the version;
+    documented: the site's own page or repository; community: users' scripts and third-party pages;
     stated: a talk or article; unverified: general knowledge, not checked; conflicting: sources disagree."""
     note: str | None = None
     """The exact words of the page, or what is doubtful about it."""
 
 
-class Scheduler(_Strict, frozen=True, kw_only=True):
+class Scheduler(_Cited, frozen=True, kw_only=True):
     """What queues and starts jobs here."""
 
     kind: SchedulerKind
@@ -81,13 +91,13 @@ class Scheduler(_Strict, frozen=True, kw_only=True):
     empty: nothing."""
     version: Version | None = None
     """Version of the scheduler; None: not known, so what only some versions do is at most a note of lint."""
+    gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"
+    """Slurm: the option that requests GPUs; gpus-per-node needs select/cons_tres."""
     version_source: str | None = None
     """Key in ``sources`` of the page that states the version."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Login(_Strict, frozen=True, kw_only=True):
+class Login(_Cited, frozen=True, kw_only=True):
     """Where users log in."""
 
     hosts: tuple[str, ...] = ()
@@ -96,11 +106,9 @@ class Login(_Strict, frozen=True, kw_only=True):
     """Jump host that ssh must use."""
     note: str | None = None
     """Further facts: one-time codes, keys."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Detect(_Strict, frozen=True, kw_only=True):
+class Detect(_Cited, frozen=True, kw_only=True):
     """Evidence that this machine is the site; one strong piece is enough, weak pieces never are."""
 
     cluster_names: tuple[str, ...] = ()
@@ -118,11 +126,9 @@ class Detect(_Strict, frozen=True, kw_only=True):
     and names queues of this site is for this site: ``hpclaunch lint`` and ``port`` know it by them."""
     modules_source: str | None = None
     """Key in ``sources`` of the page that states the modules."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Account(_Strict, frozen=True, kw_only=True):
+class Account(_Cited, frozen=True, kw_only=True):
     """The rule for project accounts."""
 
     required: bool = False
@@ -133,8 +139,6 @@ class Account(_Strict, frozen=True, kw_only=True):
     """An example of an account name, for messages."""
     in_script: bool = True
     """False: the site takes it from the command line that submits only, so the script does not name it."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
 class Route(_Strict, frozen=True, kw_only=True):
@@ -150,7 +154,7 @@ class Route(_Strict, frozen=True, kw_only=True):
     """HH:MM:SS or D-HH:MM:SS."""
 
 
-class Queue(_Strict, frozen=True, kw_only=True):
+class Queue(_Cited, frozen=True, kw_only=True):
     """A partition, QOS or queue. For a job that names none, the first one that fits is used."""
 
     kind: QueueKind = "partition"
@@ -188,11 +192,9 @@ class Queue(_Strict, frozen=True, kw_only=True):
     where a site knows nothing but QOS, as Perlmutter)."""
     note: str | None = None
     """Further facts: limits of a project, what the queue is for."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Directive(_Strict, frozen=True, kw_only=True):
+class Directive(_Cited, frozen=True, kw_only=True):
     """One additional line of the job: an option of its header, or a shell line of its setup."""
 
     text: str
@@ -203,8 +205,6 @@ class Directive(_Strict, frozen=True, kw_only=True):
     """True: the site refuses a job without this option; False: it only recommends it."""
     replaced_by_images: bool = False
     """True: a job with a container leaves the line out, since its image brings what the line loads."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
 class NumaDomain(_Strict, frozen=True, kw_only=True):
@@ -240,7 +240,7 @@ class SiteNic(_Strict, frozen=True, kw_only=True):
     """NUMA node that it is attached to; None: unknown."""
 
 
-class Node(_Strict, frozen=True, kw_only=True):
+class Node(_Cited, frozen=True, kw_only=True):
     """The hardware of one compute node."""
 
     cpu_model: str
@@ -271,6 +271,10 @@ class Node(_Strict, frozen=True, kw_only=True):
     """Manufacturer of the GPUs."""
     gpu_model: str | None = None
     """The GPU's name."""
+    gpu_type: str | None = None
+    """Their name in requests to the scheduler, such as ``a100`` of Slurm's ``gpu:a100:4``."""
+    gpu_slices: bool = False
+    """The GPUs are MIG instances."""
     gpu_memory_gib: PositiveInt | None = None
     """Memory of one GPU."""
     gpu_arch: str | None = None
@@ -283,37 +287,34 @@ class Node(_Strict, frozen=True, kw_only=True):
     """Nodes of this kind in the machine."""
     note: str | None = None
     """Facts that are inferred or doubtful."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class FrameworkCores(_Strict, frozen=True, kw_only=True):
+class FrameworkCores(_Cited, frozen=True, kw_only=True):
     """The cores that the site documents for the ranks of one framework."""
 
     cores: tuple[CpuList, ...]
     """Cores of each local rank; used for jobs with this many ranks per node."""
     reason: str
     """Written into the script as a comment."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Threads(_Strict, frozen=True, kw_only=True):
+class Threads(_Cited, frozen=True, kw_only=True):
     """OMP_NUM_THREADS for the ranks of one framework."""
 
     value: PositiveInt
     """Threads of each rank; never more than the cores that it is bound to."""
     reason: str
     """Written into the script as a comment."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Binding(_Strict, frozen=True, kw_only=True):
+class Binding(_Cited, frozen=True, kw_only=True):
     """How CPUs are bound and GPUs shown."""
 
-    cpu: Literal["mask_cpu", "map_cpu", "cores", "list", "taskset", "none"]
-    """mask_cpu, map_cpu, cores: srun --cpu-bind; list: PALS --cpu-bind list; taskset: by the script."""
+    cpu: Literal["mask_cpu", "map_cpu", "cores", "list", "taskset", "at_start", "none"]
+    """mask_cpu, map_cpu, cores: srun --cpu-bind; list: PALS --cpu-bind list; taskset: by the script;
+    at_start: by each rank, which reads at its start where the node's GPUs are attached."""
+    confined: bool = False
+    """A job can use no cores but its own (cgroups): its ranks can bind themselves on parts of nodes."""
     gpu_visible_var: str | None = None
     """Variable with the GPUs that a rank sees, set per rank: ROCR_VISIBLE_DEVICES or CUDA_VISIBLE_DEVICES."""
     needs_whole_node: bool = True
@@ -322,11 +323,16 @@ class Binding(_Strict, frozen=True, kw_only=True):
     """Framework -> the cores that the site documents for its ranks, instead of the computed ones."""
     threads_for: dict[str, Threads] = {}
     """Framework -> OMP_NUM_THREADS, where the site documents another number than the rank's cores."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Mpi(_Strict, frozen=True, kw_only=True):
+class KindBinding(_Strict, frozen=True, kw_only=True):
+    """What of the binding follows from the hardware."""
+
+    gpu_visible_var: str | None = None
+    """Variable with the GPUs that a rank sees, of their manufacturer."""
+
+
+class Mpi(_Cited, frozen=True, kw_only=True):
     """The MPI and how the launcher communicates with it."""
 
     implementation: str | None = None
@@ -337,11 +343,9 @@ class Mpi(_Strict, frozen=True, kw_only=True):
     """True: the site leaves the choice to the target machine (generic profiles)."""
     alternatives: dict[str, str] = {}
     """Other plugins that the site documents -> when to use them."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class EnvVar(_Strict, frozen=True, kw_only=True):
+class EnvVar(_Cited, frozen=True, kw_only=True):
     """One environment variable of the job; value null means: unset it."""
 
     value: str | None
@@ -350,11 +354,9 @@ class EnvVar(_Strict, frozen=True, kw_only=True):
     """Written into the script as the comment of the line."""
     outside_containers: bool = False
     """Only for jobs without a container: the site's container engine sets its own."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Billing(_Strict, frozen=True, kw_only=True):
+class Billing(_Cited, frozen=True, kw_only=True):
     """What the site charges a project for a job of whole nodes."""
 
     unit: str
@@ -363,11 +365,9 @@ class Billing(_Strict, frozen=True, kw_only=True):
     """Units for one whole node and one hour."""
     note: str | None = None
     """What the rule leaves out, such as partitions with another rate."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Link(_Strict, frozen=True, kw_only=True):
+class Link(_Cited, frozen=True, kw_only=True):
     """How fast one link of the machine is by its design; measurements are in fabric.allreduce."""
 
     gb_s: PositiveFloat
@@ -379,8 +379,6 @@ class Link(_Strict, frozen=True, kw_only=True):
     """What carries it, such as NVLink 3 or PCIe 4 x16."""
     note: str | None = None
     """Further facts: other pairs of GPUs, what was computed from what."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
 class Links(_Strict, frozen=True, kw_only=True):
@@ -394,7 +392,7 @@ class Links(_Strict, frozen=True, kw_only=True):
     """Between a CPU and one GPU; None: unknown."""
 
 
-class Network(_Strict, frozen=True, kw_only=True):
+class Network(_Cited, frozen=True, kw_only=True):
     """How the nodes are connected."""
 
     layout: Literal["dragonfly", "dragonfly+", "fat-tree"]
@@ -409,11 +407,9 @@ class Network(_Strict, frozen=True, kw_only=True):
     """How many times less a group can send to other groups than its nodes can: 3 for 1:3; None: unknown."""
     note: str | None = None
     """Further facts."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class AllreduceFigure(_Strict, frozen=True, kw_only=True):
+class AllreduceFigure(_Cited, frozen=True, kw_only=True):
     """A bandwidth that was measured and published, to compare your own measurements with."""
 
     nodes: PositiveInt
@@ -426,11 +422,9 @@ class AllreduceFigure(_Strict, frozen=True, kw_only=True):
     """Bus bandwidth in GB/s, as nccl-tests define it: 2(p-1)/p x bytes / time."""
     bus_gb_s_without_plugin: PositiveFloat | None = None
     """The same when the fabric's plugin is missing and TCP carries the messages."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class FabricPlugin(_Strict, frozen=True, kw_only=True):
+class FabricPlugin(_Cited, frozen=True, kw_only=True):
     """The plugin without which NCCL or RCCL sends by TCP; a job of several nodes without it gets a note."""
 
     name: str
@@ -441,11 +435,9 @@ class FabricPlugin(_Strict, frozen=True, kw_only=True):
     """Beginning of an option of the job that brings it, in place of a module, such as ``--uenv=``."""
     in_containers: bool = False
     """True: the site's container engine brings it into each image; False: an image must hold it."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Fabric(_Strict, frozen=True, kw_only=True):
+class Fabric(_Cited, frozen=True, kw_only=True):
     """The high-speed network and the variables that the communication libraries need for it."""
 
     kind: Literal["slingshot-11", "infiniband", "aries", "ethernet", "none", "unknown"] = "unknown"
@@ -465,11 +457,9 @@ class Fabric(_Strict, frozen=True, kw_only=True):
     unknown."""
     allreduce: tuple[AllreduceFigure, ...] = ()
     """Published bandwidths."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class EasyBuild(_Strict, frozen=True, kw_only=True):
+class EasyBuild(_Cited, frozen=True, kw_only=True):
     """How users install with EasyBuild at the site."""
 
     modules: tuple[str, ...] = ()
@@ -482,11 +472,9 @@ class EasyBuild(_Strict, frozen=True, kw_only=True):
     """Toolchains that work at the site."""
     note: str | None = None
     """Further facts."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Eessi(_Strict, frozen=True, kw_only=True):
+class Eessi(_Cited, frozen=True, kw_only=True):
     """EESSI at the site."""
 
     modules: tuple[str, ...] = ()
@@ -495,11 +483,9 @@ class Eessi(_Strict, frozen=True, kw_only=True):
     """Versions of the stack."""
     note: str | None = None
     """Further facts."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Container(_Strict, frozen=True, kw_only=True):
+class Container(_Cited, frozen=True, kw_only=True):
     """Containers at the site."""
 
     runtime: ContainerRuntime | Literal["none"]
@@ -525,11 +511,9 @@ class Container(_Strict, frozen=True, kw_only=True):
     """True: the images of ``images`` hold the fabric's plugin of NCCL or RCCL."""
     note: str | None = None
     """Further facts."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Offer(_Strict, frozen=True, kw_only=True):
+class Offer(_Cited, frozen=True, kw_only=True):
     """Software that the site provides or documents how to install."""
 
     environment: Environment = Environment()
@@ -553,20 +537,16 @@ class Offer(_Strict, frozen=True, kw_only=True):
     """Module of Python that programs import and that is not in it -> since when, and why."""
     note: str | None = None
     """Further facts: age, what the site says about it."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class NoOffer(_Strict, frozen=True, kw_only=True):
+class NoOffer(_Cited, frozen=True, kw_only=True):
     """Software that the site documents not to have, or that was searched for in vain."""
 
     why: str
     """What its page says, since when; or where it was searched for."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Software(_Strict, frozen=True, kw_only=True):
+class Software(_Cited, frozen=True, kw_only=True):
     """The software environment of a job."""
 
     setup: tuple[Directive, ...] = ()
@@ -599,11 +579,9 @@ class Software(_Strict, frozen=True, kw_only=True):
     the job that it may use: $USER and $SLURM_JOB_ACCOUNT."""
     note: str | None = None
     """What users choose themselves: images, frameworks."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Storage(_Strict, frozen=True, kw_only=True):
+class Storage(_Cited, frozen=True, kw_only=True):
     """One file system."""
 
     path: str
@@ -619,19 +597,15 @@ class Storage(_Strict, frozen=True, kw_only=True):
     """When files are deleted."""
     striping: str | None = None
     """The site's advice on striping."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
-class Retired(_Strict, frozen=True, kw_only=True):
+class Retired(_Cited, frozen=True, kw_only=True):
     """A machine that is switched off: its scripts are still read and planned, nothing is submitted."""
 
     since: dt.date | None = None
     """The day on which it was switched off; None: unknown."""
     successor: str | None = None
     """The machine that took its place; None: unknown."""
-    source: str | None = None
-    """Key in ``sources`` of the page that states this."""
 
 
 class ChangeLog(_Strict, frozen=True, kw_only=True):
@@ -657,7 +631,14 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     retired: Retired | None = None
     """For status historic: since when, and what took its place."""
     extends: SiteName | None = None
-    """Name of the profile that this one starts from."""
+    """Name of the profile that this one starts from. A generic one, or that of the same name, is inherited
+    whole; of another machine only its hardware is, and how ranks are started and bound."""
+    part_of: SiteName | None = None
+    """Instead of ``extends``: name of the profile of the same machine, of which this is a partition or a
+    cluster; it is inherited whole."""
+    node_kind: SiteName | None = None
+    """Name of the node kind, whose ``node``, ``links`` and ``binding`` the profile's own keys are merged
+    over. Over a generic profile, ``binding`` is the scheduler's for a node whose cores are known."""
     sources: dict[str, Source] = {}
     """Pages cited by key in every ``source``."""
     changes: tuple[ChangeLog, ...] = ()
@@ -700,3 +681,27 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     """Whether compute nodes reach the internet, directly or through the proxy in ``env``; None: unknown."""
     traps: tuple[str, ...] = ()
     """Known pitfalls at the site."""
+
+    @property
+    def base(self) -> str | None:
+        """Name of the profile that this one starts from."""
+        return self.part_of or self.extends
+
+
+class NodeKind(_Strict, frozen=True, kw_only=True):
+    """The hardware of one kind of compute node, without a site."""
+
+    schema: Literal[1]
+    """Version of this format."""
+    node_kind: SiteName
+    """The kind's name; also the name of its file. The file has no ``name``."""
+    description: str
+    """One line: GPUs, processors, network."""
+    sources: dict[str, Source]
+    """Pages cited by key in every ``source``."""
+    node: Node
+    """The node, without what sites decide: cores that they reserve, memory that a job requests."""
+    links: Links = Links()
+    """How fast its NICs and the links of its GPUs are."""
+    binding: KindBinding = KindBinding()
+    """What of the binding follows from the hardware."""

@@ -1,6 +1,7 @@
 """The JSON documents about sites that commands print with ``--json``; schemas: docs/reference/json."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -8,20 +9,23 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
 from hpclaunch.site.detect import Detection, Evidence
-from hpclaunch.site.fact_age import ReadSource
+from hpclaunch.site.fact_age import CountedFacts, ReadSource
 from hpclaunch.site.load_profile import (
     hidden_sites,
     load_all,
+    load_kind,
+    load_kinds,
     load_merged,
     profile_digest,
     site_names,
-    user_sites_folder,
 )
 from hpclaunch.site.module_facts import ChangedModule, without_version
+from hpclaunch.site.profile_files import user_sites_folder
+from hpclaunch.site.schema import SiteProfile
 
 
 class ListedSite(msgspec.Struct, frozen=True, kw_only=True):
-    """One profile; of one that cannot be read ``extends``, ``status`` and ``description`` are null."""
+    """One profile, or with ``--kinds`` one node kind; of one that cannot be read ``status`` is null."""
 
     name: str
     file: str
@@ -29,6 +33,9 @@ class ListedSite(msgspec.Struct, frozen=True, kw_only=True):
     hides: str | None
     """The file of the shipped profile of this name."""
     extends: str | None
+    part_of: str | None
+    node_kind: str | None
+    """The kind of its nodes."""
     status: str | None
     description: str | None
     error: str | None
@@ -62,6 +69,12 @@ class SourcesDocument(Document, frozen=True, kw_only=True):
     """With ``--page``: modules of the profiles that a newer entry of that page names."""
 
 
+class FactsDocument(Document, frozen=True, kw_only=True):
+    """How well machines are known."""
+
+    sites: dict[str, CountedFacts]
+
+
 class DetectedSite(Document, frozen=True, kw_only=True):
     """Which site this machine is."""
 
@@ -78,32 +91,57 @@ DOCUMENTS = {
     "sites-list": tuple[ListedSite, ...],
     "sites-validate": tuple[ValidatedSite, ...],
     "sites-check": SourcesDocument,
+    "sites-facts": FactsDocument,
     "sites-detect": DetectedSite,
 }
 """Name of the schema -> its type."""
 
 
-def listed_sites() -> tuple[ListedSite, ...]:
-    """Return what is known about each profile."""
+def listed_sites(*, kinds: bool = False) -> tuple[ListedSite, ...]:
+    """Return what is known about each profile, or about each node kind."""
+    if kinds:
+        return _listed_kinds()
     hidden, (profiles, broken) = hidden_sites(), load_all()
     return tuple(
-        ListedSite(
-            name=name,
-            file=str(path),
-            origin="user" if path.parent == user_sites_folder() else "shipped",
-            hides=str(hidden[name]) if name in hidden else None,
-            extends=getattr(profiles.get(name), "extends", None),
-            status=getattr(profiles.get(name), "status", None),
-            description=getattr(profiles.get(name), "description", None),
-            error=broken.get(name),
-        )
+        _listed(name, path, profiles.get(name), broken.get(name), hidden=hidden.get(name))
         for name, path in site_names().items()
     )
 
 
+def _listed(
+    name: str, path: Path, profile: SiteProfile | None, error: str | None, hidden: Path | None
+) -> ListedSite:
+    return ListedSite(
+        name=name,
+        file=str(path),
+        origin="user" if path.is_relative_to(user_sites_folder()) else "shipped",
+        hides=None if hidden is None else str(hidden),
+        extends=getattr(profile, "extends", None),
+        part_of=getattr(profile, "part_of", None),
+        node_kind=getattr(profile, "node_kind", None),
+        status=getattr(profile, "status", None),
+        description=getattr(profile, "description", None),
+        error=error,
+    )
+
+
+def _listed_kinds() -> tuple[ListedSite, ...]:
+    kinds, broken = load_kinds()
+    right = [
+        msgspec.structs.replace(
+            _listed(name, path, None, None, hidden=None), status="node kind", description=kind.description
+        )
+        for name, (kind, path) in kinds.items()
+    ]
+    wrong = (_listed(name, path, None, error, hidden=None) for name, (error, path) in broken.items())
+    return (*right, *wrong)
+
+
 def validated_site(site: str) -> ValidatedSite:
-    """Return whether the profile of this name or file is right, and its mistakes."""
+    """Return whether the profile or node kind of this name or file is right, and its mistakes."""
     try:
+        if kind := load_kind(site):
+            return ValidatedSite(site=site, ok=True, name=kind[0].node_kind, digest=profile_digest(kind[0]))
         profile = load_merged(site).profile
     except BadInputError as error:
         return ValidatedSite(site=site, ok=False, errors=tuple(str(error).splitlines()))

@@ -1,7 +1,5 @@
 """The scheduler and the launcher that a site's profile names."""
 
-from __future__ import annotations
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler

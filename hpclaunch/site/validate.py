@@ -3,8 +3,6 @@
 All problems are found in one run; each names file, line, key, what was found and what would be right.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import types
@@ -15,7 +13,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.profile_rules import broken_rules
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import NodeKind, SiteProfile
 from hpclaunch.site.yaml_tree import KeyPath, Tree
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -35,9 +33,12 @@ class Problem(NamedTuple):
         return f"{self.where}: {self.what}; {self.right}"
 
 
-def to_profile(tree: Tree) -> SiteProfile:
-    """Return the typed profile. Raises BadInputError with all problems, one per line."""
-    profile = to_struct(tree, SiteProfile)
+_Profile = TypeVar("_Profile", SiteProfile, NodeKind)
+
+
+def checked(tree: Tree, wanted: type[_Profile]) -> _Profile:
+    """Return the typed profile or node kind. Raises BadInputError with all problems, one per line."""
+    profile = to_struct(tree, wanted)
     problems = [Problem(tree.at(path).where, what, right) for path, what, right in broken_rules(profile)]
     if problems:
         raise BadInputError("\n".join(map(str, problems)))
@@ -185,7 +186,12 @@ def _found(tree: Tree, path: KeyPath) -> str:
     return f"{show_keys(path)} is {text if len(text) <= 80 else text[:77] + '...'}"
 
 
-_DOCUMENTS = {"SiteProfile": "the profile", "JobSettings": "the job file", "UserConfig": "the configuration"}
+_DOCUMENTS = {
+    "SiteProfile": "the profile",
+    "NodeKind": "the node kind",
+    "JobSettings": "the job file",
+    "UserConfig": "the configuration",
+}
 
 
 def show_keys(path: KeyPath, document: type[msgspec.Struct] | None = None) -> str:

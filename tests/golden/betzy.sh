@@ -13,7 +13,8 @@
 # Written by hpclaunch 0.1.0 for betzy: Betzy at Sigma2, Norway, CPU nodes (BullSequana XH2000, 2 EPYC 7742
 # per node, InfiniBand HDR100), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 1 rank = 1 rank.
-# srun chooses the cores of each rank: which cores are near each other is not documented for betzy.
+# Each rank binds itself at its start, to up to 128 cores that no other rank has, as /sys of its node shows
+# them (bind_here.sh).
 
 set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
@@ -25,6 +26,8 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 export SRUN_CPUS_PER_TASK=128  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+# srun's binding of the ranks; none where each binds itself (bind_here.sh)
+cpu_bind=${hpclaunch_cpu_bind:-cores}
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=128  # threads for each rank: its share of the node's cores
@@ -35,6 +38,6 @@ export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?sr
 export WORLD_SIZE=1  # and the sizes, for torch.distributed and others
 HPCLAUNCH_RANK
 
-srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=cores \
+srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind="$cpu_bind" \
   bash -c "$rank_start$rank_end" rank \
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

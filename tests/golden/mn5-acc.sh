@@ -15,7 +15,8 @@
 # Written by hpclaunch 0.1.0 for mn5-acc: MareNostrum 5 ACC at BSC, Spain (4 H100 64 GB per node, InfiniBand
 # NDR200), facts read 2026-11-20 to 2026-11-23.
 # 1 node x 4 ranks = 4 ranks.
-# srun chooses the cores of each rank: where its GPUs are attached is not documented for mn5-acc.
+# Each rank binds itself at its start, to up to 20 cores near its GPU, as /sys of its node shows them
+# (bind_here.sh).
 
 set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
@@ -28,6 +29,8 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
 module purge  # modules that are loaded at login leak into images and other Pythons [1]
 export SRUN_CPUS_PER_TASK=20  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+# srun's binding of the ranks; none where each binds itself (bind_here.sh)
+cpu_bind=${hpclaunch_cpu_bind:-cores}
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=20  # threads for each rank: its share of the node's cores
@@ -36,12 +39,10 @@ export OMP_NUM_THREADS=20  # threads for each rank: its share of the node's core
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
 export WORLD_SIZE=4  # and the sizes, for torch.distributed and others
-gpus=(0 1 2 3)  # GPUs of each local rank, by their numbers
-export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 HPCLAUNCH_RANK
 
-srun --kill-on-bad-exit=1 --cpu-bind=cores \
+srun --kill-on-bad-exit=1 --cpu-bind="$cpu_bind" \
   bash -c "$rank_start$rank_end" rank \
   python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'
 

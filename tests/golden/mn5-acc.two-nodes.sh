@@ -16,7 +16,8 @@
 # NDR200), facts read 2026-11-20 to 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: not known; --framework names it.
-# srun chooses the cores of each rank: where its GPUs are attached is not documented for mn5-acc.
+# Each rank binds itself at its start, to up to 20 cores near its GPU, as /sys of its node shows them
+# (bind_here.sh).
 
 set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
@@ -28,6 +29,8 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 module purge  # modules that are loaded at login leak into images and other Pythons [1]
 export SRUN_CPUS_PER_TASK=20  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+# srun's binding of the ranks; none where each binds itself (bind_here.sh)
+cpu_bind=${hpclaunch_cpu_bind:-cores}
 export NCCL_NET=IB  # fail rather than fall back to TCP when InfiniBand cannot be used [2]
 # the cards of the compute network, as groups of users name them, without the storage cards [2]
 export NCCL_IB_HCA=mlx5_0,mlx5_1,mlx5_4,mlx5_5
@@ -41,11 +44,10 @@ export OMP_NUM_THREADS=20  # threads for each rank: its share of the node's core
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
 export WORLD_SIZE=8  # and the sizes, for torch.distributed and others
-export CUDA_VISIBLE_DEVICES=0,1,2,3  # all GPUs: number LOCAL_RANK is the rank's own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 HPCLAUNCH_RANK
 
-srun --kill-on-bad-exit=1 --cpu-bind=cores \
+srun --kill-on-bad-exit=1 --cpu-bind="$cpu_bind" \
   bash -c "$rank_start$rank_end" rank \
   python train.py --deepspeed_config 'ds config.json'
 

@@ -6,7 +6,7 @@
 #SBATCH --ntasks-per-node=4  # ranks on each node
 #SBATCH --gpus-per-node=4  # GPUs of each node, visible to its ranks together
 #SBATCH --cpus-per-task=6  # CPUs for each rank
-#SBATCH --mem=364G  # memory of each node
+#SBATCH --mem=372736M  # memory of each node
 #SBATCH --exclusive  # whole nodes, also where the partition shares them
 #SBATCH --time=00:30:00  # walltime limit
 #SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
@@ -16,7 +16,8 @@
 # node), facts read 2026-11-20 to 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks.
 # Framework: horovod; named in the request.
-# srun chooses the cores of each rank: where its GPUs are attached is not documented for saga.
+# Each rank binds itself at its start, to up to 6 cores near its GPU, as /sys of its node shows them
+# (bind_here.sh).
 
 set -eo pipefail
 export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
@@ -31,6 +32,8 @@ module reset  # nothing of the submitting shell stays loaded [1]
 module load CMake/3.23.1-GCCcore-11.3.0
 module load Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0
 export SRUN_CPUS_PER_TASK=6  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+# srun's binding of the ranks; none where each binds itself (bind_here.sh)
+cpu_bind=${hpclaunch_cpu_bind:-cores}
 export http_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
 export https_proxy=http://proxy.saga:3128/  # compute nodes reach the internet through the proxy only [2]
 # the launcher starts the ranks, so they find each other by MPI (Gloo needs horovodrun)
@@ -45,11 +48,10 @@ export HOROVOD_MPI_THREADS_DISABLE=1  # horovod 0.28.1 and tensorflow 2.11.0, so
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # this shell's own
-export CUDA_VISIBLE_DEVICES=0,1,2,3  # all GPUs: number LOCAL_RANK is the rank's own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 HPCLAUNCH_RANK
 
-srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind=cores \
+srun --kill-on-bad-exit=1 --mpi=pmix --cpu-bind="$cpu_bind" \
   bash -c "$rank_start$rank_end" rank \
   python train.py
 

@@ -14,7 +14,7 @@
 #   --attrs filesystems=home,theta-fs0: the file systems that the job needs; a job that names none waits while any of them is down
 
 # Written by hpclaunch 0.1.0 for thetagpu: ThetaGPU at ALCF, Argonne (24 NVIDIA DGX A100 of 8 A100 40 GB),
-# switched off, facts read 2026-11-20 to 2026-11-22.
+# switched off, facts read 2026-11-20 to 2026-11-23.
 # 1 node x 8 ranks = 8 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 48-55  GPU 0  NUMA node 3

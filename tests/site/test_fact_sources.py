@@ -6,15 +6,15 @@ from pathlib import Path
 
 from hpclaunch.package_data import resource_dir
 from hpclaunch.site.fact_sources import fact_sources, markdown
-from hpclaunch.site.load_profile import load_all, load_site
+from hpclaunch.site.load_profile import load_all, load_kinds, load_site
 from hpclaunch.software.site_software import software_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sites.md"
 
 
 def test_the_reference_page_is_fresh() -> None:
-    profiles = load_all()[0]
-    page = markdown(profiles, software_table(profiles))
+    profiles, kinds = load_all()[0], {name: kind for name, (kind, _) in load_kinds()[0].items()}
+    page = markdown(profiles, kinds, software_table(profiles))
     assert PAGE.read_text() == page, (
         "write it again: hpclaunch sites list --markdown > docs/reference/sites.md"
     )
@@ -26,7 +26,9 @@ def test_every_machine_has_its_section() -> None:
     sections = {
         line.removeprefix("### ") for line in PAGE.read_text().splitlines() if line.startswith("### ")
     }
-    assert sections == machines
+    kinds = {path.stem for path in resource_dir("site_profiles").glob("nodes/*.yaml")}
+    assert kinds
+    assert sections == machines | kinds
 
 
 def test_each_fact_is_named_with_the_source_that_it_cites() -> None:
@@ -44,7 +46,7 @@ def test_what_a_page_says_cannot_break_the_table(tmp_path: Path) -> None:
         "binding: {cpu: cores, source: s}\n"
         "sources: {s: {url: 'https://a.example/x', checked: 2026-11-22, note: 'a | b <c> *d*'}}\n"
     )
-    page = markdown({"mine": load_site(str(tmp_path / "mine.yaml"))}, "")
+    page = markdown({"mine": load_site(str(tmp_path / "mine.yaml"))}, {}, "")
     row = (
         "| [a.example/x](https://a.example/x) | 2026-11-22 | documented: a \\| b \\<c> \\*d\\* |"
         " `binding`, `scheduler` |"

@@ -51,7 +51,7 @@ def test_a_cached_profile_is_the_profile_that_was_read(read_again: list[Path]) -
 
 def test_a_changed_file_is_read_again(write: Write) -> None:
     write("here")
-    write("child", text="schema: 1\nname: child\nextends: here\n")
+    write("child", text="schema: 1\nname: child\npart_of: here\n")
     assert load_site("child").description == load_site("here").description
     path = site_names()["here"]
     status = path.stat()
@@ -63,7 +63,7 @@ def test_a_changed_file_is_read_again(write: Write) -> None:
 
 
 def test_a_profile_that_comes_to_hide_the_base_counts(write: Write) -> None:
-    write("child", text="schema: 1\nname: child\nextends: lumi-g\n")
+    write("child", text="schema: 1\nname: child\npart_of: lumi-g\n")
     assert "standard-g" in load_site("child").queues
     write("lumi-g", ("name: here", "name: lumi-g"))
     assert load_site("child").queues.keys() == {"main"}

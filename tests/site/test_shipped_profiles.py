@@ -41,7 +41,7 @@ def test_the_promised_sites_are_there() -> None:
 def test_it_loads_and_is_the_shipped_one(name: str) -> None:
     loaded = load_merged(name)
     assert loaded.profile.name == name
-    assert loaded.files[0] in [path.resolve() for path in FILES]
+    assert loaded.read[0].path in [path.resolve() for path in FILES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=NAMES)
@@ -194,9 +194,9 @@ def test_leonardos_gpus_are_all_attached_to_the_first_half_of_the_cores() -> Non
 
 
 @pytest.mark.parametrize("name", ["mn5-acc", "betzy", "betzy-accel"])
-def test_nodes_whose_numa_is_unknown_leave_the_cores_to_srun(name: str) -> None:
+def test_on_nodes_whose_numa_is_unknown_ranks_bind_themselves(name: str) -> None:
     profile, topology = load_site(name), node(name)
-    assert profile.binding.cpu == "cores"
+    assert profile.binding.cpu == "at_start"
     assert (topology.numa_nodes, {core.numa for core in topology.cores}) == ((), {None})
     assert {gpu.numa for gpu in topology.gpus} <= {None}
 

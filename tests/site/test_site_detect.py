@@ -88,12 +88,12 @@ def test_contradictions_are_unknown_and_name_both() -> None:
 
 
 def test_the_extending_profile_wins_over_its_base(write: Write) -> None:
-    write("mine", text="schema: 1\nname: mine\nextends: lumi-g\n")
-    write("theirs", text="schema: 1\nname: theirs\nextends: mine\n")
+    write("mine", text="schema: 1\nname: mine\npart_of: lumi-g\n")
+    write("theirs", text="schema: 1\nname: theirs\npart_of: mine\n")
     profiles, _ = load_all()
     facts = Facts(hostname="x", cluster_name="lumi")
     assert detect(facts, profiles).site == "theirs"
-    write("cousin", text="schema: 1\nname: cousin\nextends: mine\n")
+    write("cousin", text="schema: 1\nname: cousin\npart_of: mine\n")
     profiles, _ = load_all()
     found = detect(facts, profiles)
     assert (found.site, "names cousin and theirs" in found.reason) == (None, True)

@@ -16,9 +16,9 @@ from hpclaunch.site.load_profile import (
     load_site,
     profile_digest,
     site_names,
-    user_sites_folder,
 )
 from hpclaunch.site.merge_profiles import merge
+from hpclaunch.site.profile_files import user_sites_folder
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.yaml_tree import Tree
 from tests.site.conftest import VALID, Write
@@ -76,7 +76,7 @@ def test_merging(write: Write) -> None:
         text="""\
 schema: 1
 name: child
-extends: here
+part_of: here
 account: {pattern: null, example: null}
 queues:
   long: {max_walltime: 2-00:00:00}
@@ -97,13 +97,13 @@ node: {l3_groups: [0-3]}
     assert child.node.l3_groups == ("0-3",)
     assert child.node.cores == 8
     assert child.sources == base.sources
-    assert load_merged("child").files[1].name == "here.yaml"
+    assert load_merged("child").read[1].path.name == "here.yaml"
 
 
 def test_null_removes_an_inherited_key_whole(write: Write) -> None:
     write("here")
     write(
-        "child", text="schema: 1\nname: child\nextends: here\nqueues: {main: null}\nnode: null\nenv: null\n"
+        "child", text="schema: 1\nname: child\npart_of: here\nqueues: {main: null}\nnode: null\nenv: null\n"
     )
     child = load_site("child")
     assert (child.queues, child.node, child.env) == ({}, None, {})
@@ -111,7 +111,7 @@ def test_null_removes_an_inherited_key_whole(write: Write) -> None:
 
 def test_null_for_what_is_not_inherited_is_checked_as_a_value(write: Write) -> None:
     write("here")
-    write("child", text="schema: 1\nname: child\nextends: here\nquueues: null\nenv:\n  C: null\n")
+    write("child", text="schema: 1\nname: child\npart_of: here\nquueues: null\nenv:\n  C: null\n")
     message = refusal("child")
     assert "child.yaml:4: unknown key 'quueues' in the profile; did you mean 'queues'?" in message
     assert "child.yaml:6: env.C is null" in message
@@ -119,7 +119,7 @@ def test_null_for_what_is_not_inherited_is_checked_as_a_value(write: Write) -> N
 
 def test_errors_point_to_the_file_the_value_came_from(write: Write) -> None:
     write("here", ("cores: 8\n", "cores: 6\n"))
-    write("child", text="schema: 1\nname: child\nextends: here\nbinding: {cpu: list}\n")
+    write("child", text="schema: 1\nname: child\npart_of: here\nbinding: {cpu: list}\n")
     message = refusal("child")
     assert "here.yaml:21: cores 6-7 are not in the node" in message
     assert "child.yaml:4: cpu is list, an option of pals" in message
@@ -127,9 +127,9 @@ def test_errors_point_to_the_file_the_value_came_from(write: Write) -> None:
 
 def test_extends_chains_circles_and_missing_bases(write: Write) -> None:
     write("here")
-    write("b", text="schema: 1\nname: b\nextends: here\n")
-    write("c", text="schema: 1\nname: c\nextends: b\n")
-    assert [path.name for path in load_merged("c").files] == ["c.yaml", "b.yaml", "here.yaml"]
+    write("b", text="schema: 1\nname: b\npart_of: here\n")
+    write("c", text="schema: 1\nname: c\npart_of: b\n")
+    assert [file.path.name for file in load_merged("c").read] == ["c.yaml", "b.yaml", "here.yaml"]
     write("x", text="schema: 1\nname: x\nextends: y\n")
     write("y", text="schema: 1\nname: y\n\nextends: x\n")
     assert "y.yaml:4: extends 'x' in a circle" in refusal("x")

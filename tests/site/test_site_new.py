@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.site.base_profile import base_profiles
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.site.new_profile import base_profiles, cpu_model, profile_text
+from hpclaunch.site.new_profile import cpu_model, profile_text
 from hpclaunch.site.profile_node import site_topology
-from hpclaunch.site.validate import to_profile
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.validate import checked
 from hpclaunch.site.yaml_tree import parse_tree
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from hpclaunch.topology.sources import read_live
@@ -50,7 +52,8 @@ def machines(draw: st.DrawFn) -> NodeTopology:
 def test_the_profile_describes_the_node_it_was_made_from(machine: NodeTopology) -> None:
     text = profile_text("x", "generic-slurm", machine, "CPU", "here", dt.date(2026, 11, 20))
     base = "scheduler: {kind: slurm, launcher: srun}\n"
-    again = site_topology(to_profile(parse_tree(text.replace("extends: generic-slurm\n", base), "x.yaml")))
+    tree = parse_tree(text.replace("extends: generic-slurm\n", base), "x.yaml")
+    again = site_topology(checked(tree, SiteProfile))
     assert again is not None
     assert (again.cores, again.gpus, again.nics) == (machine.cores, machine.gpus, machine.nics)
     assert again.reserved == machine.reserved

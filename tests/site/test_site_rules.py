@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.registry import LAUNCHERS
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.site.validate import to_profile
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.validate import checked
 from hpclaunch.site.yaml_tree import parse_tree
 from tests.site.conftest import VALID, Write
 
@@ -31,7 +32,7 @@ TYPES = [
     ("cores: 4-5, ", "cores: 4..5, ", 26, "node.gpus[0].cores is '4..5'; it must be a CPU list"),
     ("  reserved_cores: 0,4", "  reserved_cores: 4", 23, "node.reserved_cores is 4; it must be text: put it in quotes"),
     ("  l3_groups: [0-1, 2-3, 4-5, 6-7]", "  l3_groups: 0-1", 22, "it must be a list"),
-    ("binding: {cpu: mask_cpu}", "binding: mask_cpu", 28, "it must be a mapping; its keys may be cpu, gpu_visible_var"),
+    ("binding: {cpu: mask_cpu}", "binding: mask_cpu", 28, "it must be a mapping; its keys may be source, cpu, confined, gpu_visible_var"),
     ("queues:\n  main:\n", "queues:\n  - main:\n", 10, "queues is a list; it must be a mapping"),
     ("schema: 1", "schema: 2", 1, "schema is 2; it must be 1"),
     ("required: true", "required: yes", 9, "account.required is 'yes'; it must be true or false"),
@@ -114,7 +115,7 @@ def test_a_profile_with_any_line_missing_or_doubled_loads_or_is_refused_with_its
     number = data.draw(st.integers(0, len(lines) - 1))
     lines[number] = data.draw(st.sampled_from(["", lines[number] * 2, lines[number].replace(":", ": [", 1)]))
     try:
-        to_profile(parse_tree("".join(lines), "f.yaml"))
+        checked(parse_tree("".join(lines), "f.yaml"), SiteProfile)
     except BadInputError as error:
         found = str(error)
     else:

@@ -75,7 +75,7 @@ def test_check_lists_what_was_read_long_ago(write: Write) -> None:
 
 
 def test_check_names_each_page_once_with_all_its_sites(write: Write) -> None:
-    write("mine", text="schema: 1\nname: mine\nextends: daint\n")
+    write("mine", text="schema: 1\nname: mine\npart_of: daint\n")
     document = json.loads(sites("check", "daint", "mine", "--older-than", "0", "--json").stdout)
     pages = [(one["url"], one["checked"], one["evidence"]) for one in document["old"]]
     assert 0 < len(pages) == len(set(pages)) <= document["sources"]
@@ -84,12 +84,12 @@ def test_check_names_each_page_once_with_all_its_sites(write: Write) -> None:
 
 def test_show_prints_sources_and_dates() -> None:
     text = sites("show", "daint").stdout
-    assert "extends" in text
+    assert "\n  part_of " in text
     assert "[cluster] https://docs.cscs.ch/clusters/daint/, read 2026-11-23" in text
     assert "UNVERIFIED" in text
     assert "NCCL_PROTO=^LL128  [nccl]" in text
     assert "unset NCCL_NET" in text
-    assert "nic: gb_s 25, per_node 4, kind Slingshot-11  [hardware]" in text
+    assert "nic: gb_s 25, per_node 4, kind Slingshot-11  [gh200-cores]" in text
     assert "network: layout dragonfly  [link-speeds]" in text
 
 
@@ -107,7 +107,7 @@ def test_show_says_what_is_not_known() -> None:
 
 def test_show_json_is_the_merged_profile() -> None:
     profile = document("show", "daint")
-    assert profile["extends"] == "alps-gh200"
+    assert (profile["part_of"], profile["node_kind"]) == ("alps-gh200", "gh200x4-slingshot")
     assert profile["node"]["cores"] == 288
     assert profile["sources"]["cluster"]["checked"] == "2026-11-23"
 

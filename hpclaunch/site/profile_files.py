@@ -1,0 +1,49 @@
+"""The files of profiles and node kinds: the user's own, and those that are shipped."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hpclaunch.package_data import resource_dir
+from hpclaunch.user_folders import user_config_folder
+
+
+class Known(NamedTuple):
+    """Name -> its files; the first is used, the second is hidden by it."""
+
+    sites: Mapping[str, Sequence[Path]]
+    kinds: Mapping[str, Sequence[Path]]
+    """The node kinds."""
+
+
+class Read(NamedTuple):
+    """A file that was read."""
+
+    path: Path
+    """Links resolved."""
+    digest: str
+    """The sha256 of its bytes."""
+    relation: str = ""
+    """How the profile before it names it: ``extends``, ``part_of`` or ``node_kind``."""
+    taken: tuple[str, ...] = ()
+    """The keys that were taken from it."""
+    left: tuple[str, ...] = ()
+    """Its other keys, which are not inherited, such as ``queues`` and ``node.count``."""
+
+
+def user_sites_folder() -> Path:
+    """Return the folder of the user's own profiles, made or not."""
+    return user_config_folder() / "sites"
+
+
+def known_files() -> Known:
+    """Return the files of all profiles and node kinds."""
+    return Known(_files_in("."), _files_in("nodes"))
+
+
+def _files_in(subfolder: str) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for folder in (user_sites_folder(), resource_dir("site_profiles")):
+        for path in sorted((folder / subfolder).glob("*.yaml")):
+            found.setdefault(path.stem, []).append(path)
+    return found

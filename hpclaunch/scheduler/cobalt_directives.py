@@ -1,7 +1,5 @@
 """The ``#COBALT`` lines of a batch script (Cobalt's man qsub; ALCF's guide to Theta and ThetaGPU)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

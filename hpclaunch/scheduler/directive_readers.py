@@ -1,7 +1,5 @@
 """All readers of directives, and the reading of a whole script with them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.flux_attach import FluxAttach
 from hpclaunch.scheduler.flux_submission import ARRAY, ids_of, split_id, submission
 from hpclaunch.scheduler.job_header import Line, Resources, lines
@@ -85,6 +86,12 @@ _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
 
 class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     """Flux. An id is what flux batch prints, with an ``f`` instead of the ``ƒ``, as Flux takes it too."""
+
+    def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
+        """Return queues and nodes by the instance's configuration and resource set."""
+        from hpclaunch.scheduler.flux_nodes import parse_flux_facts
+
+        return parse_flux_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the directives (RFC 36), options of flux batch, for a job."""
@@ -324,6 +331,13 @@ SCHEDULER = FluxScheduler(
     },
     no_memory="has no request for memory (man flux-batch)",
     queue_kinds=("queue",),
+    facts_commands={
+        "queues": ("flux", "config", "get"),
+        "status": ("flux", "queue", "status"),
+        "nodes": ("flux", "resource", "R"),
+        "up": ("flux", "resource", "R", "--states=up"),
+        "version": ("flux", "getattr", "version"),
+    },
     binding_needs_whole_node=True,
     requeue="false",  # Flux does not: the next job of a chain comes
     find_commands="FLUX_URI=$(flux getattr parent-uri) ",

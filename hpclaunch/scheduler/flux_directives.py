@@ -1,7 +1,5 @@
 """The ``#flux:`` lines of a batch script (RFC 36; man flux-batch)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

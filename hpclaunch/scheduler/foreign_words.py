@@ -5,8 +5,6 @@ Options are named as the scheduler's ``DirectiveReader`` names them. Sources: ma
 Engine 8.1.9, man flux-batch.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, NamedTuple
@@ -14,65 +12,19 @@ from typing import Literal, NamedTuple
 import msgspec
 
 Subject = Literal[
-    "account",
-    "after",
-    "array",
-    "begin",
-    "binding",
-    "carried",
-    "constraint",
-    "container",
-    "cpus",
-    "exclusive",
-    "export",
-    "fabric",
-    "folder",
-    "gpus",
-    "gpus per node",
-    "gpus per task",
-    "interactive",
-    "left out",
-    "mail events",
-    "mail user",
-    "memory",
-    "module",
-    "name",
-    "node list",
-    "nodes",
-    "nothing",
-    "output",
-    "qos",
-    "queue",
-    "rendezvous",
-    "requeue",
-    "reservation",
-    "select",
-    "signal",
-    "site",
-    "tasks",
-    "tasks per node",
-    "walltime",
-    "wrap",
-]
+    "account", "after", "array", "begin", "binding", "carried", "constraint", "container", "cpus",
+    "exclusive", "export", "fabric", "folder", "gpus", "gpus per node", "gpus per task", "interactive",
+    "left out", "mail events", "mail user", "memory", "module", "name", "node list", "nodes", "nothing",
+    "output", "qos", "queue", "rendezvous", "requeue", "reservation", "select", "signal", "site", "tasks",
+    "tasks per node", "walltime", "wrap",
+]  # fmt: skip
 """What an option is about. carried: only this scheduler has it, on any machine; site: it names something of
 one machine; nothing: the target's script does without it."""
 
 Fact = Literal[
-    "array index",
-    "first node",
-    "folder",
-    "gpus per node",
-    "job",
-    "local rank",
-    "node file",
-    "node list",
-    "node rank",
-    "nodes",
-    "rank",
-    "tasks",
-    "tasks per node",
-    "cpus per task",
-]
+    "array index", "first node", "folder", "gpus per node", "job", "local rank", "node file", "node list",
+    "node rank", "nodes", "rank", "tasks", "tasks per node", "cpus per task",
+]  # fmt: skip
 """What a variable of the scheduler holds."""
 
 MailEvent = Literal["begin", "end", "fail"]
@@ -121,6 +73,108 @@ def words_by_variables(names: Iterable[str]) -> ForeignWords:
     return _WORDS[best] if counts[best] else ForeignWords()
 
 
+_OPTIONS: dict[Subject, dict[str, str]] = {
+    "account": {"slurm": "account", "pbs": "A P", "lsf": "P G", "cobalt": "project", "sge": "P A",
+        "flux": "bank"},
+    "after": {"slurm": "dependency", "pbs": "W", "lsf": "w", "cobalt": "dependencies", "sge": "hold_jid",
+        "flux": "dependency"},
+    "array": {"slurm": "array", "pbs": "J t", "sge": "t"},
+    "begin": {"slurm": "begin", "pbs": "a", "lsf": "b", "sge": "a", "flux": "begin-time"},
+    "binding": {
+        "slurm": "core-spec cores-per-socket cpu-bind cpu-freq distribution extra-node-info gpu-bind"
+        " gpu-freq gres-flags hint mem-bind mincpus ntasks-per-core ntasks-per-socket overcommit"
+        " sockets-per-node thread-spec threads-per-core tres-bind contiguous gpus-per-socket",
+        "lsf": "alloc_flags core_isolation", "sge": "binding", "torchrun": "numa-binding"},
+    "carried": {"slurm": "comment deadline nice delay-boot", "pbs": "c h p", "lsf": "t sp", "sge": "R p js",
+        "flux": "urgency"},
+    "constraint": {"slurm": "constraint prefer", "flux": "requires"},
+    "container": {"slurm": "container-image image"},
+    "cpus": {"slurm": "cpus-per-task cpus-per-gpu", "flux": "cores-per-slot"},
+    "exclusive": {"slurm": "exclusive oversubscribe", "pbs": "l:place", "lsf": "x", "flux": "exclusive"},
+    "export": {"slurm": "export export-file get-user-env", "pbs": "v V", "lsf": "env", "cobalt": "env",
+        "sge": "v V", "flux": "env env-file env-remove"},
+    "fabric": {"slurm": "network mpi"},
+    "folder": {"slurm": "chdir", "pbs": "d w", "lsf": "cwd", "cobalt": "cwd", "sge": "cwd wd",
+        "flux": "cwd"},
+    "gpus": {"slurm": "gpus tres-per-job"},
+    "gpus per node": {"slurm": "gpus-per-node gres", "lsf": "gpu"},
+    "gpus per task": {"slurm": "gpus-per-task tres-per-task", "flux": "gpus-per-slot"},
+    "interactive": {"pbs": "I", "lsf": "I Is Ip"},
+    "left out": {"slurm": "exclude"},
+    "mail events": {"slurm": "mail-type", "pbs": "m", "lsf": "B N", "sge": "m"},
+    "mail user": {"slurm": "mail-user", "pbs": "M", "lsf": "u", "cobalt": "notify", "sge": "M"},
+    "memory": {"slurm": "mem mem-per-cpu mem-per-gpu", "pbs": "l:mem l:pmem l:vmem l:pvmem", "lsf": "M",
+        "sge": "l:h_vmem l:mem_free l:s_vmem"},
+    "module": {"torchrun": "module"},
+    "name": {"slurm": "job-name", "pbs": "N", "lsf": "J", "cobalt": "jobname", "sge": "N",
+        "flux": "job-name"},
+    "node list": {"slurm": "nodelist nodefile", "lsf": "m"},
+    "nodes": {"slurm": "nodes", "lsf": "nnodes", "cobalt": "nodecount", "flux": "nodes",
+        "torchrun": "nnodes"},
+    "nothing": {
+        "slurm": "kill-on-invalid-dep open-mode parsable quiet verbose wait no-kill spread-job"
+        " use-min-nodes", "pbs": "S C X z f", "lsf": "L H K",
+        "cobalt": "debug held interactive umask run_project debuglog user_list run_users",
+        "sge": "S b C notify terse verify sync w shell h now tc",
+        "flux": "label-io unbuffered verbose quiet dry-run dump flags conf broker-opts setattr setopt",
+        "torchrun": "monitor-interval start-method role no-python run-path local-ranks-filter logs-specs"},
+    "output": {"slurm": "output error input", "pbs": "o e j k R", "lsf": "o oo e eo i is",
+        "cobalt": "outputprefix output error inputfile", "sge": "o e j i",
+        "flux": "output error input log log-stderr", "torchrun": "log-dir redirects tee"},
+    "qos": {"slurm": "qos"},
+    "queue": {"slurm": "partition", "pbs": "q", "lsf": "q", "cobalt": "queue", "sge": "q", "flux": "queue"},
+    "rendezvous": {
+        "torchrun": "rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone node-rank master-addr"
+        " master-port local-addr"},
+    "requeue": {"slurm": "requeue no-requeue", "pbs": "r", "lsf": "r", "sge": "r"},
+    "reservation": {"slurm": "reservation", "lsf": "U"},
+    "select": {"pbs": "l:select l:nodes l:ncpus l:ngpus l:mpiprocs", "lsf": "R",
+        "sge": "l:gpu l:ngpus l:num_gpu"},
+    "signal": {"slurm": "signal", "flux": "signal"},
+    "site": {"slurm": "hold licenses priority switches tmp wckey", "pbs": "l:filesystems", "lsf": "app",
+        "cobalt": "attrs geometry kernel kerneloptions mode"},
+    "tasks": {"slurm": "ntasks", "lsf": "n", "cobalt": "proccount", "sge": "pe", "flux": "nslots"},
+    "tasks per node": {"slurm": "ntasks-per-node ntasks-per-gpu", "torchrun": "nproc-per-node"},
+    "walltime": {"slurm": "time time-min", "pbs": "l:walltime", "lsf": "W We", "cobalt": "time",
+        "sge": "l:h_rt l:s_rt", "flux": "time-limit"},
+    "wrap": {"slurm": "wrap", "flux": "wrap"},
+}  # fmt: skip
+"""What options are about -> the options of each tool."""
+
+_VARIABLES: dict[Fact, dict[str, str]] = {
+    "array index": {"slurm": "SLURM_ARRAY_TASK_ID", "pbs": "PBS_ARRAY_INDEX PBS_ARRAYID",
+        "lsf": "LSB_JOBINDEX", "sge": "SGE_TASK_ID"},
+    "folder": {"slurm": "SLURM_SUBMIT_DIR", "pbs": "PBS_O_WORKDIR", "lsf": "LS_SUBCWD",
+        "sge": "SGE_O_WORKDIR"},
+    "gpus per node": {"slurm": "SLURM_GPUS_ON_NODE SLURM_GPUS_PER_NODE"},
+    "job": {"slurm": "SLURM_JOB_ID SLURM_JOBID SLURM_ARRAY_JOB_ID", "pbs": "PBS_JOBID", "lsf": "LSB_JOBID",
+        "cobalt": "COBALT_JOBID", "sge": "JOB_ID", "flux": "FLUX_JOB_ID FLUX_ENCLOSING_ID"},
+    "local rank": {"slurm": "SLURM_LOCALID", "pbs": "PMI_LOCAL_RANK PALS_LOCAL_RANKID",
+        "lsf": "JSM_NAMESPACE_LOCAL_RANK", "flux": "FLUX_TASK_LOCAL_ID"},
+    "node file": {"pbs": "PBS_NODEFILE", "lsf": "LSB_DJOB_HOSTFILE", "cobalt": "COBALT_NODEFILE",
+        "sge": "PE_HOSTFILE SGE_JOB_HOSTLIST"},
+    "node list": {"slurm": "SLURM_JOB_NODELIST SLURM_NODELIST"},
+    "node rank": {"slurm": "SLURM_NODEID"},
+    "nodes": {"slurm": "SLURM_JOB_NUM_NODES SLURM_NNODES", "pbs": "PBS_NUM_NODES",
+        "cobalt": "COBALT_JOBSIZE COBALT_PARTSIZE", "sge": "NHOSTS", "flux": "FLUX_JOB_NNODES"},
+    "rank": {"slurm": "SLURM_PROCID", "pbs": "PMI_RANK PALS_RANKID PMIX_RANK",
+        "lsf": "JSM_NAMESPACE_RANK PMIX_RANK", "cobalt": "ALPS_APP_PE", "flux": "FLUX_TASK_RANK"},
+    "tasks": {"slurm": "SLURM_NTASKS SLURM_NPROCS", "pbs": "PBS_NP",
+        "lsf": "LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS", "sge": "NSLOTS", "flux": "FLUX_JOB_SIZE"},
+    "tasks per node": {"slurm": "SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE", "pbs": "PBS_NUM_PPN"},
+    "cpus per task": {"slurm": "SLURM_CPUS_PER_TASK"},
+}  # fmt: skip
+"""What variables hold -> the variables of each scheduler."""
+
+
+def _options(kind: str) -> dict[str, Subject]:
+    return {name: subject for subject, by in _OPTIONS.items() for name in by.get(kind, "").split()}
+
+
+def _variables(kind: str) -> dict[str, Fact]:
+    return {name: fact for fact, by in _VARIABLES.items() for name in by.get(kind, "").split()}
+
+
 # --- Slurm -------------------------------------------------------------------------------------------------
 
 _SLURM_MAIL: dict[str, tuple[MailEvent, ...]] = {
@@ -129,14 +183,6 @@ _SLURM_MAIL: dict[str, tuple[MailEvent, ...]] = {
     "FAIL": ("fail",),
     "ALL": ("begin", "end", "fail"),
 }
-
-
-def _subjects(table: dict[Subject, str]) -> dict[str, Subject]:
-    return {name: subject for subject, names in table.items() for name in names.split()}
-
-
-def _facts(table: dict[Fact, str]) -> dict[str, Fact]:
-    return {name: fact for fact, names in table.items() for name in names.split()}
 
 
 def _read_slurm_mail(name: str, text: str) -> frozenset[MailEvent]:
@@ -166,64 +212,8 @@ def _read_slurm_after(text: str) -> After | None:
 
 _SLURM = ForeignWords(
     manual="man sbatch, man srun",
-    options=_subjects(
-        {
-            "account": "account",
-            "after": "dependency",
-            "array": "array",
-            "binding": "core-spec cores-per-socket cpu-bind cpu-freq distribution extra-node-info gpu-bind"
-            " gpu-freq gres-flags hint mem-bind mincpus ntasks-per-core ntasks-per-socket overcommit"
-            " sockets-per-node thread-spec threads-per-core tres-bind contiguous gpus-per-socket",
-            "begin": "begin",
-            "carried": "comment deadline nice delay-boot",
-            "constraint": "constraint prefer",
-            "container": "container-image image",
-            "cpus": "cpus-per-task cpus-per-gpu",
-            "exclusive": "exclusive oversubscribe",
-            "export": "export export-file get-user-env",
-            "fabric": "network mpi",
-            "folder": "chdir",
-            "gpus": "gpus tres-per-job",
-            "gpus per node": "gpus-per-node gres",
-            "gpus per task": "gpus-per-task tres-per-task",
-            "left out": "exclude",
-            "mail events": "mail-type",
-            "mail user": "mail-user",
-            "memory": "mem mem-per-cpu mem-per-gpu",
-            "name": "job-name",
-            "node list": "nodelist nodefile",
-            "nodes": "nodes",
-            "nothing": "kill-on-invalid-dep open-mode parsable quiet verbose wait no-kill spread-job"
-            " use-min-nodes",
-            "output": "output error input",
-            "qos": "qos",
-            "queue": "partition",
-            "requeue": "requeue no-requeue",
-            "reservation": "reservation",
-            "signal": "signal",
-            "site": "hold licenses priority switches tmp wckey",
-            "tasks": "ntasks",
-            "tasks per node": "ntasks-per-node ntasks-per-gpu",
-            "walltime": "time time-min",
-            "wrap": "wrap",
-        }
-    ),
-    variables=_facts(
-        {
-            "nodes": "SLURM_JOB_NUM_NODES SLURM_NNODES",
-            "tasks": "SLURM_NTASKS SLURM_NPROCS",
-            "tasks per node": "SLURM_NTASKS_PER_NODE SLURM_TASKS_PER_NODE",
-            "cpus per task": "SLURM_CPUS_PER_TASK",
-            "gpus per node": "SLURM_GPUS_ON_NODE SLURM_GPUS_PER_NODE",
-            "rank": "SLURM_PROCID",
-            "local rank": "SLURM_LOCALID",
-            "node rank": "SLURM_NODEID",
-            "job": "SLURM_JOB_ID SLURM_JOBID SLURM_ARRAY_JOB_ID",
-            "array index": "SLURM_ARRAY_TASK_ID",
-            "folder": "SLURM_SUBMIT_DIR",
-            "node list": "SLURM_JOB_NODELIST SLURM_NODELIST",
-        }
-    ),
+    options=_options("slurm"),
+    variables=_variables("slurm"),
     read_mail=_read_slurm_mail,
     write_mail=_write_slurm_mail,
     write_array=lambda text: f"--array={text}",
@@ -250,43 +240,8 @@ def _read_pbs_after(text: str) -> After | None:
 
 _PBS = ForeignWords(
     manual="man qsub, man pbs_resources",
-    options=_subjects(
-        {
-            "account": "A P",
-            "after": "W",
-            "array": "J t",
-            "begin": "a",
-            "carried": "c h p",
-            "exclusive": "l:place",
-            "export": "v V",
-            "folder": "d w",
-            "mail events": "m",
-            "mail user": "M",
-            "memory": "l:mem l:pmem l:vmem l:pvmem",
-            "interactive": "I",
-            "name": "N",
-            "nothing": "S C X z f",
-            "output": "o e j k R",
-            "queue": "q",
-            "requeue": "r",
-            "select": "l:select l:nodes l:ncpus l:ngpus l:mpiprocs",
-            "site": "l:filesystems",
-            "walltime": "l:walltime",
-        }
-    ),
-    variables=_facts(
-        {
-            "node file": "PBS_NODEFILE",
-            "nodes": "PBS_NUM_NODES",
-            "tasks": "PBS_NP",
-            "tasks per node": "PBS_NUM_PPN",
-            "job": "PBS_JOBID",
-            "array index": "PBS_ARRAY_INDEX PBS_ARRAYID",
-            "folder": "PBS_O_WORKDIR",
-            "rank": "PMI_RANK PALS_RANKID PMIX_RANK",
-            "local rank": "PMI_LOCAL_RANK PALS_LOCAL_RANKID",
-        }
-    ),
+    options=_options("pbs"),
+    variables=_variables("pbs"),
     read_mail=_read_pbs_mail,
     write_mail=_write_pbs_mail,
     write_array=lambda text: f"-J {text}",
@@ -320,46 +275,8 @@ def _write_lsf_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str
 
 _LSF = ForeignWords(
     manual="the bsub reference of LSF 10.1",
-    options=_subjects(
-        {
-            "account": "P G",
-            "after": "w",
-            "binding": "alloc_flags core_isolation",
-            "begin": "b",
-            "carried": "t sp",
-            "exclusive": "x",
-            "export": "env",
-            "folder": "cwd",
-            "gpus per node": "gpu",
-            "mail events": "B N",
-            "mail user": "u",
-            "memory": "M",
-            "name": "J",
-            "nodes": "nnodes",
-            "interactive": "I Is Ip",
-            "node list": "m",
-            "nothing": "L H K",
-            "output": "o oo e eo i is",
-            "queue": "q",
-            "requeue": "r",
-            "reservation": "U",
-            "select": "R",
-            "site": "app",
-            "tasks": "n",
-            "walltime": "W We",
-        }
-    ),
-    variables=_facts(
-        {
-            "node file": "LSB_DJOB_HOSTFILE",
-            "tasks": "LSB_DJOB_NUMPROC LSB_MAX_NUM_PROCESSORS",
-            "job": "LSB_JOBID",
-            "array index": "LSB_JOBINDEX",
-            "folder": "LS_SUBCWD",
-            "rank": "JSM_NAMESPACE_RANK PMIX_RANK",
-            "local rank": "JSM_NAMESPACE_LOCAL_RANK",
-        }
-    ),
+    options=_options("lsf"),
+    variables=_variables("lsf"),
     read_mail=lambda name, value: frozenset({_LSF_MAIL[name]} if name in _LSF_MAIL else ()),
     write_mail=_write_lsf_mail,
     read_array=_read_lsf_array,
@@ -378,31 +295,8 @@ def _read_cobalt_after(text: str) -> After | None:
 
 _COBALT = ForeignWords(
     manual="Cobalt's man qsub",
-    options=_subjects(
-        {
-            "account": "project",
-            "after": "dependencies",
-            "export": "env",
-            "folder": "cwd",
-            "mail user": "notify",
-            "name": "jobname",
-            "nodes": "nodecount",
-            "nothing": "debug held interactive umask run_project debuglog user_list run_users",
-            "output": "outputprefix output error inputfile",
-            "queue": "queue",
-            "site": "attrs geometry kernel kerneloptions mode",
-            "tasks": "proccount",
-            "walltime": "time",
-        }
-    ),
-    variables=_facts(
-        {
-            "node file": "COBALT_NODEFILE",
-            "nodes": "COBALT_JOBSIZE COBALT_PARTSIZE",
-            "job": "COBALT_JOBID",
-            "rank": "ALPS_APP_PE",
-        }
-    ),
+    options=_options("cobalt"),
+    variables=_variables("cobalt"),
     mail_by_user=frozenset({"begin", "end"}),
     read_after=_read_cobalt_after,
 )
@@ -418,39 +312,8 @@ def _read_sge_after(text: str) -> After | None:
 
 _SGE = ForeignWords(
     manual="man qsub of Grid Engine",
-    options=_subjects(
-        {
-            "account": "P A",
-            "after": "hold_jid",
-            "array": "t",
-            "binding": "binding",
-            "begin": "a",
-            "carried": "R p js",
-            "export": "v V",
-            "folder": "cwd wd",
-            "mail events": "m",
-            "mail user": "M",
-            "memory": "l:h_vmem l:mem_free l:s_vmem",
-            "name": "N",
-            "nothing": "S b C notify terse verify sync w shell h now tc",
-            "output": "o e j i",
-            "queue": "q",
-            "requeue": "r",
-            "select": "l:gpu l:ngpus l:num_gpu",
-            "tasks": "pe",
-            "walltime": "l:h_rt l:s_rt",
-        }
-    ),
-    variables=_facts(
-        {
-            "tasks": "NSLOTS",
-            "nodes": "NHOSTS",
-            "job": "JOB_ID",
-            "array index": "SGE_TASK_ID",
-            "folder": "SGE_O_WORKDIR",
-            "node file": "PE_HOSTFILE SGE_JOB_HOSTLIST",
-        }
-    ),
+    options=_options("sge"),
+    variables=_variables("sge"),
     read_mail=_read_pbs_mail,
     write_mail=_write_pbs_mail,
     write_array=lambda text: f"-t {text}",
@@ -461,55 +324,14 @@ _SGE = ForeignWords(
 
 _FLUX = ForeignWords(
     manual="man flux-batch",
-    options=_subjects(
-        {
-            "account": "bank",
-            "after": "dependency",
-            "begin": "begin-time",
-            "carried": "urgency",
-            "constraint": "requires",
-            "cpus": "cores-per-slot",
-            "exclusive": "exclusive",
-            "export": "env env-file env-remove",
-            "folder": "cwd",
-            "gpus per task": "gpus-per-slot",
-            "name": "job-name",
-            "nodes": "nodes",
-            "nothing": "label-io unbuffered verbose quiet dry-run dump flags conf broker-opts setattr setopt",
-            "output": "output error input log log-stderr",
-            "queue": "queue",
-            "signal": "signal",
-            "tasks": "nslots",
-            "walltime": "time-limit",
-            "wrap": "wrap",
-        }
-    ),
-    variables=_facts(
-        {
-            "nodes": "FLUX_JOB_NNODES",
-            "tasks": "FLUX_JOB_SIZE",
-            "rank": "FLUX_TASK_RANK",
-            "local rank": "FLUX_TASK_LOCAL_ID",
-            "job": "FLUX_JOB_ID FLUX_ENCLOSING_ID",
-        }
-    ),
+    options=_options("flux"),
+    variables=_variables("flux"),
     read_after=_read_slurm_after,
 )
 
 TORCHRUN = ForeignWords(
     manual="torch/distributed/run.py of PyTorch 2.9",
-    options=_subjects(
-        {
-            "binding": "numa-binding",
-            "module": "module",
-            "nodes": "nnodes",
-            "nothing": "monitor-interval start-method role no-python run-path local-ranks-filter logs-specs",
-            "output": "log-dir redirects tee",
-            "rendezvous": "rdzv-backend rdzv-endpoint rdzv-id rdzv-conf standalone node-rank master-addr"
-            " master-port local-addr",
-            "tasks per node": "nproc-per-node",
-        }
-    ),
+    options=_options("torchrun"),
 )
 """PyTorch's launcher: it has no directives, only ``submit`` asks for its options."""
 

@@ -11,7 +11,7 @@ from hpclaunch.errors import BadInputError
 
 PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:+=@/-]{0,254}")
 """A name that every scheduler reads in a directive as it stands: no quote, blank, ``#``, ``$`` or ``%``."""
-_PLAIN_FIELDS = ("account", "queue", "qos", "memory", "select")
+_PLAIN_FIELDS = ("account", "queue", "qos", "memory", "select", "gpu_type")
 _JOB_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9_.\[\]-]*")  # an array of Flux has those of its jobs
 
 
@@ -45,6 +45,10 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     queue_kind: str = ""
     qos: str | None = None
     gpus_per_node: int | None = None
+    gpu_type: str | None = None
+    """The name of these GPUs in requests; None: any."""
+    gpu_request: str = "gpus-per-node"
+    """Slurm: the option that requests them."""
     cpus_per_task: int | None = None
     memory: str | None = None
     exclusive: bool = False

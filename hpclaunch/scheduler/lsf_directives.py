@@ -1,7 +1,5 @@
 """The ``#BSUB`` lines of a batch script (IBM's bsub command reference for 10.1; OLCF's guide to Summit)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """From the words of a directive line to its options, in the ways in which submit commands read them."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -5,11 +5,12 @@ Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.pbs_accounting import PbsAccounting
@@ -46,6 +47,12 @@ class Pals(Launcher, frozen=True, kw_only=True):
 
 class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     """PBS. An id is what qsub prints, ``NUMBER.SERVER``."""
+
+    def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
+        """Return queues and nodes as qstat and pbsnodes print them."""
+        from hpclaunch.scheduler.pbs_nodes import parse_pbs_facts
+
+        return parse_pbs_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
@@ -207,6 +214,11 @@ SCHEDULER = PbsScheduler(
     },
     environment_hint="export {name} in the shell that submits and add --directive '-v {name}' (man qsub)",
     queue_kinds=("queue",),
+    facts_commands={
+        "queues": ("qstat", "-Q", "-f", "-F", "json"),
+        "nodes": ("pbsnodes", "-a", "-F", "json"),
+        "server": ("qstat", "-B", "-f", "-F", "json"),
+    },
     measured_binding="none",
     has_select=True,
     memory_suffix="b",

@@ -1,7 +1,5 @@
 """The ``#PBS`` lines of a batch script (man qsub, man pbs_resources)."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence

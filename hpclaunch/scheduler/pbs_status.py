@@ -3,8 +3,6 @@
 Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import re

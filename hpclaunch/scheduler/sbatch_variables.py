@@ -4,8 +4,6 @@ man sbatch, INPUT ENVIRONMENT VARIABLES, of 22.05 to 25.11, and the table ``env_
 the same versions; tried with 22.05.8 and 25.05.9.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES

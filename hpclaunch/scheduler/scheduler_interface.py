@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from hpclaunch.command_result import CommandResult
+from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launcher
 
@@ -194,21 +195,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One queue as the scheduler itself describes it."""
-
-    name: str
-    kind: str
-    """One of ``Scheduler.queue_kinds``."""
-    min_nodes: int = 1
-    max_nodes: int | None = None
-    max_walltime: str | None = None
-    """HH:MM:SS or D-HH:MM:SS; None: no limit."""
-    whole_node: bool = True
-    has_gpus: bool | None = None
-    """None: the scheduler does not say."""
-
-
 class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """One scheduler: everything that depends on its kind. Each module of a kind has one, ``SCHEDULER``."""
 
@@ -305,8 +291,12 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     allocation_hint: str = ""
     """How a user makes an allocation; empty: there are none to run in."""
 
-    queues_command: tuple[str, ...] = ()
-    """Prints the queues, for ``parse_queues``; empty: profiles are written without them."""
+    facts_commands: Mapping[str, tuple[str, ...]] = {}
+    """Name -> a command that describes the cluster, for ``parse_facts``; ``queues`` is that of the queues.
+    Empty: it is not asked."""
+
+    probe_commands: Mapping[str, tuple[str, ...]] = {}
+    """Name -> a further command for ``hpclaunch sites probe``, which only reads."""
 
     # --- its answers ---
     id_pattern: str = ""
@@ -326,9 +316,13 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
         """Return the launcher of that name; None where it does not start ranks here."""
         return next((launcher for launcher in self.launchers if launcher.name == name), None)
 
-    def parse_queues(self, answer: CommandResult) -> tuple[QueueFacts, ...]:
-        """Return the queues that ``queues_command`` printed, the usual one first. Raises RefusedError."""
+    def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
+        """Return what the answers to these of ``facts_commands`` say, by name. Raises RefusedError."""
         raise NotImplementedError
+
+    def shortened(self, name: str, text: str) -> str:
+        """Return what ``facts_commands[name]`` printed, nodes that are alike as one line of the same form."""
+        return text
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the options of the header, without the sentinel. Raises BadInputError for what no line

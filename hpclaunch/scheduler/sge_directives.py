@@ -1,7 +1,5 @@
 """The ``#$`` lines of a batch script for Grid Engine (qsub -help and answers of the real qsub of 8.1.9)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, QueueFacts, Scheduler
+from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, Scheduler
 from hpclaunch.scheduler.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm_attach import SlurmAttach
-from hpclaunch.scheduler.slurm_partitions import COMMAND as SHOW_PARTITIONS
-from hpclaunch.scheduler.slurm_partitions import parse_partitions
 from hpclaunch.scheduler.slurm_trial import SbatchTrial
 from hpclaunch.scheduler.srun import Srun
 from hpclaunch.walltime import format_walltime
@@ -33,9 +32,17 @@ _NEXT = 'sbatch --parsable --dependency=afterany:"$SLURM_JOB_ID"'
 class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     """Slurm. An id is ``JOBID``, or ``JOBID;CLUSTER`` where sbatch names a cluster."""
 
-    def parse_queues(self, answer: CommandResult) -> tuple[QueueFacts, ...]:
-        """Return the partitions, the default one first."""
-        return parse_partitions(answer)
+    def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
+        """Return partitions, nodes and settings as scontrol shows them."""
+        from hpclaunch.scheduler.slurm_nodes import parse_cluster_facts
+
+        return parse_cluster_facts(answers)
+
+    def shortened(self, name: str, text: str) -> str:
+        """Return nodes that are alike as one line, with their number."""
+        from hpclaunch.scheduler.slurm_node_lists import reduced
+
+        return reduced(text) if name == "nodes" else text
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #SBATCH options (man sbatch) for a job."""
@@ -169,9 +176,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--ntasks-per-node={want.tasks_per_node}", f"{want.starter} on each node"),
     ]
     if want.gpus_per_node:
-        directives.append(
-            (f"--gpus-per-node={want.gpus_per_node}", "GPUs of each node, visible to its ranks together")
-        )
+        directives.append((_gpus(want), "GPUs of each node, visible to its ranks together"))
     if want.cpus_per_task:
         directives.append((f"--cpus-per-task={want.cpus_per_task}", "CPUs for each rank"))
     if want.memory:
@@ -194,6 +199,11 @@ def _header(want: Resources) -> tuple[Line, ...]:
     if want.exclude:
         directives.append((f"--exclude={','.join(want.exclude)}", "nodes to leave out"))
     return lines([*directives, *_restarts(want)])
+
+
+def _gpus(want: Resources) -> str:
+    option = "--gres=gpu:" if want.gpu_request == "gres" else "--gpus-per-node="
+    return option + ":".join(filter(None, (want.gpu_type, str(want.gpus_per_node))))
 
 
 def _restarts(want: Resources) -> list[tuple[str, str]]:
@@ -247,7 +257,26 @@ SCHEDULER = SlurmScheduler(
         "--wrap --parsable --test-only --help --usage --version": "nothing: hpclaunch calls sbatch itself",
     },
     queue_kinds=("partition", "qos"),
-    queues_command=SHOW_PARTITIONS,
+    facts_commands={
+        "queues": ("scontrol", "show", "partition", "--oneliner"),
+        "nodes": ("scontrol", "show", "node", "--oneliner"),
+        "config": ("scontrol", "show", "config"),
+    },
+    probe_commands={
+        "qos": (
+            "sacctmgr",
+            "-nP",
+            "show",
+            "qos",
+            "format=Name,MaxWall,MaxJobsPU,MaxSubmitPU,MaxTRESPU,MaxTRES,Flags",
+        ),
+        "associations": (
+            "bash",
+            "-lc",
+            'sacctmgr -nP show assoc user="$USER" format=Account,Partition,QOS,MaxWall,MaxTRES',
+        ),
+        "mpi plugins": ("srun", "--mpi=list"),
+    },
     measured_binding="mask_cpu",
     binding_needs_whole_node=True,
     attach=SlurmAttach(),

@@ -64,7 +64,7 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
     steps = [row for row in rows if row["JobID"] != number]
     status = job_status(last["State"], last["ExitCode"], last["Start"], last["End"])
     index = number.partition("_")[2]
-    peak = max(steps, key=lambda row: _bytes(row["MaxRSS"]) or 0, default=None)
+    peak = _largest(steps)
     energies = [energy for row in (last, *steps) if (energy := _energy(row["ConsumedEnergyRaw"]))]
     memory = re.search(r"(?:^|,)mem=([^,]+)", last["AllocTRES"])
     return AccountedJob(
@@ -87,12 +87,21 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         cpus=_whole(last["AllocCPUS"]) or None,
         memory=_bytes(memory[1]) if memory else None,
         cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
-        peak_memory=_bytes(peak["MaxRSS"]) or None if peak else None,
-        peak_node=peak["MaxRSSNode"] or None if peak else None,
+        peak_memory=_bytes(peak.get("MaxRSS", "")) or None,
+        peak_node=peak.get("MaxRSSNode") or None,
         job_memory=None,
         energy_j=max(energies, default=None),
         runs=len(own),
     )
+
+
+def _largest(steps: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """Return the step with the largest rank.
+
+    The shell of the script (.batch) and Slurm's own step (.extern) are none: man sacct, Job ID.
+    """
+    of_ranks = [row for row in steps if not row["JobID"].endswith((".batch", ".extern"))]
+    return max(of_ranks, key=lambda row: _bytes(row["MaxRSS"]) or 0, default={})
 
 
 def _waited(row: Mapping[str, str]) -> int | None:

@@ -1,7 +1,5 @@
 """The ``#SBATCH`` lines of a batch script (man sbatch)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ Sources: the sections JOB REASON CODES and JOB STATE CODES of man squeue and sac
 slurm.schedmd.com/job_reason_codes.html.
 """
 
-from __future__ import annotations
-
 PENDING: dict[str, str] = {
     "Priority": "jobs of higher priority come first; no action is needed",
     "Resources": "the nodes it requests are busy; no action is needed",

@@ -6,8 +6,6 @@ squeue's --Format cuts nothing off (src/squeue/print.c of 25.05). The script of 
 its path stands in sacct's SubmitLine.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ import yaml
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.job.failed_ranks import RANK_LINES, failed_ranks
+from hpclaunch.failures.failed_ranks import RANK_LINES, failed_ranks
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan

@@ -15,8 +15,8 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.job.failed_ranks import first_failed_rank
-from hpclaunch.job.failure_causes import SLURM_ENDS, SLURM_SAYS
+from hpclaunch.failures.failed_ranks import first_failed_rank
+from hpclaunch.failures.launcher_lines import SLURM_ENDS, SLURM_SAYS
 from hpclaunch.scheduler.scheduler_interface import JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from tests.testbed.record_slurm import DATA, JOBS, NEVER, UNKNOWN
@@ -100,7 +100,7 @@ def test_the_recorder_asked_what_is_asked_today(recorded: Answers) -> None:
     for name, number in recorded.jobs.items():
         assert (recorded.argv(f"scontrol {name}"),) == SLURM.status_commands("scontrol", [number])
     assert recorded.argv("find") == SLURM.find_command()
-    assert recorded.argv("queues") == SLURM.queues_command
+    assert recorded.argv("queues") == SLURM.facts_commands["queues"]
 
 
 def test_states_and_exit_codes(recorded: Answers) -> None:
@@ -184,7 +184,7 @@ def test_looking_into_a_job(recorded: Answers) -> None:
 
 
 def test_partitions_and_plugins(recorded: Answers) -> None:
-    standard, dev = SLURM.parse_queues(recorded.answer("queues"))
+    standard, dev = SLURM.parse_facts({"queues": recorded.answer("queues")}).queues
     assert (standard.name, standard.max_nodes, standard.max_walltime) == ("standard", 4, "2-00:00:00")
     assert (dev.name, dev.max_nodes, dev.max_walltime) == ("dev", 1, "00:30:00")
     plugins = recorded.answer("plugins")

@@ -1,4 +1,4 @@
-"""A fake PBS: qsub, qstat, qdel and qrerun of one node, for tests of the flow where there is no PBS.
+"""A fake PBS: qsub, qstat, qdel, qrerun and pbsnodes of one node, for tests where there is no PBS.
 
 It really runs the scripts, in the background, and answers in the form, words and exit codes recorded from
 OpenPBS 23.06 (tests/data/pbs). Settings, from the environment:
@@ -6,6 +6,7 @@ OpenPBS 23.06 (tests/data/pbs). Settings, from the environment:
 FAKE_PBS_HOME      folder for its jobs (required)
 FAKE_PBS_JOB_PATH  PATH of the jobs; by default a bare system's: PBS does not hand the submitter's on
 FAKE_PBS_HISTORY   0: ended jobs are forgotten at once
+FAKE_PBS_GPUS      ngpus of the node; it has none by default
 FAKE_PBS_JSON      broken: qstat -F json prints what some versions do, a quote that is not escaped
 
 FAKE_PBS_OPERATOR  1: users are PBS operators, who alone may qrerun
@@ -28,6 +29,7 @@ KILL_DELAY_S = 1.0
 QUEUES = ("debug", "prod", "preemptable", "debug-scaling", "workq")
 QUEUED, RUNNING, DELETED, FINISHED, FAILED = 10, 42, 91, 92, 93
 HOME = Path(os.environ["FAKE_PBS_HOME"])
+HEAD = {"timestamp": 1795214345, "pbs_version": "23.06.06", "pbs_server": SERVER}
 Job = dict[str, Any]
 
 
@@ -330,7 +332,9 @@ def end(session: int, number: int) -> None:
 
 
 def qstat(argv: list[str]) -> None:
-    """``qstat [-x] -f [-F json] [ID...]``; without ids all jobs that have not ended."""
+    """``qstat [-x] -f [-F json] [ID...]``; without ids all jobs that have not ended; -Q and -B: no jobs."""
+    if "-Q" in argv or "-B" in argv:
+        about_server("Queue" if "-Q" in argv else "Server")
     as_json, ids = "json" in argv, [word for word in argv if word[0].isdigit()]
     everything = (path.stem for path in HOME.glob("*.json"))
     ids = ids or [i for i in everything if "-x" in argv or (load(i) or {})["state"] != "F"]
@@ -360,6 +364,39 @@ def qstat(argv: list[str]) -> None:
     if down:
         fail(255, f"Connection refused\nqstat: cannot connect to server {SERVER} (errno=15010)")
     sys.exit(code)
+
+
+def about_server(kind: str) -> NoReturn:
+    """Print the queues or the server as ``-f -F json`` does; with the server down, neither of them."""
+    flags = {"enabled": "True", "started": "True"}
+    queues = {name: {"queue_type": "Execution", **flags} for name in QUEUES}
+    limits = {"resources_max": {"nodect": 2, "walltime": "01:00:00"}}
+    server = {SERVER: {"server_state": "Active", "default_queue": QUEUES[0]}}
+    found = {"Queue": {**queues, QUEUES[0]: {**queues[QUEUES[0]], **limits}}, "Server": server}
+    down = (HOME / "down").exists()
+    print(json.dumps({**HEAD, **({} if down else {kind: found[kind]})}, indent="\t"))
+    if down:
+        fail(255, f"Connection refused\nqstat: cannot connect to server {SERVER} (errno=15010)")
+    sys.exit(0)
+
+
+def pbsnodes(argv: list[str]) -> None:
+    """``pbsnodes -a -F json``: one node, which is this machine; with the server down it prints nothing."""
+    if (HOME / "down").exists():
+        fail(1, f"Connection refused\npbsnodes: cannot connect to server {SERVER}, error=15010")
+    name, cpus, gpus = os.uname().nodename, len(os.sched_getaffinity(0)), os.environ.get("FAKE_PBS_GPUS")
+    has = {"arch": "linux", "host": name, "mem": "8388608kb", "ncpus": cpus}
+    node = {
+        "Mom": name,
+        "ntype": "PBS",
+        "state": "free",
+        "pcpus": cpus,
+        "resources_available": {**has, **({"ngpus": int(gpus)} if gpus else {}), "vnode": name},
+        "resources_assigned": {},
+        "resv_enable": "True",
+        "sharing": "default_shared",
+    }
+    print(json.dumps({**HEAD, "nodes": {name: node}}, indent="\t"))
 
 
 def attributes(job: Job) -> Job:
@@ -492,4 +529,6 @@ def qrerun(argv: list[str]) -> None:
 
 if __name__ == "__main__":
     HOME.mkdir(parents=True, exist_ok=True)
-    {"qsub": qsub, "qstat": qstat, "qdel": qdel, "qrerun": qrerun, "run": run}[sys.argv[1]](sys.argv[2:])
+    {"qsub": qsub, "qstat": qstat, "qdel": qdel, "qrerun": qrerun, "pbsnodes": pbsnodes, "run": run}[
+        sys.argv[1]
+    ](sys.argv[2:])

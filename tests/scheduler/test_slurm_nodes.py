@@ -12,7 +12,8 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.slurm_partitions import parse_partitions
+from hpclaunch.scheduler.cluster_facts import NodeGpus, NodeKind, QueueFacts
+from hpclaunch.scheduler.slurm_nodes import parse_cluster_facts
 from hpclaunch.site.load_profile import load_site
 from tests.testbed.cluster import Slurm
 
@@ -29,6 +30,10 @@ PartitionName=admin Default=NO MaxTime=UNLIMITED RootOnly=YES State=UP TotalNode
 
 def answer(text: str, exit_code: int = 0, stderr: str = "") -> CommandResult:
     return CommandResult(exit_code=exit_code, stdout=text, stderr=stderr)
+
+
+def parse_partitions(said: CommandResult) -> tuple[QueueFacts, ...]:
+    return parse_cluster_facts({"queues": said}).queues
 
 
 def test_the_default_partition_is_first_and_closed_ones_are_left_out() -> None:
@@ -48,6 +53,113 @@ def test_what_slurm_does_not_say_stays_open() -> None:
 def test_a_controller_that_does_not_answer_is_a_refusal() -> None:
     with pytest.raises(RefusedError, match="Unable to contact"):
         parse_partitions(answer("", 1, "slurm_load_partitions error: Unable to contact slurm controller\n"))
+
+
+# A node as Slurm 22.05 prints it, with other names and values; the lines are made up.
+NODE = (
+    "NodeName={name} Arch=x86_64 CoresPerSocket=32  CPUAlloc=0 CPUEfctv={cpus} CPUTot=128 CPULoad=0.01"
+    " AvailableFeatures={features} ActiveFeatures={features} Gres={gres} NodeAddr={name} NodeHostName={name}"
+    " Version=22.05.8 OS=Linux 5.14.0-503.el9 #1 SMP PREEMPT_DYNAMIC Wed Apr 16 16:38:39 UTC 2025 "
+    " RealMemory={memory} AllocMem=0 FreeMem=185 Sockets=2 Boards=1 State={state} ThreadsPerCore=2 TmpDisk=0"
+    " Weight=1 Owner=N/A MCS_label=N/A Partitions={queues}  BootTime=2026-11-23T03:06:22"
+    " CfgTRES=cpu=128,mem=480000M,billing=128 AllocTRES= Reason=Gres=gpu:9 is wrong [root@2026-01-01]"
+)
+USUAL = {
+    "cpus": 128,
+    "features": "(null)",
+    "gres": "(null)",
+    "memory": 512000,
+    "state": "IDLE",
+    "queues": "gpu",
+}
+
+
+def kinds(*nodes: dict[str, object]) -> tuple[NodeKind, ...]:
+    lines = (NODE.format(**{"name": f"n{number}", **USUAL, **node}) for number, node in enumerate(nodes))
+    return parse_cluster_facts({"nodes": answer("\n".join(lines) + "\n")}).nodes
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu:a100:4(S:0-1)", (("a100", 4, False),)),
+        ("gpu:8(S:0-1)", ((None, 8, False),)),
+        ("gpu:a100:3(S:0,1),gpu:1g.5gb:7(S:1)", (("a100", 3, False), ("1g.5gb", 7, True))),
+        ("gpu:nvidia_h100_80gb_hbm3_1g.10gb:7", (("nvidia_h100_80gb_hbm3_1g.10gb", 7, True),)),
+        ("lustre:no_consume:4K,gpu:2080ti:2,shard:16,mps:400", (("2080ti", 2, False),)),
+        ("(null)", ()),
+        ("gpu:0", ()),
+    ],
+)
+def test_gpus_of_a_node(gres: str, gpus: tuple[tuple[str | None, int, bool], ...]) -> None:
+    (kind,) = kinds({"gres": gres})
+    assert tuple((each.type, each.count, each.are_slices) for each in kind.gpus) == gpus
+
+
+def test_nodes_that_are_alike_are_one_kind() -> None:
+    gpu, cpu = kinds(
+        {"gres": "gpu:a100:4", "memory": 515003, "features": "a100,rack1"},
+        {"gres": "gpu:a100:4", "memory": 515002, "features": "a100,rack2", "state": "DOWN*+DRAIN"},
+        {
+            "gres": "gpu:a100:4",
+            "memory": 515001,
+            "features": "rack3,a100",
+            "state": "IDLE+CLOUD+POWERED_DOWN",
+        },
+        {"queues": "cpu,long"},
+    )
+    assert (gpu.nodes, gpu.in_service, gpu.memory_mib, gpu.features) == (3, 2, 515001, ("a100",))
+    assert (gpu.sockets, gpu.cores, gpu.threads_per_core, gpu.gpus) == (
+        2, 64, 2, (NodeGpus(type="a100", count=4),)
+    )  # fmt: skip
+    assert (cpu.queues, cpu.gpus) == ({"cpu": 1, "long": 1}, ())
+    assert len(kinds({"memory": 256000}, {"memory": 1024000})) == 2
+
+
+def test_a_partition_has_gpus_where_one_of_its_nodes_has_some() -> None:
+    nodes = "\n".join(
+        NODE.format(**{**USUAL, **each})
+        for each in (
+            {"name": "n1", "queues": "gpu,debug", "gres": "gpu:a100:4"},
+            {"name": "n2", "queues": "long"},
+        )
+    )
+    facts = parse_cluster_facts(
+        {
+            "nodes": answer(nodes),
+            "queues": answer("PartitionName=gpu\nPartitionName=debug\nPartitionName=long\n"),
+        }
+    )
+    assert [queue.has_gpus for queue in facts.queues] == [True, True, False]
+
+
+def test_cores_that_are_reserved_are_not_usable() -> None:
+    (kind,) = kinds({"cpus": 112})
+    assert (kind.cores, kind.usable_cpus, kind.usable_cores) == (64, 112, 56)
+
+
+CONFIG = """\
+Configuration data as of 2026-11-23T19:05:01
+ClusterName             = lab
+MpiDefault              = pmix
+SelectType              = select/cons_tres
+SelectTypeParameters    = CR_CORE_MEMORY
+SLURM_VERSION           = 23.11.4
+TaskPlugin              = task/cgroup,task/affinity
+
+Cgroup Support Configuration:
+ConstrainCores          = yes
+"""
+
+
+def test_settings_say_how_gpus_are_requested_and_what_holds_a_job_in_its_cores() -> None:
+    facts = parse_cluster_facts({"config": answer(CONFIG)})
+    assert (facts.version, facts.cluster, facts.mpi_default) == ("23.11.4", "lab", "pmix")
+    assert (facts.gpu_request, facts.counts_memory, facts.confines_cpus) == ("gpus-per-node", True, True)
+    older = CONFIG.replace("cons_tres", "cons_res").replace("= yes", "= no").replace("_MEMORY", "")
+    facts = parse_cluster_facts({"config": answer(older)})
+    assert (facts.gpu_request, facts.counts_memory, facts.confines_cpus) == ("gres", False, False)
+    assert parse_cluster_facts({"config": answer("", 1)}).confines_cpus is None
 
 
 @pytest.mark.slurm

@@ -1,0 +1,143 @@
+"""The nodes and queues of a Flux instance, from its resource set (RFC 20) and its configuration. Pure.
+
+Recorded from flux-core 0.88.0 (tests/data/flux). A resource set has the cores and GPUs of each rank, which is
+a node of a system instance, without types and without memory. Queues and limits: man flux-config-queues,
+flux-config-policy; an instance without queues has none to name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler.cluster_facts import (
+    ClusterFacts,
+    NodeGpus,
+    NodeKind,
+    QueueFacts,
+    merged_kinds,
+    read_json_answer,
+)
+from hpclaunch.walltime import format_walltime
+
+_ASKED = {"queues": "flux config get", "nodes": "flux resource R", "up": "flux resource R --states=up"}
+_SECONDS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600, "d": 86400}
+_HOSTS = re.compile(r"(?P<name>[^,\[\]]+)(?:\[(?P<numbers>[\d,-]+)\])?(?P<rest>[^,\[\]]*)")
+_Table = Mapping[str, Any]
+
+
+def parse_flux_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
+    """Return what the answers to these of Flux' ``facts_commands`` say.
+
+    Raises RefusedError with Flux' own words, or where an answer cannot be read.
+    """
+    said = {name: read_json_answer(answers[name], asked) for name, asked in _ASKED.items() if name in answers}
+    try:
+        return _facts(
+            said, *(answers[name].stdout if name in answers else "" for name in ("status", "version"))
+        )
+    except (AttributeError, KeyError, TypeError, ValueError, BadInputError) as error:
+        raise RefusedError(f"Flux describes its resources in a form that is not known: {error!r}") from None
+
+
+def _facts(said: Mapping[str, _Table], status: str, version: str) -> ClusterFacts:
+    config = said.get("queues", {})
+    queues: Mapping[str, _Table] = config.get("queues", {})
+    default = config.get("policy", {}).get("jobspec", {}).get("defaults", {}).get("system", {})
+    names = sorted(queues.keys() - _closed(status), key=lambda name: (name != default.get("queue"), name))
+    nodes = list(_nodes(said.get("nodes", {})))
+    nodes_of = {name: [node for node in nodes if _leads(queues[name], node)] for name in names}
+    up = _ranks_of(said.get("up", {}))
+    return ClusterFacts(
+        version=version.strip() or None,
+        queues=tuple(_queue(name, config, own) for name, own in nodes_of.items()),
+        has_queues="queues" not in said or bool(queues),
+        nodes=merged_kinds(
+            _kind(node, up, [name for name, own in nodes_of.items() if node in own]) for node in nodes
+        ),
+    )
+
+
+def _closed(status: str) -> set[str]:
+    """Return the queues that take no jobs, or start none, by ``flux queue status``."""
+    closed = r"^(\S+): (?:Job submission is disabled|Scheduling is stopped)"
+    return set(re.findall(closed, status, re.MULTILINE))
+
+
+def _ranks_of(resources: _Table) -> frozenset[int]:
+    found = resources.get("execution", {}).get("R_lite", ())
+    return frozenset(rank for each in found for rank in parse_cpu_list(str(each["rank"])))
+
+
+def _nodes(resources: _Table) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of a resource set, whose names are in the order of their ranks (RFC 20)."""
+    execution = resources.get("execution", {})
+    properties = {name: parse_cpu_list(str(ranks)) for name, ranks in execution.get("properties", {}).items()}
+    names = dict(zip(sorted(_ranks_of(resources)), _hostnames(execution.get("nodelist", ())), strict=True))
+    for group in execution.get("R_lite", ()):
+        has = {name: len(parse_cpu_list(str(ids))) for name, ids in group["children"].items()}
+        for rank in sorted(parse_cpu_list(str(group["rank"]))):
+            own = tuple(name for name, ranks in properties.items() if rank in ranks)
+            yield {"rank": rank, "host": names[rank], "has": has, "properties": own}
+
+
+def _hostnames(lists: Any) -> Iterator[str]:
+    """Yield the names in hostlists (RFC 29), such as ``node[08-10,12],login``."""
+    for match in _HOSTS.finditer(",".join(lists)):
+        for part in (match["numbers"] or "").split(","):
+            first, _, last = part.partition("-")
+            for number in range(int(first), int(last or first) + 1) if first else ("",):
+                yield f"{match['name']}{str(number).zfill(len(first))}{match['rest']}"
+
+
+def _leads(queue: _Table, node: _Table) -> bool:
+    """Whether jobs of the queue may run on the node: it has all that ``requires`` names, and no ^name."""
+    return all(
+        (name.removeprefix("^") in node["properties"]) != name.startswith("^")
+        for name in queue.get("requires", ())
+    )
+
+
+def _queue(name: str, config: _Table, nodes: list[dict[str, Any]]) -> QueueFacts:
+    """Return a queue with its own limits where it has them, else those of all (flux-config-policy)."""
+    every, own = (table.get("policy", {}).get("limits", {}) for table in (config, config["queues"][name]))
+    size = {
+        side: {**every.get("job-size", {}).get(side, {}), **own.get("job-size", {}).get(side, {})}
+        for side in ("min", "max")
+    }
+    most, least = size["max"].get("nnodes", -1), size["min"].get("nnodes", 1)
+    without = size["max"].get("ngpus") == 0
+    return QueueFacts(
+        name=name,
+        kind="queue",
+        min_nodes=max(1, least),
+        max_nodes=most if most >= 0 else None,
+        max_walltime=_walltime(own.get("duration", every.get("duration", 0))),
+        whole_node=False,
+        has_gpus=not without and any(node["has"].get("gpu") for node in nodes) if nodes else None,
+    )
+
+
+def _walltime(duration: Any) -> str | None:
+    """Return a time of Flux (RFC 23), seconds or such as ``8h``, as HH:MM:SS; None: no limit."""
+    match = re.fullmatch(r"([\d.]+)(ms|[smhd]?)", str(duration))
+    seconds = int(float(match[1]) * _SECONDS[match[2]]) if match else 0
+    return format_walltime(seconds) if seconds else None
+
+
+def _kind(node: _Table, up: frozenset[int], queues: list[str]) -> NodeKind:
+    cores, gpus = node["has"].get("core", 0), node["has"].get("gpu", 0)
+    return NodeKind(
+        example=node["host"],
+        nodes=1,
+        in_service=1 if node["rank"] in up else 0,
+        queues=dict.fromkeys(queues, 1),
+        cores=cores,
+        usable_cpus=cores,
+        gpus=(NodeGpus(type=None, count=gpus),) if gpus else (),
+        features=node["properties"],
+    )

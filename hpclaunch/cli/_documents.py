@@ -1,7 +1,5 @@
 """The JSON documents of all commands: how they are printed. No command."""
 
-from __future__ import annotations
-
 import click
 
 

@@ -1,7 +1,5 @@
 """Pictures in files, for the commands that draw. No command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -4,8 +4,6 @@ The bundled training writes ``progress.json`` in the job's folder, a few times p
 may do the same: ``{"label": "epoch 1/3", "share": 0.4, "figures": "12,345 images/s  ..."}``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """The bytes of a batch script that a command gets: a file, or standard input."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Completion of the names of sites at the shell's Tab."""
 
-from __future__ import annotations
-
 import click
 
 

@@ -1,7 +1,5 @@
 """Tables for the terminal that they are shown on: its width, and colours of states. No command."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence

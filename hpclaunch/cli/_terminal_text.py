@@ -1,7 +1,5 @@
 """Text of jobs on a terminal: control characters are shown, not obeyed; colours are left. No command."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Callable

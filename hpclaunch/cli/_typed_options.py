@@ -1,7 +1,5 @@
 """Options as they are typed: what a habit from another tool means here, before click takes it otherwise."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

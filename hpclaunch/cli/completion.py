@@ -1,7 +1,5 @@
 """``hpclaunch completion``: the shell completion script."""
 
-from __future__ import annotations
-
 import click
 
 

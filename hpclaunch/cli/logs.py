@@ -39,7 +39,7 @@ def command(job: str, follow: bool, index: int | None, rank: int | None) -> None
       hpclaunch logs --rank 3 last
     """
     from hpclaunch.api import find_job
-    from hpclaunch.job.rank_log import RankLines
+    from hpclaunch.failures.rank_labels import RankLines
     from hpclaunch.job.refresh import to_stderr
 
     handle = find_job(job, to_stderr)

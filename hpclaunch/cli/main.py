@@ -1,7 +1,5 @@
 """The ``hpclaunch`` group. A command's module is imported only when the command is called."""
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     import datetime as dt
 
-    from hpclaunch.scheduler.scheduler_interface import QueueFacts, Scheduler
+    from hpclaunch.scheduler.cluster_facts import QueueFacts
+    from hpclaunch.scheduler.scheduler_interface import Scheduler
     from hpclaunch.site.load_profile import Loaded
     from hpclaunch.site.module_facts import ChangedModule
-    from hpclaunch.site.schema import SiteProfile
+    from hpclaunch.site.schema import NodeKind, SiteProfile
     from hpclaunch.site.site_documents import SourcesDocument
 
 _GROUPS = {
     "production": "live",
     "generic": "generic: any machine with this scheduler",
     "historic": "retired: shown, planned and linted, never submitted to",
+    "node kind": "node kinds: hardware without a site, for node_kind: in a profile",
     None: "not readable",
 }
 """Status of a profile -> heading in the list; None: of one that cannot be read."""
+
+_IN_HEAD = ("schema", "name", "description", "extends", "part_of", "node_kind", "sources")
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
@@ -40,6 +46,10 @@ def command() -> None:
     """
 
 
+for _each in (probe_here, import_file, facts):
+    command.add_command(_each)
+
+
 @command.command(name="list")
 @_JSON
 @click.option(
@@ -48,7 +58,8 @@ def command() -> None:
     is_flag=True,
     help="Print the reference page instead: the sources of each machine's facts, and the facts not known.",
 )
-def list_sites(as_json: bool, as_markdown: bool) -> None:
+@click.option("--kinds", is_flag=True, help="List the node kinds instead, which profiles name by node_kind.")
+def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
     """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
 
     Your profile hides a shipped profile of the same name; the list shows which.
@@ -60,13 +71,13 @@ def list_sites(as_json: bool, as_markdown: bool) -> None:
 
     if as_markdown:
         from hpclaunch.site.fact_sources import markdown
-        from hpclaunch.site.load_profile import load_all
+        from hpclaunch.site.load_profile import load_all, load_kinds
         from hpclaunch.software.site_software import software_table
 
-        profiles = load_all()[0]
-        click.echo(markdown(profiles, software_table(profiles)), nl=False)
+        profiles, found = load_all()[0], {name: kind for name, (kind, _) in load_kinds()[0].items()}
+        click.echo(markdown(profiles, found, software_table(profiles)), nl=False)
         return
-    sites = listed_sites()
+    sites = listed_sites(kinds=kinds)
     if as_json:
         print_document(sites, indent=2)
         return
@@ -88,39 +99,63 @@ def list_sites(as_json: bool, as_markdown: bool) -> None:
 @click.argument("site", shell_complete=complete_site)
 @_JSON
 def show(site: str, as_json: bool) -> None:
-    """Show a site's profile, merged over what it extends, with the source and date of its facts.
+    """Show a site's profile, merged over what it starts from, with the source and date of its facts.
 
-    SITE is a name or the path of a YAML file.
+    SITE is a name or the path of a YAML file; a node kind is shown, too.
 
     Example: hpclaunch sites show daint
     """
-    from hpclaunch.site.load_profile import load_merged
+    from hpclaunch.site.load_profile import load_kind, load_merged
 
-    loaded = load_merged(site)
+    kind = load_kind(site)
+    loaded = None if kind else load_merged(site)
+    shown = kind[0] if kind else loaded.profile if loaded else None
     if as_json:
-        print_document(loaded.profile, indent=2)
-    else:
-        click.echo(_page(loaded))
+        print_document(shown, indent=2)
+    elif kind:
+        click.echo(_page(kind[0], [f"{kind[0].node_kind}: {kind[0].description}", f"  file {kind[1]}"]))
+    elif loaded:
+        click.echo(_page(loaded.profile, _head(loaded)))
 
 
-def _page(loaded: Loaded) -> str:
-    """Return a profile for reading: each part with its keys and the sources of its facts."""
-    import msgspec
-
-    from hpclaunch.site.fact_sources import unknown_facts
+def _head(loaded: Loaded) -> list[str]:
+    """Return the first lines about a profile: its files, and what came from which."""
     from hpclaunch.site.load_profile import profile_digest
     from hpclaunch.site.yaml_tree import show_path
 
-    profile = loaded.profile
-    file, *bases = map(show_path, loaded.files)
-    lines = [f"{profile.name}: {profile.description}", f"  file {file}"]
-    lines += [f"  extends {base}" for base in bases]
-    lines += [f"  digest {profile_digest(profile)}"]
+    own, *others = loaded.read
+    lines = [f"{loaded.profile.name}: {loaded.profile.description}", f"  file {show_path(own.path)}"]
+    for each in others:
+        lines.append(f"  {each.relation} {show_path(each.path)}")
+        if each.left or each.relation == "node_kind":
+            left = f"; not inherited: {_in_order(each.left)}" if each.left else ""
+            lines.append(f"    from {each.path.stem}: {_in_order(each.taken)}{left}")
+    return [*lines, f"  digest {profile_digest(loaded.profile)}"]
+
+
+def _in_order(keys: Iterable[str]) -> str:
+    """Return keys of a profile in the order in which they are shown, those of its head left out."""
+    from hpclaunch.site.schema import SiteProfile
+
+    shown = [key for key in SiteProfile.__struct_fields__ if key not in _IN_HEAD]
+    found = [key for key in keys if key.partition(".")[0] in shown]
+    return ", ".join(sorted(found, key=lambda key: ("." in key, shown.index(key.partition(".")[0]))))
+
+
+def _page(profile: SiteProfile | NodeKind, lines: list[str]) -> str:
+    """Return a profile for reading: after ``lines`` each part with its keys and the sources of its facts."""
+    import msgspec
+
+    from hpclaunch.site.fact_sources import unknown_facts
+    from hpclaunch.site.schema import SiteProfile
+
     for key, value in msgspec.to_builtins(profile).items():
-        if key not in ("schema", "name", "description", "extends", "sources"):
+        if key not in _IN_HEAD:
             lines += ["", *_lines(key, value, may_be_short=False)]
-    if profile.status != "generic" and (unknown := unknown_facts(profile)):
-        lines += ["", f"not known: {', '.join(unknown)}"]
+    unknown: tuple[str, ...] = ()
+    if isinstance(profile, SiteProfile) and profile.status != "generic":
+        unknown = unknown_facts(profile)
+    lines += ["", f"not known: {', '.join(unknown)}"] if unknown else []
     lines += ["", "sources (named by the marks in brackets)"]
     for name, source in profile.sources.items():
         doubt = "" if source.evidence == "documented" else f", {source.evidence.upper()}"
@@ -187,7 +222,7 @@ def _scalar(value: Any) -> str:
 @click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=complete_site)
 @_JSON
 def validate(sites: tuple[str, ...], as_json: bool) -> None:
-    """Check profiles: types, sources, and values that must fit together. Exit 3 when one is wrong.
+    """Check profiles and node kinds: types, sources, values that must fit. Exit 3 when one is wrong.
 
     Example: hpclaunch sites validate my-site.yaml
     """
@@ -219,20 +254,23 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
 
     Limits of queues, modules and partitions change; the pages listed should be read again. Without names, all
     profiles but those of retired machines are checked. --page compares the profile with the page on which the
-    site announces changes of its software.
+    site announces changes of its software. The file of a probe (.json) is compared with its site's profile.
 
     Example: hpclaunch sites check polaris --page system-updates.html
     """
     import datetime as dt
 
     from hpclaunch.site.fact_age import read_sources
-    from hpclaunch.site.load_profile import load_all, load_site
+    from hpclaunch.site.load_profile import load_all, load_kinds, load_site
     from hpclaunch.site.site_documents import SourcesDocument
 
+    if len(sites) == 1 and sites[0].endswith(".json"):
+        raise click.exceptions.Exit(0 if check_probe(Path(sites[0]), as_json=as_json) else EXIT_FAILED)
     if page is not None and len(sites) != 1:
         raise click.UsageError("--page is the page of one site: name it")
     profiles, broken = load_all() if not sites else ({site: load_site(site) for site in sites}, {})
-    sources = read_sources(profiles, dt.date.today())
+    kinds = {} if sites else {name: kind for name, (kind, _) in load_kinds()[0].items()}
+    sources = read_sources({**profiles, **kinds}, dt.date.today())
     old = tuple(source for source in sources if source.age_days > days)
     changed = _changed(next(iter(profiles.values())), page) if page else ()
     document = SourcesDocument(
@@ -351,11 +389,12 @@ def new(
     import datetime as dt
     import os
     import socket
-    from pathlib import Path
 
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.site.load_profile import load_site, site_names, user_sites_folder
-    from hpclaunch.site.new_profile import base_profiles, check_name, cpu_model, profile_text
+    from hpclaunch.site.base_profile import base_here, base_profiles
+    from hpclaunch.site.load_profile import load_site, site_names
+    from hpclaunch.site.new_profile import check_name, cpu_model, profile_text
+    from hpclaunch.site.profile_files import user_sites_folder
     from hpclaunch.topology.sources import read_folder, read_live
 
     check_name(name)
@@ -365,7 +404,7 @@ def new(
     if file.exists():
         raise BadInputError(f"{file}: exists already", "remove it, or choose another name")
     bases = base_profiles()
-    base = base or _base_here(bases)
+    base = base or base_here()
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
     cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
@@ -387,34 +426,22 @@ def new(
         click.echo(f"  it hides the profile {hidden} that hpclaunch ships; another NAME would keep both")
 
 
-def _base_here(bases: Mapping[str, Scheduler]) -> str:
-    """Return the profile for the scheduler whose commands are on this machine."""
-    import shutil
-
-    from hpclaunch.scheduler.registry import schedulers
-
-    for its in schedulers():
-        if its.told_by and shutil.which(its.told_by):
-            raise BadInputError(
-                f"this machine has {its.title} ({its.told_by} is here), which {its.no_submission}",
-                "name another profile to begin with: --extends",
-            )
-    return next(name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program))
-
-
 def _queues(scheduler: Scheduler, file: TextIO | None, *, here: bool) -> tuple[QueueFacts, ...]:
     """Return the queues of a file, or those of the scheduler here where the node is this one."""
     from hpclaunch.command_result import CommandResult
 
     if file is None:
         return _queues_here(scheduler) if here else ()
-    if not scheduler.queues_command:
+    command = scheduler.facts_commands.get("queues")
+    if not command:
         raise BadInputError(f"--queues: queues of {scheduler.title} cannot be read", "leave it out")
-    found = scheduler.parse_queues(CommandResult(exit_code=0, stdout=file.read(), stderr=""))
+    found = scheduler.parse_facts(
+        {"queues": CommandResult(exit_code=0, stdout=file.read(), stderr="")}
+    ).queues
     if not found:
         raise BadInputError(
             f"--queues {file.name}: no queue that takes jobs is in it",
-            f"it must hold what {' '.join(scheduler.queues_command)} printed",
+            f"it must hold what {' '.join(command)} printed",
         )
     return found
 
@@ -426,11 +453,11 @@ def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:
     from hpclaunch.errors import RefusedError
     from hpclaunch.host.this_machine import LocalHost
 
-    command = scheduler.queues_command
+    command = scheduler.facts_commands.get("queues")
     if not command or not shutil.which(command[0]):
         return ()
     try:
-        return scheduler.parse_queues(LocalHost().run(command, timeout_s=10))
+        return scheduler.parse_facts({"queues": LocalHost().run(command, timeout_s=10)}).queues
     except RefusedError as error:
         click.echo(f"note: no queues: {error.message}", err=True)
         return ()

@@ -60,17 +60,26 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
 
 def _failed(failure: Failure) -> Iterator[tuple[str, str]]:
     """Yield the rows about the rank that failed first, its words, and what to do."""
-    if failure.rank is not None or failure.node:
-        rank = "" if failure.rank is None else failure.rank
-        where = f" on {failure.node}" if failure.node else ""
-        yield "rank", f"{rank}{where}, exit code {failure.exit_code}".strip()
-    elif failure.stderr_lines:
-        yield "rank", f"{failure.stderr_rank} (its stderr has these lines; no launcher names a rank)"
+    yield from _who(failure)
+    if failure.where:
+        yield "where", failure.where
     names = {failure.stderr_lines: "in log", 0: "in stderr" if failure.stderr_lines else "in log"}
     for number, line in enumerate(failure.lines):
         yield names.get(number, ""), line
     if failure.remedy:
         yield "remedy", f"{failure.cause}: {failure.remedy}"
+
+
+def _who(failure: Failure) -> Iterator[tuple[str, str]]:
+    """Yield the rows about the rank that failed first, and how many failed alike."""
+    if failure.rank is not None or failure.node:
+        where = f" on {failure.node}" if failure.node else ""
+        code = "" if failure.exit_code is None else f", exit code {failure.exit_code}"
+        yield "rank", f"{failure.rank or ''}{where}{code}".strip()
+    elif failure.stderr_lines:
+        yield "rank", f"{failure.stderr_rank} (its stderr has these lines; no launcher names a rank)"
+    if failure.ranks_alike > 1:
+        yield "alike", f"{failure.ranks_alike} ranks wrote this error"
 
 
 def _what(record: JobRecord) -> Iterator[tuple[str, str]]:

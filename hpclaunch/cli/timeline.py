@@ -131,8 +131,8 @@ def _no_timeline(record: JobRecord) -> BadInputError:
 
 def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
     """Read the files; of a folder's those that are no timeline are passed over with a note, unless
-    ``strict``."""
-    from hpclaunch.timeline.read_timeline import read_timeline
+    ``strict``: then only those of ranks that ended before their first event."""
+    from hpclaunch.timeline.read_timeline import NoEventsError, read_timeline
 
     files: list[TimelineFile] = []
     refused: list[BadInputError] = []
@@ -140,7 +140,7 @@ def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
         try:
             files.append(read_timeline(name, file_chunks(path), number))
         except BadInputError as error:
-            if strict or len(paths) == 1:
+            if len(paths) == 1 or (strict and not isinstance(error, NoEventsError)):
                 raise
             refused.append(error)
             click.echo(f"note: left out: {error.message}", err=True)

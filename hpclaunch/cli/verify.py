@@ -1,7 +1,5 @@
 """``hpclaunch verify``: check that each rank of a job got its binding."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

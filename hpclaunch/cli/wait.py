@@ -1,7 +1,5 @@
 """``hpclaunch wait``: wait for a job, exit with its status."""
 
-from __future__ import annotations
-
 import click
 
 from hpclaunch.cli._jobs import complete_job

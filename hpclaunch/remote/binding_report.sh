@@ -45,10 +45,16 @@ hpclaunch_find_gpus() {
   done
   for node in "$root"/proc/driver/nvidia/gpus/*; do
     [ -e "$node" ] || continue
-    found+=("${node##*/}") value=''
+    id='' n=''
     # "GPU UUID:   GPU-8932f937-..." (the driver's README, "The /proc Interface"); ? where it is not shown.
-    while IFS=: read -r key value && [ "$key" != 'GPU UUID' ]; do value=''; done 2> /dev/null < "$node/information"
-    uuids+=("${value//[[:space:]]/}")
+    while IFS=: read -r key value; do
+      case $key in 'GPU UUID') id=${value//[[:space:]]/} ;; 'Device Minor') n=${value//[[:space:]]/} ;; esac
+    done 2> /dev/null < "$node/information"
+    # Of a node that is shared the numbers count the job's own GPUs, which alone can be opened (ConstrainDevices).
+    if [ "${hpclaunch_some_gpus:-}" ] && [ -e "$root/dev/nvidia$n" ]; then
+      { : < "$root/dev/nvidia$n"; } 2> /dev/null || continue
+    fi
+    found+=("${node##*/}") uuids+=("$id")
   done
 }
 

@@ -39,6 +39,7 @@ hpclaunch_count_restart() {
 [ "${#hpclaunch_private[@]}" = 0 ] || hpclaunch_private_folders "${hpclaunch_private[@]}"
 [ -z "$hpclaunch_guard" ] || "$hpclaunch_guard" "$@"
 hpclaunch_keep_last_words "$HPCLAUNCH_JOB_FOLDER" "$RANK"
+[ -z "$hpclaunch_at_start" ] || hpclaunch_bind_here
 [ -z "$hpclaunch_binding" ] || hpclaunch_report
 [ "$hpclaunch_sample_s" = 0 ] || hpclaunch_sample
 [ -z "$hpclaunch_supervised$hpclaunch_rank_over" ] || hpclaunch_run "$@"

@@ -407,6 +407,13 @@ def look_closer(process: Process) -> None:
     process["lines"] = source_lines(str(process["pid"]), stacks[0]) if stacks else []
 
 
+def look_again(process: Process, signal: int) -> None:
+    """Look a second time: a rank that has gone on to another collective meanwhile does not hang."""
+    look(process, "second", signal)
+    if process.get("recorder"):
+        process["second"]["recorder"] = recorded(str(process["pid"]))
+
+
 def gather(variable: str, job: str, signal: int, found: List[Process]) -> None:
     """Put into ``found`` where the job's processes on this node stand, as it becomes known."""
 
@@ -420,7 +427,7 @@ def gather(variable: str, job: str, signal: int, found: List[Process]) -> None:
     started = time.monotonic()
     at_once([partial(begin, *each) for each in members(variable, job).items()], _DUMP_S * 2 + _PY_SPY_S)
     time.sleep(max(0.0, GAP_S - (time.monotonic() - started)))
-    at_once([partial(look, one, "second", signal) for one in list(found)], _DUMP_S + _PY_SPY_S)
+    at_once([partial(look_again, one, signal) for one in list(found)], _DUMP_S * 2 + _PY_SPY_S)
 
 
 def whole_by_now(found: List[Process]) -> List[Process]:

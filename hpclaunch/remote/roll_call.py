@@ -25,21 +25,24 @@ _SHELLS = re.compile(r"(ba|da|z|k|tc|c)?sh|env|timeout|numactl|taskset|apptainer
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python[\d.]+/|^<frozen|/hpclaunch/train/|/pypy[\d.]+/"
 )
-_MESSAGES = re.compile(r"/(torch/distributed|horovod|mpi4py|deepspeed|jax|nccl|hpclaunch/train)[/.]")
+_MESSAGES = re.compile(
+    r"/(torch/distributed|torch/autograd|horovod|mpi4py|deepspeed|jax|nccl|hpclaunch/train)[/.]"
+)
 """Libraries whose functions are named by the collective that they wait for."""
 _KINDS = (
-    ("reducescatter", r"reduce_?scatter"),
+    ("reducescatter", r"_?reduce_?scatter"),
     ("allreduce", r"_?i?all_?reduce"),
-    ("allgather", r"i?all_?gather"),
+    ("allgather", r"_?i?all_?gather"),
     ("alltoall", r"i?all_?to_?all"),
     ("broadcast", r"i?b(road)?cast"),
-    ("barrier", r"i?barrier|wait_for_all"),
+    ("barrier", r"i?barrier|monitored_?barrier|wait_for_all"),
     ("reduce", r"i?reduce$"),
     ("scatter", r"i?scatter"),
     ("gather", r"i?gather"),
     ("receive", r"i?recv|sendrecv"),
     ("send", r"i?send"),
     ("synchronize", r"synchronize$"),  # Horovod's wait for what it has begun
+    ("backward", r"_engine_run_backward$"),  # where DDP and FSDP sum gradients
 )
 _CALLED = re.compile(r"(\w+)\.(\w+)\(")
 _OF_RANKS = re.compile(r"\w*comm\w*|dist|distributed|hvd", re.IGNORECASE)
@@ -257,6 +260,11 @@ def otherwise(now: Dict[str, Any], stack: List[List[Any]], lines: List[str]) -> 
     return f"waiting in {waits} (state {now.get('state') or '?'})"
 
 
+def counts(look: Dict[str, Any]) -> Dict[str, int]:
+    """Return the number of the newest collective of each process group, by torch's flight recorder."""
+    return {group: int(found[-1][0]) for group, found in look["recorder"].items() if found}
+
+
 def moved(process: Dict[str, Any]) -> Optional[bool]:
     """Tell whether a rank stood elsewhere at the second look; None: that cannot be said."""
     first, second = process.get("first") or {}, process.get("second") or {}
@@ -264,6 +272,8 @@ def moved(process: Dict[str, Any]) -> Optional[bool]:
         return None
     if first.get("collective") and second.get("collective"):
         return bool(first["collective"] != second["collective"])
+    if process.get("recorder") and second.get("recorder") and counts(process) != counts(second):
+        return True
     if first.get("stacks") and second.get("stacks"):
         return stack_of(process) != stack_of(process, "second")
     same = all(first.get(name) == second.get(name) for name in ("state", "waits", "call", "path", "ticks"))
@@ -438,6 +448,7 @@ def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return []
 
 
+_NO_STACKS = "no Python stack is known: submit with --stacks, or have py-spy on the nodes"
 _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
     "moving": "the ranks move: slow, not stuck",
@@ -466,6 +477,8 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
     elif missing and reports:
         kind = "missing"
+    if any(is_python(one) for one in reports) and not any(one["by"] for one in reports):
+        notes.append(_NO_STACKS)
     if not reports:
         kind = "none"
     finding = sentence(groups, kind, missing, ranks, idle_s, notes)
@@ -482,6 +495,11 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         "by_rank": reports,
         "other_processes": strangers(nodes, found),
     }
+
+
+def is_python(report: Report) -> bool:
+    """Tell whether a rank's program is Python, by its name."""
+    return re.match("python|pypy", program_of(report)) is not None
 
 
 def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:

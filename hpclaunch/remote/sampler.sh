@@ -20,21 +20,28 @@
 if [ "$1" = summary ]; then
   exec awk -v job="$3" '
     function number(text) { sub(/^[^=]*=/, "", text); return text + 0 }
-    $1 == "start" { split(FILENAME, path, "/"); host = path[length(path)]; first = ""; every = number($3); all = number($6) }
-    $1 == "proc" { ranks[$3] = 1 }
+    $1 == "start" {
+      split(FILENAME, path, "/"); host = path[length(path)]; first = ""; every = number($3); all = number($6); split("", ticks)
+    }
+    $1 == "proc" {  # the job only: others may run on the node
+      ranks[$3] = 1
+      if ($2 != at) { at = $2; sum = 0 }
+      sum += $5 > $6 ? $5 : $6
+      if (sum > most) { most = sum; of = all; on = host }
+      if ($3 in ticks && $4 > ticks[$3]) used += $4 - ticks[$3]
+      ticks[$3] = $4
+    }
     $1 == "nvidia-smi" { split($0, cell, ","); busy += cell[2]; looks++ }
     $1 == "gpu" { busy += $4; looks++ }
     $1 == "node" {
       for (n = 3; n <= NF; n++) {
-        if ($n ~ /^cpu=/) { split(substr($n, 5), now, "/") }
-        if ($n ~ /^mem=/ && number($n) > most) { most = number($n); of = all; on = host }
         if ($n ~ /^energy=/) { joule = number($n); counted = 1 }
       }
-      if (first == "") { first = $2; busy0 = now[1]; joule0 = joule }
+      if (first == "") { first = $2; joule0 = joule }
       else {
         if ($2 - first >= every) enough = 1
         nodes[host] = 1; energy += joule - joule0
-        ticks += now[1] - busy0; seconds += $2 - last; busy0 = now[1]; joule0 = joule
+        seconds += $2 - last; joule0 = joule
       }
       last = $2
     }
@@ -43,7 +50,7 @@ if [ "$1" = summary ]; then
       for (name in nodes) count++
       for (name in ranks) total++
       printf "hpclaunch: %d node%s, %d rank%s:", count, count == 1 ? "" : "s", total, total == 1 ? "" : "s"
-      if (seconds) printf " on average %.1f CPUs of a node busy,", ticks / 100 / seconds
+      if (seconds) printf " they kept %.1f CPUs of a node busy on average,", used / 100 / seconds
       printf " at most %.1f of %.1f GiB in use (%s)", most / 1048576, of / 1048576, on
       if (looks) printf ", GPUs %.0f %% busy", busy / looks
       if (counted) printf ", %.3g kWh", energy / 3600000
@@ -219,9 +226,13 @@ find_sources
 start_tool
 trap finish EXIT
 trap 'exit 0' TERM
-next=$now
+next=$now wait=2  # the first looks are close together: 0, 2, 6, 14 s, for short jobs
 while [ -e task ]; do
-  [ "$now" -lt "$next" ] || { sample && next=$((next + every)); }
+  if [ "$now" -ge "$next" ]; then
+    sample
+    [ "$wait" -lt "$every" ] || wait=$every
+    next=$((next + wait)) wait=$((wait * 2))
+  fi
   if [ "$gpus" ]; then
     status=0 line=''
     read -rt 1 -u "$gpus" line || status=$?

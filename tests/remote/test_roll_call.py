@@ -62,6 +62,45 @@ def test_processes_without_a_rank_are_listed_but_not_what_the_script_waits_by() 
     assert [one["program"][0] for one in found["other_processes"]] == ["./solver"]
 
 
+def test_ranks_whose_collectives_go_on_are_not_accused() -> None:
+    """Both looks find rank 0 at the same sleep(), rank 1 in the same allreduce; the numbers grow."""
+    stack = ["/home/me/slow.py", 5, "<module>"]
+
+    def seen(number: int) -> dict[str, list[list[Any]]]:
+        return {"0": [[number, "gloo:all_reduce", "completed"]]}
+
+    looped = process(0, [stack])
+    waits = process(
+        1, [["/venv/lib/python3.11/site-packages/torch/distributed/x.py", 9, "all_reduce"], stack]
+    )
+    stuck = called([looped, waits])
+    assert (stuck["kind"], stuck["suspects"]) == ("behind", [0])
+    for one, last in ((looped, 240), (waits, 241)):
+        one["recorder"] = seen(147)
+        one["second"]["recorder"] = seen(last)
+    found = called([looped, waits])
+    assert (found["kind"], found["suspects"]) == ("moving", [])
+    assert "slow, not stuck" in found["finding"]
+
+
+def test_without_any_stack_the_answer_says_how_to_get_one() -> None:
+    assert "--stacks" in called([process(0), process(1)])["finding"]
+    assert "--stacks" not in called([allreduce(0), allreduce(1)])["finding"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("monitored_barrier", "barrier"),
+        ("_all_gather_base", "allgather"),
+        ("_reduce_scatter_base", "reducescatter"),
+        ("_engine_run_backward", "backward"),
+    ],
+)
+def test_torchs_inner_names_of_collectives(name: str, kind: str) -> None:
+    assert collective_in(name) == kind
+
+
 def test_code_outside_of_functions_is_the_main_program() -> None:
     script = ["/home/me/train.py", 3, "<module>"]
     found = called([process(rank, [script], state="R") for rank in range(3)])

@@ -1,0 +1,250 @@
+"""``hpclaunch sites probe``, ``import`` and ``facts``: machines measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._site_names import complete_site
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.probes.compare_probe import Row
+    from hpclaunch.probes.probe_file import ProbeFile
+    from hpclaunch.site.schema import SiteProfile
+
+
+@click.command(name="probe")
+@click.option("--site", metavar="SITE", shell_complete=complete_site,
+              help="Profile to compare with. Default: the detected site, else the generic one.")  # fmt: skip
+@click.option("--on-a-node", is_flag=True,
+              help="Also submit one job of one node, at most 5 minutes; its cost is shown.")  # fmt: skip
+@click.option("-A", "--account", help="Project account that this job is charged to.")
+@click.option("-p", "--partition", help="Queue of this job.")
+@click.option("--yes", is_flag=True, help="Submit and write without asking.")
+@click.option("--keep-names", is_flag=True,
+              help="Keep names of users, hosts and accounts in the file. Default: replace them.")  # fmt: skip
+@click.option("--output", type=click.Path(path_type=Path), metavar="FILE",
+              help="File to write. Default: SITE-DAY.json here.")  # fmt: skip
+@click.option("--write", "profile_name", metavar="NAME",
+              help="Write NAME.yaml among your profiles: SITE repaired, or a new profile.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
+@click.pass_context
+def probe_here(
+    ctx: click.Context,
+    site: str | None,
+    on_a_node: bool,
+    account: str | None,
+    partition: str | None,
+    yes: bool,
+    keep_names: bool,
+    output: Path | None,
+    profile_name: str | None,
+    as_json: bool,
+) -> None:
+    """Ask this machine what it has, and compare the answers with its profile. Exit 1 where a fact is wrong.
+
+    Run it on a login node. It only reads, for about a minute; --on-a-node submits one small job. The answers
+    go to one file, without names of users, hosts and accounts; what is in it is listed before it is written.
+
+    Example: hpclaunch sites probe --site lumi-g
+    """
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.probes.compare_probe import compare
+    from hpclaunch.probes.gather_probe import ask_login, private_names
+    from hpclaunch.probes.private_names import without_names
+    from hpclaunch.probes.probe_file import write_probe
+    from hpclaunch.site.load_profile import load_site
+
+    name = site or _site_here()
+    profile = load_site(name)
+    found = ask_login(
+        LocalHost(), profile, profile.name, lambda line: click.echo(f"asking: {line}", err=True)
+    )
+    if on_a_node:
+        found = _with_node(found, profile, name, (account, partition), yes=yes)
+    if not keep_names:
+        found = without_names(found, private_names(found, [account] if account else []))
+    path = output or Path(f"{profile.name}-{found.day}.json")
+    _show_contents(found, path)
+    if not (yes or click.confirm("Write it?", default=True, err=True)):
+        ctx.exit(EXIT_FAILED)
+    write_probe(path, found)
+    rows = compare(found, profile)
+    _show(rows, as_json=as_json)
+    if profile_name:
+        _write_profile(found, profile_name, path.name, profile, yes=yes)
+    ctx.exit(EXIT_FAILED if any(row.verdict == "wrong" for row in rows) else 0)
+
+
+def _site_here() -> str:
+    """Return the detected site, else the generic profile of the scheduler here."""
+    from hpclaunch.site.base_profile import base_here
+    from hpclaunch.site.detect import detect_here
+
+    return detect_here().site or base_here()
+
+
+def _with_node(
+    found: ProbeFile, profile: SiteProfile, site: str, options: Sequence[str | None], *, yes: bool
+) -> ProbeFile:
+    """Return the probe with the answers of two ranks on one node."""
+    from msgspec.structs import replace
+
+    from hpclaunch.api import Job
+    from hpclaunch.package_data import resource_dir
+    from hpclaunch.probes.gather_probe import node_answers
+    from hpclaunch.probes.probe_items import node_command
+
+    command = node_command((resource_dir("remote") / "probe_node.sh").read_text())
+    job = Job(
+        command=command,
+        site=site,
+        account=options[0],
+        queue=options[1],
+        nodes=1,
+        tasks_per_node=2,
+        time="5m",
+        name="probe",
+        framework="torch",
+        software="none",
+        no_sample=True,
+    )
+    plan = job.plan()
+    where = f", queue {plan.queue}" if plan.queue else ""
+    price = next((text for text in plan.warnings if text.startswith("it costs")), "its price is not known")
+    click.echo(f"one job: 1 node, at most 5 minutes{where}; {price}", err=True)
+    if not yes and not click.confirm("Submit it?", err=True):
+        return found
+    handle = job.submit()
+    handle.wait()
+    return replace(found, node=node_answers(handle.logs().decode(errors="replace")))
+
+
+def _show_contents(found: ProbeFile, path: Path) -> None:
+    click.echo(f"{path} will hold:", err=True)
+    for place, answers in (("login", found.login), ("node", found.node)):
+        for name, answer in answers.items():
+            size = len(answer.stdout) + len(answer.stderr)
+            state = "no answer" if answer.exit_code is None else f"exit {answer.exit_code}"
+            click.echo(f"  {place}: {name}: {size} characters, {state}", err=True)
+
+
+def _show(rows: tuple[Row, ...], *, as_json: bool) -> None:
+    from hpclaunch.probes.compare_probe import ProbeDocument
+    from hpclaunch.text_table import text_table
+
+    if as_json:
+        print_document(ProbeDocument(facts=rows), indent=2)
+        return
+    shown = sorted(rows, key=lambda row: ("wrong", "new", "not seen", "right").index(row.verdict))
+    texts = [[row.verdict, row.key, _text(row.profile), _text(row.measured), row.note] for row in shown]
+    if texts:
+        click.echo(text_table(texts, ("verdict", "fact", "profile", "measured", "note")))
+    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("right", "wrong", "new")}
+    click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+
+
+def _text(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _write_profile(found: ProbeFile, name: str, file_name: str, profile: SiteProfile, *, yes: bool) -> None:
+    """Write a new or repaired profile, which must load; it is shown first, and an older file is kept."""
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.probes.repair_profile import profile_of
+    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.site.new_profile import check_name
+    from hpclaunch.site.profile_files import user_sites_folder
+
+    check_name(name)
+    path = user_sites_folder() / f"{name}.yaml"
+    if path.exists() and name != profile.name:
+        raise BadInputError(f"{path}: exists already", f"choose another name, or repair it: --site {name}")
+    old = path.read_bytes() if path.exists() else None
+    text = profile_of(found, name, file_name, profile, _document(old))
+    click.echo(text, err=True)
+    if not yes and not click.confirm(f"Write this as {path}?", default=True, err=True):
+        return
+    host = LocalHost()
+    host.make_folder(str(path.parent))
+    if old is not None:
+        host.write_file(f"{path}.before-{found.day}", old)
+    host.write_file(str(path), text.encode())
+    load_site(str(path))  # a profile that does not load is a fault of hpclaunch: raise now
+    kept = f"; the older file is {path.name}.before-{found.day}" if old is not None else ""
+    click.echo(f"{path}: written{kept}", err=True)
+
+
+def _document(data: bytes | None) -> dict[str, Any] | None:
+    import yaml
+
+    return None if data is None else yaml.safe_load(data)
+
+
+def check_probe(file: Path, *, as_json: bool) -> bool:
+    """Compare a probe's file with the profile that it is of; return whether no fact is wrong."""
+    from hpclaunch.probes.compare_probe import compare
+    from hpclaunch.probes.probe_file import read_probe
+    from hpclaunch.site.load_profile import load_site
+
+    found = read_probe(file)
+    rows = compare(found, load_site(found.site))
+    if not as_json:
+        click.echo(f"{file}: {found.site}, {found.origin}, {found.day}")
+    _show(rows, as_json=as_json)
+    return all(row.verdict != "wrong" for row in rows)
+
+
+@click.command(name="import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--into", type=click.Path(file_okay=False, path_type=Path), required=True, metavar="DIR",
+              help="Folder of such files, such as tests/data/probes of a checkout.")  # fmt: skip
+@click.option("--as", "name", metavar="NAME", help="Name of the copy. Default: that of the file.")
+@click.option("--origin", metavar="TEXT", help="Whose public outputs these are, where nothing was measured.")
+def import_file(file: Path, into: Path, name: str | None, origin: str | None) -> None:
+    """Keep the file of a probe that a user sent, after reading it as the tests do.
+
+    Example: hpclaunch sites import lumi-g-2026-11-23.json --into tests/data/probes
+    """
+    from msgspec.structs import replace
+
+    from hpclaunch.probes.compare_probe import compare
+    from hpclaunch.probes.probe_file import read_probe, write_probe
+    from hpclaunch.site.load_profile import load_site
+
+    found = read_probe(file)
+    rows = compare(found, load_site(found.site))
+    target = into / f"{name or file.stem}.json"
+    if target.exists():
+        raise BadInputError(f"{target}: exists already", "choose another name: --as")
+    into.mkdir(parents=True, exist_ok=True)
+    write_probe(target, replace(found, origin=origin or found.origin))
+    click.echo(f"{target}: {len(found.login) + len(found.node)} answers, {len(rows)} facts")
+
+
+@click.command()
+@click.argument("sites", nargs=-1, metavar="[PATH_OR_NAME]...", shell_complete=complete_site)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def facts(sites: tuple[str, ...], as_json: bool) -> None:
+    """Count the facts of each machine by their evidence (measured, documented, ...), and the unknown ones.
+
+    Example: hpclaunch sites facts lumi-g polaris
+    """
+    from hpclaunch.site.fact_sources import EVIDENCE, counted_facts
+    from hpclaunch.site.load_profile import load_all, load_site
+    from hpclaunch.site.site_documents import FactsDocument
+    from hpclaunch.text_table import text_table
+
+    profiles = {site: load_site(site) for site in sites} if sites else load_all()[0]
+    found = {name: counted_facts(each) for name, each in profiles.items() if each.status == "production"}
+    if as_json:
+        print_document(FactsDocument(sites=found), indent=2)
+        return
+    rows = [[name, *map(str, (*each.by_evidence.values(), each.unknown, each.newest or "-"))]
+            for name, each in found.items()]  # fmt: skip
+    click.echo(text_table(rows, ("site", *EVIDENCE, "unknown", "newest")))

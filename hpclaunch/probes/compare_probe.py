@@ -1,0 +1,241 @@
+"""A probe compared with a profile, fact by fact: right, wrong, new, or not seen. Pure."""
+
+# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import re
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from hpclaunch.errors import RefusedError
+from hpclaunch.json_document import Document
+from hpclaunch.plan.request_rules import kibibytes
+from hpclaunch.probes.probe_file import Answer, ProbeFile
+from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeKind, QueueFacts
+from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.site.module_facts import loaded_modules
+from hpclaunch.site.schema import Node, Queue, SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher
+from hpclaunch.walltime import parse_walltime_s
+
+Verdict = Literal["right", "wrong", "new", "not seen"]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One fact."""
+
+    key: str
+    """Of the profile, such as ``queues.gpu.max_walltime``."""
+    profile: Any
+    measured: Any
+    verdict: Verdict
+    """new: the profile does not have it; not seen: the probe could not see it."""
+    note: str = ""
+
+
+class ProbeDocument(Document, frozen=True, kw_only=True):
+    """A probe compared with a profile."""
+
+    facts: tuple[Row, ...]
+
+
+DOCUMENTS = {"sites-probe": ProbeDocument}
+"""Name of the document's schema -> its type."""
+
+
+def cluster_of(probe: ProbeFile) -> ClusterFacts:
+    """Return what the scheduler said; nothing where it did not answer. Raises RefusedError for an error."""
+    scheduler = get_scheduler(probe.scheduler)
+    answers = {name: probe.login[name].result for name in scheduler.facts_commands if name in probe.login}
+    known = {name: answer for name, answer in answers.items() if answer is not None}
+    return scheduler.parse_facts(known) if known else ClusterFacts()
+
+
+def compare(probe: ProbeFile, profile: SiteProfile) -> tuple[Row, ...]:
+    """Return a row for each fact of the profile that the probe can show, and for each that is new."""
+    try:
+        facts = cluster_of(probe)
+    except RefusedError as error:
+        facts = ClusterFacts()
+        unknown = Row(key="queues", profile=None, measured=None, verdict="not seen", note=error.message)
+        return (unknown, *_software(probe, profile), *_on_node(probe, profile))
+    return (
+        *_scheduler(facts, profile),
+        *_queues(facts, profile),
+        *_nodes(facts, profile),
+        *_software(probe, profile),
+        *_on_node(probe, profile),
+    )
+
+
+def matching_kind(
+    facts: ClusterFacts, node: Node | None, queues: Iterator[str] | tuple[str, ...]
+) -> NodeKind | None:
+    """Return the kind of the profile's node: in its queues, as many GPUs, the nearest number of cores."""
+    named = set(queues)
+    kinds = [kind for kind in facts.nodes if named & set(kind.queues)] or list(facts.nodes)
+
+    def distance(kind: NodeKind) -> tuple[int, ...]:
+        gpus = sum(each.count for each in kind.gpus if not each.are_slices)
+        if node is None:  # that which a new profile would describe
+            return (-gpus, -kind.nodes)
+        return (abs(gpus - len(node.gpus)), abs((kind.cores or 0) - node.cores), -kind.nodes)
+
+    return min(kinds, key=distance, default=None)
+
+
+def _row(key: str, profile: Any, measured: Any, *, equal: bool | None = None, note: str = "") -> Row:
+    if measured is None:
+        verdict: Verdict = "not seen"
+    elif profile is None:
+        verdict = "new"
+    else:
+        verdict = "right" if (profile == measured if equal is None else equal) else "wrong"
+    return Row(key=key, profile=profile, measured=measured, verdict=verdict, note=note)
+
+
+def _scheduler(facts: ClusterFacts, profile: SiteProfile) -> Iterator[Row]:
+    known, measured = profile.scheduler.version, facts.release
+    yield _row("scheduler.version", known, measured, equal=f"{measured}.".startswith(f"{known}."))
+    if facts.gpu_request:
+        yield _row("scheduler.gpu_request", profile.scheduler.gpu_request, facts.gpu_request)
+    if profile.binding.confined or facts.confines_cpus:  # it is false where a profile leaves it out
+        yield _row("binding.confined", profile.binding.confined or None, facts.confines_cpus)
+
+
+def _queues(facts: ClusterFacts, profile: SiteProfile) -> Iterator[Row]:
+    measured = {queue.name: queue for queue in facts.queues}
+    for name, queue in profile.queues.items():
+        if queue.kind == "qos" or not measured:
+            continue
+        if name not in measured:
+            yield Row(
+                key=f"queues.{name}",
+                profile=name,
+                measured="none",
+                verdict="wrong",
+                note="no such queue takes jobs",
+            )
+        else:
+            yield from _queue(f"queues.{name}", queue, measured[name])
+    for name in measured.keys() - profile.queues.keys():
+        yield _row(f"queues.{name}", None, name)
+
+
+def _queue(key: str, queue: Queue, found: QueueFacts) -> Iterator[Row]:
+    limit = found.max_walltime
+    equal = bool(limit and queue.max_walltime) and parse_walltime_s(
+        queue.max_walltime or "0"
+    ) == parse_walltime_s(limit or "0")
+    yield _row(f"{key}.max_walltime", queue.max_walltime, limit, equal=equal)
+    # A smaller limit of the profile may be that of a QOS, which the queue does not show.
+    fewer = queue.max_nodes is not None and found.max_nodes is not None and queue.max_nodes <= found.max_nodes
+    yield _row(f"{key}.max_nodes", queue.max_nodes, found.max_nodes, equal=fewer)
+    yield _row(f"{key}.whole_node", queue.whole_node, found.whole_node or None, equal=queue.whole_node)
+
+
+def _nodes(facts: ClusterFacts, profile: SiteProfile) -> Iterator[Row]:
+    kind = matching_kind(facts, profile.node, tuple(profile.queues))
+    if kind is None:
+        return
+    known: dict[str, Any] = msgspec.to_builtins(profile.node) if profile.node else {}
+    yield _row(
+        "node.cores",
+        known.get("cores"),
+        kind.cores,
+        equal=known.get("cores") in (kind.cores, kind.usable_cores),
+    )
+    # A profile leaves out what is usual.
+    threads = known.get("threads_per_core", 1) if known else None
+    yield _row("node.threads_per_core", threads, kind.threads_per_core)
+    yield from _memory(known, kind)
+    yield from _gpus(known, kind)
+    count = known.get("count", 0)
+    yield _row("node.count", count or None, kind.nodes, equal=abs(count - kind.nodes) * 10 <= kind.nodes)
+
+
+def _memory(known: dict[str, Any], kind: NodeKind) -> Iterator[Row]:
+    if not kind.memory_mib:
+        return
+    memory, there = known.get("memory_gib", 0), kind.memory_mib >> 10
+    note = "to 15 %: a site names what is built in"
+    yield _row("node.memory_gib", memory or None, there, equal=abs(memory - there) <= 0.15 * there, note=note)
+    request = known.get("memory_request", "")
+    if wanted := kibibytes(request):
+        equal = wanted <= kind.memory_mib << 10
+        yield _row("node.memory_request", request, f"{kind.memory_mib}M", equal=equal)
+
+
+def _gpus(known: dict[str, Any], kind: NodeKind) -> Iterator[Row]:
+    whole = [each for each in kind.gpus if not each.are_slices]
+    count = len(known.get("gpus", ())) if known else None
+    yield _row("node.gpus", count, sum(each.count for each in whole))
+    if whole and whole[0].type:
+        yield _row("node.gpu_type", known.get("gpu_type"), whole[0].type)
+
+
+def _software(probe: ProbeFile, profile: SiteProfile) -> Iterator[Row]:
+    if plugins := _words(probe.login.get("mpi plugins")):
+        for name in filter(None, (profile.mpi.plugin, *profile.mpi.alternatives)):
+            yield _row("mpi.plugin", name, " ".join(plugins), equal=name in plugins)
+    yield from _modules(probe.login.get("modules"), profile)
+    for name, storage in profile.storage.items():
+        answer = probe.login.get(f"storage {name}", _NO_ANSWER)
+        if answer.exit_code is not None:
+            there = storage.path if answer.exit_code == 0 else "not there"
+            yield _row(f"storage.{name}.path", storage.path, there)
+    for key, answers in (("internet_on_login", probe.login), ("internet_on_compute", probe.node)):
+        # Not reached: it may be the machine there that does not answer.
+        reached = "reached" in answers.get("internet", _NO_ANSWER).stdout or None
+        yield _row(key, getattr(profile, key), reached)
+
+
+_NO_ANSWER = Answer(command="", exit_code=None)
+
+
+def _modules(answer: Answer | None, profile: SiteProfile) -> Iterator[Row]:
+    if answer is None or answer.exit_code != 0:
+        return
+    there = answer.stdout.split()
+    for module in loaded_modules(profile):
+        found = module.name if module.name in there else "not there"
+        yield _row(f"{module.key} {module.name}", module.name, found)
+
+
+def _words(answer: Answer | None) -> list[str]:
+    """Return the plugins of ``srun --mpi=list``, which 22.05 prints to stderr."""
+    text = f"{answer.stdout}\n{answer.stderr}" if answer else ""
+    return [
+        word
+        for word in re.findall(r"[a-z][\w]*", text)
+        if word not in ("mpi", "plugin", "types", "are", "srun")
+    ]
+
+
+def _on_node(probe: ProbeFile, profile: SiteProfile) -> Iterator[Row]:
+    environment = probe.node.get("environment")
+    if environment is not None:
+        names = {line.partition("=")[0] for line in environment.stdout.splitlines()}
+        launcher = site_launcher(profile)
+        yield from _variables("rank", launcher.rank, names)
+        yield from _variables("local rank", launcher.local_rank, names)
+    if ranks := probe.node.get("two ranks"):
+        yield from _two_ranks(ranks.stdout, profile)
+
+
+def _variables(key: str, text: str, names: set[str]) -> Iterator[Row]:
+    """Compare the variables of a launcher's expression with those that a rank has: one of them is enough."""
+    if needed := re.findall(r"\$\{?(\w+)", text):
+        there = " ".join(name for name in needed if name in names)
+        yield _row(
+            f"scheduler.launcher, {key}", " or ".join(needed), there or "none of them", equal=bool(there)
+        )
+
+
+def _two_ranks(said: str, profile: SiteProfile) -> Iterator[Row]:
+    found = re.search(r"^sum 2 of 2 ranks by .*$", said, re.MULTILINE)
+    last = (said.strip().splitlines() or ["nothing"])[-1]
+    yield _row("two ranks", "sum 2 of 2 ranks", (found[0] if found else last)[:60], equal=found is not None)
+    network = re.search(r"Using network (\S+)", said)
+    if network and profile.fabric.plugin:
+        yield _row("fabric.plugin", profile.fabric.plugin.name, network[1], equal=network[1] != "Socket")

@@ -4,8 +4,6 @@ Both are made under a temporary name in the same folder and then renamed: a read
 new one. A process that is killed leaves at most a file or folder with a name that starts with a dot.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator

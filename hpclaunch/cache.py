@@ -4,8 +4,6 @@ The folder may be deleted at any time. A caller stores with the data what they w
 only while that is unchanged.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from contextlib import suppress

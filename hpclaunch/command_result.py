@@ -1,7 +1,5 @@
 """The result of a command: the one type that hosts return and schedulers read."""
 
-from __future__ import annotations
-
 import msgspec
 
 

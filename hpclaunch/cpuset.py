@@ -4,8 +4,6 @@ A CPU is a hardware thread as the kernel numbers it. Lists are the kernel's form
 (``0-3,8,64-67``; man 7 cpuset, "List format"), masks are Slurm's and taskset's hexadecimal numbers.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The errors that a user may see. Each ends the command with its exit code and one clear message."""
 
-from __future__ import annotations
-
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 3
 EXIT_REFUSED = 4

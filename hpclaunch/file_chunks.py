@@ -1,7 +1,5 @@
 """A file as a stream of bytes: timelines may be larger than the memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Where the package's folders are: in a wheel inside the package, in a checkout next to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """Numbers with their nouns, for people."""
 
-from __future__ import annotations
-
 
 def counted(number: int, noun: str, plural: str | None = None, spec: str = "") -> str:
     """Return ``1 node`` or ``2 nodes``.

@@ -1,7 +1,5 @@
 """Tables for a terminal: columns of text, two spaces apart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@ https://specifications.freedesktop.org/basedir-spec/latest/: a variable whose va
 is ignored. None of the folders is made here. All functions raise RuntimeError for a user without a home.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

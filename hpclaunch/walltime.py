@@ -1,7 +1,5 @@
 """Walltimes: read as users and schedulers write them, held as seconds."""
 
-from __future__ import annotations
-
 import re
 
 from hpclaunch.errors import BadInputError

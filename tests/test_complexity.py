@@ -26,7 +26,7 @@ TOP = "hpclaunch"
 LIMIT = 10
 ABOVE = {
     TOP: (1, 14),
-    "cli": (20, 23),
+    "cli": (21, 23),
     "host": (1, 11),
     "job": (29, 38),
     "plan": (16, 21),

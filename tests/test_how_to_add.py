@@ -345,9 +345,9 @@ def test_an_allreduce(tmp_path: Path) -> None:
     made.write("hpclaunch/train/allreduce/NAME.py", ALLREDUCE)
     line = '    "flood": _loader("flood", "FloodAllreduce"),\n'
     made.insert("hpclaunch/train/allreduce/__init__.py", row_of("ALLREDUCES"), line)
-    flood, central = (made.train("--allreduce", name, ranks=2) for name in ("flood", "parameter-server"))
-    assert (flood["allreduce"], central["allreduce"]) == ("flood", "parameter-server")
-    assert flood["parameters_sha256"] == central["parameters_sha256"]
+    flood, plain = (made.train("--allreduce", name, ranks=2) for name in ("flood", "mpi"))
+    assert (flood["allreduce"], plain["allreduce"]) == ("flood", "mpi")
+    assert flood["parameters_sha256"] == plain["parameters_sha256"]
     bench = ("-m", "hpclaunch.train.bench", "--sizes", "4K", "--rounds", "1", "--algorithms", "flood")
     assert "flood" in made.run(mpiexec(), "-n", "2", sys.executable, *bench)
 

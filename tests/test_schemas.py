@@ -70,8 +70,8 @@ def test_the_patterns_of_files_are_ours_alone() -> None:
     assert len(patterns) == len(set(patterns))
     for general in ("job.yaml", "config.yaml", "site.yaml", "a/sites/b.yaml"):
         assert not any(fnmatch.fnmatch(general, pattern) for pattern in patterns)
-    profile = "/home/me/.config/hpclaunch/sites/mine.yaml"
-    assert any(fnmatch.fnmatch(profile, pattern) for pattern in entries[0]["fileMatch"])
+    for ours in ("hpclaunch/sites/mine.yaml", "hpclaunch/sites/nodes/mine.yaml"):
+        assert any(fnmatch.fnmatch(f"/home/me/.config/{ours}", each) for each in entries[0]["fileMatch"])
 
 
 def test_every_key_of_a_job_file_is_described() -> None:
@@ -81,9 +81,9 @@ def test_every_key_of_a_job_file_is_described() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", sorted(resource_dir("site_profiles").glob("*.yaml")), ids=lambda path: path.stem
+    "path", sorted(resource_dir("site_profiles").rglob("*.yaml")), ids=lambda path: path.stem
 )
-def test_every_profile_is_valid(path: Path) -> None:
+def test_every_profile_and_node_kind_is_valid(path: Path) -> None:
     assert [error.message for error in checker("site").iter_errors(read_tree(path).plain())] == []
 
 

@@ -4,8 +4,6 @@ Ranks go to the NUMA nodes of their GPUs and divide the cores there; ranks witho
 machine. docs/explanation/binding.md explains the rules and their reasons, ``core_shares`` does the dividing.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable
 from math import gcd, lcm

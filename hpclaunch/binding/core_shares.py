@@ -3,8 +3,6 @@
 docs/explanation/binding.md states the rule; tests/binding/test_shapes.py checks it on machines of any shape.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from heapq import heapify, heapreplace

@@ -4,8 +4,6 @@ Each list has one entry per rank: Slurm silently starts again at the front of a 
 --cpu-bind), and ranks then share cores.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Which GPUs of a node each of its ranks gets. Pure; the one rule, with a computed binding and without."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Check a hand-written list of CPU masks or CPU numbers against the node it is meant for."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Where CPUs are on a node: their cores, NUMA nodes, L3 groups, and whether a GPU is near."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from hpclaunch.cpuset import format_cpu_list

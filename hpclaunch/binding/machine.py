@@ -5,8 +5,6 @@ the machine: by socket, in it by NUMA node, in it by L3 group. A block holds the
 the reserved ones between them, which mark where slots begin.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 
 import msgspec

@@ -1,7 +1,5 @@
 """The request for a binding, and the binding."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -5,8 +5,6 @@ its GPUs have the same colour, so a binding to the wrong place shows as colours 
 from its rank's cores and a core with two ranks are also framed in red.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape

@@ -1,7 +1,5 @@
 """Reserved cores as the user names them: a CPU list or a rule."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import msgspec

@@ -1,7 +1,5 @@
 """One check per node: what all nodes have, and which nodes differ."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """Judge outputs that were captured on another machine: ``hpclaunch check --from DIR``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

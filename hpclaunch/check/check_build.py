@@ -6,8 +6,6 @@ that ``import horovod.NAME`` raised no exception; for torch it raises none even 
 torch itself (horovod/torch/__init__.py, 0.28.1).
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

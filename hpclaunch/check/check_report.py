@@ -1,7 +1,5 @@
 """Checks and their verdicts: what ``hpclaunch check`` prints, also with ``--json``."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Collected facts: what each process printed and how it ended. The verdicts come from these only."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How many files a folder has and how large they are, counted in bounded time."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

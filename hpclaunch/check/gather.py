@@ -3,8 +3,6 @@
 The import of a broken build may crash or hang, so hpclaunch itself never loads any of it.
 """
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """From the facts about a folder to advice on how ranks should read it. Pure; each advice has its source."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 

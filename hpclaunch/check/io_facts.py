@@ -1,7 +1,5 @@
 """What this machine reports about a folder's file system: type, stripes, quota, room, storage of nodes."""
 
-from __future__ import annotations
-
 import getpass
 import os
 import re

@@ -1,7 +1,5 @@
 """Verdicts on a Horovod build, from the collected facts. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Verdicts on a framework without Horovod: torch, JAX, DeepSpeed, TensorFlow or mpi4py. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

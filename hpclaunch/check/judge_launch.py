@@ -1,7 +1,5 @@
 """Verdicts on the start of ranks: srun's plugins, PMIx, the MPI, and whether ranks find each other."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Verdicts on the node itself: GPUs, the fabric's plugin, the clock, space, and stripes on Lustre."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Remedies for what is missing, for the site."""
 
-from __future__ import annotations
-
 import msgspec
 
 from hpclaunch.site.schema import SiteProfile

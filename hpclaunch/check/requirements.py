@@ -1,7 +1,5 @@
 """What a Horovod build must have: from ``--require``, or from the site's profile."""
 
-from __future__ import annotations
-
 from difflib import get_close_matches
 
 from hpclaunch.check.check_report import Requirement

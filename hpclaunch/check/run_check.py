@@ -1,7 +1,5 @@
 """A whole check: it collects the facts, judges them, and compares the verdicts with the requirements."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

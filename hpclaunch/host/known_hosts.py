@@ -3,8 +3,6 @@
 The format is that of sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import hashlib

@@ -1,7 +1,5 @@
 """The host of a name: this machine without a name, another machine over ssh with one."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ The user's login shell there may be bash, zsh, csh or fish: it only reads charac
 of them, and starts ``sh``, which does the work.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

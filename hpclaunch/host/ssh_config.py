@@ -7,8 +7,6 @@ case. OpenSSH 9.2 leaves ``~`` and tokens in IdentityFile, CertificateFile, Revo
 and has expanded those of UserKnownHostsFile and IdentityAgent; other versions may leave a ``~`` there, too.
 """
 
-from __future__ import annotations
-
 import getpass
 import os
 import pwd

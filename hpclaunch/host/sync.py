@@ -6,8 +6,6 @@ when it is complete; the job gets a copy, also by one rename. So there is never 
 and no job sees the changes of another job.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """This machine as a host."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The state of a job array: that of each of its jobs, and from these that of the whole."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """What a scheduler reports about jobs of ours; each answer is compared with the job that is meant."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A picture of what the ranks of one node of a job got, drawn from their own reports."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import msgspec

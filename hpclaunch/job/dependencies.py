@@ -1,7 +1,5 @@
 """Which jobs a job waits for: from the names that the user gives to the scheduler's ids."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ The other machine is not trusted with the files of this one: each name must lead
 file is replaced unless that is requested, no link is followed here, and none gets longer than announced.
 """
 
-from __future__ import annotations
-
 import base64
 import os
 import stat

@@ -1,7 +1,5 @@
 """What ``hpclaunch init`` finds out and writes: where this is, and a first configuration and job file."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 

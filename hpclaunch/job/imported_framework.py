@@ -1,7 +1,5 @@
 """A job's framework, interpreter and script by the files that it starts, here or on the host of the job."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

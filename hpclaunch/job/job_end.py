@@ -1,15 +1,13 @@
 """How a job ended: what its files and the log of its last run add to what its scheduler reports."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.array_status import array_verdict, job_of_array, sentence
 from hpclaunch.job.binding_report import BindingVerdict, verdict
-from hpclaunch.job.failed_ranks import FailureLog
 from hpclaunch.job.failure_causes import (
     alone,
     error_words,
@@ -103,7 +101,7 @@ def _together(said: str | None, *found: str | None) -> str | None:
 
 def binding_of(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:
     """Return the ranks' reports on their binding, where one was planned."""
-    if record.plan.get("binding") is None:
+    if not (record.plan.get("binding") or record.plan.get("at_start")):
         return None
     if record.array:
         logs = {index: traces[f"{record.folder}/{index}"].log for index in record.array}

@@ -1,7 +1,5 @@
 """The files that a job's script uses: the folder ``files`` next to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpclaunch.atomic_file import new_folder

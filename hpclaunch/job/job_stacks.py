@@ -1,7 +1,5 @@
 """``hpclaunch stacks``: where each rank of a running job stands, gathered from its nodes."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from typing import Any

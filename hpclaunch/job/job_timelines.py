@@ -1,7 +1,5 @@
 """Which files of a job may be timelines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

@@ -3,8 +3,6 @@
 The plugin must speak what the program's MPI speaks: with another one each rank is alone, without an error.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

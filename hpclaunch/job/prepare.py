@@ -1,7 +1,5 @@
 """From settings to a plan, before the job has a folder. A dry run ends here."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping
@@ -11,6 +9,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.ask_cluster import AskedJob, ask_cluster, is_open
 from hpclaunch.job.imported_framework import look_on, read_in, read_program
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
@@ -26,7 +25,7 @@ from hpclaunch.plan.software_choice import ActiveShell, Choice, choose_software,
 from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site, site_reference
-from hpclaunch.site.profile_node import site_topology
+from hpclaunch.site.profile_node import VISIBLE, site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
@@ -106,10 +105,7 @@ def settle(
     check_secrets(request, settings, scheduler)
     host = _remote(mode, profile)
     allocation = None if host else _allocation(mode, scheduler)
-    if allocation and request.nodes is None and request.tasks is None:
-        request = msgspec.structs.replace(request, nodes=allocation.nodes)
-        origin = f"the allocation {allocation.job_id}"
-        settings = (*settings, Setting(name="nodes", value=str(allocation.nodes), origin=origin))
+    request, settings = _with_nodes(request, settings, allocation)
     if host is None and any(each.name == "remote-dir" and each.origin == "command line" for each in settings):
         raise BadInputError(
             f"--remote-dir {request.remote_dir}: the job stays here", "add --host, or leave it out"
@@ -121,23 +117,45 @@ def settle(
     read = read_in(folder) if folder else _nothing
     program = read_program(request, settings, profile, look, lambda _: read, is_file=is_file)
     request, settings = program.request, program.settings
+    asked = _asked(request, settings, profile, ask=host is None and allocation is None)
     shell = None if host else active_shell(os.environ, module_of(request))
-    chosen = choose_software(request, settings, profile, shell)
+    chosen = choose_software(asked.request, asked.settings, asked.profile, shell)
+    topology = _topology(asked.profile)
     return Prepared(
         request=chosen.request,
         settings=chosen.settings,
-        profile=profile,
-        topology=_topology(profile),
+        profile=_showing_gpus(asked.profile, topology),
+        topology=topology,
         allocation=allocation,
         interactive=_is_interactive(mode, chosen.request, scheduler, allocation),
-        problems=(*_without_queue(mode, scheduler, allocation), *program.problems),
-        notes=program.notes,
+        problems=(*_without_queue(mode, scheduler, allocation), *program.problems, *asked.problems),
+        notes=(*program.notes, *asked.notes),
         commands=program.commands,
         software=chosen,
         workdir=workdir,
         host=host,
         sync=mode.sync,
     )
+
+
+def _with_nodes(
+    request: JobRequest, settings: tuple[Setting, ...], allocation: Allocation | None
+) -> tuple[JobRequest, tuple[Setting, ...]]:
+    """Take the number of nodes from the allocation where the request leaves it open."""
+    if allocation is None or request.nodes is not None or request.tasks is not None:
+        return request, settings
+    origin = f"the allocation {allocation.job_id}"
+    said = Setting(name="nodes", value=str(allocation.nodes), origin=origin)
+    return msgspec.structs.replace(request, nodes=allocation.nodes), (*settings, said)
+
+
+def _asked(
+    request: JobRequest, settings: tuple[Setting, ...], profile: SiteProfile, *, ask: bool
+) -> AskedJob:
+    """Return the job for the nodes that the scheduler here describes, where no profile does."""
+    if ask and is_open(profile):
+        return ask_cluster(LocalHost(), request, settings, profile)
+    return AskedJob(request=request, settings=settings, profile=profile)
 
 
 def _is_interactive(
@@ -198,6 +216,21 @@ def _topology(profile: SiteProfile) -> NodeTopology | None:
     return read_live()
 
 
+def _showing_gpus(profile: SiteProfile, topology: NodeTopology | None) -> SiteProfile:
+    """Return the profile of this machine with the variable that shows each rank the GPUs planned for it.
+
+    A shell that sets the variable has chosen among the GPUs, and that holds.
+    """
+    if not site_scheduler(profile).starts_at_once or topology is None or profile.binding.gpu_visible_var:
+        return profile
+    vendor = topology.gpus[0].vendor if topology.gpus else None
+    variable = VISIBLE.get((vendor or "").lower())
+    if variable is None or variable in os.environ:
+        return profile
+    binding = msgspec.structs.replace(profile.binding, gpu_visible_var=variable)
+    return msgspec.structs.replace(profile, binding=binding)
+
+
 def _allocation(mode: SubmitMode, scheduler: Scheduler) -> Allocation | None:
     found = None if mode.here is False else scheduler.allocation(os.environ)
     if found is None and mode.here:
@@ -226,9 +259,12 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
             return layer.settings.site, layer.origin
     if host is not None:
         raise BadInputError(f"--host {host}: which site is it?", "name it with --site (hpclaunch sites list)")
+    from hpclaunch.site.base_profile import base_here, base_profiles
     from hpclaunch.site.detect import detect_here  # seldom needed, and it starts programs
 
     found = detect_here()
+    if found.site is None and not found.evidence and not base_profiles()[base := base_here()].starts_at_once:
+        return base, f"computed: {base_profiles()[base].submit_program} is here, and {found.reason}"
     if found.site is None:
         raise BadInputError(
             "no site was named, and this machine is none that is known for certain",
@@ -238,7 +274,7 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
 
 
 def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, without changing a file or asking a scheduler or an MPI.
+    """Return the plan and the script, without changing a file or asking an MPI.
 
     ``plain``: see `render`; ``files``: where the script's files will be.
     """

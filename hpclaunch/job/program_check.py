@@ -1,7 +1,5 @@
 """What the command of a job lacks where it will run: files, and options that its program takes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -24,6 +24,10 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str | None = None
     lines: tuple[str, ...] = ()
     """The decisive lines of that rank's stderr and of the log; without a known error the last ones."""
+    where: str | None = None
+    """File and line of the program where the exception came from: ``train.py:14``."""
+    ranks_alike: int = 0
+    """How many ranks wrote the same error, of those whose words were read."""
     stderr_rank: str | None = None
     """The rank whose stderr was read: the first that failed; if no launcher names it, one with an error."""
     stderr_lines: int = 0

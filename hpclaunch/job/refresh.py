@@ -4,8 +4,6 @@ A script writes its exit status as one decimal line to ``exit_status`` in the jo
 a job is never forgotten, even when its scheduler has forgotten it.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

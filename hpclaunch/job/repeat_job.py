@@ -1,7 +1,5 @@
 """A recorded request, prepared for another submission."""
 
-from __future__ import annotations
-
 import os
 
 import msgspec

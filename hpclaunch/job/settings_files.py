@@ -1,7 +1,5 @@
 """Settings of a job from its files: the job file and the user's configuration."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TypeVar
 

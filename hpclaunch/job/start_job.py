@@ -1,7 +1,5 @@
 """Submitting a prepared job: the last step, which a dry run leaves out."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import platform
@@ -20,6 +18,7 @@ from hpclaunch.host.host_interface import Host, only_reading
 from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.ssh import state_folder
 from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
 from hpclaunch.job.imported_framework import look_on, read_on, read_program
@@ -44,6 +43,7 @@ from hpclaunch.plan.staging_plan import split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
+from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -67,6 +67,8 @@ def start(
         workdir = _workdir(prepared, host, folder)
         if prepared.host is not None and prepared.sync is None:
             prepared = _with_files_read(prepared, host, workdir)
+        if prepared.host is not None and is_open(prepared.profile):
+            prepared = _with_cluster_asked(prepared, host)
         place = _place(prepared, store, host, job_id, folder, note)
         plan = plan_of(prepared, place)
         script = render(plan, place, script_templates())
@@ -107,6 +109,20 @@ def _with_files_read(prepared: Prepared, host: Host, workdir: str) -> Prepared:
         notes=program.notes,
         commands=program.commands,
         problems=(*prepared.problems, *program.problems),
+    )
+
+
+def _with_cluster_asked(prepared: Prepared, host: Host) -> Prepared:
+    """Return the job for the nodes of a cluster that no profile describes, which is asked on its host."""
+    asked = ask_cluster(host, prepared.request, prepared.settings, prepared.profile)
+    return msgspec.structs.replace(
+        prepared,
+        request=asked.request,
+        settings=asked.settings,
+        profile=asked.profile,
+        topology=site_topology(asked.profile),
+        notes=(*prepared.notes, *asked.notes),
+        problems=(*prepared.problems, *asked.problems),
     )
 
 

@@ -5,8 +5,6 @@ folder appears whole, with its first record, by one rename, and a record changes
 file.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import time

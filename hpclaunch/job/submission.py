@@ -6,8 +6,6 @@ clusters: so it is the token of the submission. The caller that makes it submits
 a caller that finds it waits for that answer. So the same command may be repeated after any break.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from hpclaunch.command_result import CommandResult

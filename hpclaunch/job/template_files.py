@@ -1,7 +1,5 @@
 """The templates of scripts as files, and their compiled form in the user's cache."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from pathlib import Path

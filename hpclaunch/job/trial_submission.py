@@ -1,7 +1,5 @@
 """Asking the scheduler whether it would take a job, before anything is written or submitted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hpclaunch.errors import RefusedError

@@ -1,7 +1,5 @@
 """A batch script, read once: everything that rules need."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

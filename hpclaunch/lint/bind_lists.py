@@ -1,7 +1,5 @@
 """The bind lists of a script: CPU masks and maps, as written and as meant."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

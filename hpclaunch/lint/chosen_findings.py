@@ -4,8 +4,6 @@ A comment ``# hpclaunch: ignore[RULE, RULE]`` holds for its line and, alone on a
 finding without a line is ignored by such a comment anywhere. Rules may be patterns: ``directive-*``.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

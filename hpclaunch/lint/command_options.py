@@ -1,7 +1,5 @@
 """Options that srun and mpiexec know (their man pages), and variables that every job has."""
 
-from __future__ import annotations
-
 from hpclaunch.scheduler.directive_reader import name_set
 
 SRUN_SHORT = {

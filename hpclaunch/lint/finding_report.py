@@ -1,7 +1,5 @@
 """Findings and rules as documents: as text, JSON, SARIF, and as the page of the docs."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """Names and values of environment variables that programs of jobs read: ``known_variables.yaml``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpclaunch.scheduler.directive_reader import name_set

@@ -1,7 +1,5 @@
 """The lines of a script that start programs: the launcher, its options, and the program."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

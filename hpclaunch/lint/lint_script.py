@@ -1,7 +1,5 @@
 """Lint a script: run every rule, find the site from the script's directives, apply the safe fixes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Set
 
@@ -130,13 +128,13 @@ def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
     """Return the site that matches a script's directives; None: no site or several sites match.
 
     A site matches if account and queue, or the select line, have its form, or the script loads a module that
-    only this site has and names its queues, and nothing contradicts it. If a profile and one that extends it
-    match, the extending one counts. A form of accounts that several sites have (the machines of one operator)
-    tells none of them: others of that operator may have no profile.
+    only this site has and names its queues, and nothing contradicts it. If a profile and one that starts
+    from it match, the latter counts. A form of accounts that several sites have (the machines of one
+    operator) tells none of them: others of that operator may have no profile.
     """
     shared = _shared_patterns(profiles)
     candidates = [name for name, profile in profiles.items() if _is_for_site(script, profile, shared)]
-    bases = {profiles[name].extends for name in candidates}
+    bases = {profiles[name].base for name in candidates}
     sites = [name for name in candidates if name not in bases]
     return sites[0] if len(sites) == 1 else None
 
@@ -151,9 +149,9 @@ def _shared_patterns(profiles: Mapping[str, SiteProfile]) -> set[str]:
 
 
 def _root(name: str, profiles: Mapping[str, SiteProfile]) -> str:
-    """Return the profile that this one goes back to, by all that it extends."""
+    """Return the profile that this one goes back to, by all that it starts from."""
     seen = {name}
-    while (base := getattr(profiles.get(name), "extends", None)) and base not in seen:
+    while (base := getattr(profiles.get(name), "base", None)) and base not in seen:
         name = base
         seen.add(name)
     return name

@@ -3,8 +3,6 @@
 ``srun bash -c "$LAUNCHER $CMD"`` starts the words in LAUNCHER: rules about torchrun read them here.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

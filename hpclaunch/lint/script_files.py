@@ -1,7 +1,5 @@
 """The batch scripts in a folder: the files that hold directives of a scheduler."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

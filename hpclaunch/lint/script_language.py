@@ -1,7 +1,5 @@
 """The language that a batch script is written in: its first line says so."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

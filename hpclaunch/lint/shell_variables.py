@@ -4,8 +4,6 @@ A value is computed only from the text. What comes at run time (other scripts th
 environment) is unknown and never guessed.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The findings of shellcheck, if it is installed."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

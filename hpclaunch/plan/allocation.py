@@ -1,7 +1,5 @@
 """Whether a job fits the allocation that this shell is in already."""
 
-from __future__ import annotations
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plural import counted

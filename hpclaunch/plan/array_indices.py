@@ -1,7 +1,5 @@
 """The indices of a job array: the text of --array, as sbatch and qsub know it."""
 
-from __future__ import annotations
-
 import re
 
 from hpclaunch.errors import BadInputError

@@ -1,7 +1,5 @@
 """Commands that cannot work as they are, found before anything is submitted. Pure."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

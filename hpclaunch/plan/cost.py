@@ -1,7 +1,5 @@
 """What a job costs at most, by the site's rule of billing. Pure."""
 
-from __future__ import annotations
-
 import msgspec
 
 from hpclaunch.errors import BadInputError

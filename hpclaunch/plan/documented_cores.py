@@ -1,7 +1,5 @@
 """The cores and threads that a site documents for the ranks of one framework. Pure."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding

@@ -1,7 +1,5 @@
 """Notes about the network, before the queue. Pure."""
 
-from __future__ import annotations
-
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.gpu_visibility import rank_gpus
 from hpclaunch.plan.layout import JobLayout

@@ -4,8 +4,6 @@
 scheduler is about which notion stands in ``scheduler.foreign_words``. Pure.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Notes for the user about the framework of a job, on stderr and in the script. Pure."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError

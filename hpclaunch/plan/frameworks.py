@@ -19,8 +19,6 @@
 - GPUs: `gpu_visibility.py`.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePath
 

@@ -8,8 +8,6 @@ sees no fewer GPUs than its LOCAL_RANK counts. Ranks that take the first GPU tha
 mpi4py programs, see only their own.
 """
 
-from __future__ import annotations
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plural import counted
@@ -20,6 +18,8 @@ Gpus = tuple[tuple[int, ...], ...]
 
 def rank_gpus(layout: JobLayout) -> Gpus:
     """Return the planned GPUs of each local rank; empty where no GPU is planned."""
+    if layout.at_start:
+        return layout.at_start.gpus
     gpus = tuple(rank.gpus for rank in layout.binding.ranks) if layout.binding else layout.gpus_by_number
     return gpus if any(gpus) else ()
 

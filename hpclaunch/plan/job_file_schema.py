@@ -1,7 +1,5 @@
 """The JSON Schema of a job file, for editors: its keys and types, each with its meaning."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

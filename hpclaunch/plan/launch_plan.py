@@ -27,6 +27,23 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
     """How long they may take."""
 
 
+class AtStart(msgspec.Struct, frozen=True, kw_only=True):
+    """How each rank chooses its cores at its start (``remote/bind_here.sh``)."""
+
+    ranks: int
+    """Of each node."""
+    cores: int
+    """Of each rank, at most."""
+    threads: int
+    """Hardware threads of each core."""
+    gpus: tuple[tuple[int, ...], ...]
+    """Of each local rank, as places in the list of the job's GPUs on the node; empty: none has one."""
+    slices: bool
+    """They are MIG instances, of which a rank sees its own only."""
+    some_gpus: bool
+    """The job has a part of the node's GPUs."""
+
+
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     """How each node is checked before the ranks start; all words are shell text."""
 
@@ -77,6 +94,8 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None
     binding: NodeBinding | None
     """None: the site's node is unknown (generic profiles) or binding is off."""
+    at_start: AtStart | None = None
+    """How each rank binds itself at its start, where the node is not known before."""
     header: tuple[Line, ...]
     """Scheduler directives in order, without the #SBATCH or #PBS sentinel."""
     environment: tuple[Line, ...]

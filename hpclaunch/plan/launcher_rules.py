@@ -1,7 +1,5 @@
 """Launchers in a command that cannot work as they are, found before anything is submitted. Pure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -90,7 +88,7 @@ def _unbound(request: JobRequest, layout: JobLayout, found: Started) -> Iterator
     for option in ("--no_python", "--run_path"):
         if option in found.options and option not in row.contradicts:
             yield f"{row.name} {option} starts no Python itself: its workers are neither bound nor proved"
-    if layout.binding is None and request.binding != "off":
+    if not (layout.binding or layout.at_start) and request.binding != "off":
         yield f"the ranks that {row.name} starts on a node share its cores: {request.site} has no binding"
 
 

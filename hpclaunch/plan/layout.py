@@ -1,10 +1,10 @@
 """The sizes of a job, and the place of its folder, as its plan needs them."""
 
-from __future__ import annotations
-
 import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
+from hpclaunch.plan.launch_plan import AtStart
+from hpclaunch.plan.node_share import NodeShare
 from hpclaunch.plan.request_rules import QueueChoice
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.scheduler.scheduler_interface import Allocation
@@ -46,8 +46,15 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The same as the scheduler counts: hardware threads of those cores."""
     gpus_by_number: tuple[tuple[int, ...], ...] = ()
     """GPUs of each local rank in the order of their numbers, where the launcher chooses the cores."""
+    share: NodeShare | None = None
+    """The job's part of a node, where the scheduler alone describes the nodes."""
     started: Started | None = None
     """The program's own launcher, which starts the ranks of each node; None: the site's does."""
+
+    @property
+    def at_start(self) -> AtStart | None:
+        """How each rank binds itself at its start; None: it does not."""
+        return self.share.at_start if self.share else None
 
     @property
     def tasks(self) -> int:

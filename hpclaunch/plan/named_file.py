@@ -4,8 +4,6 @@ The kernel starts a file that has the execute bit, by the interpreter of its ``#
 it would refuse gets its interpreter put in front where that is certain, and is refused before the queue else.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable

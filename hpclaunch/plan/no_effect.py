@@ -4,8 +4,6 @@ What the user's configuration holds for all sites is a default, so it may have n
 job file, which may be tried elsewhere, it is only said.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -96,7 +94,9 @@ def _without_effect(
             "--python is for the bundled training, a command that begins with a file such as train.py,"
             " --check, --preflight and --zero-stage only",
         )
-    if request.binding == "strict" and layout.binding is None:
+    if profile.node is not None and profile.status != "generic":
+        yield "gpu_type", f"--gpu-type has no effect: {profile.name} describes nodes with one type of GPUs"
+    if request.binding == "strict" and not (layout.binding or layout.at_start):
         why = f"hpclaunch plans no binding for {profile.name}, whose node is not described"
         yield "binding", f"--binding strict has no effect: {why}"
 

@@ -1,12 +1,10 @@
 """The plan of a job as shell text, ``plan.sh``, which the files of ``hpclaunch/remote`` read. Pure."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator
 
 from hpclaunch import __version__
-from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Staging, Supervision
+from hpclaunch.plan.launch_plan import AtStart, LaunchPlan, Preflight, Staging, Supervision
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
@@ -40,7 +38,8 @@ def pulls_eessi_image(plan: LaunchPlan) -> bool:
 
 def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the files of ``hpclaunch/remote`` whose text each rank's shell runs, in their order."""
-    report = ("binding_watch.sh", "binding_report.sh") if plan.binding is not None else ()
+    report = ("binding_watch.sh", "binding_report.sh") if plan.binding or plan.at_start else ()
+    report = (*report, "bind_here.sh") if plan.at_start else report
     private = (PRIVATE_FOLDERS,) if _private(plan) else ()
     own = filter(None, (_guard(plan), _rank_over(plan)))
     return (*private, *own, RANK_STDERR, *report, "rank.sh")
@@ -99,12 +98,27 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
 
 
 def _binding(plan: LaunchPlan) -> Iterator[str]:
+    yield _value("at_start", _flag(plan.at_start))
+    if plan.at_start:
+        yield from _at_start(plan, plan.at_start)
+        return
     ranks = plan.binding.ranks if plan.binding else ()
     yield _value("binding", plan.request.binding if ranks else "")
     if ranks:
         variable = plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
         yield _value("gpu_variable", variable or "")
         yield from (_array(name, words) for name, words in plan.proof.items())
+
+
+def _at_start(plan: LaunchPlan, how: AtStart) -> Iterator[str]:
+    """Yield what bind_here.sh needs, and the proof, which it fills in."""
+    variable = plan.profile.binding.gpu_visible_var if how.gpus else None
+    values = {"binding": plan.request.binding, "gpu_variable": variable or "", "cpu_bind": "none"}
+    numbers = {"ranks": how.ranks, "cores": how.cores, "threads": how.threads}
+    yield from (_value(name, value) for name, value in (values | numbers).items())
+    yield _value("some_gpus", _flag(how.some_gpus))
+    yield from (_array(name, ()) for name in ("cpus", "numa", "bus", "own"))
+    yield from (_array(name, words) for name, words in plan.proof.items())
 
 
 def _supervision(plan: LaunchPlan, supervision: Supervision, scheduler: Scheduler) -> Iterator[str]:

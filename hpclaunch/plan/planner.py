@@ -1,7 +1,5 @@
 """From request, profile and topology to the LaunchPlan. Pure: nothing is run, read or written here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 
@@ -26,6 +24,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.launcher_rules import launcher_notes
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
+from hpclaunch.plan.node_share import NodeShare, node_share
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import resolve
 from hpclaunch.plan.request import JobRequest, Setting
@@ -76,10 +75,9 @@ def make_plan(
     settings = (*settings, *said)
     layout = _layout(request, profile, topology, place.allocation)
     profile = with_launcher(request, profile, layout.tasks, settings)
-    by_local_rank = framework_of(request).device_by_local_rank
     if not place.allocation:
         check_budget(request, profile, layout)
-    check_sharing(request.framework, by_local_rank, rank_gpus(layout))
+    check_sharing(request.framework, framework_of(request).device_by_local_rank, rank_gpus(layout))
     cpus_per_task = _scheduler_cpus(request, profile, layout)
     header = _header(request, profile, layout, place, cpus_per_task)
     for_launcher = _launcher_lines(profile, cpus_per_task, header)
@@ -94,6 +92,7 @@ def make_plan(
         walltime_s=layout.walltime_s if _is_queued(profile, place) else None,
         queue=layout.choice.name,
         binding=layout.binding,
+        at_start=layout.at_start,
         header=header,
         environment=shell_lines(request, profile, layout, place, for_launcher),
         rank_setup=for_rank,
@@ -124,21 +123,15 @@ def _layout(
     scheduler = site_scheduler(profile)
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
-    nodes, tasks_per_node = _counts(request, gpus, one_node=local)
+    slices = profile.node is not None and profile.node.gpu_slices  # NCCL does not work between them
+    nodes, tasks_per_node = _counts(request, 1 if slices else gpus, one_node=local)
     walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
     _check_name(request.name, scheduler)
     request_rules.check_directives(scheduler, request.directives, profile.queues)
     request_rules.check_abilities(scheduler, request)
     request_rules.check_sample(request)
     check_framework(request)
-    if allocation:
-        check_fit(allocation, request, nodes, tasks_per_node)
-        choice = request_rules.QueueChoice(
-            name=None, queue=None, reason=f"in the allocation {allocation.job_id}"
-        )
-    else:
-        request_rules.check_account(profile, request.account)
-        choice = request_rules.choose_queue(profile, request.queue, nodes, walltime_s)
+    choice = _queue(request, profile, allocation, (nodes, tasks_per_node), walltime_s)
     binding = None
     if topology is not None:
         if not local:
@@ -150,20 +143,45 @@ def _layout(
             binding = with_documented_cores(binding, documented, topology)
     elif request.gpus_per_task:
         gpus = tasks_per_node * request.gpus_per_task
-    cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node)
+    by_local_rank = framework_of(request).device_by_local_rank
+    share = node_share(request, profile, choice, tasks_per_node, by_local_rank=by_local_rank)
+    cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node, share)
     return JobLayout(
         nodes=nodes,
         tasks_per_node=tasks_per_node,
         walltime_s=walltime_s,
         choice=choice,
         binding=binding,
-        gpus_per_node=gpus if request.gpus_per_task != 0 else 0,
+        gpus_per_node=share.gpus if share else gpus if request.gpus_per_task != 0 else 0,
         bus_ids={gpu.index: gpu.bus_id for gpu in topology.gpus if gpu.bus_id} if topology else {},
         cores_per_task=cores,
         cpus_per_task=cpus,
         gpus_by_number=_gpus_by_number(request, profile, gpus, tasks_per_node),
+        share=share,
         started=worker_launch(request),
     )
+
+
+def _queue(
+    request: JobRequest,
+    profile: SiteProfile,
+    allocation: Allocation | None,
+    counts: tuple[int, int],
+    walltime_s: int,
+) -> request_rules.QueueChoice:
+    """Return the queue for these nodes and tasks per node; none inside an allocation that they fit."""
+    if allocation:
+        check_fit(allocation, request, *counts)
+        reason = f"in the allocation {allocation.job_id}"
+        return request_rules.QueueChoice(name=None, queue=None, reason=reason)
+    request_rules.check_account(profile, request.account)
+    return request_rules.choose_queue(profile, request.queue, counts[0], walltime_s)
+
+
+def _memory(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
+    if layout.share and layout.share.memory:
+        return layout.share.memory
+    return request_rules.memory_request(profile, site_scheduler(profile), request)
 
 
 def _counts(request: JobRequest, gpus: int | None, *, one_node: bool) -> tuple[int, int]:
@@ -190,12 +208,18 @@ def _gpus_by_number(
 
 
 def _cores_per_task(
-    request: JobRequest, profile: SiteProfile, topology: NodeTopology | None, tasks_per_node: int
+    request: JobRequest,
+    profile: SiteProfile,
+    topology: NodeTopology | None,
+    tasks_per_node: int,
+    share: NodeShare | None,
 ) -> tuple[int, int]:
     """Return the cores of each rank, and their hardware threads, where no binding is computed.
 
     What the request says, else one; where the launcher binds to cores of a described node: its equal share.
     """
+    if share and profile.node:
+        return share.cores, share.cores * profile.node.threads_per_core
     if request.cpus_per_task is None and topology is not None and profile.binding.cpu == "cores":
         whole = [core.cpus for core in topology.cores if topology.usable.issuperset(core.cpus)]
         cores = max(1, len(whole) // tasks_per_node)
@@ -288,7 +312,9 @@ def _header(
         qos=layout.choice.name if is_qos else None,
         gpus_per_node=layout.gpus_per_node,
         cpus_per_task=cpus_per_task,
-        memory=request_rules.memory_request(profile, scheduler, request),
+        gpu_type=(profile.node and profile.node.gpu_type) or request.gpu_type,
+        gpu_request=profile.scheduler.gpu_request,
+        memory=_memory(request, profile, layout),
         begin=request_rules.begin_time(scheduler, request),
         exclusive=request.exclusive,
         select=profile.scheduler.select,
@@ -372,8 +398,8 @@ def _warnings(
     settings: tuple[Setting, ...],
 ) -> tuple[str, ...]:
     notes = layout.binding.notes if layout.binding else ()
-    if layout.gpus_by_number and profile.node:
-        notes = idle_note(range(len(profile.node.gpus)), layout.gpus_by_number)
+    if layout.binding is None and (given := rank_gpus(layout)):
+        notes = idle_note(range(layout.gpus_per_node or 0), given)
     cost = None if place.allocation else cost_at_most(request, profile, layout)
     costs = (cost.text,) if cost else ()
     off = no_submission(profile)
@@ -411,9 +437,17 @@ def _unplanned(plan: LaunchPlan) -> str:
     request, profile = plan.request, plan.profile
     if plan.started:
         return "No binding is planned: the ranks of a node share its cores."
-    if profile.node is None or profile.binding.cpu != "cores" or request.binding == "off":
+    if plan.at_start:
+        near = "near its GPU" if plan.at_start.gpus else "that no other rank has"
+        return (
+            f"Each rank binds itself at its start, to up to {counted(plan.at_start.cores, 'core')} {near}, as"
+            " /sys of its node shows them (bind_here.sh)."
+        )
+    if profile.node is None or profile.binding.cpu not in ("cores", "at_start") or request.binding == "off":
         return "No binding is planned: the NUMA nodes are not described, or --binding off."
     chooses = f"{site_launcher(profile).name} chooses the cores of each rank"
+    if profile.binding.cpu == "at_start":
+        return f"{chooses}: of a part of a node only it knows which cores are the job's."
     if profile.node.numa:
         return f"{chooses}, an equal share of all cores of {profile.name}'s nodes."
     known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"

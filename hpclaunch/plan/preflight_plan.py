@@ -3,8 +3,6 @@
 The check itself is ``hpclaunch/remote/probe.py``, which is copied to the job's folder: one process per node.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What a command starts: the Python file or module, and the framework that it imports. Pure."""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

@@ -1,7 +1,5 @@
 """How many nodes, and how many ranks on each: the arithmetic behind --nodes, --tasks and --tasks-per-node."""
 
-from __future__ import annotations
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plural import counted

@@ -4,8 +4,6 @@ A request that the site would refuse, or worse, silently mangle, is a SiteRuleEr
 the page that states it.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 import shlex
@@ -34,6 +32,11 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     problem: Problem | None = None
     """Why no job is submitted to it: the profile does not have it."""
+
+    @property
+    def is_whole_node(self) -> bool:
+        """Whether it gives whole nodes, as the profile says."""
+        return self.queue is not None and self.queue.whole_node
 
 
 def check_account(profile: SiteProfile, account: str | None) -> None:
@@ -107,7 +110,8 @@ def _unknown_queue(profile: SiteProfile, name: str) -> Problem:
     near = get_close_matches(name, profile.queues, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
     kinds = sorted({queue.kind for queue in profile.queues.values()})
-    own = f"extends: {profile.name}, queues: {{{name}: {{}}}}"
+    relation = "extends" if profile.status == "generic" else "part_of"
+    own = f"{relation}: {profile.name}, queues: {{{name}: {{}}}}"
     listed = f"{profile.name} has the {' and '.join(kinds)}s {', '.join(profile.queues)}"
     return Problem(
         message=f"--partition {name}: {listed}{meant}",
@@ -210,7 +214,7 @@ def memory_request(profile: SiteProfile, scheduler: Scheduler, request: JobReque
         if not everything:
             raise BadInputError(f"{given}: {scheduler.title} has no word for all memory of a node", _AMOUNT)
         return everything
-    wanted = _kib(request.memory)
+    wanted = kibibytes(request.memory)
     if not wanted:
         raise BadInputError(f"{given}: this is not an amount of memory with its unit", _AMOUNT)
     _check_memory(profile, given, wanted)
@@ -223,7 +227,7 @@ def _check_memory(profile: SiteProfile, given: str, wanted: int) -> None:
     if node is None:
         return
     limit = node.memory_request or f"{node.memory_gib}G"
-    most = _kib(limit)
+    most = kibibytes(limit)
     if most and wanted > most:
         raise SiteRuleError(
             f"{given}: a node of {profile.name} gives {limit} to jobs ({cite(profile, node.source)})",
@@ -234,8 +238,11 @@ def _check_memory(profile: SiteProfile, given: str, wanted: int) -> None:
 _AMOUNT = "write a number and K, M, G or T, as in --mem 64G"
 
 
-def _kib(text: str) -> int | None:
-    """Read ``64G``, ``64GB`` and ``64GiB``, all of which schedulers count in powers of 1024."""
+def kibibytes(text: str) -> int | None:
+    """Return an amount of memory in KiB; None: it is none.
+
+    ``64G``, ``64GB`` and ``64GiB`` are one: schedulers count all of them in powers of 1024.
+    """
     match = re.fullmatch(r"([1-9]\d{0,8})([KMGT])(?:I?B)?", text.upper(), re.ASCII)
     return int(match[1]) << 10 * "KMGT".index(match[2]) if match else None
 
@@ -289,7 +296,7 @@ def _at_most(cores: int, tasks_per_node: int) -> str:
 
 def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequest) -> None:
     """Refuse CPU masks where the job does not own the node: they would name other people's CPUs."""
-    shared = not request.exclusive and not (choice.queue and choice.queue.whole_node)
+    shared = not request.exclusive and not choice.is_whole_node
     shared_by = "--no-exclusive" if shared else _sharing_directive(request.directives)
     if shared_by and profile.binding.needs_whole_node:
         raise SiteRuleError(

@@ -4,8 +4,6 @@ Everything that passes here is quoted where the script holds it. Names that stan
 scheduler, where quotes are read differently from site to site, are plain words (``job_header.PLAIN_WORD``).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -33,7 +31,7 @@ _SHELL_OWN = name_set(
 )
 """What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = name_set(
-    "bind cpus folder given gpus launch_node module node_start own python rank_end rank_start real"
+    "bind cpu_bind cpus folder given gpus launch_node module node_start own python rank_end rank_start real"
     " start_ranks word"
     " HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_BINDS HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL"
     " HPCLAUNCH_DS_CONFIG HPCLAUNCH_FILES HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER"

@@ -1,7 +1,5 @@
 """The body of a script: the shell lines before the launch, those of each rank, and the launch. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -12,6 +10,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.documented_cores import threads_line
 from hpclaunch.plan.frameworks import framework_lines, framework_of, numbered, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
+from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.profile_plan import place_lines, timeline_words
 from hpclaunch.plan.request import JobRequest
@@ -60,6 +59,7 @@ def shell_lines(
         )
     lines += environment_lines(request.environment, profile, reason_of(request, profile))
     lines += for_launcher
+    lines += _srun_binding(profile, layout)
     if _shares_cores(layout.binding):
         lines.append(
             Line(
@@ -73,7 +73,13 @@ def shell_lines(
         lines.append(_threads(request, profile, layout))
     lines += _given_variables(request, profile)
     lines += job_lines(layout.started, layout) if layout.started else ()
-    return (*lines, *startup_lines(request, reported=layout.binding is not None))
+    return (*lines, *startup_lines(request, reported=bool(layout.binding or layout.at_start)))
+
+
+def _srun_binding(profile: SiteProfile, layout: JobLayout) -> Iterator[Line]:
+    if layout.at_start and site_launcher(profile).unbound and not layout.started:
+        reason = "srun's binding of the ranks; none where each binds itself (bind_here.sh)"
+        yield Line(text="cpu_bind=${hpclaunch_cpu_bind:-cores}", reason=reason)
 
 
 def _given_variables(request: JobRequest, profile: SiteProfile) -> Iterator[Line]:
@@ -106,18 +112,23 @@ def _threads(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Li
 def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
     variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
-    by_local_rank = not request.no_sample or layout.binding is not None or variable is not None
-    names = ("RANK", "LOCAL_RANK") if by_local_rank else ("RANK",)
+    used = (not request.no_sample, variable, layout.binding, layout.at_start)
+    names = {"RANK", "LOCAL_RANK"} if any(used) else {"RANK"}
     lines = list(_who_it_is(request, profile, layout, frozenset(names)))
     if variable:
         lines += _gpu_lines(request, layout, variable)
     if framework_of(request).per_node:
         lines += ray_lines(layout, _words_around(request, profile))
+    return (*lines, *_place(request, profile, layout))
+
+
+def _place(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Iterable[Line]:
+    """Return the lines that bind a rank, or tell its place where the launcher does."""
     if layout.binding is None:
-        return (*lines, *place_lines(request))
+        return place_lines(request)
     if profile.binding.cpu == "taskset" or layout.started:
-        lines += _bind_lines(layout.binding)
-    return tuple(lines)
+        return _bind_lines(layout.binding)
+    return ()
 
 
 def _words_around(request: JobRequest, profile: SiteProfile) -> int:
@@ -148,6 +159,8 @@ def _bind_lines(binding: NodeBinding) -> Iterator[Line]:
 
 def proof(request: JobRequest, layout: JobLayout) -> dict[str, tuple[str, ...]]:
     """Return what each rank compares its binding with; nothing where no binding is planned."""
+    if layout.at_start:
+        return _at_start_gpus(request, layout.at_start)
     if layout.binding is None:
         return {}
     ranks, gpus = layout.binding.ranks, rank_gpus(layout)
@@ -161,11 +174,29 @@ def proof(request: JobRequest, layout: JobLayout) -> dict[str, tuple[str, ...]]:
     return {name: tuple(",".join(map(str, row)) for row in rows) for name, rows in columns.items()}
 
 
+def _at_start_gpus(request: JobRequest, how: AtStart) -> dict[str, tuple[str, ...]]:
+    """Return places in lists of GPUs, for each local rank.
+
+    ``job_gpus``: its own among the job's; ``sees``: those of the job's that it sees; ``seen``: its own among
+    those that it sees, empty where it sees no others.
+    """
+    visible = () if how.slices else visible_gpus(framework_of(request).device_by_local_rank, how.gpus)
+    rows = {
+        "job_gpus": how.gpus,
+        "sees": (visible,) * len(how.gpus) if visible else how.gpus,
+        "seen": positions(how.gpus, visible) if visible else (),
+    }
+    return {name: tuple(",".join(map(str, row)) for row in each) for name, each in rows.items()}
+
+
 def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterator[Line]:
     """Yield the lines that show each rank its GPUs."""
     gpus, framework = rank_gpus(layout), framework_of(request)
     visible = visible_gpus(framework.device_by_local_rank, gpus)
-    if visible:
+    if layout.at_start:  # bind_here.sh chooses among those that the scheduler gave the job
+        if visible and framework.coordinator:
+            yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs")
+    elif visible:
         yield from _all_visible(gpus, visible, variable, numbers=framework.coordinator)
     else:
         order = "nearest to its cores" if layout.binding else "by their numbers"
@@ -177,10 +208,13 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
             reason="of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)",
         )
     if variable == "CUDA_VISIBLE_DEVICES":
-        yield Line(
-            text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
-            reason="numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
-        )
+        yield _NVIDIA_ORDER
+
+
+_NVIDIA_ORDER = Line(
+    text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
+    reason="numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
+)
 
 
 def _all_visible(gpus: Gpus, visible: tuple[int, ...], variable: str, *, numbers: bool) -> Iterator[Line]:
@@ -237,10 +271,12 @@ def _rank_launch(
     per_node = layout.gpus_per_node or 0
     return replace(
         launch,
-        bound_cpus=max((len(rank.cpus) for rank in bound), default=0),
+        bound_cpus=layout.cpus_per_task
+        if layout.at_start
+        else max((len(rank.cpus) for rank in bound), default=0),
         gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
         cpu_bind=_cpu_bind(request, profile, layout),
-        ranks_bind=bool(bound),
+        ranks_bind=bool(bound or layout.at_start),
         mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
     )
 
@@ -262,8 +298,10 @@ def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
 
 
 def _cpu_bind(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
+    if layout.at_start:
+        return '--cpu-bind="$cpu_bind"' if site_launcher(profile).unbound else None
     if layout.binding is None:
-        bound = profile.binding.cpu == "cores" and request.binding != "off"
+        bound = profile.binding.cpu in ("cores", "at_start") and request.binding != "off"
         return site_launcher(profile).cores_option if bound else None
     if profile.binding.cpu == "mask_cpu":
         return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(layout.binding)}"

@@ -4,8 +4,6 @@ Only what is certain: a word with a variable stays as it is written, and command
 count. Those of functions, loops and conditions do, since one of them may run.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import PurePosixPath

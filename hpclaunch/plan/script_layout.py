@@ -1,7 +1,5 @@
 """How lines with reasons are laid out in a script: narrow, one reason per line, sources by number."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable
 from itertools import groupby

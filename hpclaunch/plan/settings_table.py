@@ -127,6 +127,12 @@ class SettingsTable(_Struct):
     tasks: int | None = key("Number of ranks of the whole job.", default=None, options=("-n", "--tasks"))
     tasks_per_node: int | None = key("Ranks per node.", "one per GPU, else one", default=None)
     gpus_per_task: int | None = key("GPUs per rank.", "an equal share of the node", default=None)
+    gpu_type: str | None = key(
+        "Name of the GPUs in the scheduler's requests, such as a100 or 1g.5gb (generic sites).",
+        "the first type that fits",
+        default=None,
+        metavar="TYPE",
+    )
     cpus_per_task: int | None = key("Cores per rank.", "an equal share of the node", default=None)
     threads_per_core: int = key("Hardware threads used per core.", default=1)
     memory: str | None = key(

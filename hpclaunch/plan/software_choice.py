@@ -5,8 +5,6 @@ that is active in the submitting shell, the person's configuration, what the sit
 profile knows that none of these has the framework, the submission is refused.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import PurePath

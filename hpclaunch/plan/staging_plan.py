@@ -3,8 +3,6 @@
 The copying itself is ``hpclaunch/remote/stage.py``, which is sent with what it imports to the job's folder.
 """
 
-from __future__ import annotations
-
 import posixpath
 from typing import Literal
 

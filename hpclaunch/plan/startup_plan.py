@@ -3,8 +3,6 @@
 It records steps (--profile), and lets Python tell where a rank stands (--stacks, --idle-timeout, --profile).
 """
 
-from __future__ import annotations
-
 from hpclaunch.plan.profile_plan import profile_lines, records_steps, starts_python
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line

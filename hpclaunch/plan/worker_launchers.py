@@ -6,8 +6,6 @@ the sizes, the number of the node, and where the nodes meet. Read from the parse
 (deepspeed/launcher/runner.py) and Lightning 2.6 (lightning/fabric/cli.py).
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ a rank does elsewhere. torchrun, and what is built on it, start that file in pla
 torch/distributed/run.py, 1.9 to 2.13); deepspeed starts it as its program (--no_python, 0.3.14 to 0.19.8).
 """
 
-from __future__ import annotations
-
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, Started

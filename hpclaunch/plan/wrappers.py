@@ -6,8 +6,6 @@ uv (docs/reference/cli.md, "uv run"), pixi (docs/reference/cli/pixi/run.md), con
 helpers.py, 24), micromamba (micromamba/src/run.cpp), Poetry 2 (python-poetry.org/docs/cli, "Global Options").
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

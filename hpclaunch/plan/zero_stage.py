@@ -1,7 +1,5 @@
 """DeepSpeed's configuration with the ZeRO stage of ``--zero-stage``. Pure."""
 
-from __future__ import annotations
-
 import json
 
 from hpclaunch.plan.request import JobRequest

@@ -3,8 +3,6 @@
 What only the other machine knows, or only its run, has none of these and is never guessed.
 """
 
-from __future__ import annotations
-
 import ast
 import operator
 import re

@@ -1,7 +1,5 @@
 """Nodes, ranks and GPUs: what a foreign script requests and starts, and the same on the target's nodes."""
 
-from __future__ import annotations
-
 import msgspec
 
 from hpclaunch.binding.compute import bind

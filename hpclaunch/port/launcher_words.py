@@ -3,8 +3,6 @@
 Sources: man srun (24.11), mpiexec of Open MPI 5, MPICH hydra and PALS, man aprun (CLE 6), IBM's jsrun.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A reason stands behind its line, or above one line or several that share it; in 
 always above.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The other lines of a foreign script: variables, modules, folders, and commands around the launch."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The directives of a foreign script, one by one: into the job file, or left out with the reason."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The launch of a foreign script: which one the job is for, its sizes, and what its words become."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """A foreign batch script as a job file for another machine, with a report on each of its lines. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

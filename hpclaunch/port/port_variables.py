@@ -1,7 +1,5 @@
 """The variables of a foreign script: the program's go into ``env``, a machine's are replaced."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

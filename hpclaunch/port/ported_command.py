@@ -1,7 +1,5 @@
 """The command of each rank: the program of the launch line, without launchers, in the target's container."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A script that the batch script writes by a here-document and whose file its launch starts."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import NamedTuple

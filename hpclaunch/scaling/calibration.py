@@ -6,8 +6,6 @@ best to both, the measured sizes and the origins, are found, none negative. A fa
 measurement did not reduce stays 1.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Seconds of each layer from its operations and the bytes that it moves: the longer of both. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from hpclaunch.scaling.machine_speed import Machine

@@ -9,8 +9,6 @@ Our benchmark measures several algorithms. The one that is asked for counts, els
 uses by default, in the memory where a training has its gradients.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Measured times by number of GPUs or ranks: reading them from CSV text. Pure."""
 
-from __future__ import annotations
-
 import csv
 import math
 from statistics import median

@@ -5,8 +5,6 @@ et al. 2020, arXiv 1910.02054) divides the slots (stage 1), the gradients (2) an
 workers. Recomputation stores the input of each block and, for a moment, all tensors of one block.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import msgspec

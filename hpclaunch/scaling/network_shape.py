@@ -4,8 +4,6 @@ Each node has one link, as fast as ``network_gb_s``. Nodes are numbered so that 
 gets the first ones.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

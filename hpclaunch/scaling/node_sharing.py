@@ -1,7 +1,5 @@
 """What ranks of a node share, which no formula has: cores, and memory, caches and power. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

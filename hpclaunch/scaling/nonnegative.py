@@ -4,8 +4,6 @@ Each subset of the parameters is solved for; of the solutions without a negative
 least error is the answer. That is exact, and with at most six parameters it is at most 63 small systems.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 Pure.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """A prediction as text. Pure."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hpclaunch.scaling.prediction import PredictedPoint, Prediction

@@ -8,8 +8,6 @@ In a strong study the bandwidth term of a ring, 2 (p - 1) / p x bytes x beta, ha
 parallel part together, so no times by size can tell it apart: it is a part of ``serial``. A weak study does.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@
 that the second reads is made here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import msgspec

@@ -11,8 +11,6 @@ alpha seconds per message, beta seconds per byte, delta bytes per element, S seg
 ``data+spatial`` is not in that table; its terms are those of data and spatial together.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 

@@ -1,7 +1,5 @@
 """A study as a picture (SVG) and as one HTML page with its table: no other file, no script. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """A study as a document, a table for the terminal, Markdown and CSV. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

@@ -4,8 +4,6 @@ Everything is relative to the smallest measured size. Super-linear and collapsed
 believed.
 """
 
-from __future__ import annotations
-
 from statistics import median
 from typing import Literal
 

@@ -4,8 +4,6 @@ A script that bash would refuse is read as far as possible, and no text raises. 
 (man bash, SHELL GRAMMAR, QUOTING, EXPANSION, REDIRECTION).
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 

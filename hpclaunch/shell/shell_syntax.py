@@ -4,8 +4,6 @@ Commands are a flat list in the order of the text. Each has the facts about its 
 needs: pipes, conditions, functions, substitutions.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field

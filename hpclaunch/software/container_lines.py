@@ -6,8 +6,6 @@ are bound: under the real path, which the kernel reports, and under the name of 
 LUMI's /scratch/PROJECT and /project/PROJECT are such links (docs.lumi-supercomputer.eu, container jobs).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -15,8 +15,6 @@ Sources:
 - docs.cscs.ch/software/container-engine.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Parts of a software environment that do not work together, found before the job is queued."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

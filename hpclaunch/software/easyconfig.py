@@ -5,8 +5,6 @@ docs, "Writing easyconfig files", and its default module naming scheme). CUDA wa
 (fosscuda) until 2020b and is a suffix ``-CUDA-x.y.z`` since 2021a.
 """
 
-from __future__ import annotations
-
 import re
 
 import msgspec

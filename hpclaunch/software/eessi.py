@@ -3,8 +3,6 @@
 Facts: EESSI/software-layer-scripts, init/arch_specs/*.spec and init/eessi_archdetect.sh; EESSI docs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """What ``hpclaunch software plan`` can plan, as a table."""
 
-from __future__ import annotations
-
 import msgspec
 
 

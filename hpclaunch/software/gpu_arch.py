@@ -1,7 +1,5 @@
 """Which CUDA versions support which GPU."""
 
-from __future__ import annotations
-
 import re
 
 # Architecture -> first CUDA toolkit that supports it (NVIDIA, CUDA Toolkit release notes: 9.0 Volta,

@@ -3,8 +3,6 @@
 Names and meanings: Horovod 0.28.1, docs/install.rst and CMakeLists.txt.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from hpclaunch.site.schema import SiteProfile

@@ -1,7 +1,5 @@
 """How to get a framework on a site: each way with its steps and its job, or why it does not work. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

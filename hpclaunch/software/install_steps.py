@@ -3,8 +3,6 @@
 The script exports PREFIX, the folder to install into; its steps run in bash with ``set -eo pipefail``.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """The ways to get a framework on a site, each a function from what is known to steps and a job. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Versions that are known to fail together, as data with sources, and the function that finds them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """Which MPI a text names: a library's file name, its version line, or a word of a profile."""
 
-from __future__ import annotations
-
 import re
 
 _FAMILIES = (

@@ -1,7 +1,5 @@
 """Read ``environment:`` from a job file."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hpclaunch.errors import BadInputError

@@ -1,7 +1,5 @@
 """Quoting for the shell: text that stays as it is, and paths whose shell variables are expanded."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

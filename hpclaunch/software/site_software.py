@@ -1,7 +1,5 @@
 """What a site has for each framework, as its profile knows it: for people, JSON and the docs. Pure."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import Literal

@@ -1,7 +1,5 @@
 """The shell lines of a job's script for its ``environment:``, each with its reason. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

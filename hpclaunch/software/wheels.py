@@ -1,7 +1,5 @@
 """Wheels that pip installs for each vendor's GPUs: package, index, source."""
 
-from __future__ import annotations
-
 import msgspec
 
 

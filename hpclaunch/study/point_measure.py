@@ -1,7 +1,5 @@
 """What a finished job of a study measured: seconds of a step, its cost, and what makes it comparable."""
 
-from __future__ import annotations
-
 import datetime as dt
 import hashlib
 import json

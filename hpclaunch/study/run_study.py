@@ -5,8 +5,6 @@ whose submission never began is submitted again, and one whose submission may ha
 message.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A study's points as the table, the fit and the recommendation of ``hpclaunch.scaling``."""
 
-from __future__ import annotations
-
 from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement
 from hpclaunch.scaling.scaling_laws import FittedLaw

@@ -1,7 +1,5 @@
 """The jobs of a study's points: from the study's settings to a prepared job, with sizes in the command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """AMD's two NUMA columns, the driver's node and the kernel's affinity, joined into one NUMA node."""
 
-from __future__ import annotations
-
 from hpclaunch.topology.node_topology import numa_differs
 
 

@@ -3,8 +3,6 @@
 ``amd-smi topology`` shows how GPUs are linked but not their NUMA nodes; a note says so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

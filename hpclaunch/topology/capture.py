@@ -1,7 +1,5 @@
 """Save the description of a node, to be read on another machine: ``hpclaunch topology --save``."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

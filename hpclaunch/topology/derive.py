@@ -7,8 +7,6 @@ A pairing is derived only where the architecture, the ranges in the NUMA lists, 
 numbering would put a core into two NUMA nodes decides between the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """GPUs of several sources become one list: matched by PCI address, else by number."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -35,7 +33,15 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     _note_empty_nodes(base, joined, nodes, ranked, notes)
     _note_unknown_nodes(joined, notes)
     return tuple(
-        Gpu(index=gpu.index, numa=gpu.numa, cpus=gpu.cpus, bus_id=gpu.bus_id, model=gpu.model, uuid=gpu.uuid)
+        Gpu(
+            index=gpu.index,
+            numa=gpu.numa,
+            cpus=gpu.cpus,
+            bus_id=gpu.bus_id,
+            model=gpu.model,
+            vendor=base.gpu_vendor,
+            uuid=gpu.uuid,
+        )
         for gpu in joined
     )
 

@@ -5,8 +5,6 @@ differences (a part is hidden, a column is cut off) go to ``notes`` with both so
 cannot describe one node are refused. Nothing is averaged and nothing is guessed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import msgspec

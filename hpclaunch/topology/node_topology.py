@@ -3,8 +3,6 @@
 Plain data. What no source states is None or empty; nothing is guessed.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from hpclaunch.cpuset import CpuSet
@@ -40,6 +38,8 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     bus_id: str | None = None
     """PCI address, lower case, such as 0000:c1:00.0: the only name that is the same inside every job."""
     model: str | None = None
+    vendor: str | None = None
+    """NVIDIA, AMD or Intel."""
     uuid: str | None = None
     """NVIDIA's name of it; CUDA_VISIBLE_DEVICES takes MIG instances by nothing else."""
 

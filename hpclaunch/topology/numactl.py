@@ -1,7 +1,5 @@
 """Reader of ``numactl -H`` (``--hardware``), also with lines that a mail program wrapped."""
 
-from __future__ import annotations
-
 import re
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list

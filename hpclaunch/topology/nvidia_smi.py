@@ -4,8 +4,6 @@ The matrix of links does not describe CPUs; it only serves to check that rows an
 The CPU affinity column is cut off after some ten characters, and inside a job it shows the job's CPUs only.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

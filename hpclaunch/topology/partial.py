@@ -1,7 +1,5 @@
 """What one source states about a node, before sources are joined: nothing guessed, nothing derived."""
 
-from __future__ import annotations
-
 import msgspec
 
 from hpclaunch.cpuset import CpuSet

@@ -1,7 +1,5 @@
 """PCI classes and vendors of compute GPUs, and the display chips of servers that are none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 GPU_CLASSES = frozenset({"0300", "0302", "0380", "1200"})

@@ -4,8 +4,6 @@ There are two numbers per GPU: "Numa Node" comes from the driver's topology, "Nu
 means that the kernel does not know the node). Lines of ``--showbus`` are read too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

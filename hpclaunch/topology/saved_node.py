@@ -4,8 +4,6 @@ Pure: which programs describe a node, the names of the files with their output, 
 are copied. ``hpclaunch.topology.capture`` runs the programs and writes the files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a site profile adds to a measured node: only what the sources cannot know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

@@ -3,8 +3,6 @@
 It imports nothing that takes time to load, for ``hpclaunch topology --help`` needs it.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 SYSFS = "sysfs"

@@ -1,7 +1,5 @@
 """Where a topology comes from: files of captured output, a saved folder, or the live node."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Facts about the files: in Documentation of the Linux sources ABI/stable/sysfs-de
 ABI/stable/sysfs-devices-system-cpu, ABI/testing/sysfs-bus-pci and admin-guide/cputopology.rst.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Cleaning of pasted command output, and the errors that point at a line of it."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, NamedTuple
 

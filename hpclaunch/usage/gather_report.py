@@ -1,7 +1,5 @@
 """Everything that a report is made of: read from the job's folder, its scheduler and its timelines."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping

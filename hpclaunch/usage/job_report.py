@@ -1,7 +1,5 @@
 """From the facts of a job to its report. Pure."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What to ask for next time, with the arithmetic. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -14,8 +12,8 @@ from hpclaunch.walltime import format_walltime
 _TIME_FACTOR = 1.25
 _MEMORY_FACTOR = 1.2
 _STEP_S = 300
-_IDLE_SHARE = 0.02
-"""Of a node's CPUs; below it a node did nothing."""
+_IDLE_CPUS = 0.05
+"""Kept busy by all ranks of a node; below it the node did nothing."""
 _IDLE_GPU = 1.0
 """Percent."""
 
@@ -39,7 +37,7 @@ def next_requests(
         _time(state, times, cause),
         _memory(nodes, rank_memory, job_memory, cause),
         _cores(ranks),
-        _nodes(nodes),
+        _nodes(nodes, ranks),
     )
 
 
@@ -82,20 +80,21 @@ def _memory(
         found = f"{gib(job_memory)} on its one node, by the scheduler; x {_MEMORY_FACTOR:g} = {needed} GiB"
         return NextRequest(what="memory", ask=f"{needed}G", option=None, text=found)
     if not known:
+        once = ": its ranks were looked at once only, as they started" if nodes else ""
         largest = f"; its largest rank had {gib(rank_memory)}" if rank_memory else ""
-        return _nothing("memory", f"the peak of a node is not known{largest}")
+        return _nothing("memory", f"the job's peak on a node is not known{once}{largest}")
     most = max(known, key=lambda node: node.memory_peak or 0)
     peak = most.memory_peak or 0
     needed = math.ceil(peak * _MEMORY_FACTOR / GIB)
     of = f" of {gib(most.memory_of)}" if most.memory_of else ""
-    whose = "the job's" if most.memory_source == "cgroup" else "of all that ran there"
-    sampled = "" if most.memory_source == "cgroup" else ", at a look"
+    exact = most.memory_source == "cgroup"
+    whose = "the job's" if exact else "all its ranks at a look, what they share in each"
     ask = f"{needed}G"
     return NextRequest(
         what="memory",
         ask=ask,
         option=None,
-        text=f"most on {most.node}: {gib(peak)}{of} ({whose}{sampled}); x {_MEMORY_FACTOR:g} = {needed} GiB"
+        text=f"most on {most.node}: {gib(peak)}{of} ({whose}); x {_MEMORY_FACTOR:g} = {needed} GiB"
         " per node; whole nodes cost the same with less",
     )
 
@@ -120,38 +119,38 @@ def _cores(ranks: Sequence[RankUse]) -> NextRequest:
     )
 
 
-def _nodes(nodes: Sequence[NodeUse]) -> NextRequest:
-    known = [node for node in nodes if node.cpus_busy is not None]
+def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
+    busy: dict[str, float] = {}
+    for rank in ranks:
+        if rank.cpus_busy is not None:
+            busy[rank.node] = busy.get(rank.node, 0.0) + rank.cpus_busy
+    known = [node for node in nodes if node.node in busy]
     if not known:
-        return _nothing("nodes", "how busy the nodes were is not known")
-    idle = [node for node in known if _is_idle(node)]
+        return _nothing("nodes", "how busy the ranks kept the nodes is not known")
+    idle = [node for node in known if _is_idle(node, busy[node.node])]
     if idle:
         names = ", ".join(node.node for node in idle[:8]) + (", ..." if len(idle) > 8 else "")
         ask = len({node.node for node in nodes} - {node.node for node in idle})
-        why = f"below {100 * _IDLE_SHARE:.0f} % of their CPUs and {_IDLE_GPU:.0f} % of their GPUs busy"
+        why = f"its ranks kept below {_IDLE_CPUS:g} CPUs and {_IDLE_GPU:.0f} % of its GPUs busy"
         return NextRequest(
             what="nodes",
             ask=str(ask) if ask else None,
             option=f"--nodes {ask}" if ask else None,
             text=f"{counted(len(idle), 'node')} did nothing ({why}): {names}; {ask} worked",
         )
-    least = min(known, key=_busy_share)
+    least = min(known, key=lambda node: busy[node.node] / max(1, node.cpus))
     gpus = [gpu.busy for node in known for gpu in node.gpus if gpu.busy is not None]
-    busy = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""
-    share = f"{100 * _busy_share(least):.0f} % of its CPUs{busy}"
+    of_gpus = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""
+    share = f"{busy[least.node]:.1f} of {least.cpus} CPUs{of_gpus}"
     return _nothing(
         "nodes",
-        f"as now: each node worked, the least busy is {least.node} with {share}; whether more or fewer would"
-        " be faster or cheaper tells hpclaunch scale",
+        f"as now: each node worked, the ranks of {least.node} kept the least busy, {share}; whether more or"
+        " fewer would be faster or cheaper tells hpclaunch scale",
     )
 
 
-def _busy_share(node: NodeUse) -> float:
-    return (node.cpus_busy or 0.0) / max(1, node.cpus)
-
-
-def _is_idle(node: NodeUse) -> bool:
-    return _busy_share(node) < _IDLE_SHARE and all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)
+def _is_idle(node: NodeUse, cpus_busy: float) -> bool:
+    return cpus_busy < _IDLE_CPUS and all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)
 
 
 def _nothing(what: str, text: str) -> NextRequest:

@@ -4,8 +4,6 @@ Their form is in ``hpclaunch/remote/sampler.sh``. A file may be cut at any byte,
 that came back; lines that cannot be read are passed over and counted.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """What nodes and ranks used, from the samples of their runs. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -67,8 +65,17 @@ def _memory(runs: Sequence[NodeRun]) -> tuple[int | None, str | None, int | None
     limit = limits[-1] if limits else None
     if peaks:
         return max(peaks), "cgroup", limit
-    seen = [look.memory for run in runs for look in run.looks]
-    return (max(seen), "node", limit) if seen else (None, None, limit)
+    of_ranks = [most for run in runs if (most := _memory_of_ranks(run.ranks.values()))]
+    return (max(of_ranks), "ranks", limit) if of_ranks else (None, None, limit)
+
+
+def _memory_of_ranks(ranks: Iterable[Sequence[RankSample]]) -> int:
+    """Return the most bytes of all ranks of a node at a look; 0 where they were looked at once only."""
+    sums: dict[int, int] = {}
+    for samples in ranks:
+        for look in samples if len(samples) > 1 else ():
+            sums[look.time] = sums.get(look.time, 0) + max(look.memory, look.peak)
+    return max(sums.values(), default=0)
 
 
 def _gpus(runs: Sequence[NodeRun], buses: Mapping[str, tuple[int, ...]]) -> Iterable[GpuUse]:
@@ -188,7 +195,10 @@ def rank_uses(
             cpus_bound=bound.get(rank),
             cpus_busy=rounded(average),
             cpus_most=rounded(most),
-            memory_peak=max(max(look.memory, look.peak) for _, samples in found for look in samples),
+            memory_peak=max(
+                (max(look.memory, look.peak) for _, samples in found if len(samples) > 1 for look in samples),
+                default=None,
+            ),
             gpu_busy=rounded(mean(busy), 1),
             waiting_ms=waiting.get(rank),
         )
@@ -203,7 +213,7 @@ def _cpu_rates(
     for run, samples in found:
         first = run.ranks_started.get(rank, run.start)
         last = samples[-1]
-        if last.time - first >= 1:
+        if len(samples) > 1 and last.time - first >= 1:  # one look is at the start of its program
             used, seconds = used + last.cpu_s, seconds + last.time - first
         for before, after in pairwise(samples):
             # The mark of a look is whole seconds, so that short intervals say little.

@@ -93,8 +93,8 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     memory_peak: int | None
     """Bytes."""
     memory_source: str | None
-    """cgroup: the kernel's peak of the job on this node; node: the most of all looks, of all that ran
-    there."""
+    """cgroup: the kernel's peak of the job on this node; ranks: the most of the job's ranks at a look, where
+    what they share counts in each; null: they were not looked at twice."""
     memory_of: int | None
     """Bytes that the job had there: its limit, else the node's."""
     gpus: tuple[GpuUse, ...]
@@ -114,7 +114,7 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True):
     """The most between two looks."""
     memory_peak: int | None
     """Bytes: the most of all looks of all its processes, where what they share counts in each, or the
-    kernel's peak of its first process if that is more."""
+    kernel's peak of its first process if that is more; null: it was looked at once only, as it started."""
     gpu_busy: float | None
     waiting_ms: float | None
     """For other ranks per step, where a timeline tells."""

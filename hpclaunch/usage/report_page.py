@@ -1,7 +1,5 @@
 """The report as one HTML file: no script, nothing from the network, its pictures are SVG. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 
@@ -120,7 +118,7 @@ def _pictures(report: ReportDocument) -> list[str]:
         for field, title, colour, divisor, unit in _SERIES
         if (picture := _picture(report, field, title, colour, divisor, unit))
     ]
-    return drawn or ["<p>There are no two looks to draw a line between.</p>"]
+    return drawn or ["<p>The job was not looked at twice, so that there is no line to draw.</p>"]
 
 
 def _picture(report: ReportDocument, field: str, title: str, colour: str, divisor: float, unit: str) -> str:

@@ -1,7 +1,5 @@
 """The report as text. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from hpclaunch.plural import counted

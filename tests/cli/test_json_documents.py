@@ -24,6 +24,7 @@ from hpclaunch.job import attach_document, job_documents, stacks_document
 from hpclaunch.json_document import document_text, field_docs, structs_in
 from hpclaunch.lint import finding_report
 from hpclaunch.port import port_text
+from hpclaunch.probes import compare_probe
 from hpclaunch.scaling import prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan, site_software
@@ -40,6 +41,7 @@ DOCUMENTS: dict[str, Any] = {
             site_software,
             binding_documents,
             site_documents,
+            compare_probe,
             timeline_documents,
             study_report,
             prediction,
@@ -120,6 +122,8 @@ COMMANDS = {
     "sites-validate": ("sites", "validate", "lumi-g", "broken.yaml"),
     "sites-check": ("sites", "check", "--older-than", "0"),
     "sites-detect": ("sites", "detect"),
+    "sites-facts": ("sites", "facts", "lumi-g"),
+    "sites-probe": ("sites", "check", str(Path(__file__).parents[1] / "data/probes/slurm-22.05.json")),
 }
 """Schema -> a command that prints it; the documents of jobs are in the tests below."""
 

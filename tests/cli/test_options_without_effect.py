@@ -87,7 +87,7 @@ def test_a_job_file_may_be_tried_here_and_the_configuration_is_a_default(
 def test_a_profile_of_ones_own_adds_a_partition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As the refusal says."""
     site = tmp_path / "my.yaml"
-    site.write_text("schema: 1\nname: my\nextends: lumi-g\nqueues: {gpu: {}}\n")
+    site.write_text("schema: 1\nname: my\npart_of: lumi-g\nqueues: {gpu: {}}\n")
     words = ("--account", "project_465000001", "--partition", "gpu", "--dry-run", "--", "true")
     assert submit("--site", str(site), *words) == 0
     shown = capsys.readouterr()

@@ -375,6 +375,7 @@ def slurm_documents(site: str) -> list[dict[str, Any]]:
         {**program, "mpi": MARK, "framework": "deepspeed", "zero_stage": 1, "array": "1-2"},
         {**program, "directives": ["--comment=x"], "exclude": ["n7"], "after": ["12"]},
         {**program, "memory": "10G", "begin": "2026-12-31T18:00"},
+        {**program, "gpu_type": "a100", "gpus_per_task": 1},
         {**program, "max_restarts": 1, "time": "10m", "warn_before": "1m", "idle_timeout": "9m"},
     ]
 
@@ -398,6 +399,8 @@ def profile_documents() -> list[dict[str, Any]]:
         {**slurm, "environment": {"eessi": eessi}},
         {**slurm, "software": {**software, "container": engine, "other_containers": besides}},
         {**slurm, "status": "historic", "retired": {"successor": MARK, "source": "s"}},
+        {**{key: value for key, value in slurm.items() if key != "extends"}, "part_of": "generic-slurm"},
+        {**slurm, "node_kind": "gh200x4", "node": {"gpu_type": MARK}},
     ]
 
 

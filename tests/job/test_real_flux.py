@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.job import test_run_fake_flux as on_fake
-from tests.job.test_run_fake_flux import run
+from tests.job.test_run_fake_flux import FLUX, HOST, run
 from tests.own_process import hpclaunch
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -71,3 +71,15 @@ def test_what_can_never_start() -> None:
     assert "unsatisfiable request: need 9 exclusive node(s)" in answer.stderr
     failed = hpclaunch("status", "last", "--json")
     assert failed.returncode == 0
+
+
+def test_its_nodes_are_read() -> None:
+    """Its resource set and configuration are in the form that is known, whatever this machine has."""
+    facts = FLUX.parse_facts(
+        {name: HOST.run(argv, timeout_s=60) for name, argv in FLUX.facts_commands.items()}
+    )
+    (only,) = facts.nodes
+    assert (only.nodes, only.in_service, facts.has_queues) == (1, 1, False)
+    assert only.cores
+    assert only.example == os.uname().nodename.partition(".")[0]
+    assert facts.version

@@ -33,7 +33,7 @@ OURS = """\
 schema: 1
 name: {site}-here
 description: {site}, with file systems of this test
-extends: {site}
+part_of: {site}
 storage:
   scratch: {{path: {root}/scratch/$PROJECT}}
   nowhere: {{path: /nosuch/$PROJECT}}
@@ -308,7 +308,7 @@ def test_imports_are_tried_in_the_container(runtime: str, root: Path) -> None:
 def test_a_runtime_that_the_site_has_not_is_refused(
     words: tuple[str, ...], said: str, tmp_path: Path
 ) -> None:
-    bare = "schema: 1\nname: bare\ndescription: ours\nextends: betzy\nsoftware: {container: null}\n"
+    bare = "schema: 1\nname: bare\ndescription: ours\npart_of: betzy\nsoftware: {container: null}\n"
     (tmp_path / "bare.yaml").write_text(bare)
     answer = hpclaunch_here("submit", *words, "--dry-run", "--", "./a", folder=tmp_path)
     assert answer.returncode == 3

@@ -127,7 +127,8 @@ def opens_of(slurm: Slurm, ranks: int, folder: Path) -> Counter[str]:
     while any(psutil.Process(int(pid)).status() == "zombie" or not traced(pid) for pid in daemons):
         time.sleep(0.05)
     # More ranks than cores here, so srun cannot bind each to its own.
-    asked = (*ASKED, "--nodes", "2", "--tasks-per-node", str(ranks), "--binding", "off", "--dry-run")
+    sizes = ("--nodes", "2", "--tasks-per-node", str(ranks), "--cpus-per-task", "1")
+    asked = (*ASKED, *sizes, "--binding", "off", "--dry-run")
     assert hpclaunch(*asked, "--save", str(folder / f"job{ranks}"), "--", "true").returncode == 0
     code, lines = sbatch(folder / f"job{ranks}" / "job.sh")
     assert code == 0, lines

@@ -45,10 +45,12 @@ def test_lumi_g_gets_the_masks_the_site_documents() -> None:
 
 def test_swapped_gpus_swap_the_masks(tmp_path: Path) -> None:
     """The masks follow the profile's topology: nothing is pasted in."""
-    text = (resource_dir("site_profiles") / "lumi-g.yaml").read_text()
-    gpus = [line for line in text.splitlines() if "bus_id" in line]
-    first, other = gpus[0], gpus[2]
-    text = text.replace(first, "FIRST").replace(other, first).replace("FIRST", other)
+    folder = resource_dir("site_profiles")
+    kind = (folder / "nodes" / "mi250x8-slingshot.yaml").read_text()
+    gpus = [line for line in kind.splitlines() if "bus_id" in line]
+    gpus[0], gpus[2] = gpus[2], gpus[0]
+    text = (folder / "lumi-g.yaml").read_text()
+    text = text.replace("\nnode:\n", "\nnode:\n  gpus:\n" + "\n".join(gpus) + "\n", 1)
     profile = tmp_path / "swapped.yaml"
     profile.write_text(text.replace("name: lumi-g", "name: swapped", 1))
     answer = submit("--site", str(profile), "--account", "project_465000001", "--dry-run", "mnist")

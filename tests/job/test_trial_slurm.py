@@ -44,7 +44,7 @@ def test_the_estimate_of_the_start_is_shown(on_slurm: Slurm) -> None:
 def test_a_refusal_refuses_and_leaves_nothing(on_slurm: Slurm) -> None:
     answer = submit("--nodes", "5")
     assert (answer.returncode, answer.stdout) == (4, "")
-    assert "Slurm would refuse the job: Node count specification invalid" in answer.stderr
+    assert "Slurm would refuse the job: More processors requested than permitted" in answer.stderr
     assert kept() == []
     answer = submit("--nodes", "5", "--no-test-only")
     assert answer.returncode == 4
@@ -60,7 +60,7 @@ def test_drained_nodes_are_warned_of_and_waited_for(drained: Slurm) -> None:
 
 
 def test_what_drained_nodes_do_not_explain_is_refused(drained: Slurm) -> None:
-    answer = submit("--nodes", "2", "--gpus-per-task", "9")
+    answer = submit("--nodes", "2", "--directive", "--tmp=9999999")
     assert answer.returncode == 4
     assert "Requested node configuration is not available" in answer.stderr
     assert kept() == []

@@ -315,9 +315,11 @@ def test_ctrl_c_while_an_interactive_job_waits_for_nodes_takes_its_request_back(
     assert hpclaunch("cancel", blocker).returncode == 0
 
 
-def test_the_lines_of_one_rank_of_a_labelled_log() -> None:
-    words = ("--nodes", "2", "--env", "SLURM_LABELIO=1", "--", "bash", "-c", 'echo "from $RANK"; exit $RANK')
-    job = submit(*words)
+def test_the_lines_of_one_rank_of_a_labelled_log(tmp_path: Path) -> None:
+    # Rank 1 fails once rank 0 has written: srun then ends rank 0.
+    program = 'echo "from $RANK"; touch "$0/$RANK"; until [ -e "$0/0" ]; do sleep 0.1; done; exit $RANK'
+    words = ("--env", "SLURM_LABELIO=1", "--", "bash", "-c", program, str(tmp_path))
+    job = submit("--nodes", "2", *words)
     wait(job)
     assert hpclaunch("logs", job, "--rank", "1").stdout.splitlines()[-1] == "from 1"
     followed = hpclaunch("logs", job, "--rank", "0", "-f").stdout

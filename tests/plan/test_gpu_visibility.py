@@ -18,6 +18,7 @@ from hpclaunch.plan.frameworks import FRAMEWORKS
 from hpclaunch.plan.gpu_visibility import are_shared, positions, visible_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.plan_file import plan_text
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.profile_node import site_topology
@@ -78,6 +79,17 @@ def _environment_of(setup: str, rank: int) -> dict[str, str]:
     return dict(line.split("=", 1) for line in answer.stdout.split("\0")[:-1])
 
 
+def _chosen_at_start(planned: LaunchPlan, count: int) -> str:
+    """What bind_here.sh does where the scheduler has given the job all GPUs of the node."""
+    if planned.at_start is None:
+        return ""
+    plan_variables = [line for line in plan_text(planned).splitlines() if line.startswith("hpclaunch_")]
+    given = ",".join(map(str, range(count)))
+    files = [f". {resource_dir('remote')}/bind_here.sh", "hpclaunch_show_gpus"]
+    variable = planned.profile.binding.gpu_visible_var
+    return "\n".join(["", *plan_variables, f"export {variable}={given}", *files])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", [*(name for name, row in FRAMEWORKS.items() if not row.per_node), None])
 @pytest.mark.parametrize("site", SITES)
@@ -101,6 +113,7 @@ def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(
         planned = plan(site, framework, **counts)
         own = _planned_gpus(planned, count)
         setup = "\n".join(line.text for line in planned.rank_setup if "taskset" not in line.text)
+        setup += _chosen_at_start(planned, count)
         for rank in sorted({0, planned.tasks_per_node - 1}):
             environ = _environment_of(setup, rank)
             variable = str(planned.profile.binding.gpu_visible_var)
@@ -112,7 +125,7 @@ def _planned_gpus(planned: LaunchPlan, count: int) -> list[tuple[int, ...]]:
     """The GPUs of each rank: of its binding, else (where srun chooses the cores) by their numbers."""
     if planned.binding is not None:
         return [rank.gpus for rank in planned.binding.ranks]
-    assert planned.profile.binding.cpu == "cores"
+    assert planned.profile.binding.cpu in ("cores", "at_start")
     ranks, each = planned.tasks_per_node, planned.request.gpus_per_task
     return [(rank * each if each else rank * count // ranks,) for rank in range(ranks)]
 

@@ -94,3 +94,13 @@ def test_a_command_that_cannot_be_recorded_is_refused(words: tuple[str, ...], sa
     answer = CliRunner().invoke(program, ["submit", "--site", "generic-slurm", "--json", *words])
     assert answer.exit_code == 3
     assert said in json.loads(answer.stdout)["error"]["message"]
+
+
+def test_a_profile_of_horovod_switches_its_response_cache_off() -> None:
+    words = ("--profile", "20", "--", "python", "train.py")
+    line = 'export HOROVOD_CACHE_CAPACITY="${HOROVOD_CACHE_CAPACITY:-0}"'
+    script = dry_run("--framework", "horovod", *words)
+    assert line in script
+    assert "does not say when each rank asks" in script
+    assert line not in dry_run("--framework", "torch", *words)
+    assert line not in dry_run("--framework", "horovod", "--", "python", "train.py")

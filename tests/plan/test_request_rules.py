@@ -116,7 +116,7 @@ def test_an_unknown_queue_is_planned_and_would_be_refused() -> None:
     assert choice.name == "prd"
     assert choice.problem is not None
     assert "did you mean prod?" in choice.problem.message
-    assert "extends: here, queues: {prd: {}}" in str(choice.problem.hint)
+    assert "part_of: here, queues: {prd: {}}" in str(choice.problem.hint)
 
 
 def test_each_queue_of_a_list_must_take_the_job() -> None:

@@ -227,11 +227,10 @@ def test_a_named_software_takes_what_the_person_adds(here: Path) -> None:
 
 
 def test_a_generic_profile_cannot_know(here: Path) -> None:
-    said = submit("--site", "generic-slurm", "--dry-run", cwd=here).stderr
+    usual = ("--site", "generic-slurm", "--gpus-per-task", "0", "--dry-run")
+    said = submit(*usual, cwd=here).stderr
     assert "whether the job's Python has torch is not known; --check-imports tries it first" in said
-    assert (
-        "not known" not in submit("--site", "generic-slurm", "--check-imports", "--dry-run", cwd=here).stderr
-    )
+    assert "not known" not in submit(*usual, "--check-imports", cwd=here).stderr
 
 
 def test_modules_loaded_by_hand_are_handed_on_by_slurm_only(

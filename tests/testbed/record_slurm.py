@@ -133,7 +133,7 @@ def _ask_about_jobs(recorder: Recorder) -> None:
 
 
 def _ask_about_the_cluster(recorder: Recorder) -> None:
-    recorder.ask("queues", *SCHEDULER.queues_command)
+    recorder.ask("queues", *SCHEDULER.facts_commands["queues"])
     recorder.ask("plugins", *Srun().plugin_list)
     assert SCHEDULER.trial is not None
     trials = {"trial": (), "trial partition": ("-p", "nosuch"), "trial nodes": ("-N", "99")}

@@ -15,6 +15,7 @@
 #   FAKEHW=                e.g. "pack:1 numa:4 l3:2 core:8 pu:2(indexes=core:l3:numa)": the slurmds see this (hwloc synthetic) topology
 #                          and a LD_PRELOAD shim (gcc needed) stands for sched_{get,set}affinity: --cpu-bind masks for CPUs this machine
 #                          lacks are checked by the real Slurm against its allocation, and each task's mask is in $LAB/cpus/<pid>
+#   NODEGRES=              Gres of each node in place of GPUS of GPUTYPE, such as "gpu:a100:4 gpu:a100:3,gpu:1g.5gb:7 none"
 #   GRESCONF=              gres.conf lines instead of the generated one (@DEV@0, @DEV@1... stand for the fake GPU devices)
 #   ACCT=none|filetxt|dbd  accounting: none, job completion text file, or slurmdbd + private mariadb
 #   PARTITIONS=            PartitionName lines instead of the generated ones (standard: all nodes; dev: n1)
@@ -29,7 +30,7 @@ LAB=${LAB:-${TMPDIR:-/tmp}/slurm-testbed}; NODES=${NODES:-4}; PORT=${PORT:-26817
 TASK=${TASK:-affinity}; HW=${HW:-Sockets=1 CoresPerSocket=64 ThreadsPerCore=2 RealMemory=480000}
 SLURMD=${SLURMD:-config_overrides}; GPUS=${GPUS:-8}; GPUTYPE=${GPUTYPE:-mi250}; GPUFLAGS=${GPUFLAGS-amd_gpu_env}; CORESPEC=${CORESPEC:-}
 PARTITIONS=${PARTITIONS:-}; MPI=${MPI:-none}; MINJOBAGE=${MINJOBAGE:-600}; OWNER=${OWNER:-}
-ACCT=${ACCT:-none}; EXTRA=${EXTRA:-}; FAKEHW=${FAKEHW:-}; GRESCONF=${GRESCONF:-}
+ACCT=${ACCT:-none}; EXTRA=${EXTRA:-}; FAKEHW=${FAKEHW:-}; GRESCONF=${GRESCONF:-}; NODEGRES=${NODEGRES:-}
 HOST=$(hostname -s); ACTION=${1:-start}
 BR=sl${PORT}; [ "$NET" = netns ] && CTLIP=$SUBNET.1 || CTLIP=127.0.0.1
 export SLURM_CONF=$LAB/slurm.conf
@@ -72,10 +73,21 @@ fi
 { echo "127.0.0.1 localhost"; [ "$NET" = netns ] && echo "$CTLIP $HOST" || echo "127.0.0.1 $HOST"
   for i in $(seq "$NODES"); do [ "$NET" = netns ] && echo "$SUBNET.$((10+i)) n$i" || echo "127.0.0.1 n$i"; done; } > "$LAB/hosts"
 GRES=; : > "$LAB/gres.conf"
+read -ra OWNGRES <<< "$NODEGRES"
+[ -z "$NODEGRES" ] || GPUS=16
 if [ "$GPUS" -gt 0 ]; then
   [ "$DEV" = /dev/tty ] || for g in $(seq 0 $((GPUS-1))); do [ -c "$LAB/dev/gpu$g" ] || mknod "$LAB/dev/gpu$g" c 1 3; done   # a character device is enough
   GRES="Gres=gpu:$GPUTYPE:$GPUS"
-  if [ "$GRESCONF" ]; then echo "${GRESCONF//@DEV@/$DEV}" > "$LAB/gres.conf"
+  if [ "$NODEGRES" ]; then
+    for i in "${!OWNGRES[@]}"; do
+      at=0
+      for one in ${OWNGRES[i]//,/ }; do
+        IFS=: read -r _ type count <<< "$one"
+        [ "$one" = none ] || echo "NodeName=n$((i+1)) Name=gpu Type=$type File=${DEV}[$at-$((at+count-1))]${GPUFLAGS:+ Flags=$GPUFLAGS}" >> "$LAB/gres.conf"
+        at=$((at+${count:-0}))
+      done
+    done
+  elif [ "$GRESCONF" ]; then echo "${GRESCONF//@DEV@/$DEV}" > "$LAB/gres.conf"
   else echo "NodeName=n[1-$NODES] Name=gpu Type=$GPUTYPE File=${DEV}[0-$((GPUS-1))]${GPUFLAGS:+ Flags=$GPUFLAGS}" > "$LAB/gres.conf"; fi
 fi
 case $ACCT in
@@ -133,6 +145,7 @@ EOF
 echo "$AC"
 for i in $(seq "$NODES"); do
   if [ "$NET" = netns ]; then A="NodeAddr=$SUBNET.$((10+i)) Port=$((PORT+1))"; else A="NodeAddr=127.0.0.1 Port=$((PORT+i))"; fi
+  [ -z "$NODEGRES" ] || { GRES=Gres=${OWNGRES[i-1]}; [ "$GRES" != Gres=none ] || GRES=; }
   echo "NodeName=n$i NodeHostname=$([ "$NET" = netns ] && echo "n$i" || echo "$HOST") $A $HW $CORESPEC $GRES State=UNKNOWN"
 done
 echo "${PARTITIONS:-PartitionName=standard Nodes=ALL Default=YES DefaultTime=00:30:00 MaxTime=2-00:00:00 State=UP

@@ -99,7 +99,7 @@ def test_the_figures_of_an_ended_job(store: Store, tmp_path: Path) -> None:
     assert (first["node"], first["looks"], first["memory_peak"], first["memory_of"]) == (
         "n1",
         11,
-        10 << 30,
+        4 << 30,  # of its ranks; the node had 10 GiB in use
         64 << 30,
     )
     assert first["cpus_busy"] == pytest.approx(4.0, rel=0.01)
@@ -121,7 +121,7 @@ def test_the_figures_of_an_ended_job(store: Store, tmp_path: Path) -> None:
     assert found["cost"]["amount"] == pytest.approx(2 * 330 / 3600 * 2)
     assert "2 nodes x 00:05:30 x 2 node-hours per node and hour" in found["cost"]["text"]
     following = {one["what"]: one["ask"] for one in found["next"]}
-    assert following == {"time": "00:10:00", "memory": "12G", "cores": "2", "nodes": None}
+    assert following == {"time": "00:10:00", "memory": "5G", "cores": "2", "nodes": None}
     assert found["over_time"][5] == {
         **{"second": 150, "cpus_busy": 3.0, "memory": 10 << 30, "gpu_busy": 100.0, "power_w": 900.0}
     }
@@ -208,6 +208,28 @@ def test_what_is_not_known_for_the_next_time_is_not_guessed(
     assert said in one["text"]
 
 
+def test_a_job_that_was_looked_at_once_gets_no_advice_for_what_it_used(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path)
+    write_samples(record.folder, n1=node_file((0, 1), looks=1))
+    found = document("last")
+    assert [rank["memory_peak"] for rank in found["by_rank"]] == [None, None]
+    following = {one["what"]: one for one in found["next"]}
+    assert "looked at once only" in following["memory"]["text"]
+    assert [following[what]["ask"] for what in ("memory", "cores", "nodes")] == [None] * 3
+
+
+def test_a_node_that_only_others_kept_busy_did_nothing_for_the_job(store: Store, tmp_path: Path) -> None:
+    record = ended_job(store, tmp_path)
+    text = node_file((0, 1), busy=0.0)
+    others = "\n".join(
+        line.replace("cpu=0/", f"cpu={7 * 3000 * number}/") if line.startswith("node ") else line
+        for number, line in enumerate(text.splitlines())
+    )
+    write_samples(record.folder, n1=others)
+    (nodes,) = (one for one in document("last")["next"] if one["what"] == "nodes")
+    assert "did nothing" in nodes["text"]
+
+
 def test_nodes_that_did_nothing_are_named(store: Store, tmp_path: Path) -> None:
     record = ended_job(store, tmp_path)
     write_samples(record.folder, n1=node_file((0, 1)), n2=node_file((2, 3), busy=0.0))
@@ -256,7 +278,9 @@ def test_without_samples_the_report_says_why(store: Store, tmp_path: Path) -> No
     answer = report("last")
     assert "there are no samples: the job was submitted with --no-sample" in answer.stdout
     assert re.search(
-        r"^memory +- +the peak of a node is not known$", answer.stdout.replace("  memory", "memory"), re.M
+        r"^memory +- +the job's peak on a node is not known$",
+        answer.stdout.replace("  memory", "memory"),
+        re.M,
     )
 
 
@@ -276,7 +300,7 @@ SACCT = "\n".join(
     [
         "77|COMPLETED|0:0|1700000000|1700000100|1700000400|300|60|2|16|billing=16,cpu=16,mem=64G,node=2|01:10.500"
         "||||science|gpu|n[1-2]|a|name",
-        "77.batch|COMPLETED|0:0|1700000100|1700000100|1700000400|300||1|8|cpu=8|00:10.500|123456K|n1|0|science||n1|batch",
+        "77.batch|COMPLETED|0:0|1700000100|1700000100|1700000400|300||1|8|cpu=8|00:10.500|9123456K|n1|0|science||n1|batch",
         "77.0|COMPLETED|0:0|1700000100|1700000100|1700000400|300||2|16|cpu=16|01:00.000|4194304K|n2|900000|science||n[1-2]|x",
     ]
 )

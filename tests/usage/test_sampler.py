@@ -248,13 +248,13 @@ def test_the_line_at_the_end_of_the_log(tmp_path: Path) -> None:
     )
     for name in ("n1", "n2"):
         start = "start 1000 every=30 run=0 cpus=4 mem=8388608 cgroup=none\n"
-        ranks = f"proc 1030 {name[1]} 5 5 5 1\n"
+        ranks = f"proc 1000 {name[1]} 0 5 5 1\nproc 1060 {name[1]} 6000 1048576 {1 << int(name[1]) + 19} 1\n"
         (tmp_path / name).write_text(start + looks.format(1000, 1060) + ranks)
     words = ["bash", str(SAMPLER), "summary", str(tmp_path), "20261122-1-ab"]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     assert said == (
-        "hpclaunch: 2 nodes, 2 ranks: on average 1.0 CPUs of a node busy, at most 3.0 of 8.0 GiB in use (n1),"
-        " 2 kWh; more: hpclaunch report 20261122-1-ab\n"
+        "hpclaunch: 2 nodes, 2 ranks: they kept 1.0 CPUs of a node busy on average, at most 2.0 of 8.0 GiB in"
+        " use (n2), 2 kWh; more: hpclaunch report 20261122-1-ab\n"
     )
     (tmp_path / "n1").write_text(start + looks.format(1000, 1010))
     (tmp_path / "n2").write_text(start)

@@ -1,7 +1,5 @@
 """Rules about the binding of ranks to CPUs: masks, maps, --cpus-per-task, --hint."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

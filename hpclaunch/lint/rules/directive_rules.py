@@ -1,7 +1,5 @@
 """Rules about the form of directives, and about what lint cannot read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

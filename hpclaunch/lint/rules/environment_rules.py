@@ -1,7 +1,5 @@
 """Rules about the ranks' environment: exported variables, rendezvous, network, MPI plugin."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Rules about exit status, pipes, discarded output and shell options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches

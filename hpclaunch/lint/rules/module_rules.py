@@ -1,7 +1,5 @@
 """Rules about the modules that a script loads."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

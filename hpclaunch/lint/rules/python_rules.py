@@ -1,7 +1,5 @@
 """Rules about the Python files that a script launches."""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

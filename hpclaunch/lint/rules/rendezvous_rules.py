@@ -1,7 +1,5 @@
 """Rules about how processes are started and find each other: torchrun, deepspeed, horovodrun, MASTER_ADDR."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

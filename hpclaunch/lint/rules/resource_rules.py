@@ -1,7 +1,5 @@
 """Rules about requests to the scheduler: directives, limits of node and queue, files of the job."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules about what a script starts, compared with what it requests: tasks, CPUs, GPUs, steps, exit status."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial

@@ -1,7 +1,5 @@
 """Rules about what grows old or fits one user or one node only: modules, variables, paths."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Rules about variables: those that nothing sets, misspelt names and values, secrets, quoting."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches

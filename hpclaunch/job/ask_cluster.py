@@ -1,0 +1,108 @@
+"""Asking the scheduler what its nodes have, where no profile says it. The commands only read."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.plan.frameworks import framework_of
+from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.site.asked_cluster import Wanted, cluster_profile
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
+
+_LIMIT_S = 20.0
+
+
+class AskedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job with the facts of the nodes that it gets."""
+
+    request: JobRequest
+    settings: tuple[Setting, ...]
+    profile: SiteProfile
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def is_open(profile: SiteProfile) -> bool:
+    """Whether the profile leaves its nodes to be asked for."""
+    return (
+        profile.status == "generic" and profile.node is None and bool(site_scheduler(profile).facts_commands)
+    )
+
+
+def ask_cluster(
+    host: Host, request: JobRequest, settings: tuple[Setting, ...], profile: SiteProfile
+) -> AskedJob:
+    """Ask the scheduler on ``host`` for its nodes, and plan the job for those that fit.
+
+    Such clusters share nodes among jobs unless a queue says otherwise, so a job with GPUs requests whole
+    nodes only where the user does. Where nothing can be learned, a program that uses GPUs is submitted if
+    the request gives their number. Raises BadInputError where no node has what the job wants.
+    """
+    scheduler = site_scheduler(profile)
+    want = Wanted(
+        nodes=request.nodes or 1, queue=request.queue, gpu_type=request.gpu_type, gpus=_wants_gpus(request)
+    )
+    programs = dict.fromkeys(argv[0] for argv in scheduler.facts_commands.values())
+    asked = f"{' and '.join(programs)} on {host.name}"
+    try:
+        facts = scheduler.parse_facts(_answers(host, scheduler))
+        found = cluster_profile(profile, facts, want, asked)
+        queues = ", ".join(queue.name for queue in facts.queues) or "no queue that takes jobs"
+        why = f"{asked} shows {queues}" + (f", not {want.queue}" if want.queue else "")
+    except RefusedError as error:
+        found, why = None, error.message
+    if found is None:
+        return AskedJob(
+            request=request,
+            settings=settings,
+            profile=profile,
+            problems=_nothing_known(request, profile, want, why),
+        )
+    with_gpus = found.profile.node is not None and bool(found.profile.node.gpus)
+    if (
+        with_gpus
+        and next((each.origin for each in settings if each.name == "exclusive"), "default") == "default"
+    ):
+        request = replace(request, exclusive=False)
+        settings = tuple(each for each in settings if each.name != "exclusive")
+        settings = (
+            *settings,
+            Setting(name="exclusive", value="false", origin="computed: nodes are shared here"),
+        )
+    return AskedJob(request=request, settings=settings, profile=found.profile, notes=found.notes)
+
+
+def _answers(host: Host, scheduler: Scheduler) -> Mapping[str, CommandResult]:
+    return {
+        name: host.run(argv, timeout_s=_LIMIT_S, env=scheduler.query_env)
+        for name, argv in scheduler.facts_commands.items()
+    }
+
+
+def _wants_gpus(request: JobRequest) -> bool | None:
+    """Whether the job uses GPUs; None: the program does not show it."""
+    if request.gpus_per_task == 0:
+        return False
+    if request.gpus_per_task or request.gpu_type:
+        return True
+    row = framework_of(request)
+    return True if row.nccl else None
+
+
+def _nothing_known(request: JobRequest, profile: SiteProfile, want: Wanted, why: str) -> tuple[Problem, ...]:
+    if not want.gpus or request.gpus_per_task:
+        return ()
+    return (
+        Problem(
+            message=f"{profile.name}: {request.framework} uses GPUs; the GPUs per node are not known: {why}",
+            hint="--gpus-per-task 1 --tasks-per-node 4 --cpus-per-task 16 requests four with their cores;"
+            " --gpus-per-task 0 none; on the cluster's login node they are looked up",
+        ),
+    )

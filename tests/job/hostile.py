@@ -6,11 +6,14 @@ directives are read as the scheduler reads them.
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import types
 from collections import Counter
@@ -217,12 +220,9 @@ class Bash:
             "HOSTILE_PROGRAM": program or "",
             **{f"BASH_FUNC_{name}%%": f"() {{  {does}; }}" for name, does in _FUNCTIONS.items()},
         }
-        done = subprocess.run(
-            ["/bin/bash", str(file)], cwd=self.work, env=environment, capture_output=True, timeout=60
-        )
-        said = done.stderr.decode(errors="replace")
+        said, code = _run_whole(file, self.work, environment)
         log = "".join(p.read_text(errors="replace") for p in self.work.glob("hpclaunch-*/**/out.log"))
-        assert done.returncode == 0, f"exit {done.returncode}: {said[-800:]}{log[-800:]}\n{script[-3000:]}"
+        assert code == 0, f"exit {code}: {said[-800:]}{log[-800:]}\n{script[-3000:]}"
         assert not self.canary.exists(), f"another command ran:\n{script}"
         return Counter(self._calls(notes)) + Counter(directive_words(script))
 
@@ -241,6 +241,28 @@ class Bash:
                 if words[0] == "taskset" or "reader" in words[:3]:  # the last, or fifth, is a process id
                     words[-1 if words[0] == "taskset" else 5] = "PID"
                 yield "call " + "\0".join(map(_same, words[:cut]))
+
+
+def _run_whole(script: Path, work: Path, environment: dict[str, str]) -> tuple[str, int]:
+    """Run a script; return its stderr and exit code, when nothing that it started runs any more.
+
+    A sampler looks once a second whether its rank has ended, and would write into the next run's folder.
+    """
+    said = subprocess.PIPE
+    with subprocess.Popen(
+        ["/bin/bash", str(script)],
+        cwd=work,
+        env=environment,
+        stdout=said,
+        stderr=said,
+        start_new_session=True,
+    ) as run:
+        try:
+            _, errors = run.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(run.pid, signal.SIGKILL)
+    return errors.decode(errors="replace"), run.returncode
 
 
 def _same(word: str) -> str:

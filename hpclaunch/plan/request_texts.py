@@ -43,7 +43,7 @@ SCRIPT_OWN = name_set(
 
 # The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.
 _SECRET = re.compile(
-    r"(token|secret|passwd|password|passphrase|credentials?|api_?key|(access|private|secret)_?key)[0-9]*$",
+    r"(token|jwt|secret|passwd|password|passphrase|credentials?|api_?key|(access|private|secret)_?key)[0-9]*$",
     re.IGNORECASE,
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hpclaunch import __version__
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.probes.private_names import Names
+from hpclaunch.probes.private_names import Names, without_secrets
 from hpclaunch.probes.probe_file import Answer, ProbeFile
 from hpclaunch.probes.probe_items import LIMIT_S, MARK, Item, login_items
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -40,7 +40,7 @@ def _answer(host: Host, scheduler: Scheduler, item: Item) -> Answer:
         found = host.run(item.argv, timeout_s=LIMIT_S, env={**scheduler.query_env, "LC_ALL": "C"})
     except RefusedError as error:
         return Answer(command=command, exit_code=None, stderr=error.message)
-    stdout = scheduler.shortened(item.name, found.stdout)
+    stdout = without_secrets(scheduler.shortened(item.name, found.stdout))
     if len(stdout) > _MOST:
         return Answer(command=command, exit_code=None, stderr=f"{len(stdout)} characters: left out")
     return Answer(command=command, exit_code=found.exit_code, stdout=stdout, stderr=found.stderr[:4000])
@@ -50,7 +50,7 @@ def node_answers(log: str) -> dict[str, Answer]:
     """Return the answers in the log of the job that ran ``node_command``. Pure."""
     pattern = rf"^{MARK} begin (.+)\n((?:.*\n)*?){MARK} end \1 (\d+)$"
     return {
-        name: Answer(command=name, exit_code=int(code), stdout=text)
+        name: Answer(command=name, exit_code=int(code), stdout=without_secrets(text))
         for name, text, code in re.findall(pattern, log, re.MULTILINE)
     }
 

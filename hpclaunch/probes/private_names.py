@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec.structs import replace
 
+from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.probes.probe_file import Answer, ProbeFile
 
 _COMMON = re.compile(
@@ -45,6 +46,14 @@ def without_names(probe: ProbeFile, names: Names) -> ProbeFile:
         login={name: _cleaned(answer, words) for name, answer in probe.login.items()},
         node={name: _cleaned(answer, words) for name, answer in probe.node.items()},
     )
+
+
+def without_secrets(text: str) -> str:
+    """Return an answer without the values of variables whose names tell of a secret, such as SLURM_JWT."""
+    return _VARIABLE.sub(lambda found: f"{found[1]}=..." if looks_secret(found[1]) else found[0], text)
+
+
+_VARIABLE = re.compile(r"^(\w+)=.+$", re.MULTILINE)
 
 
 def _cleaned(answer: Answer, words: list[tuple[re.Pattern[str], str]]) -> Answer:

@@ -195,6 +195,12 @@ def test_the_answers_of_a_node_are_cut_out_of_its_log() -> None:
     assert node_answers(log) == {"limits": Answer(command="limits", exit_code=0, stdout="a\nb\n\n")}
 
 
+def test_no_secret_of_a_variable_is_kept_even_with_names() -> None:
+    log = "hpclaunch-probe begin environment\nSLURM_JWT=eyJhbGc\nSLURM_PROCID=0\nMPI_TOKEN=abc\n\n"
+    kept = node_answers(log + "hpclaunch-probe end environment 0\n")["environment"].stdout
+    assert kept == "SLURM_JWT=...\nSLURM_PROCID=0\nMPI_TOKEN=...\n\n"
+
+
 def test_nodes_that_are_alike_are_one_line() -> None:
     lines = [NODE.format(**{**USUAL, "name": f"n{number}"}) for number in range(500)]
     lines += [NODE.format(**{**USUAL, "name": "m1", "gres": "gpu:v100:2"})]

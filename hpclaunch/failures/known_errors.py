@@ -24,6 +24,8 @@ class KnownError(NamedTuple):
     follows: int
     """How far it may be the result of another rank's end: 0 not, 1 maybe, 2 always."""
     explains: frozenset[str]
+    accuses: re.Pattern[str] | None
+    """Finds the ranks at fault in the error's line or those right after it."""
     holds: str
     source: str
 
@@ -52,7 +54,7 @@ def _row(row: dict[str, object]) -> KnownError:
         found = row.get(key) or ()
         return list(map(str, found)) if isinstance(found, list | tuple) else [str(found)]
 
-    remedy, unless = row.get("remedy"), row.get("unless")
+    remedy, unless, accuses = row.get("remedy"), row.get("unless"), row.get("accuses")
     return KnownError(
         cause=str(row["cause"]),
         pattern=re.compile("|".join(words("patterns"))),
@@ -61,6 +63,7 @@ def _row(row: dict[str, object]) -> KnownError:
         exit_codes=frozenset(map(int, words("exit_codes"))),
         follows=_FOLLOWS[row.get("follows")],  # type: ignore[index]
         explains=frozenset(words("explains")),
+        accuses=re.compile(str(accuses)) if accuses else None,
         holds=str(row.get("holds", "")),
         source=str(row.get("source", "")),
     )

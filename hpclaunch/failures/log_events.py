@@ -33,6 +33,8 @@ class Event(NamedTuple):
     rank: str | None = None
     said_by_rank: bool = False
     """Whether it stands in the rank's own stderr."""
+    accused: str | None = None
+    """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
 _HEADER = re.compile(r"^(?:Exception Group |Original )?Traceback \(most recent call last\):")
@@ -94,7 +96,22 @@ def events(lines: Sequence[Line]) -> list[Event]:
         else:
             found += _line_event(plain, at)
             at += 1
-    return found
+    return [
+        event._replace(accused=_accused(event, plain)) if event.error.accuses else event for event in found
+    ]
+
+
+_LINES_OF_THE_ACCUSED = 6
+
+
+def _accused(event: Event, lines: Sequence[Line]) -> str | None:
+    """Return the ranks that an error's own lines call late or missing."""
+    accuses = event.error.accuses
+    if accuses is None:
+        return None
+    after = (text for place, text in lines if event.at < place <= event.at + _LINES_OF_THE_ACCUSED)
+    found = (match[1] for text in (*event.lines, *after) if (match := accuses.search(text)))
+    return next((",".join(re.findall(r"\d+", ranks)) for ranks in found), None)
 
 
 def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:

@@ -60,7 +60,7 @@ def verdict(log: FailureLog, *, failed: bool = False) -> Verdict:
     if best is None or best.error.follows == CERTAINLY:
         silent = _silent_rank(log.ranks, found)
         if silent or best is None:
-            return _of_silent(silent, log)
+            return _of_silent(silent, log, followed=best is not None)
     return _of_event(best, found, first, log.ranks)
 
 
@@ -88,15 +88,22 @@ def _first(ranks: str) -> FailedRank | None:
     return None if first is None or first.exit_code == ENDED_BY_LAUNCHER else first
 
 
-def _of_silent(rank: FailedRank | None, log: FailureLog) -> Verdict:
-    """Return the verdict of a rank that wrote no error: its last words, if there are any."""
+def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool) -> Verdict:
+    """Return the verdict of a rank that wrote no error: its last words, if there are any.
+
+    ``followed``: other ranks write of its end, so that the launcher's line says more than they do.
+    """
     if rank is None:
         return Verdict()
     said = log.stderr.get(rank.rank or "", ())
     last = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
-    error = error_named(OWN_ERROR) if last else None
+    error = error_named(OWN_ERROR) if last or followed else None
     return Verdict(
-        rank=rank.rank, failed=rank, error=error, lines=last, stderr_rank=rank.rank if last else None
+        rank=rank.rank,
+        failed=rank,
+        error=error,
+        lines=last or ((rank.line,) if followed else ()),
+        stderr_rank=rank.rank if last else None,
     )
 
 
@@ -253,6 +260,8 @@ def _from_scheduler(event: Event) -> bool:
 
 def _rank_of(event: Event, first: FailedRank | None) -> str | None:
     """Return the rank that failed: the one that wrote the error, or all that the launcher names with it."""
+    if event.accused:
+        return event.accused
     if event.rank is None:
         return first.rank if first and not _of_limit(event) else None
     if first and event.rank in ranks_named(first.rank):

@@ -9,8 +9,10 @@ from hpclaunch.cli._jobs import complete_job
 @click.command()
 @click.argument("job", shell_complete=complete_job, default="last")
 @click.option("--index", type=int, help="Of a job array: the job of this index.")
+@click.option("--watch", "watch_s", type=click.IntRange(min=1), metavar="SECONDS",
+              help="Look for so long, and say of each rank: stuck, slow, waits or fine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-def command(job: str, index: int | None, as_json: bool) -> None:
+def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> None:
     """Tell where each rank of the running JOB stands, and which rank the other ranks wait for.
 
     Each node is read twice, three seconds apart. A rank whose Python has the start-up file of --stacks,
@@ -23,11 +25,12 @@ def command(job: str, index: int | None, as_json: bool) -> None:
     \b
     Examples:
       hpclaunch stacks last
+      hpclaunch stacks last --watch 60
       hpclaunch stacks last --json
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.job.job_stacks import stacks_left, stacks_of, state_of
+    from hpclaunch.job.job_stacks import stacks_left, stacks_of, stacks_over, state_of
     from hpclaunch.job.refresh import to_stderr
     from hpclaunch.remote.roll_call import text_lines
     from hpclaunch.text_table import printable
@@ -36,7 +39,12 @@ def command(job: str, index: int | None, as_json: bool) -> None:
     record = up_to_date(handle)
     with handle.connected() as host:
         runs = state_of(record, index) == "running"
-        call = stacks_of(host, record, index) if runs else stacks_left(host, record, index)
+        if not runs:
+            call = stacks_left(host, record, index)
+        elif watch_s:
+            call = stacks_over(host, record, index, watch_s)
+        else:
+            call = stacks_of(host, record, index)
     if as_json:
         from hpclaunch.job.stacks_document import stacks_document
 

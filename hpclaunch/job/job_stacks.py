@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import time
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from hpclaunch.job.attached_nodes import PYTHON, SSH
 from hpclaunch.job.job_files import STANDS, one_text
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.stacks_document import stacks_document
+from hpclaunch.job.watched_ranks import watched
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import FILE, nodes_in, roll_call
@@ -66,6 +68,15 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
             "python3 must be on the nodes, and the job must be yours; the nodes may hang themselves",
         )
     return roll_call(nodes_in(text), record.tasks, record.nodes, _idle_s(host, record, index))
+
+
+def stacks_over(host: Host, record: JobRecord, index: int | None, seconds: int) -> dict[str, Any]:
+    """Return the last of two roll calls or more, with the progress of each rank; errors as `stacks_of`."""
+    ends = time.monotonic() + seconds
+    calls = [stacks_of(host, record, index)]
+    while len(calls) < 2 or time.monotonic() < ends:
+        calls.append(stacks_of(host, record, index))
+    return watched(calls)
 
 
 def stacks_left(host: Host, record: JobRecord, index: int | None = None) -> dict[str, Any]:

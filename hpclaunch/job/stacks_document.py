@@ -55,7 +55,10 @@ class RankStand(msgspec.Struct, frozen=True, kw_only=True):
     collective: bool
     """Whether it waits for other ranks."""
     moved: bool | None
-    """Whether it stood elsewhere some seconds later; null: not known."""
+    """Whether it stood elsewhere some seconds later, or was woken in between; null: not known."""
+    progress: Literal["stuck", "slow", "waits", "unknown", "fine"] | None = None
+    """Of --watch. stuck: at one place and in no collective; slow: moves, while most other ranks wait;
+    waits: in one collective all the time; unknown: no stack is known; fine: moves."""
     suspect: bool
     """Whether other ranks wait for it."""
     by: Literal["faulthandler", "py-spy"] | None

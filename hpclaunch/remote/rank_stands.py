@@ -165,12 +165,17 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Process]:
 
 
 def stands(pid: str) -> Process:
-    """Return how a process stands now: its state, CPU time, what it waits in, its system call."""
+    """Return how a process stands now: its state, CPU time, what it waits in, its system call.
+
+    ``switches``: how often the main thread has gone to sleep by itself (man proc_pid_status).
+    """
     numbers = read("/proc/" + pid + "/stat").rpartition(")")[2].split()
     waits = read("/proc/" + pid + "/wchan").strip()
     call, path = system_call(pid)
+    switches = field(read("/proc/" + pid + "/status"), "voluntary_ctxt_switches")
     return {
         "state": numbers[0] if numbers else "",
+        "switches": int(switches) if switches.isdigit() else 0,
         "ticks": int(numbers[11]) + int(numbers[12]) if len(numbers) > 12 else 0,
         "waits": "" if waits == "0" else waits,
         "call": call,

@@ -275,9 +275,31 @@ def moved(process: Dict[str, Any]) -> Optional[bool]:
     if process.get("recorder") and second.get("recorder") and counts(process) != counts(second):
         return True
     if first.get("stacks") and second.get("stacks"):
-        return stack_of(process) != stack_of(process, "second")
+        return stack_of(process) != stack_of(process, "second") or woken(process)
     same = all(first.get(name) == second.get(name) for name in ("state", "waits", "call", "path", "ticks"))
     return False if same else None
+
+
+_SLEEPS = ("clock_nanosleep", "nanosleep", "select", "pselect6", "futex")
+"""System calls of Python's time.sleep() and locks, in which a thread that hangs is not woken."""
+_WAKES = 3
+"""More than a signal for the stacks between two looks wakes a thread."""
+
+
+def woken(process: Dict[str, Any]) -> Optional[bool]:
+    """Tell whether a rank that both looks find at the same place went on between them.
+
+    None where it is in a library that looks again and again whether its message has come, as Horovod and MPI
+    do: it cannot be said from outside.
+    """
+    first, second = process["first"], process["second"]
+    calls = first.get("call", ""), second.get("call", "")
+    wakes = second.get("switches", 0) - first.get("switches", 0)
+    ticks = second.get("ticks", 0) - first.get("ticks", 0)
+    waits = called(stack_of(process), process.get("lines") or []) is not None
+    if waits and set(calls) != {"futex"} and max(wakes, ticks) >= _WAKES:
+        return None
+    return all(call in _SLEEPS for call in calls) and wakes >= _WAKES
 
 
 # --- the roll call -----------------------------------------------------------------------------------------
@@ -382,7 +404,8 @@ def mark_suspects(groups: List[List[Report]]) -> str:
     stopped = [one for one in every if one["state"] in ("T", "t")]
     outside = [one for one in every if not one["collective"] and one not in stopped] if waiting else []
     disk = [one for one in every if one["state"] == "D"] if not waiting else []
-    if every and sum(one["moved"] is True for one in every) * 2 > len(every):
+    said = [one["moved"] for one in every if one["moved"] is not None]
+    if sum(said) * 2 > len(said):
         outside, disk, kind = [], [], "moving"
     elif len(waiting) == len(every):
         outside = differing(waiting)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.job.stacks_document import stacks_document
+from hpclaunch.job.watched_ranks import watched
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.rank_stands import frames_of, newest, spied
 from hpclaunch.remote.roll_call import collective_in, nodes_in, roll_call, text_lines
@@ -81,6 +82,40 @@ def test_ranks_whose_collectives_go_on_are_not_accused() -> None:
     found = called([looped, waits])
     assert (found["kind"], found["suspects"]) == ("moving", [])
     assert "slow, not stuck" in found["finding"]
+
+
+def test_ranks_that_are_woken_at_the_same_place_are_not_accused() -> None:
+    """Without a flight recorder: twenty allreduces, then a sleep of a second, and again."""
+    loops = process(0, [["/home/me/slow.py", 5, "<module>"]], call="clock_nanosleep", switches=100)
+    waits = process(1, [IN_TORCH, TRAIN], call="futex", switches=100)
+    polls = process(1, [IN_TORCH, TRAIN], call="clock_nanosleep", switches=100)
+    assert called([loops, waits])["suspects"] == [0]
+    loops["second"]["switches"] = 140
+    assert called([loops, waits])["kind"] == "slow", "the other one was not woken: it waits for rank 0"
+    waits["second"]["switches"] = 112
+    assert (called([loops, waits])["kind"], called([loops, waits])["suspects"]) == ("moving", [])
+    polls["second"]["switches"] = 3000
+    assert called([loops, polls])["kind"] == "moving"
+    loops["second"]["switches"] = 101
+    assert (called([loops, polls])["kind"], called([loops, polls])["suspects"]) == ("behind", [0])
+
+
+def test_several_looks_tell_stuck_from_slow() -> None:
+    """One rank goes on, one never, two wait: the one that moves is not accused."""
+    calls = []
+    for step in range(3):
+        slow, stuck = process(0, [["/home/me/train.py", step, "load"]]), process(1, [LOAD, TRAIN])
+        calls.append(called([slow, stuck, allreduce(2), allreduce(3), allreduce(4)]))
+    found = watched(calls)
+    stacks_document("job", json.loads(json.dumps(found)))
+    assert [one["progress"] for one in found["by_rank"]] == ["slow", "stuck", "waits", "waits", "waits"]
+    assert found["suspects"] == [1]
+    assert found["finding"].startswith(
+        "3 looks; stuck: rank 1 (n1, GPU 1), now in load() (dataset.py:31); slow: "
+    )
+    healthy = watched([called([process(0, [["/home/me/t.py", step, "f"]]), allreduce(1)]) for step in (1, 2)])
+    assert (healthy["suspects"], healthy["kind"], healthy["remedy"]) == ([], "moving", None)
+    assert "stuck" not in healthy["finding"]
 
 
 def test_without_any_stack_the_answer_says_how_to_get_one() -> None:

@@ -1,0 +1,50 @@
+"""What several roll calls of one job say of each rank: stuck, slow, waiting or fine. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hpclaunch.remote.roll_call import names_of, words_of
+
+PROGRESS = ("stuck", "slow", "waits", "unknown", "fine")
+"""What a rank may be, as `stacks_document.RankStand` explains, the worst first."""
+
+
+def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the last roll call with the ``progress`` of each rank; suspects are those that are stuck."""
+    last = dict(calls[-1])
+    reports = []
+    for one in last["by_rank"]:
+        seen = [other for call in calls for other in call["by_rank"] if other["rank"] == one["rank"]]
+        slow = 2 * sum(_waited_for(one["rank"], call) for call in calls) > len(calls)
+        progress = _progress(seen, slow=slow)
+        reports.append({**one, "progress": progress, "suspect": progress == "stuck"})
+    stuck = [one["rank"] for one in reports if one["suspect"]]
+    moving = any(one["progress"] in ("slow", "fine") for one in reports)
+    if moving and not stuck:
+        last.update(kind="moving", remedy=None)
+    return {**last, "by_rank": reports, "suspects": stuck, "finding": _finding(reports, len(calls))}
+
+
+def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool) -> str:
+    places = {(one["what"], one["number"], one["path"], one["at"]) for one in seen}
+    if len(places) > 1 or any(one["moved"] for one in seen):
+        return "slow" if slow else "fine"
+    if all(one["collective"] for one in seen):
+        return "waits"
+    return "stuck" if any(one["at"] for one in seen) else "unknown"
+
+
+def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:
+    """Tell whether a rank was in no collective while most other ranks were in one."""
+    others = [one["collective"] for one in call["by_rank"] if one["rank"] != rank]
+    outside = any(one["rank"] == rank and not one["collective"] for one in call["by_rank"])
+    return outside and 2 * sum(others) > len(others)
+
+
+def _finding(reports: Sequence[dict[str, Any]], looks: int) -> str:
+    parts = []
+    for progress in PROGRESS:
+        group = [one for one in reports if one["progress"] == progress]
+        if group:
+            parts.append(f"{progress}: {names_of(group)}, now {words_of(group[0])}")
+    return "; ".join([f"{looks} looks", *parts]) if parts else "no rank of the job can be seen on its nodes"

@@ -107,6 +107,7 @@ def test_the_profiles_login_host_is_taken(login: Path, tmp_path: Path) -> None:
 
 CUT_SRUN = """\
 #!/bin/bash
+[ -z "$SLURM_JOB_ID" ] || exec {srun} "$@"  # the job itself, which may begin before the runs are counted
 echo >> {runs}
 [ "$(wc -l < {runs})" -lt "$(cat {needed})" ] || exec {srun} "$@"
 p=$PPID; until [ "$(cat /proc/$p/comm)" = sshd ]; do p=$(awk '/^PPid/ {{print $2}}' /proc/$p/status); done

@@ -72,6 +72,9 @@ class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
     waiting_ms: float | None = None
     """Per step, the median."""
     step_ms: float | None = None
+    late_ms: tuple[float, ...] = ()
+    """How much later than the median rank it came: of each group of steps the most, of at most 100 groups.
+    Empty: not known, or 64 other ranks are later."""
 
 
 class TimelineDocument(Document, frozen=True, kw_only=True):

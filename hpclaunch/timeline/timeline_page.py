@@ -6,7 +6,7 @@ import msgspec
 
 from hpclaunch.json_document import Document, document_text
 from hpclaunch.plural import counted
-from hpclaunch.timeline.timeline_documents import TimelineDocument, Verdict
+from hpclaunch.timeline.timeline_documents import RankSummary, TimelineDocument, Verdict
 from hpclaunch.timeline.timeline_summary import SHARE_NAMES
 from hpclaunch.timeline.timeline_verdicts import shown_ms
 
@@ -29,9 +29,13 @@ th{border-bottom:1px solid #999;font-weight:600}.prose td,.prose th{text-align:l
 .verdict{border-left:4px solid #d64545;padding:.2rem 1rem;margin:.8rem 0}
 .none{border-color:#4c9f70}.remedy{color:#555}
 .key{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
-svg{width:100%;height:auto}svg text{font-size:12px;fill:#444}.note{color:#777}
+svg{width:100%;height:auto}svg text{font-size:12px;fill:#444}.note{color:#777}td{overflow-wrap:anywhere}
+@media(prefers-color-scheme:dark){
+body{background:#16181c;color:#ddd}svg text{fill:#bbb}.remedy,.note{color:#aaa}
+}
 """
 _WIDTH, _HEIGHT = 900, 180
+_LATE = "#d64545"
 
 
 def page(document: TimelineDocument) -> str:
@@ -48,6 +52,8 @@ def page(document: TimelineDocument) -> str:
         _shares(document),
         "<h2>Steps over time</h2>",
         _steps(document),
+        "<h2>How late each rank came</h2>",
+        _heat(document),
         "<h2>Ranks by waiting</h2><p>The rank that waits least is the one that the other ranks wait for.</p>",
         _ranks(document),
         "<h2>Collectives</h2>",
@@ -101,7 +107,11 @@ def _shares(document: TimelineDocument) -> str:
             f"<span class='key' style='background:{_COLOURS[name]}'></span>{label} {100 * value:.1f} % &ensp;"
         )
         at += width
-    return f"<svg viewBox='0 0 {_WIDTH} 36' role='img'>{''.join(bars)}</svg><p>{''.join(keys)}</p>"
+    return f"{_svg(36, 'Shares of a step')}{''.join(bars)}</svg><p>{''.join(keys)}</p>"
+
+
+def _svg(height: int, label: str) -> str:
+    return f"<svg viewBox='0 0 {_WIDTH} {height}' role='img' aria-label='{escape(label)}'>"
 
 
 def _steps(document: TimelineDocument) -> str:
@@ -118,12 +128,43 @@ def _steps(document: TimelineDocument) -> str:
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     return (
-        f"<svg viewBox='0 0 {_WIDTH} {_HEIGHT}' role='img'><line x1='60' y1='{_HEIGHT - 20}' x2='{_WIDTH}' "
+        f"{_svg(_HEIGHT, 'Time of each step')}<line x1='60' y1='{_HEIGHT - 20}' x2='{_WIDTH}' "
         f"y2='{_HEIGHT - 20}' stroke='#999'/><text x='0' y='26'>{escape(shown_ms(top))}</text>"
         f"<text x='40' y='{_HEIGHT - 20}'>0</text><text x='60' y='{_HEIGHT - 4}'>first step</text>"
         f"<text x='{_WIDTH - 50}' y='{_HEIGHT - 4}'>last step</text>"
         f"<polyline points='{line}' fill='none' stroke='#3b7dd8' stroke-width='1.5'/></svg>"
     )
+
+
+def _heat(document: TimelineDocument) -> str:
+    """Draw ranks by steps: the darker, the later a rank came than the median one."""
+    known = [rank for rank in document.by_rank if rank.late_ms]
+    if not known:
+        return "<p>The files do not tell.</p>"
+    top = max(1e-9, *(late for rank in known for late in rank.late_ms))
+    groups = len(known[0].late_ms)
+    width, each = (_WIDTH - 120) / groups, document.steps / groups
+    cells = []
+    for row, rank in enumerate(known):
+        cells.append(f"<text x='0' y='{row * 16 + 13}'>{escape(_named(rank)[:16])}</text>")
+        for column, late in enumerate(rank.late_ms):
+            if late < 0.02 * top:
+                continue
+            steps = (
+                f"steps {int(column * each) + 1} to {max(int(column * each) + 1, int((column + 1) * each))}"
+            )
+            cells.append(
+                f"<rect x='{120 + column * width:.1f}' y='{row * 16 + 1}' width='{width:.1f}' height='14' "
+                f"fill='{_LATE}' fill-opacity='{late / top:.2f}'>"
+                f"<title>{escape(_named(rank))}, {steps}: {_ms(late)} late</title></rect>"
+            )
+    label = f"How late each of {counted(len(known), 'rank')} came, step by step; at most {_ms(top)}"
+    return f"{_svg(16 * len(known) + 2, label)}{''.join(cells)}</svg><p class='note'>{escape(label)}.</p>"
+
+
+def _named(rank: RankSummary) -> str:
+    place = ", ".join(text for text in (rank.node, f"GPU {rank.gpu}" if rank.gpu else None) if text)
+    return f"rank {rank.rank}{f' ({place})' if place else ''}"
 
 
 def _ranks(document: TimelineDocument) -> str:
@@ -136,24 +177,22 @@ def _ranks(document: TimelineDocument) -> str:
     shown = known if len(known) <= 64 else [*known[:32], *known[-32:]]
     rows = []
     for number, rank in enumerate(shown):
-        place = ", ".join(text for text in (rank.node, f"GPU {rank.gpu}" if rank.gpu else None) if text)
-        label = f"rank {rank.rank}{f' ({place})' if place else ''}"
         width = (rank.waiting_ms or 0.0) / longest * (_WIDTH - 380)
-        colour = "#d64545" if rank.rank in late else "#3b7dd8"
+        colour = _LATE if rank.rank in late else "#3b7dd8"
         y = number * 20
         rows.append(
-            f"<text x='0' y='{y + 14}' style='fill:{colour}'>{escape(label[:40])}</text>"
+            f"<text x='0' y='{y + 14}' style='fill:{colour}'>{escape(_named(rank)[:40])}</text>"
             f"<rect x='270' y='{y + 3}' width='{width:.1f}' height='14' fill='{colour}'/>"
             f"<text x='{276 + width:.0f}' y='{y + 14}'>{_ms(rank.waiting_ms)}</text>"
         )
-    return f"<svg viewBox='0 0 {_WIDTH} {20 * len(shown) + 4}' role='img'>{''.join(rows)}</svg>"
+    return f"{_svg(20 * len(shown) + 4, 'Waiting of each rank')}{''.join(rows)}</svg>"
 
 
 def html_table(header: tuple[str, ...], rows: list[tuple[object, ...]], *, prose: bool = False) -> str:
     """Return a table; a cell that is not known is ``-``. ``prose``: of texts, not of numbers."""
     if not rows:
         return "<p>none</p>"
-    head = "".join(f"<th>{escape(text)}</th>" for text in header) if any(header) else ""
+    head = "".join(f"<th scope='col'>{escape(text)}</th>" for text in header) if any(header) else ""
     body = "".join(
         "<tr>" + "".join(f"<td>{'-' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
         for row in rows

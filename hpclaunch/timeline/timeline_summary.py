@@ -15,6 +15,7 @@ from hpclaunch.timeline.job_timeline import (
     shares,
     step_times,
 )
+from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.read_timeline import TimelineFile
 from hpclaunch.timeline.sequence_check import sequence_notes
@@ -32,6 +33,8 @@ _SLOWEST = 10
 _COMMUNICATING = ("moving", "copying", "queueing", "negotiating")
 _POINTS = 400
 """Steps of the page's picture, at most."""
+_GROUPS, _ROWS = 100, 64
+"""Groups of steps, and ranks, whose lateness is in the document, at most."""
 
 
 def summarised(
@@ -137,6 +140,7 @@ def _slowest(job: JobTimeline) -> list[TensorSummary]:
 
 def _ranks(job: JobTimeline, places: Mapping[int, Place]) -> list[RankSummary]:
     found = []
+    late = _late(job.waits)
     for rank in sorted({*job.traces, *job.waits}):
         place = places.get(rank, Place())
         waits, columns = job.waits.get(rank), job.columns.get(rank)
@@ -147,9 +151,23 @@ def _ranks(job: JobTimeline, places: Mapping[int, Place]) -> list[RankSummary]:
                 gpu=place.gpu,
                 waiting_ms=round(median(waits), 3) if waits else None,
                 step_ms=round(median(columns["time"]), 3) if columns and columns["time"] else None,
+                late_ms=late.get(rank, ()),
             )
         )
     return found
+
+
+def _late(waits: Mapping[int, Sequence[float]]) -> dict[int, tuple[float, ...]]:
+    """Return of the latest ranks by how many ms they were late in each group of steps, at most."""
+    if len(waits) < 2:
+        return {}
+    late = lateness_by_rank(waits)
+    latest = sorted(late, key=lambda rank: -max(late[rank], default=0.0))[:_ROWS]
+    size = max(1, -(-len(late[latest[0]]) // _GROUPS))
+    return {
+        rank: tuple(round(max(late[rank][at : at + size]), 3) for at in range(0, len(late[rank]), size))
+        for rank in latest
+    }
 
 
 def _what_if(job: JobTimeline) -> dict[str, float | None]:

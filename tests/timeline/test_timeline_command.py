@@ -18,7 +18,7 @@ from hpclaunch.cli.main import program
 from hpclaunch.job.record import ArrayJob
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
-from tests.timeline.made_timelines import Training, always, horovod, kineto, runner
+from tests.timeline.made_timelines import Training, always, each, horovod, kineto, runner
 
 RECORDED = Path(__file__).parents[1] / "data" / "timelines"
 
@@ -196,6 +196,19 @@ def test_the_page_is_one_file_with_the_figures_of_the_document(tmp_path: Path) -
     assert "<b>&.json" not in text
     assert "<script>x" not in text
     assert f"{found['step_ms']['median']:.3g} ms</b>" in text
+
+
+def test_the_page_shows_which_rank_came_late_in_which_steps(tmp_path: Path) -> None:
+    page, path = tmp_path / "page.html", tmp_path / "t.json"
+    training = Training(ranks=70, steps=250, slow_computing=each(50, 3, 400.0))
+    path.write_bytes(horovod(training, cache=False))
+    found = document(path, "--html", page)
+    rows = {one["rank"]: one["late_ms"] for one in found["by_rank"] if one["late_ms"]}
+    assert (len(rows), {len(row) for row in rows.values()}) == (64, {84}), "of 70 ranks and 250 steps"
+    assert sum(late > 300 for late in rows[3]) == 5
+    text = page.read_text()
+    assert "<title>rank 3, steps " in text
+    assert text.count("aria-label=") == text.count("<svg ")
 
 
 @pytest.mark.slow

@@ -398,7 +398,7 @@ def grouped(reports: List[Dict[str, Any]]) -> List[List[Report]]:
 
 
 def mark_suspects(groups: List[List[Report]]) -> str:
-    """Mark the ranks that other ranks wait for; return the kind of the finding."""
+    """Mark the ranks that other ranks wait for, but none that moves; return the kind of the finding."""
     every = [one for group in groups for one in group]
     waiting = [one for one in every if one["collective"]]
     stopped = [one for one in every if one["state"] in ("T", "t")]
@@ -411,7 +411,9 @@ def mark_suspects(groups: List[List[Report]]) -> str:
         outside = differing(waiting)
         kind = "mismatch" if outside else "alike"
     else:
-        kind = kind_of_wait(outside + disk)
+        still = [one for one in outside if not one["moved"]]
+        kind = "slow" if outside and not still else kind_of_wait(still + disk)
+        outside = still
     for one in stopped + outside + disk:
         one["suspect"] = True
     return "stopped" if stopped else kind
@@ -426,9 +428,7 @@ def kind_of_wait(suspects: List[Report]) -> str:
         for one in suspects
     ):
         return "blocked"
-    if not suspects:
-        return "unclear"
-    return "slow" if any(one["moved"] for one in suspects) else "behind"
+    return "behind" if suspects else "unclear"
 
 
 def collective_of(report: Report) -> Tuple[str, Optional[int], str]:
@@ -588,7 +588,9 @@ def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     yield call["finding"]
     if call["remedy"]:
         yield "  {}".format(call["remedy"])
-    shown = [one for one in call["by_rank"] if one["suspect"]] or call["by_rank"][:1]
+    slow = call["kind"] == "slow"
+    late = [one for one in call["by_rank"] if one["suspect"] or (slow and not one["collective"])]
+    shown = late or call["by_rank"][:1]
     for one in shown[:_MOST_NAMED]:
         gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
         yield "rank {} on {}{}: pid {}, state {}{}{}: {}".format(

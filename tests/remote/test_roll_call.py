@@ -196,7 +196,8 @@ def test_ranks_that_move_are_slow_and_not_stuck() -> None:
     ranks[0] = process(0, [LOAD])
     ranks[0]["second"] = {**ranks[0]["first"], "stacks": [[TRAIN]]}
     found = called(ranks)
-    assert (found["kind"], found["suspects"]) == ("slow", [0])
+    assert (found["kind"], found["suspects"]) == ("slow", [])
+    assert "/home/me/dataset.py:31 in load" in "".join(text_lines(found)), "its stack is shown"
     assert "rank 0 (n1, GPU 0) in load() (dataset.py:31), moving" in found["finding"]
 
 

@@ -80,22 +80,7 @@ def mpi_training(kind: str, mark: Path) -> None:
             mark.touch()
 
 
-def horovod_training(kind: str, mark: Path) -> None:
-    """Sum gradients by Horovod."""
-    import horovod.torch as hvd
-    import torch
-
-    hvd.init()
-    for step in range(STEPS):
-        phases(kind, hvd.rank(), step, lambda path: torch.save(torch.ones(512, 512), path))
-        for number in range(4):
-            hvd.allreduce(torch.ones(10_000), name=f"layer{number}")
-        if hvd.rank() == 0:
-            mark.touch()
-
-
 if __name__ == "__main__":
     kind, mark = sys.argv[1], Path(sys.argv[2])
     random.seed(int(os.environ.get("RANK", "0")))
-    trainings = {"mpi4py": mpi_training, "horovod": horovod_training}
-    trainings.get(kind.partition("-")[0], torch_training)(kind, mark)
+    (mpi_training if kind.startswith("mpi4py") else torch_training)(kind, mark)

@@ -3,8 +3,7 @@
     python -m benchmarks.healthy_stacks --jobs 60 [--looks 2]
 
 Starts trainings of ``healthy_ranks.py`` with 2 to 4 ranks, one after the other, and looks at each some times.
-Needs HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) for torch and HPCLAUNCH_TEST_HOROVOD
-(tests/horovod/build.sh torch) for Horovod.
+Needs HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) for torch.
 """
 
 from __future__ import annotations
@@ -23,19 +22,18 @@ from typing import Any
 PROGRAM = Path(__file__).with_name("healthy_ranks.py")
 KINDS = [
     f"{framework}-{phase}"
-    for framework in ("ddp", "fsdp", "mpi4py", "horovod")
+    for framework in ("ddp", "fsdp", "mpi4py")
     for phase in ("plain", "input", "evaluation", "checkpoint")
 ]
 
 
 def python_of(kind: str) -> str:
     """Return the interpreter that has what a training needs."""
-    names = {"mpi4py": None, "horovod": "HPCLAUNCH_TEST_HOROVOD"}
-    name = names.get(kind.partition("-")[0], "HPCLAUNCH_TEST_FRAMEWORKS")
-    return sys.executable if name is None else f"{os.environ[name]}/bin/python"
+    if kind.startswith("mpi4py"):
+        return sys.executable
+    return f"{os.environ['HPCLAUNCH_TEST_FRAMEWORKS']}/bin/python"
 
 
-FRAMEWORKS = {"ddp": "torch", "fsdp": "torch", "mpi4py": "mpi4py", "horovod": "horovod"}
 HPCLAUNCH = [sys.executable, "-m", "hpclaunch"]
 
 
@@ -45,7 +43,13 @@ def looked_at(kind: str, ranks: int, looks: int) -> list[dict[str, Any]]:
         mark, log = Path(folder) / "mark", Path(folder) / "log"
         state = {**os.environ, "XDG_STATE_HOME": f"{folder}/state"}
         words = ["submit", "--site", "local", "--tasks", str(ranks), "--stacks", "--binding", "off"]
-        words += ["--framework", FRAMEWORKS[kind.partition("-")[0]], "--software", "none", "--"]
+        words += [
+            "--framework",
+            "mpi4py" if kind.startswith("mpi4py") else "torch",
+            "--software",
+            "none",
+            "--",
+        ]
         words += [python_of(kind), str(PROGRAM), kind, str(mark)]
         with log.open("w") as output:
             job = subprocess.Popen([*HPCLAUNCH, *words], env=state, stdout=output, stderr=output)

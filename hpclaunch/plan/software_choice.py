@@ -26,6 +26,7 @@ from hpclaunch.site.queue_limits import cite, source_of
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.goals import GOALS
+from hpclaunch.software.shell_quoting import word
 from hpclaunch.software.site_software import in_setup, needs_install
 from hpclaunch.software.software_lines import GIVEN
 
@@ -132,7 +133,7 @@ def _of_site(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Ch
     brings = _handed_on(profile, shell)
     if profile.status == "generic" or brings:
         return _not_known(job, goals[0], brings)
-    problem = Problem(message=_why_not(request, profile, goals), hint=_ways(profile, goals[0]))
+    problem = Problem(message=_why_not(request, profile, goals), hint=_ways(job, profile, goals[0]))
     return replace(job, problems=(problem,))
 
 
@@ -224,7 +225,7 @@ def _offered(job: Choice, profile: SiteProfile, goal: str) -> Choice:
     what, page = holds(goal, offer), cite(profile, offer.source)
     if needs_install(offer):
         sentence = f"{goal} of {profile.name} has to be installed first ({page})"
-        return replace(job, problems=(Problem(message=sentence, hint=_ways(profile, goal)),))
+        return replace(job, problems=(Problem(message=sentence, hint=_ways(job, profile, goal)),))
     given = {_option(text) for text in request.directives}
     directives = tuple(text for text in offer.directives if _option(text) not in given)
     moved = replace(
@@ -299,12 +300,13 @@ def _why_not(request: JobRequest, profile: SiteProfile, goals: tuple[str, ...]) 
     return f"nothing brings {request.framework or goals[0]} into the job: {why}"
 
 
-def _ways(profile: SiteProfile, goal: str) -> str:
-    """Return the commands that help."""
+def _ways(job: Choice, profile: SiteProfile, goal: str) -> str:
+    """Return the commands that help, with the site as the person named it: a file of their own, too."""
     from hpclaunch.software.install_plan import plan_install  # only refusals need it
 
     own = "name where it is: --venv, --conda, --module or --container"
     if goal in GOALS and plan_install(profile, goal).chosen:
-        install = f"hpclaunch software plan --site {profile.name} --for {goal} --write install.sh"
+        site = next((each.value for each in job.settings if each.name == "site"), profile.name)
+        install = f"hpclaunch software plan --site {word(str(site))} --for {goal} --write install.sh"
         own = f"install it: {install}; or {own}"
     return f"{own}; --software none submits all the same"

@@ -202,7 +202,9 @@ def test_nothing_documented_is_said_of_the_profile_not_of_the_site(here: Path) -
 def test_what_must_be_installed_first_names_the_command(here: Path) -> None:
     said = refusal(program="zero.py", cwd=here)
     assert "deepspeed of ours has to be installed first (https://site.example/software" in said
-    assert "install it: hpclaunch software plan --site ours --for deepspeed --write install.sh" in said
+    command = f"hpclaunch software plan --site {here}/ours.yaml --for deepspeed --write install.sh"
+    assert f"install it: {command}" in said, "the profile is a file, known by no name"
+    assert hpclaunch_here(*command.split()[1:], folder=here).returncode == 0
 
 
 def test_a_program_without_a_framework_needs_nothing(here: Path) -> None:

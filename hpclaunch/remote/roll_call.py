@@ -284,10 +284,12 @@ _SLEEPS = ("clock_nanosleep", "nanosleep", "select", "pselect6", "futex")
 """System calls of Python's time.sleep() and locks, in which a thread that hangs is not woken."""
 _WAKES = 3
 """More than a signal for the stacks between two looks wakes a thread."""
+_COMPUTES = 10
+"""Ticks of CPU time (0.1 s) between two looks of a rank that computes."""
 
 
 def woken(process: Dict[str, Any]) -> Optional[bool]:
-    """Tell whether a rank that both looks find at the same place went on between them.
+    """Tell whether a rank that both looks find at the same place computed, or was woken, between them.
 
     None where it is in a library that looks again and again whether its message has come, as Horovod and MPI
     do: it cannot be said from outside.
@@ -299,6 +301,8 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     waits = called(stack_of(process), process.get("lines") or []) is not None
     if waits and set(calls) != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
+    if not waits and first.get("state") == second.get("state") == "R":  # a loop comes back to its line
+        return bool(ticks >= _COMPUTES)
     return all(call in _SLEEPS for call in calls) and wakes >= _WAKES
 
 

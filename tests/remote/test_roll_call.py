@@ -96,6 +96,12 @@ def test_ranks_that_are_woken_at_the_same_place_are_not_accused() -> None:
     assert (called([loops, waits])["kind"], called([loops, waits])["suspects"]) == ("moving", [])
     polls["second"]["switches"] = 3000
     assert called([loops, polls])["kind"] == "moving"
+    computes = process(0, [["/home/me/slow.py", 9, "evaluate"]], state="R")
+    assert called([computes, waits])["suspects"] == [0]
+    computes["second"]["ticks"] += 40
+    assert (called([computes, polls])["kind"], called([computes, polls])["suspects"]) == ("moving", [])
+    waits["second"]["switches"] = 100
+    assert (called([computes, waits])["kind"], called([computes, waits])["suspects"]) == ("slow", [])
     loops["second"]["switches"] = 101
     assert (called([loops, polls])["kind"], called([loops, polls])["suspects"]) == ("behind", [0])
 

@@ -1,4 +1,4 @@
-"""What several roll calls of one job say of each rank: stuck, slow, waiting or fine. Pure."""
+"""Several roll calls of one job taken together: each rank is stuck, slow, waiting or fine. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

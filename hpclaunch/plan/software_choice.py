@@ -301,7 +301,7 @@ def _why_not(request: JobRequest, profile: SiteProfile, goals: tuple[str, ...]) 
 
 
 def _ways(job: Choice, profile: SiteProfile, goal: str) -> str:
-    """Return the commands that help, with the site as the person named it: a file of their own, too."""
+    """Return the commands that help; the site is named as in the settings, by a file, too."""
     from hpclaunch.software.install_plan import plan_install  # only refusals need it
 
     own = "name where it is: --venv, --conda, --module or --container"

@@ -167,7 +167,7 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Process]:
 def stands(pid: str) -> Process:
     """Return how a process stands now: its state, CPU time, what it waits in, its system call.
 
-    ``switches``: how often the main thread has gone to sleep by itself (man proc_pid_status).
+    ``switches``: voluntary context switches of the main thread (man proc_pid_status).
     """
     numbers = read("/proc/" + pid + "/stat").rpartition(")")[2].split()
     waits = read("/proc/" + pid + "/wchan").strip()

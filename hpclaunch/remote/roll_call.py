@@ -401,6 +401,17 @@ def grouped(reports: List[Dict[str, Any]]) -> List[List[Report]]:
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]["rank"]))
 
 
+def most_move(reports: List[Report]) -> bool:
+    """Tell whether most ranks moved, of those of which it is known."""
+    known = [one["moved"] for one in reports if one["moved"] is not None]
+    return sum(known) * 2 > len(known)
+
+
+def without_moving(reports: List[Report]) -> List[Report]:
+    """Return the ranks that did not move, or of which it is not known."""
+    return [one for one in reports if not one["moved"]]
+
+
 def mark_suspects(groups: List[List[Report]]) -> str:
     """Mark the ranks that other ranks wait for, but none that moves; return the kind of the finding."""
     every = [one for group in groups for one in group]
@@ -408,14 +419,13 @@ def mark_suspects(groups: List[List[Report]]) -> str:
     stopped = [one for one in every if one["state"] in ("T", "t")]
     outside = [one for one in every if not one["collective"] and one not in stopped] if waiting else []
     disk = [one for one in every if one["state"] == "D"] if not waiting else []
-    said = [one["moved"] for one in every if one["moved"] is not None]
-    if sum(said) * 2 > len(said):
+    if most_move(every):
         outside, disk, kind = [], [], "moving"
     elif len(waiting) == len(every):
         outside = differing(waiting)
         kind = "mismatch" if outside else "alike"
     else:
-        still = [one for one in outside if not one["moved"]]
+        still = without_moving(outside)
         kind = "slow" if outside and not still else kind_of_wait(still + disk)
         outside = still
     for one in stopped + outside + disk:

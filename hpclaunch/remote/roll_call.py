@@ -404,7 +404,7 @@ def grouped(reports: List[Dict[str, Any]]) -> List[List[Report]]:
 def most_move(reports: List[Report]) -> bool:
     """Tell whether most ranks moved, of those of which it is known."""
     known = [one["moved"] for one in reports if one["moved"] is not None]
-    return sum(known) * 2 > len(known)
+    return bool(sum(known) * 2 > len(known))
 
 
 def without_moving(reports: List[Report]) -> List[Report]:

@@ -96,9 +96,7 @@ def events(lines: Sequence[Line]) -> list[Event]:
         else:
             found += _line_event(plain, at)
             at += 1
-    return [
-        event._replace(accused=_accused(event, plain)) if event.error.accuses else event for event in found
-    ]
+    return [event._replace(accused=_accused(event, plain)) for event in found]
 
 
 _LINES_OF_THE_ACCUSED = 6

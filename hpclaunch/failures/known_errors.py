@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
+RANKS_DIFFER, TIMED_OUT = "ranks differ", "collective timed out"
 """Causes that the reader itself has to know."""
 
 CERTAINLY = 2

@@ -30,6 +30,8 @@ class Event(NamedTuple):
     """Whether the program went on after it."""
     start: int = 0
     """The place of its first line."""
+    named_at: int | None = None
+    """The place of its exception's first line, if it is an exception with a traceback."""
     rank: str | None = None
     said_by_rank: bool = False
     """Whether it stands in the rank's own stderr."""
@@ -108,8 +110,10 @@ def _accused(event: Event, lines: Sequence[Line]) -> str | None:
     if accuses is None:
         return None
     after = (text for place, text in lines if event.at < place <= event.at + _LINES_OF_THE_ACCUSED)
-    found = (match[1] for text in (*event.lines, *after) if (match := accuses.search(text)))
-    return next((",".join(re.findall(r"\d+", ranks)) for ranks in found), None)
+    found = (match for text in (*event.lines, *after) if (match := accuses.search(text)))
+    return next(
+        (",".join(re.findall(r"\d+", ",".join(filter(None, match.groups())))) for match in found), None
+    )
 
 
 def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
@@ -204,7 +208,9 @@ def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
         direct, at = _CHAIN[link], _next(lines, after + 1)
     if chain:
         event = _chained([trace for trace, _ in chain], [direct for _, direct in chain], lines[end - 1][0])
-        found.append(event._replace(start=lines[first][0], caught=_ignored(lines, first)))
+        last = max(chain, key=lambda each: each[0].end)[0]
+        named_at = lines[last.end - len(last.message)][0]
+        found.append(event._replace(start=lines[first][0], named_at=named_at, caught=_ignored(lines, first)))
     return end
 
 

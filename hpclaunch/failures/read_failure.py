@@ -12,7 +12,16 @@ from hpclaunch.failures.failed_ranks import (
     first_failed_rank,
     ranks_named,
 )
-from hpclaunch.failures.known_errors import CERTAINLY, OWN_ERROR, KnownError, error_named, error_of_code
+from hpclaunch.failures.known_errors import (
+    CERTAINLY,
+    OWN_ERROR,
+    RANK_ENDED,
+    RANKS_DIFFER,
+    TIMED_OUT,
+    KnownError,
+    error_named,
+    error_of_code,
+)
 from hpclaunch.failures.launcher_lines import LAUNCHERS_OWN, SLURM_SAYS
 from hpclaunch.failures.log_events import Event, Line, events, harmless, refined
 from hpclaunch.failures.rank_labels import by_rank
@@ -49,10 +58,11 @@ class Verdict(NamedTuple):
 _LINES_SHOWN = 3
 
 
-def verdict(log: FailureLog, *, failed: bool = False) -> Verdict:
+def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict:
     """Return why a job failed, as far as its log and the stderr of its ranks tell.
 
-    ``failed``: that it failed is known; else an error after which the program went on says nothing.
+    ``failed``: that it failed is known; else an error after which the program went on says nothing. ``ranks``:
+    how many it had; 0 where that is not known.
     """
     first = _first(log.ranks)
     found = [*_said(log, failed or first is not None), *_silent(log.ranks)]
@@ -61,6 +71,9 @@ def verdict(log: FailureLog, *, failed: bool = False) -> Verdict:
         silent = _silent_rank(log.ranks, found)
         if silent or best is None:
             return _of_silent(silent, log, followed=best is not None)
+    if absent := _absent(best, found, log.ranks, ranks):
+        left = best.error.follows == CERTAINLY
+        best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
     return _of_event(best, found, first, log.ranks)
 
 
@@ -68,7 +81,7 @@ def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ran
     """Return the verdict of the event that counts."""
     of_rank = [event for event in found if _of_same_rank(event, best)]
     event = refined(best, (other for other in of_rank if other is not best))
-    rank = _rank_of(event, first)
+    rank = _rank_of(event._replace(accused=_accused_by_all(event, found)), first)
     reported = first if first and rank == first.rank else _reported(ranks, rank)
     launchers = (reported.line,) if reported else ()
     return Verdict(
@@ -80,6 +93,33 @@ def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ran
         ranks_alike=len(_alike(event, found)),
         stderr_rank=event.rank if event.said_by_rank else None,
     )
+
+
+def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
+    """Return the ranks that an error names; where each rank names a pair, the one that all pairs have."""
+    pairs = [
+        ranks_named(other.accused)
+        for other in found
+        if other.accused and other.error.cause == event.error.cause
+    ]
+    in_all = frozenset.intersection(*pairs) if event.accused and pairs else frozenset()
+    return ",".join(sorted(in_all)) or event.accused
+
+
+def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
+    """Return the one rank that all others write of: they lost it, or waited for it; None: that is not known.
+
+    It wrote no error itself. One whose connection the others lost must have ended well, too early, so that no
+    launcher reports it; one for which they waited is ended with them, and of two ranks both may have waited.
+    """
+    waited = best.error.cause == TIMED_OUT and best.accused is None and ranks > 2
+    if not (waited or best.error.follows == CERTAINLY) or best.error.cause not in (TIMED_OUT, RANK_ENDED):
+        return None
+    told = {event.rank for event in found if event.lines}
+    if not waited:
+        told |= {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
+    left = set(map(str, range(ranks))) - told
+    return left.pop() if len(left) == 1 and None not in told else None
 
 
 def _first(ranks: str) -> FailedRank | None:
@@ -132,9 +172,32 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
         streams.setdefault(rank, []).append((place, text))
     found = []
     for rank, lines in streams.items():
-        said = _marked(events(lines), lines, _of_failed_log if failed else _of_log)
+        said = _marked(events(lines), lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
         found += [event._replace(rank=rank) for event in said if event.lines[0] not in known or rank]
-    return found + _placed(own, streams.values(), len(log.lines))
+    placed = _placed(own, streams.values(), len(log.lines))
+    return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
+
+
+def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
+    """Return the events after which nothing usual follows, of a log of which nothing says that its job failed.
+
+    Of a message of several lines all but the first may be the program's next words. That another rank ended
+    says nothing either, where none did.
+    """
+    told = {event.at if event.named_at is None else event.named_at for event in found}
+    last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
+    return [
+        event
+        for event in found
+        if not event.caught
+        and last < (event.at if event.named_at is None else event.named_at)
+        and event.error.follows != CERTAINLY
+    ]
+
+
+def _went_on(line: str) -> bool:
+    """Whether a line shows that the program went on."""
+    return _ordinary(line) or bool(_GOES_ON.search(line))
 
 
 def _of_own(lines: Sequence[Line]) -> list[Event]:
@@ -144,7 +207,7 @@ def _of_own(lines: Sequence[Line]) -> list[Event]:
 def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
     """Return the events of the ranks' stderr with their place in the log, where they stand in it, too."""
     places = {text.strip(): place for lines in streams for place, text in reversed(lines)}
-    return [event._replace(at=places.get(event.lines[0], last + event.at)) for event in own]
+    return [event._replace(at=places.get(event.lines[0], last + event.at), named_at=None) for event in own]
 
 
 def _numbered(lines: Sequence[str]) -> list[Line]:
@@ -158,9 +221,7 @@ def _marked(
     if not found:
         return []
     told = {event.at for event in found}
-    usual = [
-        place for place, text in lines if place not in told and (_ordinary(text) or _GOES_ON.search(text))
-    ]
+    usual = [place for place, text in lines if place not in told and _went_on(text)]
     after = {event.at: len(usual) - bisect_right(usual, event.at) for event in found}
     return [event._replace(caught=event.caught or went_on(event, after[event.at])) for event in found]
 
@@ -171,11 +232,6 @@ def _of_stderr(event: Event, after: int) -> bool:
     A shell goes on after a line, so that many must follow one.
     """
     return after > (0 if event.traced else _LINES_AFTER)
-
-
-def _of_log(_: Event, after: int) -> bool:
-    """Whether it went on after an event in a log of which nothing says that its job failed."""
-    return after > 0
 
 
 _GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
@@ -210,7 +266,8 @@ def _silent(ranks: str) -> list[Event]:
     for place, failed in enumerate(failed_ranks(ranks)):
         named: list[str | None] = [*sorted(ranks_named(failed.rank))]
         if error := error_of_code(failed.exit_code):
-            found += [Event(place, (), error, True, rank=rank) for rank in named or [None]]
+            by_signal = failed.exit_code > 128
+            found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]
     return found
 
 
@@ -230,7 +287,7 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) ->
         return *_weight(event), not event.lines, -event.at
 
     def early(event: Event) -> tuple[object, ...]:
-        return *_weight(event), _stranger(event, ended), not event.lines, event.at
+        return *_weight(event), not event.lines, _stranger(event, ended), event.at
 
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
 

@@ -20,7 +20,7 @@ RANK_LINES = (
     r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
     r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
     r"|(task|shell|worker) rank [0-9]+ on host [^ ]+ (failed|exited) \("
-    r"|MPI_ABORT was invoked on rank [0-9]+|^ +Errorcode: [0-9]|application called MPI_Abort"
+    r"|MPI_ABORT was invoked on rank [0-9]+|^ +Errorcode: [0-9]|^with errorcode [0-9]|application called MPI_Abort"
     r"|^Root Cause \(first observed failure\):|^  (host|rank|exitcode) +: "
 )
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
@@ -109,7 +109,7 @@ _REPORTS = tuple(
             r"^ +Process name: \[.*,(?P<rank>\d+)\]",
             r"^ +Exit code: +(?P<code>\d+)",
             r"^MPI_ABORT was invoked on rank (?P<rank>\d+) ",
-            r"^ +Errorcode: (?P<code>\d+)",
+            r"^(?: +Errorcode:|with errorcode) (?P<code>\d+)",
             r"application called MPI_Abort\(\w+, (?P<code>\d+)\) - process (?P<rank>\d+)",
             r"^=   PID \d+ RUNNING AT (?P<node>\S+)",
             r"THE EXIT STRING: (?P<words>.* \(signal (?P<signal>\d+)\))",

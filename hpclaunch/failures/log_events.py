@@ -72,6 +72,7 @@ _HARMLESS = re.compile(
     r"|\b(?:falling back|retrying in|will retry|retry \d|attempt \d+ ?(?:/|of)|caught (?:and|an?|the)"
     r"|recovered"
     r"|is optional|optional dependency|not fatal|non-fatal|if you see|in case of|e\.g\.)\b"
+    r"|amdgpu\.ids: No such file"
     r"|Exception ignored in|\(ignored\)|^\+ |^\s*#|^>>> "
 )
 _STILL_AN_ERROR = re.compile(
@@ -105,15 +106,24 @@ _LINES_OF_THE_ACCUSED = 6
 
 
 def _accused(event: Event, lines: Sequence[Line]) -> str | None:
-    """Return the ranks that an error's own lines call late or missing."""
+    """Return the ranks that an error's own lines call late or missing, or the one of which they tell."""
     accuses = event.error.accuses
     if accuses is None:
-        return None
+        return _spawned(event, lines)
     after = (text for place, text in lines if event.at < place <= event.at + _LINES_OF_THE_ACCUSED)
     found = (match for text in (*event.lines, *after) if (match := accuses.search(text)))
     return next(
         (",".join(re.findall(r"\d+", ",".join(filter(None, match.groups())))) for match in found), None
     )
+
+
+_SPAWNED = re.compile(r"^-- Process (\d+) terminated with the following error:")
+
+
+def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
+    """Return the process whose traceback torch.multiprocessing.spawn passes on, by its words before it."""
+    before = (_SPAWNED.match(text) for place, text in lines if 0 < event.start - place <= 2)
+    return next((match[1] for match in before if match), None)
 
 
 def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:

@@ -61,8 +61,8 @@ _LINES_SHOWN = 3
 def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict:
     """Return why a job failed, as far as its log and the stderr of its ranks tell.
 
-    ``failed``: that it failed is known; else an error after which the program went on says nothing. ``ranks``:
-    how many it had; 0 where that is not known.
+    ``failed``: that it failed is known; else an error after which the program went on says nothing.
+    ``ranks``: how many it had; 0 where that is not known.
     """
     first = _first(log.ranks)
     found = [*_said(log, failed or first is not None), *_silent(log.ranks)]
@@ -179,10 +179,10 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
 
 
 def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
-    """Return the events after which nothing usual follows, of a log of which nothing says that its job failed.
+    """Return the events after which nothing usual follows, of a log that does not tell that its job failed.
 
     Of a message of several lines all but the first may be the program's next words. That another rank ended
-    says nothing either, where none did.
+    says nothing, where none did, and a line alone does not, since shell scripts go on after most errors.
     """
     told = {event.at if event.named_at is None else event.named_at for event in found}
     last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
@@ -190,6 +190,7 @@ def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
         event
         for event in found
         if not event.caught
+        and (_certain(event) or _of_limit(event))
         and last < (event.at if event.named_at is None else event.named_at)
         and event.error.follows != CERTAINLY
     ]
@@ -292,9 +293,14 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) ->
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
 
 
-def _weight(event: Event) -> tuple[int, int, int]:
-    certain = event.traced or _from_scheduler(event)
-    return (event.caught, event.error.follows, not certain)
+def _weight(event: Event) -> tuple[int, int, int, int]:
+    unnamed = not event.traced and event.error.cause == OWN_ERROR
+    return (event.caught, event.error.follows, not _certain(event), unnamed)
+
+
+def _certain(event: Event) -> bool:
+    """Whether more than a line of the log says it, or the scheduler."""
+    return event.traced or _from_scheduler(event)
 
 
 def _stranger(event: Event, ended: set[str]) -> int:

@@ -20,7 +20,7 @@ RANK_LINES = (
     r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
     r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
     r"|(task|shell|worker) rank [0-9]+ on host [^ ]+ (failed|exited) \("
-    r"|MPI_ABORT was invoked on rank [0-9]+|^ +Errorcode: [0-9]|^with errorcode [0-9]|application called MPI_Abort"
+    r"|MPI_ABORT was invoked on rank [0-9]+|^( +Errorcode:|with errorcode) [0-9]|application called MPI_Abort"
     r"|^Root Cause \(first observed failure\):|^  (host|rank|exitcode) +: "
 )
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM

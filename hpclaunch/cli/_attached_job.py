@@ -9,14 +9,14 @@ import click
 
 from hpclaunch.cli._documents import print_document
 from hpclaunch.errors import BadInputError
-from hpclaunch.text_table import printable
+from hpclaunch.text_table import printable, text_table
 
 if TYPE_CHECKING:
     from hpclaunch.job.attached_ranks import AttachedVerdict, RankDetails
     from hpclaunch.site.schema import SiteProfile
 
 
-def verify_attached(job: str, site: str | None, *, as_json: bool) -> bool:
+def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool) -> bool:
     """Look into a running job and print the verdict; return whether it is good."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.job.attached_nodes import read_nodes_of
@@ -38,15 +38,15 @@ def verify_attached(job: str, site: str | None, *, as_json: bool) -> bool:
 
         print_document(attach_document(running.id, profile.name, found, rules, note))
     else:
-        _print_attached(found, rules, note)
+        _print_attached(found, rules, note, summary=summary)
     return found.ok
 
 
 def _rules(found: AttachedVerdict) -> tuple[str, ...]:
     """Return the rules of lint that explain what is wrong."""
-    from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
+    from hpclaunch.lint.rules.binding_rules import RULE_OF_RANK
 
-    return tuple(RULE_OF_PROBLEM[problem] for problem in found.problems if problem in RULE_OF_PROBLEM)
+    return tuple(RULE_OF_RANK[problem] for problem in found.problems if problem in RULE_OF_RANK)
 
 
 def _site(name: str | None) -> SiteProfile:
@@ -62,12 +62,13 @@ def _site(name: str | None) -> SiteProfile:
     return load_site(name)
 
 
-def _print_attached(found: AttachedVerdict, rules: tuple[str, ...], note: str | None) -> None:
-    from hpclaunch.job.binding_report import table
-
-    click.echo(table(found.ranks))
-    for details in found.details:
-        click.echo(printable(_details(details)))
+def _print_attached(
+    found: AttachedVerdict, rules: tuple[str, ...], note: str | None, *, summary: bool
+) -> None:
+    if summary:
+        click.echo(_summary(found))
+    else:
+        _print_ranks(found)
     click.echo(found.finding)
     for remedy in found.remedies:
         click.echo(f"  {printable(remedy)}")
@@ -77,6 +78,39 @@ def _print_attached(found: AttachedVerdict, rules: tuple[str, ...], note: str | 
         click.echo(f"right would be: {found.right}")
     if note:
         click.echo(f"note: {note}")
+
+
+def _print_ranks(found: AttachedVerdict) -> None:
+    """Print a line about the binding of each rank and one about what else it has, step by step."""
+    from hpclaunch.job.binding_report import table
+
+    steps = dict.fromkeys(one.step for one in found.details)
+    for step in steps:
+        if len(steps) > 1:
+            click.echo(f"step {step}:")
+        pairs = zip(found.ranks, found.details, strict=True)
+        ranks = [(report, details) for report, details in pairs if details.step == step]
+        click.echo(table(report for report, _ in ranks))
+        for _, details in ranks:
+            click.echo(printable(_details(details)))
+
+
+def _summary(found: AttachedVerdict) -> str:
+    """Return a line for each node, step and verdict, with the number of ranks and the first of them."""
+    kinds: dict[tuple[str, str, str], list[int]] = {}
+    for report, details in zip(found.ranks, found.details, strict=True):
+        kinds.setdefault((report.host, details.step, report.verdict), []).append(report.rank)
+    rows = [
+        (
+            host,
+            step or "-",
+            str(len(ranks)),
+            verdict,
+            ",".join(map(str, ranks[:4])) + ",..." * (len(ranks) > 4),
+        )
+        for (host, step, verdict), ranks in kinds.items()
+    ]
+    return text_table(rows, ("host", "step", "ranks", "verdict", "which"))
 
 
 def _details(one: RankDetails) -> str:

@@ -13,10 +13,15 @@ from hpclaunch.errors import EXIT_FAILED
 
 @click.command()
 @click.argument("job", required=False, metavar="[ID|last]")
-@click.option("--attach", metavar="JOBID", help="Look into this running job, which hpclaunch did not submit.")
+@click.option(
+    "--attach",
+    metavar="JOBID",
+    help="Look into this running job, which hpclaunch did not submit; with Slurm also JOBID.STEP.",
+)
 @click.option(
     "--site", shell_complete=complete_site, help="With --attach: its site. Default: the detected one."
 )
+@click.option("--summary", is_flag=True, help="With --attach: print one line per node, step and verdict.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 @click.option(
     "--picture",
@@ -36,6 +41,7 @@ def command(
     job: str | None,
     attach: str | None,
     site: str | None,
+    summary: bool,
     as_json: bool,
     picture: Path | None,
     node: str | None,
@@ -57,7 +63,9 @@ def command(
         given = {"JOB": job, "--picture": picture, "--node": node}
         if others := [name for name, value in given.items() if value is not None]:
             raise click.UsageError(f"--attach does not go with {others[0]}")
-        ctx.exit(0 if verify_attached(attach, site, as_json=as_json) else EXIT_FAILED)
+        ctx.exit(0 if verify_attached(attach, site, as_json=as_json, summary=summary) else EXIT_FAILED)
+    if summary:
+        raise click.UsageError("--summary goes with --attach")
     if site is not None:
         raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
     if node is not None and picture is None:

@@ -45,7 +45,11 @@ class AttachedNode(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     processes: tuple[Process, ...]
     gpus: dict[str, str] = {}
-    """UUID -> PCI address of its NVIDIA GPUs, where the driver shows them."""
+    """UUID -> PCI address of its GPUs, where the driver shows them."""
+    devices: dict[str, str] = {}
+    """Device file of a GPU -> its PCI address."""
+    slices: dict[str, str] = {}
+    """UUID of a MIG instance -> UUID of its GPU; only read where a rank names one."""
 
 
 def read_nodes_of(
@@ -62,31 +66,47 @@ def read_nodes_of(
             f"--attach: how to look into jobs of {scheduler.title} from outside is not known",
             "it works on Slurm and PBS; jobs of hpclaunch are verified without it",
         )
-    if not re.fullmatch(scheduler.id_pattern, job, re.ASCII):
+    if not re.fullmatch(attach.id_pattern or scheduler.id_pattern, job, re.ASCII):
         raise BadInputError(f"--attach {job[:60]!r} is not an id of {scheduler.title}", "give its number")
+    job, step = attach.step_of(job)
     found = attach.parse(job, host.run(attach.query(job), env=dict(scheduler.query_env), timeout_s=_LIMIT_S))
     nodes = _answers(host, attach, launcher, found, environ)
     if len(nodes) < len(found.nodes):
+        names = _names(host, attach, found)
+        silent = [name for name in names if name not in {node.host for node in nodes}]
+        who = f"; no answer from {', '.join(silent[:8])}{', ...' * (len(silent) > 8)}" if names else ""
         raise RefusedError(
-            f"{len(nodes)} of {len(found.nodes)} nodes of job {found.id} have answered",
+            f"{len(nodes)} of {len(found.nodes)} nodes of job {found.id} have answered{who}",
             "python3 must be on the nodes; run it again, or as the user whose job it is",
         )
-    return found, nodes
+    return found, nodes if step is None else tuple(_of_step(node, step) for node in nodes)
+
+
+def _of_step(node: AttachedNode, step: str) -> AttachedNode:
+    """Return a node with the processes of one step of Slurm."""
+    found = tuple(one for one in node.processes if one.variables.get("SLURM_STEP_ID") == step)
+    return msgspec.structs.replace(node, processes=found)
+
+
+def _names(host: Host, attach: Attach, job: RunningJob) -> tuple[str, ...]:
+    """Return the names of the job's nodes; none where the scheduler does not say them."""
+    words = attach.names_query(job)
+    return tuple(host.run(words, timeout_s=_LIMIT_S).stdout.split()) if words else job.nodes
 
 
 def _answers(
     host: Host, attach: Attach, launcher: Launcher, job: RunningJob, environ: Mapping[str, str]
 ) -> tuple[AttachedNode, ...]:
     program = (resource_dir("remote") / "look.py").read_text()
-    words = attach.words(job)
+    commands = attach.commands(job)
     inside = environ.get(attach.job_variable) == job.id
-    if not words and inside:
+    if not commands and inside and len(job.nodes) > 1:
         started = launcher.one_per_node(len(job.nodes))
-        words = () if any("$" in word for word in started) else started
-        words = () if len(job.nodes) == 1 else words
+        commands = () if any("$" in word for word in started) else (started,)
     argv = (*PYTHON, "-c", program, attach.job_variable, job.id)
-    if words:
-        return _read(host.run((*words, *argv), timeout_s=_LIMIT_S), job)
+    if commands:
+        answers = [host.run((*words, *argv), timeout_s=_LIMIT_S) for words in commands]
+        return tuple(node for answer in answers for node in _read(answer, job))
     if inside and len(job.nodes) == 1:
         return _read(host.run(argv, timeout_s=_LIMIT_S), job)
     return tuple(node for name in job.nodes for node in _by_ssh(host, name, program, attach, job))

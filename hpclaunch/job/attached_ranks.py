@@ -2,8 +2,7 @@
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -14,9 +13,10 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
+from hpclaunch.job.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
 from hpclaunch.job.attached_nodes import AttachedNode, Process
 from hpclaunch.job.binding_report import NOT_JUDGED, RankReport
-from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF
+from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
@@ -32,12 +32,14 @@ class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What else a rank has; the binding is in its report."""
 
     rank: int
+    step: str
+    """Number of its step where the scheduler has steps, else empty."""
     host: str
     pid: int
     program: tuple[str, ...]
     """The first words of its command line."""
     processes: int
-    """Processes of the rank, itself counted."""
+    """Processes of the rank, itself counted; the shell that has started it is not."""
     threads: int
     """Threads of all of them."""
     thread_cpus: dict[str, int]
@@ -55,9 +57,11 @@ class AttachedVerdict(msgspec.Struct, frozen=True, kw_only=True):
     finding: str
     """In a sentence."""
     ranks: tuple[RankReport, ...]
+    """By step, and in a step by rank."""
     details: tuple[RankDetails, ...]
+    """Of the same ranks, in the same order."""
     problems: tuple[str, ...]
-    """Names of the problems with a list of cores, as `judge_masks` has them."""
+    """Names of the problems: with a list of cores as `judge_masks` has them, `GPU_SHARED`, `MANY_THREADS`."""
     right: str | None
     """The launcher's option that would be right; None: the node is not known."""
     remedies: tuple[str, ...]
@@ -67,18 +71,32 @@ class AttachedVerdict(msgspec.Struct, frozen=True, kw_only=True):
 class _Rank(NamedTuple):
     """The processes of one rank."""
 
-    host: str
+    node: AttachedNode
+    step: str
     rank: int
     local_rank: int
     size: int | None
-    gpus: Mapping[str, str]
-    """As the node's."""
     processes: list[Process]
+
+    @property
+    def host(self) -> str:
+        """Name of its node."""
+        return self.node.host
 
     @property
     def main(self) -> Process:
         """The process that works: the one with device files, else with the most CPU time."""
-        return max(self.processes, key=lambda one: (len(one.devices), one.ticks, one.pid))
+        return max(self.working, key=lambda one: (len(one.devices), one.ticks, one.pid))
+
+    @property
+    def working(self) -> list[Process]:
+        """Its processes without the shells that only wait for one of them."""
+        parents = {one.parent for one in self.processes}
+        shells = [one for one in self.processes if one.pid in parents and SHELLS.fullmatch(_name(one))]
+        return [one for one in self.processes if one not in shells]
+
+    def __str__(self) -> str:
+        return f"{self.rank} of step {self.step}" if self.step not in ("", "0") else str(self.rank)
 
 
 def judge_attached(
@@ -90,19 +108,22 @@ def judge_attached(
         raise BadInputError(
             "no process of the job can be seen on its nodes", "run it as the user whose job it is"
         )
-    reports: list[RankReport] = []
+    reports: dict[tuple[str, int], RankReport] = {}
     problems: dict[str, str] = {}
     plan: NodeBinding | None = None
-    for host in dict.fromkeys(one.host for one in ranks):
-        here = sorted((one for one in ranks if one.host == host), key=lambda one: (one.local_rank, one.rank))
-        plan = _plan(topology, len(here))
-        reports += _judge_node(here, topology, plan, problems)
-    reports.sort(key=lambda one: one.rank)
+    alone = len({one.step for one in ranks}) == 1
+    for host, step in dict.fromkeys((one.host, one.step) for one in ranks):
+        here = [one for one in ranks if (one.host, one.step) == (host, step)]
+        here.sort(key=lambda one: (one.local_rank, one.rank))
+        plan = _plan(topology, len(here)) if alone else None
+        reports |= _judge_node(here, topology, plan, problems)
+    if not alone:
+        _judge_steps(ranks, reports, problems)
     finding, complete = _finding(reports, ranks)
     return AttachedVerdict(
-        ok=complete and all(one.ok for one in reports),
+        ok=complete and all(one.ok for one in reports.values()),
         finding=finding,
-        ranks=tuple(reports),
+        ranks=tuple(reports[one.step, one.rank] for one in ranks),
         details=tuple(_details(one) for one in ranks),
         problems=tuple(problems),
         right=_option(profile, plan) if plan else None,
@@ -110,24 +131,41 @@ def judge_attached(
     )
 
 
+def _judge_steps(
+    ranks: list[_Rank], reports: dict[tuple[str, int], RankReport], problems: dict[str, str]
+) -> None:
+    """Find ranks that have the CPUs of a rank of an earlier step on their node."""
+    for at, one in enumerate(ranks):
+        report = reports[one.step, one.rank]
+        for other in ranks[:at]:
+            both = _cpus(one.main.cpus) & _cpus(other.main.cpus)
+            if both and (other.host == one.host) and (other.step != one.step) and not report.wrong:
+                message = f"rank {one} shares CPUs {format_cpu_list(both)} of {one.host} with rank {other}"
+                problems.setdefault("shared", f"{message}; srun --exact gives each step its own")
+                reports[one.step, one.rank] = msgspec.structs.replace(report, verdict="shared")
+                break
+
+
 def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
-    """Return the ranks of the surest kind that any process has; of several steps that with the most ranks."""
+    """Return the ranks of the surest kind that any process has, of all steps."""
     for needed, rank_name, local_name, size_name in RANKS_OF:
-        steps: dict[str, dict[int, _Rank]] = {}
-        for node in nodes:
-            for process in node.processes:
-                variables = process.variables
-                rank, local = _number(variables.get(rank_name)), _number(variables.get(local_name))
-                if needed not in variables or rank is None or _is_helper(process):
-                    continue
-                step = steps.setdefault(variables.get("SLURM_STEP_ID", ""), {})
-                size = _number(variables.get(size_name, variables.get("WORLD_SIZE")))
-                found = step.setdefault(rank, _Rank(node.host, rank, local or 0, size, node.gpus, []))
-                found.processes.append(process)
-        if steps:
-            most = max(steps.values(), key=len)
-            return [most[rank] for rank in sorted(most)]
+        found: dict[tuple[int, str, int], _Rank] = {}
+        for node, process in ((where, one) for where in nodes for one in where.processes):
+            variables = process.variables
+            rank, local = _number(variables.get(rank_name)), _number(variables.get(local_name))
+            step = variables.get("SLURM_STEP_ID", "")
+            if needed not in variables or rank is None or _is_helper(process) or step in _NO_STEPS:
+                continue
+            size = _number(variables.get(size_name, variables.get("WORLD_SIZE")))
+            key = (_number(step) or 0, step, rank)
+            found.setdefault(key, _Rank(node, step, rank, local or 0, size, [])).processes.append(process)
+        if found:
+            return [found[key] for key in sorted(found)]
     return _one_rank(nodes)
+
+
+_NO_STEPS = ("4294967290", "4294967291", "4294967292", "4294967293")
+"""Numbers of Slurm's interactive, batch, extern and pending step: no ranks (slurm/slurm.h, 22.05)."""
 
 
 def _one_rank(nodes: Sequence[AttachedNode]) -> list[_Rank]:
@@ -135,13 +173,16 @@ def _one_rank(nodes: Sequence[AttachedNode]) -> list[_Rank]:
     for node in nodes:
         processes = [one for one in node.processes if not _is_helper(one)]
         if processes:
-            return [_Rank(node.host, 0, 0, 1, node.gpus, processes)]
+            return [_Rank(node, "", 0, 0, 1, processes)]
     return []
 
 
 def _is_helper(process: Process) -> bool:
-    name = process.program[0].rpartition("/")[2] if process.program else ""
-    return HELPERS.fullmatch(name) is not None
+    return HELPERS.fullmatch(_name(process)) is not None
+
+
+def _name(process: Process) -> str:
+    return process.program[0].rpartition("/")[2] if process.program else ""
 
 
 def _number(text: str | None) -> int | None:
@@ -166,24 +207,48 @@ def _cpus(text: str) -> CpuSet:
 
 def _judge_node(
     ranks: list[_Rank], topology: NodeTopology | None, plan: NodeBinding | None, problems: dict[str, str]
-) -> list[RankReport]:
-    """Return the reports of one node's ranks, in the order of their local ranks."""
+) -> dict[tuple[str, int], RankReport]:
+    """Return the reports of one node's ranks of one step."""
     cpus = [_cpus(one.main.cpus) for one in ranks]
-    chosen = [_visible(one, topology) for one in ranks]
-    verdicts = _core_verdicts(ranks, cpus, topology, chosen, problems)
-    for number, one in enumerate(ranks):
-        if number not in verdicts and (far := _far_gpu(topology, cpus[number], chosen[number])):
+    gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
+    # Which GPU a rank would take by its place is only asked where it sees all, and no other step is there.
+    by_place = [plan is not None and not one.numbers and one.verdict != NOT_JUDGED for one in gpus]
+    verdicts = _core_verdicts(ranks, cpus, topology, by_place, problems)
+    for number, (one, seen) in enumerate(zip(ranks, gpus, strict=True)):
+        if number not in verdicts and (far := _far_gpu(topology, cpus[number], seen.numbers)):
             verdicts[number] = "gpu-on-another-numa-node"
-            problems.setdefault("wrong-gpu", f"rank {one.rank}: {far}")
-        verdicts.setdefault(number, _other_verdict(one, cpus[number], topology))
-    return [_report(one, verdicts[number], number, topology, plan) for number, one in enumerate(ranks)]
+            problems.setdefault("wrong-gpu", f"rank {one}: {far}")
+        if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
+            verdicts[number] = seen.verdict
+            problems.setdefault(seen.verdict, _gpu_problem(one, seen, ranks, gpus))
+        verdicts.setdefault(number, _other_verdict(one, cpus[number], topology, seen, problems))
+    return {
+        (one.step, one.rank): _report(one, verdicts[number], topology, gpus[number], _planned(plan, number))
+        for number, one in enumerate(ranks)
+    }
+
+
+def _planned(plan: NodeBinding | None, number: int) -> str:
+    return format_cpu_list(plan.ranks[number].cpus) if plan else ""
+
+
+def _gpu_problem(one: _Rank, seen: SeenGpus, ranks: list[_Rank], gpus: list[SeenGpus]) -> str:
+    """Return in a sentence which GPU a rank shares, or has not, and what would be right."""
+    variable = next((name for name in GPU_VARIABLES if name in one.main.variables), "")
+    value = f"{variable}={seen.text}" if variable else "no variable"
+    if seen.verdict == NO_SUCH_GPU:
+        return f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
+    users = [str(rank) for rank, other in zip(ranks, gpus, strict=True) if other.own == seen.own]
+    named = ", ".join(sorted(seen.own))
+    remedy = "start one rank per GPU, or give each the GPU of its local rank"
+    return f"ranks {_first(users)} of {one.host} share {len(seen.own)} GPU ({named}; {value}): {remedy}"
 
 
 def _core_verdicts(
     ranks: list[_Rank],
     cpus: list[CpuSet],
     topology: NodeTopology | None,
-    chosen: list[tuple[int, ...]],
+    by_place: list[bool],
     problems: dict[str, str],
 ) -> dict[int, str]:
     """Return the verdicts on ranks whose cores are wrong, by their place on the node."""
@@ -193,55 +258,29 @@ def _core_verdicts(
     masks = ",".join(to_mask(each) if each else "0x0" for each in cpus)
     verdicts: dict[int, str] = {}
     for found in judge(node, "mask", masks, tasks=len(ranks)).findings:
-        if found.rank is None or (found.problem == "wrong-gpu" and chosen[found.rank]):
+        if found.rank is None or (found.problem == "wrong-gpu" and not by_place[found.rank]):
             continue
         verdicts.setdefault(found.rank, _PROBLEMS.get(found.problem, found.problem))
-        problems.setdefault(found.problem, f"rank {ranks[found.rank].rank}: {found.message}; {found.remedy}")
+        problems.setdefault(found.problem, f"rank {ranks[found.rank]}: {found.message}; {found.remedy}")
     return verdicts
 
 
-def _other_verdict(one: _Rank, cpus: CpuSet, topology: NodeTopology | None) -> str:
-    """Judge what is not about cores: the memory policy, and GPUs that are hidden or have no known name."""
-    found = (_memory_verdict(one.main.mems, cpus, topology), _gpu_verdict(one, topology))
+def _other_verdict(
+    one: _Rank, cpus: CpuSet, topology: NodeTopology | None, seen: SeenGpus, problems: dict[str, str]
+) -> str:
+    """Judge the memory policy, GPUs without a known name, and threads for which there are too few CPUs."""
+    found = [_memory_verdict(one.main.mems, cpus, topology), seen.verdict]
+    threads = one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if (wanted := _number(threads)) and cpus and wanted > len(cpus):
+        found.append(MANY_THREADS)
+        remedy = f"give it as many CPUs, or OMP_NUM_THREADS={len(cpus)}"
+        problems.setdefault(
+            MANY_THREADS, f"rank {one}: {wanted} OpenMP threads on {len(cpus)} CPUs; {remedy}"
+        )
     return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))
 
 
-def _visible(one: _Rank, topology: NodeTopology | None) -> tuple[int, ...]:
-    """Return the GPUs that a rank sees by its variable, where that are not simply all of the node."""
-    known = [number for number in _numbers_of_gpus(one, topology) if number is not None]
-    named = _gpu_names(one.main)
-    return tuple(known) if len(known) == len(named) and len(known) <= 2 else ()
-
-
-def _numbers_of_gpus(one: _Rank, topology: NodeTopology | None) -> list[int | None]:
-    """Return the number of each GPU that the variable names; None: it is not known."""
-    by_address = {gpu.bus_id: gpu.index for gpu in topology.gpus if gpu.bus_id} if topology else {}
-    return [
-        _number(name) if name.isdigit() else by_address.get(_address(name, one.gpus))
-        for name in _gpu_names(one.main)
-    ]
-
-
-def _gpu_names(process: Process) -> list[str]:
-    """Return the GPUs that the variable names: those from -1 on are hidden, as CUDA and ROCr read it."""
-    names = _gpu_variable(process).split(",")
-    return [name for name in takewhile(lambda name: name not in _NO_GPU, names) if name]
-
-
-_NO_GPU = ("-1", "NoDevFiles")
-"""What hides GPUs; NoDevFiles is Slurm's."""
-
-
-def _address(name: str, gpus: Mapping[str, str]) -> str:
-    """Return the PCI address of a GPU that is named by its UUID or the start of one; empty: not known."""
-    return next((gpus[uuid] for uuid in gpus if name.startswith("GPU-") and uuid.startswith(name)), "")
-
-
-def _gpu_verdict(one: _Rank, topology: NodeTopology | None) -> str:
-    if None in _numbers_of_gpus(one, topology):
-        return NOT_JUDGED
-    hidden = not _gpu_names(one.main) and _gpu_variable(one.main)
-    return "no-such-gpu" if hidden and topology and topology.gpus else "ok"
+MANY_THREADS = "more-threads-than-cpus"
 
 
 def _memory_verdict(mems: str, cpus: CpuSet, topology: NodeTopology | None) -> str:
@@ -262,10 +301,6 @@ def _memory_verdict(mems: str, cpus: CpuSet, topology: NodeTopology | None) -> s
 _FOREIGN_MEMORY = "memory-on-another-numa-node"
 
 
-def _gpu_variable(process: Process) -> str:
-    return next((process.variables[name] for name in GPU_VARIABLES if name in process.variables), "")
-
-
 def _far_gpu(topology: NodeTopology | None, cpus: CpuSet, gpus: Iterable[int]) -> str | None:
     """Return which GPU that a rank sees is on another NUMA node than its cores; None: none is."""
     if topology is None:
@@ -279,9 +314,8 @@ def _far_gpu(topology: NodeTopology | None, cpus: CpuSet, gpus: Iterable[int]) -
 
 
 def _report(
-    one: _Rank, verdict: str, number: int, topology: NodeTopology | None, plan: NodeBinding | None
+    one: _Rank, verdict: str, topology: NodeTopology | None, seen: SeenGpus, planned: str
 ) -> RankReport:
-    gpus = _visible(one, topology)
     numa = {gpu.index: gpu.numa for gpu in topology.gpus} if topology else {}
     bus = {gpu.index: gpu.bus_id for gpu in topology.gpus} if topology else {}
     return RankReport(
@@ -289,45 +323,53 @@ def _report(
         host=one.host,
         local_rank=one.local_rank,
         cpus=one.main.cpus,
-        planned=format_cpu_list(plan.ranks[number].cpus) if plan else "",
+        planned=planned,
         mems=re.sub("^bind.*:", "", one.main.mems),
-        gpus=_gpu_variable(one.main) or "none",
-        bus=",".join(bus.get(gpu) or "unknown" for gpu in gpus),
-        gpu_numa=",".join(str(numa.get(gpu)) if numa.get(gpu) is not None else "unknown" for gpu in gpus),
+        gpus=seen.text or "none",
+        bus=",".join(bus.get(gpu) or "unknown" for gpu in seen.numbers),
+        gpu_numa=",".join(
+            str(numa.get(gpu)) if numa.get(gpu) is not None else "unknown" for gpu in seen.numbers
+        ),
         verdict=verdict,
     )
 
 
 def _details(one: _Rank) -> RankDetails:
     threads: dict[str, int] = {}
-    for process in one.processes:
+    for process in one.working:
         for cpus, count in process.threads.items():
             threads[cpus] = threads.get(cpus, 0) + count
     return RankDetails(
         rank=one.rank,
+        step=one.step,
         host=one.host,
         pid=one.main.pid,
         program=one.main.program,
-        processes=len(one.processes),
+        processes=len(one.working),
         threads=sum(threads.values()),
         thread_cpus=threads,
-        devices=tuple(sorted({device for process in one.processes for device in process.devices})),
+        devices=tuple(sorted({device for process in one.working for device in process.devices})),
         variables=one.main.variables,
     )
 
 
-def _finding(reports: list[RankReport], ranks: list[_Rank]) -> tuple[str, bool]:
+def _finding(reports: dict[tuple[str, int], RankReport], ranks: list[_Rank]) -> tuple[str, bool]:
     """Return the finding in a sentence, and whether all ranks of the job were seen."""
-    size = max((one.size for one in ranks if one.size), default=len(ranks))
+    steps: dict[str, list[_Rank]] = {}
+    for one in ranks:
+        steps.setdefault(one.step, []).append(one)
+    size = sum(max((one.size for one in of if one.size), default=len(of)) for of in steps.values())
     missing = len(reports) < size
-    wrong = [f"{one.rank} ({one.verdict})" for one in reports if one.wrong]
-    doubtful = [str(one.rank) for one in reports if not one.ok]
+    judged = [(one, reports[one.step, one.rank]) for one in ranks]
+    wrong = [f"{one} ({report.verdict})" for one, report in judged if report.wrong]
+    doubtful = [str(one) for one, report in judged if not report.ok]
     if wrong:
         words = f"{len(wrong)} of {len(reports)} ranks have a wrong binding: rank {_first(wrong)}"
     elif doubtful:
         words = f"{len(doubtful)} of {len(reports)} ranks could not be judged: rank {_first(doubtful)}"
     else:
         words = f"all {len(reports)} ranks{' that were seen' * missing} have a right binding"
+    words += f" ({len(steps)} steps: {', '.join(steps)})" * (len(steps) > 1)
     return words + f"; {len(reports)} of {size} ranks were seen" * missing, not missing
 
 

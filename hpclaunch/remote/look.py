@@ -3,15 +3,17 @@
 
     python3 -c TEXT JOB_VARIABLE JOB_ID
 
-It only reads /proc, writes nothing, imports nothing of hpclaunch and runs on any Python from 3.6 on. A
-process belongs to the job if its environment, as it was when the process started, says so, or its cgroup
-does. The answer is JSON in short lines, since a launcher mixes long lines of several nodes.
+It only reads /proc and /sys, and the list of nvidia-smi where a rank names a MIG instance; writes nothing,
+imports nothing of hpclaunch and runs on any Python from 3.6 on. A process belongs to the job if its
+environment, as it was when the process started, says so, or its cgroup does. The answer is JSON in short
+lines, since a launcher mixes long lines of several nodes.
 """
 
 import json
 import os
 import re
 import socket
+import subprocess
 import sys
 from typing import Any, Dict, List, Optional, Set
 
@@ -19,7 +21,7 @@ MARK = "HPCLAUNCH-LOOK "
 _PIECE = 400
 MOST_PROCESSES = 4096
 VARIABLES = re.compile(
-    r"(SLURM_(JOB_ID|STEP_ID|PROCID|LOCALID|NTASKS|NODEID|CPU_BIND)|PBS_JOBID|PMIX?_(RANK|SIZE|LOCAL_RANK)"
+    r"(SLURM_(JOB_ID|STEP_ID|PROCID|LOCALID|NTASKS|NODEID|CPU_BIND|(JOB|STEP)_GPUS|GPUS_ON_NODE)|PBS_JOBID|PMIX?_(RANK|SIZE|LOCAL_RANK)"
     r"|PALS_(LOCAL_)?RANKID|PMI_LOCAL_RANK|MPI_LOCAL(N?RANKS|RANKID)|OMPI_COMM_WORLD_(LOCAL_)?(RANK|SIZE)"
     r"|(LOCAL_)?RANK|(LOCAL_)?WORLD_SIZE|TORCHELASTIC_RUN_ID|CROSS_SIZE|JSM_NAMESPACE_(LOCAL_)?(RANK|SIZE)|FLUX_TASK_(RANK|LOCAL_ID)"
     r"|FLUX_JOB_(ID|SIZE)|LSB_JOBID|(CUDA|ROCR|HIP|GPU)_\w*(DEVICE|ORDINAL)\w*|ZE_AFFINITY_MASK|OMP_(NUM_THREADS|PLACES|PROC_BIND)"
@@ -50,6 +52,7 @@ HELPERS = re.compile(
     r"|(flux-)?(broker|shell|exec)$|flux(-job)?$)"
 )
 """Programs of launchers, which have the variables of a rank and are none."""
+SHELLS = re.compile("(ba|da|k|z)?sh")
 WORKER_LAUNCHERS = re.compile(
     r"\S*python[\d.]* (-u )?(-m )?(\S*/)?(torchrun|accelerate|deepspeed|fabric|torch\.distributed\.)"
 )
@@ -142,15 +145,58 @@ def policy_of(numa_maps: str) -> str:
     return policy if ":" in policy else ""
 
 
-def gpu_uuids() -> Dict[str, str]:
-    """Return UUID -> PCI address of this node's NVIDIA GPUs, where their driver shows them."""
+def gpus_here() -> Dict[str, Dict[str, str]]:
+    """Return UUID -> PCI address of this node's GPUs, and device file -> PCI address.
+
+    NVIDIA: /proc/driver/nvidia (its driver's README). AMD: a UUID is GPU- and 16 digits, the kfd's
+    unique_id, as ROCR_VISIBLE_DEVICES takes it; the address is in location_id (rocm_smi_kfd.cc).
+    """
+    uuids: Dict[str, str] = {}
+    files: Dict[str, str] = {}
+    for address in names_in("/proc/driver/nvidia/gpus"):
+        text = read("/proc/driver/nvidia/gpus/" + address + "/information")
+        for name, known in (("GPU UUID", uuids), ("Device Minor", files)):
+            match = re.search("^" + name + r":\s*(\S+)\s*$", text, re.MULTILINE)
+            if match and "?" not in match.group(1):
+                known[match.group(1) if known is uuids else "/dev/nvidia" + match.group(1)] = address
+    for node in names_in("/sys/class/kfd/kfd/topology/nodes"):
+        text = read("/sys/class/kfd/kfd/topology/nodes/" + node + "/properties")
+        numbers = {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
+        if numbers.get("simd_count") and numbers.get("unique_id"):
+            at = numbers.get("location_id", 0)
+            place = f"{numbers.get('domain', 0):04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
+            uuids[f"GPU-{numbers['unique_id']:016x}"] = place
+    for name in names_in("/sys/class/drm"):
+        if name.startswith("renderD"):
+            files["/dev/dri/" + name] = os.path.basename(
+                os.path.realpath("/sys/class/drm/" + name + "/device")
+            )
+    return {"gpus": uuids, "devices": files}
+
+
+def names_in(folder: str) -> List[str]:
+    """Return the names in a folder; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def slices_here() -> Dict[str, str]:
+    """Return UUID -> its GPU's UUID of the MIG instances, which nothing but ``nvidia-smi -L`` lists."""
+    try:
+        answer = subprocess.run(
+            ["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {}
     found: Dict[str, str] = {}
-    folder = "/proc/driver/nvidia/gpus"
-    for address in os.listdir(folder) if os.path.isdir(folder) else ():
-        text = read(folder + "/" + address + "/information")
-        match = re.search(r"^GPU UUID:\s*(GPU-[0-9a-fA-F-]+)\s*$", text, re.MULTILINE)
-        if match:
-            found[match.group(1)] = address
+    gpu = ""
+    for kind, uuid in re.findall(r"UUID: ((?:GPU|MIG)-)([\w/-]+)", answer.stdout.decode("utf-8", "replace")):
+        if kind == "GPU-":
+            gpu = kind + uuid
+        else:
+            found[kind + uuid] = gpu
     return found
 
 
@@ -211,8 +257,11 @@ def look(variable: str, job: str) -> List[Dict[str, Any]]:
 
 def answer(processes: List[Dict[str, Any]]) -> None:
     """Print what was found on this node."""
-    host = socket.gethostname()
-    text = json.dumps({"host": host, "processes": processes, "gpus": gpu_uuids()})
+    host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
+    named = [value for one in processes for name, value in one["variables"].items() if "MIG-" in value]
+    text = json.dumps(
+        dict(gpus_here(), host=host, processes=processes, slices=slices_here() if named else {})
+    )
     pieces = [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
     for number, piece in enumerate(pieces):
         sys.stdout.write(f"{MARK}{host} {number}/{len(pieces)} {piece}\n")

@@ -103,6 +103,10 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     """As the job's processes have it in ``Attach.job_variable``."""
     nodes: tuple[str, ...]
     """Names of its nodes; only their number is right where the scheduler abbreviates them."""
+    parts: tuple[int, ...] = ()
+    """Nodes of each component of a heterogeneous job; empty: it has none."""
+    node_list: str = ""
+    """The nodes as the scheduler abbreviates them."""
 
 
 class Attach(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +114,16 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
 
     job_variable: str
     """Variable with the job's id in the environment of its processes."""
+    id_pattern: str = ""
+    """Of what names a running job or a part of it; empty: the scheduler's."""
+
+    def step_of(self, job: str) -> tuple[str, str | None]:
+        """Return the job and the step of what was named; None: all of its steps."""
+        return job, None
+
+    def names_query(self, job: RunningJob) -> tuple[str, ...]:
+        """Return the command that prints the names of the nodes; empty: the job has them."""
+        return ()
 
     def query(self, job: str) -> tuple[str, ...]:
         """Return the command that prints the job's state and nodes."""
@@ -122,6 +136,11 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
     def words(self, job: RunningJob) -> tuple[str, ...]:
         """Return the words that start one process on each node of the job from outside; empty: by ssh."""
         return ()
+
+    def commands(self, job: RunningJob) -> tuple[tuple[str, ...], ...]:
+        """Return the same for a job of several components: together they start one process on each node."""
+        words = self.words(job)
+        return (words,) if words else ()
 
 
 class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.testbed.cluster import Slurm
@@ -68,7 +70,7 @@ class Jobs:
             [*line, *words], env=self.cluster.environment(), capture_output=True, text=True, cwd=self.folder
         )
         assert answer.returncode == code, answer.stderr
-        return answer.stdout if code != 3 else answer.stderr
+        return answer.stdout if code < 3 else answer.stderr
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +135,95 @@ def subprocess_error(jobs: Jobs, job: str) -> str:
     answer = subprocess.run(line, env=jobs.cluster.environment(), capture_output=True, text=True)
     assert answer.returncode == 4
     return answer.stderr
+
+
+def ready(folder: Path, name: str, count: int) -> None:
+    while len(list(folder.glob(f"{name}.ready.*"))) < count:
+        time.sleep(0.1)
+
+
+def started(jobs: Jobs, name: str, text: str, count: int) -> Iterator[str]:
+    """The id of a running batch script, once its ranks have said that they are there."""
+    file = jobs.folder / f"{name}.sh"
+    file.write_text(text)
+    job = jobs.cluster.run("sbatch", "--parsable", str(file)).stdout.strip()
+    ready(jobs.folder, name, count)
+    yield job
+    jobs.cluster.run("scancel", job)
+
+
+def rank(folder: Path, name: str, gpu: str, cpu: str) -> str:
+    """What a rank of these scripts does: it binds itself, takes a GPU and sleeps."""
+    own = f"export ROCR_VISIBLE_DEVICES={gpu}; taskset -cp {cpu} $$ > /dev/null"
+    return f"{own}; touch {folder}/{name}.ready.$SLURM_STEP_ID.$SLURM_PROCID; exec sleep 600"
+
+
+@pytest.fixture
+def one_gpu(jobs: Jobs) -> Iterator[str]:
+    program = rank(jobs.folder, "shared", "0", RIGHT)
+    head = f"#!/bin/bash\n#SBATCH --ntasks=2 --output={jobs.folder}/shared.log\n"
+    yield from started(jobs, "shared", f"{head}srun --mpi=none --cpu-bind=none bash -c '{program}'\n", 2)
+
+
+def test_two_ranks_on_one_gpu_are_named(jobs: Jobs, one_gpu: str) -> None:
+    text = jobs.verify("--attach", one_gpu, code=1)
+    assert "2 of 2 ranks have a wrong binding: rank 0 (gpu-shared), 1 (gpu-shared)" in text
+    assert "rule ranks-share-gpus: " in text
+    lines = jobs.verify("--attach", one_gpu, "--summary", code=1).splitlines()
+    assert [line.split()[1:] for line in lines[:2]] == [
+        ["step", "ranks", "verdict", "which"],
+        ["0", "2", "gpu-shared", "0,1"],
+    ]
+
+
+@pytest.fixture
+def two_steps(jobs: Jobs) -> Iterator[str]:
+    steps = [(RIGHT, "$SLURM_LOCALID", 2), ("0", "1", 1)]
+    programs = [(rank(jobs.folder, "two", gpu, cpu), count) for cpu, gpu, count in steps]
+    srun = "srun --mpi=none --overlap --cpu-bind=none"
+    lines = [f"{srun} -n {count} bash -c '{program}' &" for program, count in programs]
+    head = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=2 --output={jobs.folder}/two.log"
+    yield from started(jobs, "two", "\n".join([head, lines[0], "sleep 2", lines[1], "wait", ""]), 3)
+
+
+def test_steps_that_run_at_once_are_all_named_and_one_can_be_chosen(jobs: Jobs, two_steps: str) -> None:
+    text = jobs.verify("--attach", two_steps, code=1)
+    assert "step 0:" in text
+    assert "rank 0 of step 1 (shared)" in text
+    assert "rank 0 of step 1 shares CPUs 0 of " in text
+    chosen = document(jobs.verify("--attach", f"{two_steps}.0", "--json", code=0))
+    assert [one["step"] for one in chosen["details"]] == ["0", "0"]
+
+
+@pytest.fixture
+def components(jobs: Jobs) -> Iterator[str]:
+    program = rank(jobs.folder, "het", "1", "0")
+    head = f"#!/bin/bash\n#SBATCH --nodes=1 --ntasks=1 --output={jobs.folder}/het.log\n#SBATCH hetjob\n"
+    line = f"srun --mpi=none --cpu-bind=none --het-group=0,1 bash -c '{program}'\n"
+    yield from started(jobs, "het", f"{head}#SBATCH --nodes=2 --ntasks=2\n{line}", 3)
+
+
+def test_the_components_of_a_heterogeneous_job_are_one_job(jobs: Jobs, components: str) -> None:
+    for name in (components, f"{components}+1"):
+        found = document(jobs.verify("--attach", name, "--json", code=0))
+        assert [one["rank"] for one in found["ranks"]] == [0, 1, 2]
+        assert len({one["host"] for one in found["ranks"]}) == 3
+    text = jobs.verify("--attach", str(int(components) + 1), code=3)
+    assert f"name that one: {components}+1" in text
+
+
+def test_a_node_without_an_answer_is_named(jobs: Jobs) -> None:
+    """A slurmd that hangs: srun waits for it, and gives up after SLURM's time for messages."""
+    node = jobs.cluster.run("squeue", "-h", "-j", jobs.ids["right"], "-o", "%N").stdout.strip()
+    name = jobs.cluster.run("scontrol", "show", "hostnames", node).stdout.split()[1]
+    daemon = next(
+        one for one in psutil.process_iter(["cmdline"])
+        if one.info["cmdline"] and one.info["cmdline"][0].endswith("slurmd") and name in one.info["cmdline"]
+        and str(jobs.cluster.conf) in one.info["cmdline"]
+    )  # fmt: skip
+    daemon.suspend()
+    try:
+        said = jobs.verify("--attach", jobs.ids["right"], code=4)
+    finally:
+        daemon.resume()
+    assert f"1 of 2 nodes of job {jobs.ids['right']} have answered; no answer from {name}" in said

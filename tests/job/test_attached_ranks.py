@@ -17,7 +17,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.job.attached_nodes import AttachedNode, Process, parse_nodes
 from hpclaunch.job.attached_ranks import AttachedVerdict, judge_attached
-from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM
+from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM, RULE_OF_RANK
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.look import DEVICE, MARK, policy_of
 from hpclaunch.scheduler.registry import get_scheduler
@@ -121,17 +121,27 @@ def test_the_workers_of_torchrun_are_the_ranks() -> None:
 
 def test_the_processes_of_one_rank_are_counted_together() -> None:
     names = of_slurm(0, 1)
-    shell, program = process(1, "0-127", names, 1, "bash"), process(2, "1-63", names, 99)
+    shell, program = process(5, "0-127", names, 1, "bash"), process(2, "1-63", names, 99)
     daemon = process(3, "0", names, 999, "/usr/bin/prted")
     (details,) = judged((AttachedNode(host="nid1", processes=(shell, program, daemon)),)).details
     assert (details.pid, details.processes, details.threads) == (2, 2, 6)
     assert details.thread_cpus == {"0-127": 3, "1-63": 3}
+    waiting, child = replace(shell, pid=7), replace(program, parent=7)  # the wrapper is not the rank's
+    (details,) = judged((AttachedNode(host="nid1", processes=(waiting, child)),)).details
+    assert (details.pid, details.processes, details.thread_cpus) == (2, 1, {"1-63": 3})
 
 
-def test_of_several_steps_the_largest_is_judged() -> None:
-    helper = process(9, "0", of_slurm(0, 1, step="1"))
-    node = step(RIGHT)[0]
-    assert judged((AttachedNode(host="nid1", processes=(helper, *node.processes)),)).ok
+def test_all_steps_are_judged_and_named() -> None:
+    other = [process(9 + n, cpus, of_slurm(n, 2, step="1")) for n, cpus in enumerate(("49-55", "57"))]
+    node = step(RIGHT[1:])[0]
+    found = judged((AttachedNode(host="nid1", processes=(*other, *node.processes)),))
+    assert [one.step for one in found.details] == ["0"] * 7 + ["1"] * 2
+    assert [one.rank for one in found.ranks] == [*range(7), 0, 1]
+    assert [one.verdict for one in found.ranks[7:]] == ["ok", "shared"]
+    assert "rank 1 of step 1 (shared) (2 steps: 0, 1)" in found.finding
+    assert "rank 1 of step 1 shares CPUs 57 of nid1 with rank 0" in found.remedies[0]
+    batch = process(3, "0", of_slurm(0, 1, step="4294967291"))
+    assert judged((AttachedNode(host="nid1", processes=(batch, *step(RIGHT)[0].processes)),)).ok
 
 
 def test_ranks_that_are_not_seen_are_said() -> None:
@@ -207,21 +217,39 @@ def answer(text: str, code: int = 0, error: str = "") -> CommandResult:
 
 def test_the_jobs_of_slurm() -> None:
     attach = attach_of("slurm")
-    job = attach.parse("7", answer("7|RUNNING|3|None\n"))
+    job = attach.parse("7", answer("7|RUNNING|3|None|7|n[1-3]\n"))
     assert (job.id, len(job.nodes)) == ("7", 3)
     words = attach.words(job)
     assert words[:2] == ("srun", "--jobid=7")
     assert {"--nodes=3", "--ntasks=3", "--overlap", "--cpu-bind=none"} <= set(words)
     rows = {
         "": "has ended",
-        "7|PENDING|1|Priority\n": "is PENDING",
-        "7|RUNNING|1|None\n8|RUNNING|1|None\n": "is an array",
+        "7|PENDING|1|Priority|7|\n": "is PENDING",
+        "7|RUNNING|1|None|7_0|n1\n8|RUNNING|1|None|7_1|n2\n": "is an array",
+        "8|RUNNING|2|None|6+1|n[2-3]\n": "is a component of a heterogeneous job",
     }
     for text, said in rows.items():
         with pytest.raises(BadInputError, match=said):
             attach.parse("7", answer(text))
     with pytest.raises(RefusedError, match="Invalid job id"):
         attach.parse("7", answer("", 1, "slurm_load_jobs error: Invalid job id specified"))
+
+
+def test_the_components_of_a_heterogeneous_job_as_slurm_22_05_prints_them() -> None:
+    attach = attach_of("slurm")
+    assert [attach.step_of(name) for name in ("7", "7.2", "7+1", "7_3.0")] == [
+        ("7", None),
+        ("7", "2"),
+        ("7", None),
+        ("7_3", "0"),
+    ]
+    job = attach.parse("7", answer("7|RUNNING|1|None|7+0|n1\n8|RUNNING|2|None|7+1|n[2-3]\n"))
+    assert (job.id, job.parts, len(job.nodes)) == ("7", (1, 2), 3)
+    assert [words[2:4] for words in attach.commands(job)] == [
+        ("--het-group=0", "--nodes=1"),
+        ("--het-group=1", "--nodes=2"),
+    ]
+    assert attach.names_query(job) == ("scontrol", "show", "hostnames", "n1,n[2-3]")
 
 
 def test_the_jobs_of_pbs_as_recorded() -> None:
@@ -286,3 +314,61 @@ def test_a_memory_policy_is_judged(numa_maps: str, found: str, shown: str) -> No
     mems = policy_of(f"7f0000 {numa_maps} anon=1\n") or "0-3"
     found_of = judged((replace(node, processes=(replace(first, mems=mems), *others)),)).ranks[0]
     assert (found_of.verdict, found_of.mems) == (found, shown)
+
+
+# --- GPUs that ranks share or have not ---------------------------------------------------------------------
+
+LUMI = {gpu.index: str(gpu.bus_id) for gpu in site_topology(load_site("lumi-g")).gpus}  # type: ignore[union-attr]
+
+
+def verdicts(values: Iterable[str | None], **more: Any) -> list[str]:
+    """Verdicts on right masks of LUMI-G, of ranks with these values of ROCR_VISIBLE_DEVICES."""
+    given, ranks = list(values), []
+    opened, variables = more.pop("opened", ()), more.pop("variables", {})
+    for n, value in enumerate(given):
+        shown = {} if value is None else {"ROCR_VISIBLE_DEVICES": value}
+        one = process(100 + n, RIGHT[n], {**of_slurm(n, len(given)), **shown, **variables})
+        ranks.append(replace(one, devices=opened[n] if opened else ()))
+    node = AttachedNode(host="nid1", processes=tuple(ranks), **more)
+    return [one.verdict for one in judged((node,)).ranks]
+
+
+def test_two_ranks_on_one_gpu_are_wrong() -> None:
+    assert verdicts(["0", "0"]) == ["gpu-shared"] * 2
+    assert verdicts(["0,1"] * 2) == ["ok"] * 2  # each chooses by its local rank
+    assert verdicts(["0,1"] * 3)[:2] == ["gpu-shared"] * 2
+    assert RULE_OF_RANK["gpu-shared"] == "ranks-share-gpus"
+
+
+def test_gpus_that_slurm_has_given_each_rank_are_not_the_same() -> None:
+    """With --gpus-per-task each rank calls its GPU 0; only device files tell which one it is."""
+    given: dict[str, Any] = {"variables": {"SLURM_GPUS_ON_NODE": "2"}}
+    assert verdicts(["0", "0"], **given) == ["not-judged"] * 2
+    files = {"/dev/dri/renderD128": LUMI[0], "/dev/dri/renderD129": LUMI[1]}
+    first, second = ("/dev/dri/renderD128", "/dev/kfd"), ("/dev/dri/renderD129", "/dev/kfd")
+    assert verdicts(["0", "0"], **given, opened=(first, second), devices=files) == ["ok"] * 2
+    assert verdicts(["0", "0"], **given, opened=(first, first), devices=files) == ["gpu-shared"] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("8", "no-such-gpu"), ("0", "ok"), ("", "no-such-gpu"), ("GPU-ab", "ok"), ("GPU-cd", "no-such-gpu"),
+     ("MIG-1", "ok"), ("MIG-2", "no-such-gpu")],
+)  # fmt: skip
+def test_a_gpu_that_the_node_has_not(value: str, found: str) -> None:
+    uuids, slices = {"GPU-ab12": LUMI[0]}, {"MIG-1a": "GPU-ab12"}
+    assert verdicts([value], gpus=uuids, slices=slices) == [found]
+
+
+def test_two_slices_of_one_gpu_are_two() -> None:
+    uuids, slices = {"GPU-ab12": LUMI[0]}, {"MIG-1a": "GPU-ab12", "MIG-2b": "GPU-ab12"}
+    assert verdicts(["MIG-1a", "MIG-2b"], gpus=uuids, slices=slices) == ["ok"] * 2
+    assert verdicts(["MIG-1a", "MIG-1a"], gpus=uuids, slices=slices) == ["gpu-shared"] * 2
+
+
+def test_more_threads_than_cpus() -> None:
+    found = judged(step(RIGHT[:1], OMP_NUM_THREADS="64"))
+    assert [one.verdict for one in found.ranks] == ["more-threads-than-cpus"]
+    assert "64 OpenMP threads on 7 CPUs" in found.remedies[0]
+    assert judged(step(RIGHT[:1], OMP_NUM_THREADS="7,1")).ok
+    assert RULE_OF_RANK["more-threads-than-cpus"] == "threads-over-cpus"

@@ -217,6 +217,12 @@ RULE_OF_PROBLEM = {
     "count": "bind-list-count",
 }
 """Problem of a list of cores, as ``judge`` names it -> the rule that explains it."""
+RULE_OF_RANK = {
+    **RULE_OF_PROBLEM,
+    "gpu-shared": "ranks-share-gpus",
+    "more-threads-than-cpus": "threads-over-cpus",
+}
+"""The same of all problems of a running job's ranks."""
 
 for _problem, _rule_id in RULE_OF_PROBLEM.items():
     rule(_rule_id)(partial(_judged, _problem))
@@ -282,6 +288,19 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
             message = f"--cpus-per-task={given.value} (line {given.line}) does not reach this srun"
             yield Violation(launch.line, message)
             return
+
+
+@rule("threads-over-cpus")
+def threads_over_cpus(context: Context) -> Iterator[Violation]:
+    """Find a number of OpenMP threads that is above the CPUs of each rank."""
+    given, script = context.requested.cpus_per_task, context.script
+    assigned = script.variables.all_assignments("OMP_NUM_THREADS")
+    text = assigned[0].value.text if len(assigned) == 1 and assigned[0].value else None
+    options = filter(None, (launch.option("cpus-per-task", "c") for launch in script.launches))
+    own = any(one.value is None or "SLURM_CPUS_PER_TASK" not in one.value.raw for one in options)
+    if given and text and text.isascii() and text.isdigit() and int(text) > given.value and not own:
+        message = f"OMP_NUM_THREADS={text}, and --cpus-per-task={given.value} (line {given.line})"
+        yield Violation(assigned[0].line, message)
 
 
 def _has_cpus(script: Script, launch: Launch) -> bool:

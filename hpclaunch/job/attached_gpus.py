@@ -1,0 +1,133 @@
+"""The GPUs of each rank of a running job: those that it sees, shares or has not. Pure.
+
+Two sources tell which GPU a rank has: the variable with which it started, and the device files that it holds
+open. A number in the variable means the same GPU for all ranks of a node, but not where Slurm has given each
+rank its own (``--gpus-per-task``, ``ConstrainDevices``: then each of them calls its own GPU 0), nor is it the
+node's number where the job has a part of the GPUs. One open device file is a GPU for certain; several are
+those that the runtime has looked at (CUDA and ROCr open all that they may).
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import NamedTuple
+
+from hpclaunch.job.attached_nodes import AttachedNode, Process
+from hpclaunch.job.binding_report import NOT_JUDGED
+from hpclaunch.remote.look import GPU_VARIABLES
+from hpclaunch.topology.node_topology import NodeTopology
+
+_NO_GPU = ("-1", "NoDevFiles")
+"""What hides GPUs, with all after it, as CUDA and ROCr read it; NoDevFiles is Slurm's."""
+_FROM_SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
+_GPU_FILE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+)$")
+NO_SUCH_GPU = "no-such-gpu"
+GPU_SHARED = "gpu-shared"
+
+
+class SeenGpus(NamedTuple):
+    """What is known of the GPUs of one rank."""
+
+    text: str | None
+    """Value of the variable; None: there is none."""
+    own: frozenset[str]
+    """Names of the GPUs that it may use, comparable between the ranks of a node; empty: not known."""
+    numbers: tuple[int, ...]
+    """Numbers of these in the description of the node, for one or two of them."""
+    verdict: str
+    """ok, no-such-gpu, gpu-shared or not-judged."""
+
+
+def gpus_of_ranks(
+    ranks: Sequence[Sequence[Process]], node: AttachedNode, topology: NodeTopology | None
+) -> list[SeenGpus]:
+    """Return the GPUs of each rank of a step on one node.
+
+    ``ranks`` has the processes of each, the main one first.
+    """
+    known = _Node(node, topology)
+    texts = [_gpu_variable(processes[0]) for processes in ranks]
+    managed = any(name in one.variables for processes in ranks for one in processes for name in _FROM_SLURM)
+    numbered = _numbered(texts, managed, [processes[0] for processes in ranks], len(known.addresses))
+    seen = [known.seen(text, processes, numbered) for text, processes in zip(texts, ranks, strict=True)]
+    users = Counter(one.own for one in seen if one.own)
+    return [
+        one._replace(verdict=GPU_SHARED) if one.own and users[one.own] > len(one.own) else one for one in seen
+    ]
+
+
+def _numbered(texts: list[str | None], managed: bool, mains: list[Process], count: int) -> str:
+    """Return whose numbers the variables have: the node's, the job's, or each rank's own."""
+    if not managed:
+        return "node"
+    if len(texts) > 1 and len({text for text in texts if text}) == 1 and str(texts[0]).isdigit():
+        return "rank"
+    given = {one.variables.get("SLURM_GPUS_ON_NODE") for one in mains}
+    return "node" if given == {str(count)} else "job"
+
+
+def _gpu_variable(process: Process) -> str | None:
+    return next((process.variables[name] for name in GPU_VARIABLES if name in process.variables), None)
+
+
+class _Node:
+    """The GPUs of a node: from its own answer, and from the description of the site's node."""
+
+    def __init__(self, node: AttachedNode, topology: NodeTopology | None) -> None:
+        self.node = node
+        gpus = topology.gpus if topology else ()
+        self.number_of = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id}
+        self.address_of = {gpu.index: gpu.bus_id or f"GPU {gpu.index}" for gpu in gpus}
+        self.addresses = set(self.address_of.values()) or set(node.gpus.values())
+
+    def seen(self, text: str | None, processes: Sequence[Process], numbered: str) -> SeenGpus:
+        """Judge one rank, of which nothing is compared with other ranks yet."""
+        opened = frozenset(self.node.devices.get(file, "") for file in _gpu_files(processes))
+        if len(opened) == 1 and "" not in opened:  # the one GPU that it uses
+            return SeenGpus(text, opened, self._numbers(opened), "ok")
+        if text is None:
+            return SeenGpus(text, frozenset() if "" in opened else opened, (), "ok")
+        names = [name for name in takewhile(lambda name: name not in _NO_GPU, text.split(",")) if name]
+        if not names:
+            return SeenGpus(text, frozenset(), (), NO_SUCH_GPU if self.addresses else "ok")
+        found = [self._gpu(name, numbered) for name in names]
+        if NO_SUCH_GPU in found:
+            return SeenGpus(text, frozenset(), (), NO_SUCH_GPU)
+        if "" in found:
+            return SeenGpus(text, frozenset(), (), NOT_JUDGED if self.addresses else "ok")
+        return SeenGpus(text, frozenset(found), self._numbers(found), "ok")
+
+    def _gpu(self, name: str, numbered: str) -> str:
+        """Return which GPU a name is; `NO_SUCH_GPU`: the node has none such; empty: not known."""
+        if number := re.match(r"(\d{1,4})(\.\d+)?$", name):  # 1.0: a tile of an Intel GPU
+            if numbered == "rank":
+                return ""
+            if numbered == "job":
+                return f"the job's GPU {name}"
+            address = self.address_of.get(int(number[1]), "" if not self.address_of else NO_SUCH_GPU)
+            return (address or f"GPU {number[1]}") + (number[2] or "")
+        slices = [uuid for uuid in self.node.slices if name.startswith("MIG-") and uuid.startswith(name)]
+        if slices:
+            return slices[0]
+        known = [uuid for uuid in self.node.gpus if name.startswith("GPU-") and _begins(uuid, name)]
+        if known:
+            return self.node.gpus[known[0]]
+        listed = self.node.slices if name.startswith("MIG-") else self.node.gpus
+        return NO_SUCH_GPU if listed and name.startswith(("GPU-", "MIG-")) else ""
+
+    def _numbers(self, found: Sequence[str] | frozenset[str]) -> tuple[int, ...]:
+        """Return the numbers of one or two GPUs, of slices their GPUs'; none where one is not known."""
+        own = {self.node.gpus.get(self.node.slices.get(name, ""), name) for name in found}
+        by_name = {**self.number_of, **{f"GPU {n}": n for n in self.address_of}}
+        numbers = [by_name.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
+        known = tuple(number for number in numbers if number is not None)
+        return known if len(known) == len(own) <= 2 else ()
+
+
+def _begins(uuid: str, name: str) -> bool:
+    return uuid.lower().startswith(name.lower())
+
+
+def _gpu_files(processes: Sequence[Process]) -> set[str]:
+    return {file for one in processes for file in one.devices if _GPU_FILE.match(file)}

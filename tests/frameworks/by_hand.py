@@ -115,7 +115,7 @@ def digest_by_hand(name: str, nodes: int, workers: int, folder: Path) -> str:
 def environment(**more: str) -> dict[str, str]:
     """Return the variables of a shell in which the frameworks' environment is active.
 
-    With a file ~/.ray/auth_token and no RAY_AUTH_MODE, Ray 2.60's head wants a token that drivers do not send.
+    With a file ~/.ray/auth_token and no RAY_AUTH_MODE, Ray 2.60's head wants a token that drivers lack.
     """
     alone = {"PATH": in_venv(VENV), "RAY_AUTH_MODE": "disabled"}
     return {**os.environ, **MPI_VARIABLES, **ENVIRONMENT, **alone, **more}

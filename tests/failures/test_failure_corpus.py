@@ -61,9 +61,11 @@ def test_a_name_is_in_one_half() -> None:
 
 
 def test_there_are_enough_of_both() -> None:
-    kinds = [case(path)["kind"] for path in FILES]
-    assert kinds.count("failure") >= 120
-    assert kinds.count("healthy") >= 40
+    kinds = [(path.parent.name, case(path)["kind"]) for path in FILES]
+    assert kinds.count(("open", "failure")) >= 120
+    assert kinds.count(("open", "healthy")) >= 40
+    assert kinds.count(("kept", "failure")) >= 120
+    assert kinds.count(("kept", "healthy")) >= 30
 
 
 def test_the_causes_are_spread() -> None:

@@ -58,6 +58,9 @@ ACCOUNTS = {
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
+VENV = Environment(venv="$HOME/venv")
+WITH_VENV = ("isambard-ai",)
+"""Machines whose script for a torch program in the user's environment, on four nodes, is golden, too."""
 CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
     container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
@@ -78,8 +81,10 @@ LAPTOP = NodeTopology(
 def cases() -> dict[str, dict[str, Any]]:
     shipped = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
     known = {site: {"site": site, "account": ACCOUNTS.get(site)} for site in shipped}
+    torch = {"nodes": 4, "command": TORCH, "framework": "torch", "environment": VENV}
     return {
         **known,
+        **{f"{site}.torch": {**known[site], **torch} for site in WITH_VENV},
         "local": {"site": "local", "tasks": 2},
         "local.torch": {
             "site": "local",

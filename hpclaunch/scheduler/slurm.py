@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
+from hpclaunch.scheduler.ibrun import Ibrun
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, Scheduler
@@ -175,7 +176,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--nodes={want.nodes}", "nodes"),
         (f"--ntasks-per-node={want.tasks_per_node}", f"{want.starter} on each node"),
     ]
-    if want.gpus_per_node:
+    if want.gpus_per_node and want.gpu_request != "none":
         directives.append((_gpus(want), "GPUs of each node, visible to its ranks together"))
     if want.cpus_per_task:
         directives.append((f"--cpus-per-task={want.cpus_per_task}", "CPUs for each rank"))
@@ -231,7 +232,7 @@ SCHEDULER = SlurmScheduler(
     title="Slurm",
     submit_program="sbatch",
     template="slurm.sh.j2",
-    launchers=(Srun(), Mpiexec()),
+    launchers=(Srun(), Ibrun(), Mpiexec()),
     job_number="$SLURM_JOB_ID",
     submit_folder="$SLURM_SUBMIT_DIR",
     port_number="SLURM_JOB_ID",

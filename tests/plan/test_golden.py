@@ -48,6 +48,7 @@ ACCOUNTS = {
     "leonardo": "MyProject",
     "mn5-acc": "ehpc123",
     "jupiter": "myproject",
+    "juwels-booster": "myproject",
     "betzy": "nn1234k",
     "betzy-accel": "nn1234k",
     "saga": "nn1234k",
@@ -59,8 +60,9 @@ ACCOUNTS = {
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
 VENV = Environment(venv="$HOME/venv")
-WITH_VENV = ("isambard-ai",)
-"""Machines whose script for a torch program in the user's environment, on four nodes, is golden, too."""
+TORCH_ON_FOUR = {"isambard-ai": VENV, "juwels-booster": None}
+"""Machines whose script for a torch program on four nodes is golden, too -> the job's environment; None: the
+software of the site."""
 CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
     container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
@@ -81,10 +83,13 @@ LAPTOP = NodeTopology(
 def cases() -> dict[str, dict[str, Any]]:
     shipped = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
     known = {site: {"site": site, "account": ACCOUNTS.get(site)} for site in shipped}
-    torch = {"nodes": 4, "command": TORCH, "framework": "torch", "environment": VENV}
+    torch = {"nodes": 4, "command": TORCH, "framework": "torch", "imports": ("torch",)}
     return {
         **known,
-        **{f"{site}.torch": {**known[site], **torch} for site in WITH_VENV},
+        **{
+            f"{site}.torch": {**known[site], **torch, "environment": environment}
+            for site, environment in TORCH_ON_FOUR.items()
+        },
         "local": {"site": "local", "tasks": 2},
         "local.torch": {
             "site": "local",

@@ -79,7 +79,7 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
     limit = threads if _multithread(context) else cores
     has = _cores_of_node(profile, cores, reserved=len(topology.cores) - cores)
     for cpus, given, product in _cpus_requested(context.requested):
-        if cpus > limit:
+        if cpus > limit and cpus != threads:  # all of a node's threads: what Slurm calls CPUs are threads
             severity: Severity | None = "note" if cpus <= threads else None
             yield Violation(given.line, f"{product} = {cpus} CPUs per node; {has}", severity=severity)
 

@@ -49,6 +49,8 @@ ACCOUNTS = {
     "mn5-acc": "ehpc123",
     "jupiter": "myproject",
     "juwels-booster": "myproject",
+    "delta": "bbka-delta-gpu",
+    "deltaai": "abcd-dtai-gh",
     "betzy": "nn1234k",
     "betzy-accel": "nn1234k",
     "saga": "nn1234k",
@@ -60,7 +62,7 @@ ACCOUNTS = {
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
 VENV = Environment(venv="$HOME/venv")
-TORCH_ON_FOUR = {"isambard-ai": VENV, "juwels-booster": None}
+TORCH_ON_FOUR = {"isambard-ai": VENV, "juwels-booster": None, "delta": VENV, "deltaai": None}
 """Machines whose script for a torch program on four nodes is golden, too -> the job's environment; None: the
 software of the site."""
 CONTAINER = Environment(

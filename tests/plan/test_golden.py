@@ -62,7 +62,13 @@ ACCOUNTS = {
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
 VENV = Environment(venv="$HOME/venv")
-TORCH_ON_FOUR = {"isambard-ai": VENV, "juwels-booster": None, "delta": VENV, "deltaai": None}
+TORCH_ON_FOUR = {
+    "isambard-ai": VENV,
+    "juwels-booster": None,
+    "delta": VENV,
+    "deltaai": None,
+    "vista": None,
+}
 """Machines whose script for a torch program on four nodes is golden, too -> the job's environment; None: the
 software of the site."""
 CONTAINER = Environment(

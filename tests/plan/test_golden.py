@@ -50,6 +50,7 @@ ACCOUNTS = {
     "jupiter": "myproject",
     "juwels-booster": "myproject",
     "delta": "bbka-delta-gpu",
+    "jean-zay": "abc@h100",
     "deltaai": "abcd-dtai-gh",
     "betzy": "nn1234k",
     "betzy-accel": "nn1234k",
@@ -68,6 +69,7 @@ TORCH_ON_FOUR = {
     "delta": VENV,
     "deltaai": None,
     "vista": None,
+    "jean-zay": None,
 }
 """Machines whose script for a torch program on four nodes is golden, too -> the job's environment; None: the
 software of the site."""

@@ -63,9 +63,12 @@ NETWORK_UNKNOWN = ("abci-a100", "isambard-ai", "delta", "deltaai")
 """How the nodes of these are connected with each other no page was found to state."""
 
 
-@pytest.mark.parametrize("name", [name for name in MACHINES if name not in ("theta", "saga", "saga-a100")])
+NICS_UNKNOWN = ("theta", "saga", "saga-a100", "jean-zay")
+"""The pages of these that were found state no NICs."""
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in NICS_UNKNOWN])
 def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) -> None:
-    """Theta's and Saga's pages state no NICs, ABCI's do not say how its nodes with A100 are connected."""
     profile = load_site(name)
     links, network = profile.links, profile.fabric.network
     assert links.nic is not None

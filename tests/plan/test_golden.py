@@ -63,6 +63,7 @@ ACCOUNTS = {
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
 VENV = Environment(venv="$HOME/venv")
+NGC = Environment(container=JobContainer(image="docker://nvcr.io/nvidia/pytorch:25.06-py3"))
 TORCH_ON_FOUR = {
     "isambard-ai": VENV,
     "juwels-booster": None,
@@ -99,6 +100,11 @@ def cases() -> dict[str, dict[str, Any]]:
         **{
             f"{site}.torch": {**known[site], **torch, "environment": environment}
             for site, environment in TORCH_ON_FOUR.items()
+        },
+        **{
+            site: {**known[site], **torch, "tasks_per_node": 8, "gpus_per_task": 1, "environment": NGC}
+            for site in shipped
+            if site.startswith(("aws-", "gcp-"))
         },
         "local": {"site": "local", "tasks": 2},
         "local.torch": {

@@ -20,7 +20,9 @@ from hpclaunch.topology.node_topology import NodeTopology
 
 FILES = sorted(resource_dir("site_profiles").glob("*.yaml"))
 NAMES = [path.stem for path in FILES]
-MACHINES = [name for name in NAMES if not name.startswith("generic-") and name != "local"]
+MACHINES = [name for name in NAMES if load_site(name).status != "generic"]
+"""Those of a cloud describe no machine: users make their own."""
+CLOUDS = [name for name in NAMES if name.startswith(("aws-", "gcp-"))]
 
 
 def node(name: str) -> NodeTopology:

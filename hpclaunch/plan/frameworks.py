@@ -261,9 +261,7 @@ def _readers(request: JobRequest) -> str:
 
 
 def rendezvous(scheduler: Scheduler, suffix: str | None, array: bool = False) -> tuple[Line, ...]:
-    """Return MASTER_ADDR and MASTER_PORT; in an ``array`` each job has its own.
-
-    ``suffix``: what makes the node's name that of its interface of the fast network.
+    """Return MASTER_ADDR and MASTER_PORT; in an ``array`` each has its own. ``suffix``: fabric.name_suffix.
 
     The port lies in 10000-19999, below Linux's ephemeral range (from 32768, ip_local_port_range in man 7 ip),
     and differs from job to job: 10000 + job number modulo 10000.

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
-from hpclaunch.scheduler.ibrun import Ibrun
 from hpclaunch.scheduler.job_header import Line, Resources, lines
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, Scheduler
 from hpclaunch.scheduler.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm_attach import SlurmAttach
 from hpclaunch.scheduler.slurm_trial import SbatchTrial
-from hpclaunch.scheduler.srun import Srun
+from hpclaunch.scheduler.srun import Ibrun, Srun
 from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:

@@ -92,8 +92,7 @@ class Scheduler(_Cited, frozen=True, kw_only=True):
     version: Version | None = None
     """Version of the scheduler; None: not known, so what only some versions do is at most a note of lint."""
     gpu_request: Literal["gpus-per-node", "gres", "none"] = "gpus-per-node"
-    """Slurm: the option that requests GPUs; gpus-per-node needs select/cons_tres; none: jobs get all GPUs of
-    their nodes, and the site refuses a request."""
+    """Slurm: what requests GPUs; gpus-per-node needs select/cons_tres; none: a job has all of its nodes."""
     version_source: str | None = None
     """Key in ``sources`` of the page that states the version."""
 

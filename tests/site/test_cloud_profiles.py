@@ -27,8 +27,9 @@ SAID = {
 @pytest.mark.parametrize("site", CLOUDS)
 def test_the_cluster_is_asked_and_the_maker_s_settings_stay(site: str) -> None:
     base = load_site(site)
-    facts = parse_cluster_facts({key: CommandResult(exit_code=0, stdout=text, stderr="") for key, text in SAID.items()})
-    asked = cluster_profile(base, facts, Wanted(nodes=4, queue=None, gpu_type=None, gpus=True), "scontrol")
+    said = {key: CommandResult(exit_code=0, stdout=text, stderr="") for key, text in SAID.items()}
+    want = Wanted(nodes=4, queue=None, gpu_type=None, gpus=True)
+    asked = cluster_profile(base, parse_cluster_facts(said), want, "scontrol")
     assert asked is not None
     found = asked.profile
     assert found.node is not None

@@ -34,6 +34,8 @@ export SRUN_CPUS_PER_TASK=24  # srun of Slurm 22.05 and 23.02 does not take --cp
 cpu_bind=${hpclaunch_cpu_bind:-cores}
 export NCCL_SOCKET_IFNAME=ib0  # NCCL finds the other nodes by InfiniBand [2]
 export GLOO_SOCKET_IFNAME=ib0  # and so does gloo, which needs it here [2]
+export NCCL_IB_TIMEOUT=50  # a link that comes back ends no job [2]
+export NCCL_IB_RETRY_CNT=10  # the same, by more attempts [2]
 export NCCL_SOCKET_FAMILY=AF_INET  # nodes find each other by IPv4 [3]
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 MASTER_ADDR+=i  # its name on the fast network

@@ -231,20 +231,27 @@ def import_file(file: Path, into: Path, name: str | None, origin: str | None) ->
 @click.argument("sites", nargs=-1, metavar="[PATH_OR_NAME]...", shell_complete=complete_site)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def facts(sites: tuple[str, ...], as_json: bool) -> None:
-    """Count the facts of each machine by their evidence (measured, documented, ...), and the unknown ones.
+    """Show how each machine is known: queues, GPUs, account, ... with the day on which their pages were read.
+
+    Each day is followed by its kinds of evidence: m measured, d documented, c community, s stated in a talk,
+    u unverified, x sources disagree. Then come the number of unknown facts and the lines of the profile.
 
     Example: hpclaunch sites facts lumi-g polaris
     """
-    from hpclaunch.site.fact_sources import EVIDENCE, counted_facts
+    from hpclaunch.site.fact_sources import SUBJECTS, counted_facts
     from hpclaunch.site.load_profile import load_all, load_site
     from hpclaunch.site.site_documents import FactsDocument
     from hpclaunch.text_table import text_table
 
     profiles = {site: load_site(site) for site in sites} if sites else load_all()[0]
-    found = {name: counted_facts(each) for name, each in profiles.items() if each.status == "production"}
+    found = {
+        name: counted_facts(each) for name, each in profiles.items() if sites or each.status == "production"
+    }
     if as_json:
         print_document(FactsDocument(sites=found), indent=2)
         return
-    rows = [[name, *map(str, (*each.by_evidence.values(), each.unknown, each.newest or "-"))]
-            for name, each in found.items()]  # fmt: skip
-    click.echo(text_table(rows, ("site", *EVIDENCE, "unknown", "newest")))
+    rows = [
+        (name, *each.subjects.values(), str(each.unknown), str(each.lines or "-"))
+        for name, each in found.items()
+    ]
+    click.echo(text_table(rows, ("site", *SUBJECTS, "unknown", "lines")))

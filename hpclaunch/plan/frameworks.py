@@ -167,7 +167,7 @@ def framework_lines(
     started = worker_launch(request)
     lines: list[Line] = []
     if framework.rendezvous or started:
-        lines += rendezvous(scheduler, array=bool(request.array))
+        lines += rendezvous(scheduler, profile.fabric.name_suffix, array=bool(request.array))
     lines += framework.lines
     if framework.coordinator:
         lines.append(
@@ -260,8 +260,8 @@ def _readers(request: JobRequest) -> str:
     return f"and the sizes, for {named.get(request.framework, 'torch.distributed')}"
 
 
-def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:
-    """Return MASTER_ADDR and MASTER_PORT; in an ``array`` each job has its own.
+def rendezvous(scheduler: Scheduler, suffix: str | None, array: bool = False) -> tuple[Line, ...]:
+    """Return MASTER_ADDR and MASTER_PORT; in an ``array`` each has its own. ``suffix``: fabric.name_suffix.
 
     The port lies in 10000-19999, below Linux's ephemeral range (from 32768, ip_local_port_range in man 7 ip),
     and differs from job to job: 10000 + job number modulo 10000.
@@ -269,6 +269,7 @@ def rendezvous(scheduler: Scheduler, array: bool = False) -> tuple[Line, ...]:
     number = scheduler.arrays.port_number if array and scheduler.arrays else scheduler.port_number
     return (
         Line(text=scheduler.first_node, reason="rendezvous: the job's first node"),
+        *([Line(text=f"MASTER_ADDR+={suffix}", reason="its name on the fast network")] if suffix else []),
         Line(
             text=f"export MASTER_ADDR MASTER_PORT=$((10000 + {number} % 10000))",
             reason="this job's port (10000-19999)",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 KINDS = ("slurm", "pbs", "lsf", "flux", "cobalt", "sge", "local")
 """Values of ``scheduler.kind`` in a profile. The order is that in which commands are looked for."""
-LAUNCHERS = ("srun", "pals", "jsrun", "flux", "aprun", "mpiexec", "direct")
+LAUNCHERS = ("srun", "ibrun", "pals", "jsrun", "flux", "aprun", "mpiexec", "direct")
 """Names of all launchers; each scheduler's module has those that fit it."""
 QUEUE_KINDS = ("partition", "qos", "queue", "resource")
 """Kinds of all queues, likewise."""

@@ -18,7 +18,7 @@ from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobS
 from hpclaunch.scheduler.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm_attach import SlurmAttach
 from hpclaunch.scheduler.slurm_trial import SbatchTrial
-from hpclaunch.scheduler.srun import Srun
+from hpclaunch.scheduler.srun import Ibrun, Srun
 from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
         (f"--nodes={want.nodes}", "nodes"),
         (f"--ntasks-per-node={want.tasks_per_node}", f"{want.starter} on each node"),
     ]
-    if want.gpus_per_node:
+    if want.gpus_per_node and want.gpu_request != "none":
         directives.append((_gpus(want), "GPUs of each node, visible to its ranks together"))
     if want.cpus_per_task:
         directives.append((f"--cpus-per-task={want.cpus_per_task}", "CPUs for each rank"))
@@ -231,7 +231,7 @@ SCHEDULER = SlurmScheduler(
     title="Slurm",
     submit_program="sbatch",
     template="slurm.sh.j2",
-    launchers=(Srun(), Mpiexec()),
+    launchers=(Srun(), Ibrun(), Mpiexec()),
     job_number="$SLURM_JOB_ID",
     submit_folder="$SLURM_SUBMIT_DIR",
     port_number="SLURM_JOB_ID",

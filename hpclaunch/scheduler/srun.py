@@ -1,11 +1,11 @@
-"""Slurm's srun as a launcher (man srun, 22.05 to 25.05)."""
+"""Slurm's srun (man srun, 22.05 to 25.05) and TACC's ibrun (TACC-Docs at 1d94ecf, hpc/vista) as launchers."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable
 
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launcher import Launch, Launcher
+from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 
 # What salloc, sbatch and srun set for the commands of an allocation and srun reads as options (man pages of
 # 22.05 and 25.05, tried with both; SLURM_OOM_KILL_STEP and SLURM_TRES_* are newer than 22.05): variables, as
@@ -94,6 +94,20 @@ class Srun(Launcher, frozen=True, kw_only=True):
         given = {re.split(r"[=\s]", text)[0] for text in header}
         names = (names for names, options in _OUTER.items() if not given.intersection(options.split()))
         return (f"SLURM_{{{','.join(names)}}}",)
+
+
+class Ibrun(Mpiexec, frozen=True, kw_only=True):
+    """It starts the loaded MPI's mpirun with the job's nodes and tasks; ranks read their MPI's variables."""
+
+    name: str = "ibrun"
+
+    def words(self, launch: Launch) -> tuple[str, ...]:
+        """Start all ranks, whose numbers ibrun reads from the job; -np is for some of them."""
+        return (self.name, *(("-np", str(launch.tasks)) if launch.in_allocation else ()), *launch.options)
+
+    def one_per_node(self, nodes: int) -> tuple[str, ...]:
+        """Start one process per node by srun: ibrun fills the first node first."""
+        return Srun().one_per_node(nodes)
 
 
 def _sizes(nodes: int, tasks_per_node: int) -> tuple[str, ...]:

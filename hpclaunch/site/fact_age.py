@@ -29,6 +29,11 @@ class CountedFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that every machine has and the profile leaves out."""
     newest: dt.date | None
     """Day of the newest source."""
+    subjects: dict[str, str]
+    """``queues``, ``GPUs``, ... -> ``unknown``, or the day on which the newest page about it was read and a
+    letter for each kind of its evidence: m: measured, d: documented, c, s, u, x: conflicting."""
+    lines: int | None
+    """Lines of the shipped profile; None: it is not shipped."""
 
 
 def read_sources(profiles: Mapping[str, SiteProfile | NodeKind], today: dt.date) -> list[ReadSource]:

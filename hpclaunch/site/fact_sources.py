@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import get_args
 
+from hpclaunch.package_data import resource_dir
 from hpclaunch.site.fact_age import CountedFacts
 from hpclaunch.site.profile_rules import structs_of
 from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile, Source
@@ -29,11 +30,7 @@ or *conflicting* (sources disagree).
 """
 
 
-def fact_sources(profile: SiteProfile | NodeKind) -> dict[str, tuple[str, ...]]:
-    """Return the key of each source -> the keys of the facts that cite it.
-
-    A mapping whose parts all cite the same source is named once: ``queues``, not each queue.
-    """
+def _cited(profile: SiteProfile | NodeKind) -> dict[tuple[str, ...], str]:
     cited: dict[tuple[str, ...], str] = {}
     for path, part in structs_of(profile, ()):
         for field in part.__struct_fields__:
@@ -41,6 +38,15 @@ def fact_sources(profile: SiteProfile | NodeKind) -> dict[str, tuple[str, ...]]:
             if field.endswith("source") and isinstance(source, str):
                 about = field.removesuffix("source").rstrip("_")  # version_source: of the version only
                 cited[_words((*path, about))] = source
+    return cited
+
+
+def fact_sources(profile: SiteProfile | NodeKind) -> dict[str, tuple[str, ...]]:
+    """Return the key of each source -> the keys of the facts that cite it.
+
+    A mapping whose parts all cite the same source is named once: ``queues``, not each queue.
+    """
+    cited = _cited(profile)
     facts: dict[str, list[str]] = {name: [] for name in profile.sources}
     for top, group in groupby(sorted(cited), key=lambda path: path[0]):
         paths = list(group)
@@ -55,6 +61,18 @@ def fact_sources(profile: SiteProfile | NodeKind) -> dict[str, tuple[str, ...]]:
 
 EVIDENCE = get_args(Evidence)
 """The kinds of evidence, the best first."""
+SUBJECTS = {
+    "queues": "queues",
+    "GPUs": "node",
+    "account": "account",
+    "binding": "binding",
+    "fabric": "fabric|links",
+    "software": r"software(?!\.container)",
+    "container": r"software\.container",
+    "storage": "storage",
+    "charging": "billing",
+}
+"""What is asked first about a machine -> how the keys of its facts begin."""
 
 
 def counted_facts(profile: SiteProfile) -> CountedFacts:
@@ -62,9 +80,21 @@ def counted_facts(profile: SiteProfile) -> CountedFacts:
     counts = dict.fromkeys(EVIDENCE, 0)
     for name, keys in fact_sources(profile).items():
         counts[profile.sources[name].evidence] += len(keys)
-    days = [source.checked for source in profile.sources.values()]
-    unknown = len(unknown_facts(profile))
-    return CountedFacts(by_evidence=counts, unknown=unknown, newest=max(days, default=None))
+    file = resource_dir("site_profiles") / f"{profile.name}.yaml"
+    return CountedFacts(
+        by_evidence=counts,
+        unknown=len(unknown_facts(profile)),
+        newest=max((source.checked for source in profile.sources.values()), default=None),
+        subjects={name: _known(profile, keys) for name, keys in SUBJECTS.items()},
+        lines=len(file.read_text(encoding="utf-8").splitlines()) if file.exists() else None,
+    )
+
+
+def _known(profile: SiteProfile, keys: str) -> str:
+    cited = [name for path, name in _cited(profile).items() if re.match(rf"({keys})\b", ".".join(path))]
+    kinds = sorted({EVIDENCE.index(profile.sources[name].evidence) for name in cited})
+    day = max((str(profile.sources[name].checked) for name in cited), default="unknown")
+    return day + "".join("mdcsux"[kind] for kind in kinds)
 
 
 def _words(path: Iterable[object]) -> tuple[str, ...]:

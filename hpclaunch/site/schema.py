@@ -91,8 +91,8 @@ class Scheduler(_Cited, frozen=True, kw_only=True):
     empty: nothing."""
     version: Version | None = None
     """Version of the scheduler; None: not known, so what only some versions do is at most a note of lint."""
-    gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"
-    """Slurm: the option that requests GPUs; gpus-per-node needs select/cons_tres."""
+    gpu_request: Literal["gpus-per-node", "gres", "none"] = "gpus-per-node"
+    """Slurm: what requests GPUs; gpus-per-node needs select/cons_tres; none: a job has all of its nodes."""
     version_source: str | None = None
     """Key in ``sources`` of the page that states the version."""
 
@@ -452,6 +452,9 @@ class Fabric(_Cited, frozen=True, kw_only=True):
     """How its nodes are connected; None: unknown."""
     launch_options: tuple[str, ...] = ()
     """Launcher options that the ``multi_node`` variables require."""
+    name_suffix: str | None = None
+    """What makes a node's name that of its interface of this network, where ranks must meet there (i on
+    JUWELS); None: nothing is needed."""
     plugin: FabricPlugin | None = None
     """What a job of several nodes must load for NCCL or RCCL; None: the site's modules hold it, or it is
     unknown."""

@@ -48,6 +48,10 @@ ACCOUNTS = {
     "leonardo": "MyProject",
     "mn5-acc": "ehpc123",
     "jupiter": "myproject",
+    "juwels-booster": "myproject",
+    "delta": "bbka-delta-gpu",
+    "jean-zay": "abc@h100",
+    "deltaai": "abcd-dtai-gh",
     "betzy": "nn1234k",
     "betzy-accel": "nn1234k",
     "saga": "nn1234k",
@@ -58,6 +62,18 @@ ACCOUNTS = {
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
+VENV = Environment(venv="$HOME/venv")
+NGC = Environment(container=JobContainer(image="docker://nvcr.io/nvidia/pytorch:25.06-py3"))
+TORCH_ON_FOUR = {
+    "isambard-ai": VENV,
+    "juwels-booster": None,
+    "delta": VENV,
+    "deltaai": None,
+    "vista": None,
+    "jean-zay": None,
+}
+"""Machines whose script for a torch program on four nodes is golden, too -> the job's environment; None: the
+software of the site."""
 CONTAINER = Environment(
     modules=("NCCL/2.30.4-GCCcore-14.3.0-CUDA-13.0.0",),
     container=JobContainer(image="/cluster/images/it's.sif", venv="$HOME/venv"),
@@ -78,8 +94,18 @@ LAPTOP = NodeTopology(
 def cases() -> dict[str, dict[str, Any]]:
     shipped = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
     known = {site: {"site": site, "account": ACCOUNTS.get(site)} for site in shipped}
+    torch = {"nodes": 4, "command": TORCH, "framework": "torch", "imports": ("torch",)}
     return {
         **known,
+        **{
+            f"{site}.torch": {**known[site], **torch, "environment": environment}
+            for site, environment in TORCH_ON_FOUR.items()
+        },
+        **{
+            site: {**known[site], **torch, "tasks_per_node": 8, "gpus_per_task": 1, "environment": NGC}
+            for site in shipped
+            if site.startswith(("aws-", "gcp-"))
+        },
         "local": {"site": "local", "tasks": 2},
         "local.torch": {
             "site": "local",

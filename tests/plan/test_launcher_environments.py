@@ -23,6 +23,7 @@ NODES, EACH = 2, 2
 SITES = {
     "pals": ("aurora", "polaris"),
     "srun": ("lumi-g", "jupiter"),
+    "ibrun": ("vista",),
     "flux": ("generic-flux",),
     "jsrun": ("summit",),
     "aprun": ("theta",),
@@ -39,18 +40,29 @@ def str_or_name(value: str | dict[str, Any]) -> str:
     return value if isinstance(value, str) else name_of(value)
 
 
+def each_at(site: str) -> int:
+    """Ranks per node: where a node has one GPU it is one."""
+    return 1 if site == "vista" else EACH
+
+
 def lines(site: str, framework: str | None, **more: Any) -> str:
     """The lines of each rank in the script of a job."""
-    asked = {"site": site, "account": ACCOUNTS.get(site), "nodes": NODES, "tasks_per_node": EACH, **more}
+    asked = {
+        "site": site,
+        "account": ACCOUNTS.get(site),
+        "nodes": NODES,
+        "tasks_per_node": each_at(site),
+        **more,
+    }
     command = Command(argv=("./a.out",))
     return rank_lines(script_of({**asked, "framework": framework, "command": command}, plain=True))
 
 
-def known_to_jax(text: str, rank: int) -> dict[str, int]:
+def known_to_jax(text: str, rank: int, each: int) -> dict[str, int]:
     """The variables by which JAX finds ranks, but for those of srun, which it knows."""
     if "SLURM_PROCID" in text:
         return {}
-    numbers = {"RANK": rank, "LOCAL_RANK": rank % EACH, "SIZE": NODES * EACH}
+    numbers = {"RANK": rank, "LOCAL_RANK": rank % each, "SIZE": NODES * each}
     return {f"OMPI_COMM_WORLD_{name}": number for name, number in numbers.items()}
 
 
@@ -75,10 +87,10 @@ def test_each_launcher_has_an_environment() -> None:
     ("site", "environment"), CASES, ids=lambda x: x if isinstance(x, str) else name_of(x)
 )
 def test_every_rank_knows_who_it_is(site: str, environment: dict[str, Any], framework: str | None) -> None:
-    text = lines(site, framework)
-    for rank in range(NODES * EACH):
-        given = variables(environment, rank, nodes=NODES, each=EACH)
-        if environment["launcher"] == "mpiexec":
+    text, each = lines(site, framework), each_at(site)
+    for rank in range(NODES * each):
+        given = variables(environment, rank, nodes=NODES, each=each)
+        if environment["launcher"] in ("mpiexec", "ibrun"):
             given |= {
                 "SLURM_PROCID": "0",
                 "SLURM_LOCALID": "0",
@@ -87,14 +99,18 @@ def test_every_rank_knows_who_it_is(site: str, environment: dict[str, Any], fram
         assert done.returncode == 0, done.stderr
         own, own_local, *rest = done.stdout.split("\0")[:-1]
         found = dict(pair.split("=", 1) for pair in rest)
-        local = rank % EACH
+        local = rank % each
         assert own == str(rank)
         assert own_local == str(local)
-        names = {"RANK": rank, "LOCAL_RANK": local, "WORLD_SIZE": NODES * EACH}
+        names = {"RANK": rank, "LOCAL_RANK": local, "WORLD_SIZE": NODES * each}
         wanted = {
-            "torch": {**names, "LOCAL_WORLD_SIZE": EACH, "GROUP_RANK": rank // EACH},
-            "deepspeed": {**names, "LOCAL_WORLD_SIZE": EACH, "LOCAL_SIZE": EACH},
-            "jax": {"JAX_NUM_PROCESSES": NODES * EACH, "JAX_PROCESS_ID": rank, **known_to_jax(text, rank)},
+            "torch": {**names, "LOCAL_WORLD_SIZE": each, "GROUP_RANK": rank // each},
+            "deepspeed": {**names, "LOCAL_WORLD_SIZE": each, "LOCAL_SIZE": each},
+            "jax": {
+                "JAX_NUM_PROCESSES": NODES * each,
+                "JAX_PROCESS_ID": rank,
+                **known_to_jax(text, rank, each),
+            },
             None: names,
         }.get(framework, {})
         assert {name: found.get(name) for name in wanted} == {n: str(v) for n, v in wanted.items()}
@@ -103,7 +119,7 @@ def test_every_rank_knows_who_it_is(site: str, environment: dict[str, Any], fram
         if framework == "jax" and (variable := shipped(site).binding.gpu_visible_var):
             visible = found[variable].split(",")
             gpus = [visible[int(number)] for number in found["JAX_LOCAL_DEVICE_IDS"].split(",")]
-            assert len(set(gpus)) == len(visible) // EACH
+            assert len(set(gpus)) == len(visible) // each
             assert found["JAX_LOCAL_DEVICE_IDS"].startswith(str(local))
 
 

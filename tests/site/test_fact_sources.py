@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site.fact_sources import fact_sources, markdown
+from hpclaunch.site.fact_sources import SUBJECTS, counted_facts, fact_sources, markdown
 from hpclaunch.site.load_profile import load_all, load_kinds, load_site
 from hpclaunch.software.site_software import software_table
 
@@ -21,8 +21,8 @@ def test_the_reference_page_is_fresh() -> None:
 
 
 def test_every_machine_has_its_section() -> None:
-    shipped = {path.stem for path in resource_dir("site_profiles").glob("*.yaml")}
-    machines = {name for name in shipped if not name.startswith("generic-") and name != "local"}
+    shipped = [path.stem for path in resource_dir("site_profiles").glob("*.yaml")]
+    machines = {name for name in shipped if load_site(name).status != "generic"}
     sections = {
         line.removeprefix("### ") for line in PAGE.read_text().splitlines() if line.startswith("### ")
     }
@@ -52,3 +52,17 @@ def test_what_a_page_says_cannot_break_the_table(tmp_path: Path) -> None:
         " `binding`, `scheduler` |"
     )
     assert row in page
+
+
+def test_each_subject_is_known_by_a_day_and_its_evidence_or_unknown() -> None:
+    counted = counted_facts(load_site("juwels-booster"))
+    assert list(counted.subjects) == list(SUBJECTS)
+    assert counted.subjects["queues"] == "2026-11-24c"  # users' scripts
+    assert counted.subjects["GPUs"] == "2026-11-24d"
+    assert counted.subjects["fabric"] == "2026-11-24dcu"  # speeds of the A100 are general knowledge
+    file = resource_dir("site_profiles") / "juwels-booster.yaml"
+    assert counted.lines == len(file.read_text().splitlines())
+    assert counted_facts(load_site("generic-slurm")).subjects["container"] == "unknown"
+    assert counted_facts(load_site("perlmutter")).subjects["charging"] == "unknown"
+    frontier = counted_facts(load_site("frontier")).subjects
+    assert (frontier["software"][-1], frontier["container"][-1]) == ("d", "c")

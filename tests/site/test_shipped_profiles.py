@@ -20,7 +20,9 @@ from hpclaunch.topology.node_topology import NodeTopology
 
 FILES = sorted(resource_dir("site_profiles").glob("*.yaml"))
 NAMES = [path.stem for path in FILES]
-MACHINES = [name for name in NAMES if not name.startswith("generic-") and name != "local"]
+MACHINES = [name for name in NAMES if load_site(name).status != "generic"]
+"""Those of a cloud describe no machine: users make their own."""
+CLOUDS = [name for name in NAMES if name.startswith(("aws-", "gcp-"))]
 
 
 def node(name: str) -> NodeTopology:
@@ -59,13 +61,20 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
     assert [path for path in unsourced if path != ("software",)] == []
 
 
-@pytest.mark.parametrize("name", [name for name in MACHINES if name not in ("theta", "saga", "saga-a100")])
+NETWORK_UNKNOWN = ("abci-a100", "isambard-ai", "delta", "deltaai")
+"""How the nodes of these are connected with each other no page was found to state."""
+
+
+NICS_UNKNOWN = ("theta", "saga", "saga-a100", "jean-zay")
+"""The pages of these that were found state no NICs."""
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in NICS_UNKNOWN])
 def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) -> None:
-    """Theta's and Saga's pages state no NICs, ABCI's do not say how its nodes with A100 are connected."""
     profile = load_site(name)
     links, network = profile.links, profile.fabric.network
     assert links.nic is not None
-    assert (network is None) == (name == "abci-a100")
+    assert (network is None) == (name in NETWORK_UNKNOWN)
     for fact in (links.nic, links.gpu_gpu, links.cpu_gpu, network):
         assert fact is None or fact.source in profile.sources
     gpus = len(profile.node.gpus) if profile.node else 0

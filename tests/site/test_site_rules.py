@@ -64,7 +64,7 @@ RULES = [
     ("nic: hsn0", "nic: hsn1", 26, "GPU 0 is near NIC 'hsn1'; nics: names hsn0"),
     ("[{name: hsn0, numa: 1}]", "[{name: hsn0, numa: 7}]", 27, "NIC hsn0 is on NUMA node 7"),
     ("threads_per_core: 2", "threads_per_core: 2\n  sockets: 3", 19, "8 cores in 3 sockets"),
-    ("launcher: srun", "launcher: pals", 8, "launcher pals does not start ranks under slurm; it must be srun or mpiexec"),
+    ("launcher: srun", "launcher: pals", 8, "launcher pals does not start ranks under slurm; it must be srun or ibrun or mpiexec"),
     ("launcher: srun", "launcher: srun, select: system=x", 8, "only PBS has it"),
     ("cpu: mask_cpu", "cpu: list", 28, "cpu is list, an option of pals, and the launcher is srun; it must be mask_cpu or"),
     ("max_nodes: 4", "kind: queue", 12, "kind is queue and the scheduler is slurm; it must be partition or qos"),

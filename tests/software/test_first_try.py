@@ -80,7 +80,7 @@ def build(machine: dict[str, Any], folder: Path) -> dict[str, str]:
     images.mkdir()
     for name in ("python", "python3"):
         (programs / name).symlink_to(FAKES / "python3")
-    for name in ("srun", "mpiexec"):
+    for name in ("srun", "ibrun", "mpiexec"):
         (programs / name).symlink_to(FAKES / "launcher")
     for name in ("torchrun", "accelerate"):
         (programs / name).symlink_to(FAKES / "workers")

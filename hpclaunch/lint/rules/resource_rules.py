@@ -70,7 +70,7 @@ def _gres(context: Context) -> Directive | None:
 
 @rule("cpus-over-node")
 def cpus_over_node(context: Context) -> Iterator[Violation]:
-    """Compare tasks x CPUs with the site's node."""
+    """Compare tasks x CPUs with the site's node; whose product is all hardware threads has counted these."""
     topology, profile = context.node_topology, context.profile
     if topology is None or profile is None or not topology.cores or context.without_gpus:
         return
@@ -79,7 +79,7 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
     limit = threads if _multithread(context) else cores
     has = _cores_of_node(profile, cores, reserved=len(topology.cores) - cores)
     for cpus, given, product in _cpus_requested(context.requested):
-        if cpus > limit:
+        if cpus > limit and not (cpus == threads and given is context.requested.cpus_per_task):
             severity: Severity | None = "note" if cpus <= threads else None
             yield Violation(given.line, f"{product} = {cpus} CPUs per node; {has}", severity=severity)
 

@@ -1,0 +1,58 @@
+#!/bin/bash
+#SBATCH --job-name=mnist  # the name in squeue
+#SBATCH --nodes=4  # nodes
+#SBATCH --ntasks-per-node=8  # ranks on each node
+#SBATCH --gpus-per-node=8  # GPUs of each node, visible to its ranks together
+#SBATCH --cpus-per-task=1  # CPUs for each rank
+#SBATCH --exclusive  # whole nodes, also where the partition shares them
+#SBATCH --time=00:30:00  # walltime limit
+#SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
+#SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
+
+# Written by hpclaunch 0.1.0 for gcp-a3-ultra: Google Cloud, Slurm of Cluster Toolkit on A3 Ultra
+# (a3-ultragpu-8g, 8 H200, RDMA by gIB), pyxis, facts read 2026-11-20 to 2026-11-24.
+# 4 nodes x 8 ranks = 32 ranks.
+# Framework: torch; named in the request.
+# No binding is planned: the NUMA nodes are not described, or --binding off.
+
+set -eo pipefail
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
+export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
+mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
+[ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || echo "hpclaunch: no proof, no status: --dry-run --save DIR writes the files" >&2
+
+source /usr/local/gib/scripts/set_nccl_env.sh  # Google's variables of NCCL for gIB [1]
+# in the container: MPI and fabric of the site
+HPCLAUNCH_BINDS+=",/var/tmp:/var/tmp,/usr/local/gib:/usr/local/gib"
+# and folders that are there; where a name is a link, under both names
+for folder in "/gcs" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
+  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
+  case $folder$real in *[,:]*) echo "hpclaunch: a comma or colon keeps $folder out" >&2; continue ;; esac
+  HPCLAUNCH_BINDS+=,$real:$real$([ "$real" = "$folder" ] || echo ",$real:$folder")
+done
+export HPCLAUNCH_BINDS=${HPCLAUNCH_BINDS#,}
+export SRUN_CPUS_PER_TASK=1  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
+export NCCL_NET=gIB  # fail rather than fall back to TCP without the plugin [1]
+export NCCL_SOCKET_IFNAME=enp0s19,enp192s20  # the interfaces of the CPUs [1]
+# where the plugin is [1]
+export LD_LIBRARY_PATH="/usr/local/gib/lib64:/usr/lib/x86_64-linux-gnu:$LD_LIBRARY_PATH"
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
+export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
+
+# Each rank is a shell with these lines.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
+export WORLD_SIZE=32 LOCAL_WORLD_SIZE=8 GROUP_RANK=$((RANK / 8))  # and the sizes, for torch.distributed
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --cpu-bind=cores --container-image="nvcr.io#nvidia/pytorch:25.06-py3" \
+  --container-mounts="${HPCLAUNCH_BINDS#,}" --container-workdir="$PWD" --container-env=LD_LIBRARY_PATH \
+  bash -c "$rank_start$rank_end" rank \
+  python train.py
+
+# Sources:
+# [1] https://github.com/GoogleCloudPlatform/cluster-toolkit/blob/main/examples/machine-learning/a3-ultragpu-8g/nccl-tests/run-nccl-tests.sh, read 2026-11-24

@@ -55,6 +55,9 @@ ACCOUNTS = {
     "summit": "ABC123",
     "theta": "MyProject",
     "thetagpu": "MyProject",
+    "roihu": "project_2000123",
+    "dardel-gpu": "naiss2025-1-23",
+    "setonix-gpu": "pawsey0001-gpu",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
@@ -78,8 +81,12 @@ LAPTOP = NodeTopology(
 def cases() -> dict[str, dict[str, Any]]:
     shipped = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
     known = {site: {"site": site, "account": ACCOUNTS.get(site)} for site in shipped}
+    torch = {"nodes": 4, "command": TORCH, "framework": "torch", "imports": ("torch",)}
     return {
         **known,
+        "roihu.torch": {**known["roihu"], **torch, "queue": "gpularge"},
+        "dardel-gpu.torch": {**known["dardel-gpu"], **torch},
+        "setonix-gpu.torch": {**known["setonix-gpu"], **torch},
         "local": {"site": "local", "tasks": 2},
         "local.torch": {
             "site": "local",

@@ -59,13 +59,17 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
     assert [path for path in unsourced if path != ("software",)] == []
 
 
+NETWORK_UNKNOWN = ("abci-a100", "roihu", "dardel-gpu", "setonix-gpu")
+"""How the nodes of these are connected with each other no page was found to state."""
+
+
 @pytest.mark.parametrize("name", [name for name in MACHINES if name not in ("theta", "saga", "saga-a100")])
 def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) -> None:
     """Theta's and Saga's pages state no NICs, ABCI's do not say how its nodes with A100 are connected."""
     profile = load_site(name)
     links, network = profile.links, profile.fabric.network
     assert links.nic is not None
-    assert (network is None) == (name == "abci-a100")
+    assert (network is None) == (name in NETWORK_UNKNOWN)
     for fact in (links.nic, links.gpu_gpu, links.cpu_gpu, network):
         assert fact is None or fact.source in profile.sources
     gpus = len(profile.node.gpus) if profile.node else 0

@@ -58,6 +58,7 @@ ACCOUNTS = {
     "roihu": "project_2000123",
     "dardel-gpu": "naiss2025-1-23",
     "setonix-gpu": "pawsey0001-gpu",
+    "narval": "def-someuser",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
@@ -87,6 +88,8 @@ def cases() -> dict[str, dict[str, Any]]:
         "roihu.torch": {**known["roihu"], **torch, "queue": "gpularge"},
         "dardel-gpu.torch": {**known["dardel-gpu"], **torch},
         "setonix-gpu.torch": {**known["setonix-gpu"], **torch},
+        "narval.torch": {**known["narval"], **torch, "environment": Environment(venv="$HOME/venv")},
+        "snellius.torch": {**known["snellius"], **torch, "environment": ENGINE},
         "local": {"site": "local", "tasks": 2},
         "local.torch": {
             "site": "local",

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role
+from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role, last_directive
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Queue, SiteProfile
@@ -235,7 +235,11 @@ class Context:
     @property
     def without_gpus(self) -> bool:
         """Whether the job runs on nodes without GPUs, which the profile does not describe."""
-        return any(queue is not None and not queue.gpus for _, _, queue in self.queues)
+        given = last_directive(self.directives, "constraint")
+        features = re.split(r"[&|*\[\]\"]", given.value or "") if given else []
+        advised = [each.text.split() for each in self.profile.directives] if self.profile else []
+        other = given is not None and any(words[0] == "-C" and words[-1] not in features for words in advised)
+        return other or any(queue is not None and not queue.gpus for _, _, queue in self.queues)
 
 
 Check = Callable[[Context], Iterator[Violation]]

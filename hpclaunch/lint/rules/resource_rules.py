@@ -70,7 +70,7 @@ def _gres(context: Context) -> Directive | None:
 
 @rule("cpus-over-node")
 def cpus_over_node(context: Context) -> Iterator[Violation]:
-    """Compare tasks x CPUs with the site's node."""
+    """Compare tasks x CPUs with the site's node; whose product is all hardware threads has counted these."""
     topology, profile = context.node_topology, context.profile
     if topology is None or profile is None or not topology.cores or context.without_gpus:
         return
@@ -79,7 +79,7 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
     limit = threads if _multithread(context) else cores
     has = _cores_of_node(profile, cores, reserved=len(topology.cores) - cores)
     for cpus, given, product in _cpus_requested(context.requested):
-        if cpus > limit:
+        if cpus > limit and not (cpus == threads and given is context.requested.cpus_per_task):
             severity: Severity | None = "note" if cpus <= threads else None
             yield Violation(given.line, f"{product} = {cpus} CPUs per node; {has}", severity=severity)
 
@@ -267,6 +267,10 @@ def account_pattern(context: Context) -> Iterator[Violation]:
         )
 
 
+_NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
+"""In scripts of programs whose ranks may use NCCL or RCCL."""
+
+
 @rule("directive-missing")
 def directive_missing(context: Context) -> Iterator[Violation]:
     """Compare the script's directives with those that the profile requires."""
@@ -288,9 +292,10 @@ def _is_given(context: Context, reader: DirectiveReader, text: str) -> bool:
 
 
 def _needless(context: Context, advised: AdvisedDirective) -> bool:
-    """Tell whether an advice is about the spread over nodes and the job has one node only."""
+    """Tell whether an advice is about the spread over nodes, or NCCL, and the job has one node or no NCCL."""
     spread = not advised.required and "place=scatter" in advised.text
-    return spread and context.requested.node_count == 1
+    nccl = not advised.required and re.search("[NR]CCL", advised.reason)
+    return bool(spread and context.requested.node_count == 1 or nccl and not _NCCL.search(context.script.text))
 
 
 def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:

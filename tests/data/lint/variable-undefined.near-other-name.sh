@@ -9,4 +9,3 @@
 #SBATCH --time=01:00:00
 srun python train.py --data "$SCRATCH/data" --out "$PSCRATCH/out"
 # site: perlmutter
-# expect: 8 cpus-over-node

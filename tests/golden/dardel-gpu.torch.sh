@@ -38,7 +38,8 @@ module load PDC/24.11  # what the site's containers need
 module load singularity/4.2.0-cpeGNU-24.11  # what the site's containers need
 SINGULARITY_BIND+=",/cfs/klemming"  # in the container: MPI and fabric of the site
 # and folders that are there; where a name is a link, under both names
-for folder in "/cfs/klemming/projects/snic" "$PDC_TMP" "$HPCLAUNCH_JOB_FOLDER" "$HPCLAUNCH_FILES" "$PWD"; do
+for folder in "/cfs/klemming/projects/snic" "$PDC_SHUB" "$PDC_TMP" "$HPCLAUNCH_JOB_FOLDER" \
+  "$HPCLAUNCH_FILES" "$PWD"; do
   real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue
   case $folder$real in *[,:]*) echo "hpclaunch: a comma or colon keeps $folder out" >&2; continue ;; esac
   SINGULARITY_BIND+=,$real$([ "$real" = "$folder" ] || echo ",$real:$folder")

@@ -55,7 +55,10 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     memory: str | None = None
     exclusive: bool = False
     select: str | None = None
-    """What follows the node count in PBS' ``-l select=``, such as ``system=polaris``; ``TASKS``: the ranks of a node."""
+    """What follows the node count in PBS' ``-l select=``, such as ``system=polaris``.
+
+    ``TASKS`` in it: the ranks of a node.
+    """
     launcher: str = ""
     """Name of the launcher, for schedulers whose requests depend on it."""
     begin: dt.datetime | None = None

@@ -294,10 +294,10 @@ def _is_given(context: Context, reader: DirectiveReader, text: str) -> bool:
 def _needless(context: Context, advised: AdvisedDirective) -> bool:
     """Tell whether an advice is about the spread over nodes, or NCCL, and the job has one node or no NCCL."""
     spread = not advised.required and "place=scatter" in advised.text
-    nccl = not advised.required and re.search("[NR]CCL", advised.reason)
-    return bool(
-        spread and context.requested.node_count == 1 or nccl and not _NCCL.search(context.script.text)
-    )
+    nccl = None if advised.required else re.search("[NR]CCL", advised.reason)
+    if spread:
+        return context.requested.node_count == 1
+    return nccl is not None and not _NCCL.search(context.script.text)
 
 
 def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role
+from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role, last_directive
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Queue, SiteProfile
@@ -234,8 +234,19 @@ class Context:
 
     @property
     def without_gpus(self) -> bool:
-        """Whether the job runs on nodes without GPUs, which the profile does not describe."""
-        return any(queue is not None and not queue.gpus for _, _, queue in self.queues)
+        """Whether the job runs on nodes without GPUs, which the profile does not describe.
+
+        It may where it asks for no GPUs and names no queue that is known.
+        """
+        given = last_directive(self.directives, "constraint")
+        features = re.split(r"[&|*\[\]\"]", given.value or "") if given else []
+        advised = [each.text.split() for each in self.profile.directives] if self.profile else []
+        other = given is not None and any(words[0] == "-C" and words[-1] not in features for words in advised)
+        known = [queue for _, _, queue in self.queues if queue]
+        wants = self.requested
+        if self.queues and not known and not (wants.gpus or wants.gpus_per_node or wants.gpus_per_task):
+            known = list(self.profile.queues.values()) if self.profile else []
+        return other or any(not queue.gpus for queue in known)
 
 
 Check = Callable[[Context], Iterator[Violation]]

@@ -306,6 +306,7 @@ def _header(
         starter=layout.starter,
         walltime_s=layout.walltime_s,
         account=_account(request, profile),
+        account_option=profile.account.option,
         queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
         queue_reason=layout.choice.reason,
         queue_kind=queue.kind if queue is not None else "",

@@ -132,7 +132,7 @@ def _header(want: Resources) -> tuple[Line, ...]:
     """
     directives = [(f"-N {want.name}", "")]
     if want.account:
-        directives.append((f"-A {want.account}", ""))
+        directives.append((f"{want.account_option} {want.account}", ""))
     if want.queue:
         directives.append((f"-q {want.queue}", want.queue_reason))
     directives += [
@@ -175,7 +175,8 @@ def _qsub_file(path: str) -> str:
 def _select(want: Resources) -> str:
     memory = f":mem={want.memory}" if want.memory else ""
     if want.select is not None:
-        return f"{want.nodes}:{want.select}{memory}" if want.select else f"{want.nodes}{memory}"
+        select = want.select.replace("TASKS", str(want.tasks_per_node))
+        return f"{want.nodes}:{select}{memory}" if select else f"{want.nodes}{memory}"
     cpus = want.tasks_per_node * (want.cpus_per_task or 1)
     gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
     return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"

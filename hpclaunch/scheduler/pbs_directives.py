@@ -113,6 +113,7 @@ PBS_DIRECTIVES = DirectiveReader(
     requested=_requested,
     roles={
         "A": "account",
+        "P": "account",
         "e": "error",
         "l:select": "select",
         "l:walltime": "walltime",

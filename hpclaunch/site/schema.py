@@ -88,7 +88,7 @@ class Scheduler(_Cited, frozen=True, kw_only=True):
     """What starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
-    empty: nothing."""
+    empty: nothing. ``TASKS`` in it stands for the ranks of a node."""
     version: Version | None = None
     """Version of the scheduler; None: not known, so what only some versions do is at most a note of lint."""
     gpu_request: Literal["gpus-per-node", "gres", "none"] = "gpus-per-node"
@@ -137,6 +137,8 @@ class Account(_Cited, frozen=True, kw_only=True):
     """Regular expression that the whole account name matches."""
     example: str | None = None
     """An example of an account name, for messages."""
+    option: Literal["-A", "-P"] = "-A"
+    """PBS: the option that names it."""
     in_script: bool = True
     """False: the site takes it from the command line that submits only, so the script does not name it."""
 

@@ -59,6 +59,12 @@ ACCOUNTS = {
     "summit": "ABC123",
     "theta": "MyProject",
     "thetagpu": "MyProject",
+    "roihu": "project_2000123",
+    "dardel-gpu": "naiss2025-1-23",
+    "setonix-gpu": "pawsey0001-gpu",
+    "narval": "def-someuser",
+    "abci-3": "grpname",
+    "tuolumne": "guests",
 }
 PROGRAM = Command(argv=("python", "train.py", "--deepspeed_config", "ds config.json"))
 TORCH = Command(argv=("python", "train.py"))
@@ -106,6 +112,13 @@ def cases() -> dict[str, dict[str, Any]]:
             for site in shipped
             if site.startswith(("aws-", "gcp-"))
         },
+        "roihu.torch": {**known["roihu"], **torch, "queue": "gpularge"},
+        "dardel-gpu.torch": {**known["dardel-gpu"], **torch},
+        "setonix-gpu.torch": {**known["setonix-gpu"], **torch},
+        "abci-3.torch": {**known["abci-3"], **torch, "environment": Environment(venv="$HOME/venv")},
+        "tuolumne.torch": {**known["tuolumne"], **torch, "environment": Environment(venv="$HOME/venv")},
+        "narval.torch": {**known["narval"], **torch, "environment": Environment(venv="$HOME/venv")},
+        "snellius.torch": {**known["snellius"], **torch, "environment": ENGINE},
         "local": {"site": "local", "tasks": 2},
         "local.torch": {
             "site": "local",
@@ -382,7 +395,7 @@ def test_a_plain_script_needs_no_file(name: str) -> None:
             script_of(of_a_program(name), plain=True)
         return
     script = script_of(of_a_program(name), plain=True)
-    assert "HPCLAUNCH_FILES" not in re.sub(r'"\$HPCLAUNCH_FILES" |-x HPCLAUNCH_FILES', "", bare(script))
+    assert "HPCLAUNCH_FILES" not in re.sub(r'"\$HPCLAUNCH_FILES" |(-x |;)HPCLAUNCH_FILES', "", bare(script))
     lint_with_shellcheck(script)
 
 

@@ -61,7 +61,19 @@ def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
     assert [path for path in unsourced if path != ("software",)] == []
 
 
-NETWORK_UNKNOWN = ("abci-a100", "isambard-ai", "delta", "deltaai")
+NETWORK_UNKNOWN = (
+    "abci-a100",
+    "isambard-ai",
+    "delta",
+    "deltaai",
+    "roihu",
+    "dardel-gpu",
+    "setonix-gpu",
+    "snellius",
+    "snellius-a100",
+    "abci-3",
+    "tuolumne",
+)
 """How the nodes of these are connected with each other no page was found to state."""
 
 

@@ -49,7 +49,7 @@ def test_by_name_the_name_is_the_file_s(write: Write) -> None:
 
 def test_the_nearest_to_an_unknown_name_is_suggested() -> None:
     assert "no site is named 'lumig'; did you mean 'lumi-g'?" in refusal("lumig")
-    assert "known are abci, abci-a100, alps-gh200, aurora, aws-hyperpod" in refusal("zzzzzz")
+    assert "known are abci, abci-3, abci-a100, alps-gh200, aurora, aws-hyperpod" in refusal("zzzzzz")
 
 
 def test_a_users_profile_hides_a_shipped_one_and_may_extend_it(sites: Path) -> None:

@@ -267,6 +267,10 @@ def account_pattern(context: Context) -> Iterator[Violation]:
         )
 
 
+_NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
+"""In scripts of programs whose ranks may use NCCL or RCCL."""
+
+
 @rule("directive-missing")
 def directive_missing(context: Context) -> Iterator[Violation]:
     """Compare the script's directives with those that the profile requires."""
@@ -288,9 +292,12 @@ def _is_given(context: Context, reader: DirectiveReader, text: str) -> bool:
 
 
 def _needless(context: Context, advised: AdvisedDirective) -> bool:
-    """Tell whether an advice is about the spread over nodes and the job has one node only."""
+    """Tell whether an advice is about the spread over nodes, or NCCL, and the job has one node or no NCCL."""
     spread = not advised.required and "place=scatter" in advised.text
-    return spread and context.requested.node_count == 1
+    nccl = None if advised.required else re.search("[NR]CCL", advised.reason)
+    if spread:
+        return context.requested.node_count == 1
+    return nccl is not None and not _NCCL.search(context.script.text)
 
 
 def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:

@@ -97,7 +97,7 @@ def _gets_cpus(context: Context) -> bool:
     """Tell whether a launch asks for CPUs, or the script itself has all of a node."""
     started = _real(context.script)
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
-    all_of_a_node = bool(started) and not by_steps and bool(context.owns_node)
+    all_of_a_node = not by_steps and bool(context.owns_node)
     return all_of_a_node or any(_gives_cpus(launch) for launch in context.script.launches)
 
 
@@ -350,6 +350,8 @@ def nothing_started(context: Context) -> Iterator[Violation]:
         return
     if any(map(_runs_something, commands)) or (script.shell.placeholders and not commands):
         return
+    if any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script.text):
+        return  # it shows what the job got
     message = f"no command of the script starts a program{_switched_off(script.text)}"
     yield Violation(None, message, severity=None if commands else "note")
 

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --account=def-someuser
+#SBATCH --gpus-per-node=a100:1
+#SBATCH --cpus-per-task=12
+#SBATCH --time=00:10:00
+hostname
+nvidia-smi
+# site: narval

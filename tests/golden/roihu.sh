@@ -1,0 +1,46 @@
+#!/bin/bash
+#SBATCH --job-name=mnist  # the name in squeue
+#SBATCH --account=project_2000123  # the project that pays
+#SBATCH --partition=gpumedium  # the first partition that fits: up to 1 nodes, 1-12:00:00
+#SBATCH --nodes=1  # nodes
+#SBATCH --ntasks-per-node=4  # ranks on each node
+#SBATCH --gres=gpu:gh200:4  # GPUs of each node, visible to its ranks together
+#SBATCH --exclusive  # whole nodes, also where the partition shares them
+#SBATCH --time=00:30:00  # walltime limit
+#SBATCH --output=hpclaunch-%j.out  # stdout and stderr of the job
+#SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
+
+# Written by hpclaunch 0.1.0 for roihu: Roihu-GPU at CSC, Finland (4 GH200 per node, InfiniBand NDR), facts
+# read 2026-11-22 to 2026-11-24.
+# 1 node x 4 ranks = 4 ranks.
+# CPUs and GPUs of each local rank:
+#   rank 0: CPUs 0-71  GPU 0  NUMA node 0
+#   rank 1: CPUs 72-143  GPU 1  NUMA node 1
+#   rank 2: CPUs 144-215  GPU 2  NUMA node 2
+#   rank 3: CPUs 216-287  GPU 3  NUMA node 3
+
+set -eo pipefail
+export HPCLAUNCH_JOB_ID="$SLURM_JOB_ID"
+export HPCLAUNCH_JOB_FOLDER="$SLURM_SUBMIT_DIR/hpclaunch-$SLURM_JOB_ID"  # for what this job writes
+export HPCLAUNCH_FILES=$HPCLAUNCH_JOB_FOLDER/files
+rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the proof of its binding before that
+[ ! -r "$HPCLAUNCH_FILES/job_start.sh" ] || . "$HPCLAUNCH_FILES/job_start.sh"
+[ "${hpclaunch_kept-}" ] || { echo "hpclaunch: mnist needs --dry-run --save DIR" >&2; exit 1; }
+
+export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the training runner
+read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
+export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
+export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
+
+# Each rank is a shell with these lines.
+IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
+export RANK="${SLURM_PROCID:?srun gave no rank}" LOCAL_RANK="${SLURM_LOCALID:?srun gave no rank}"  # the rank
+export WORLD_SIZE=4  # and the sizes, for torch.distributed and others
+gpus=(0 1 2 3)  # GPUs of each local rank, nearest to its cores
+export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
+export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
+HPCLAUNCH_RANK
+
+srun --kill-on-bad-exit=1 --cpu-bind=mask_cpu:0xffffffffffffffffff,0xffffffffffffffffff000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000,0xffffffffffffffffff000000000000000000000000000000000000000000000000000000 \
+  bash -c "$rank_start$rank_end" rank \
+  python3 -m hpclaunch.train --epochs 3 --data '/data/my mnist'

@@ -109,17 +109,22 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
 def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
     """Return the one rank that all others write of: they lost it, or waited for it; None: that is not known.
 
-    It wrote no error itself. One whose connection the others lost must have ended well, too early, so that no
-    launcher reports it; one for which they waited is ended with them, and of two ranks both may have waited.
+    It wrote no error itself. One whose connection all lost must have left too early with exit code 0, so that
+    no launcher reports it; one for which they waited is ended with them, and of two both may have waited.
     """
     waited = best.error.cause == TIMED_OUT and best.accused is None and ranks > 2
-    if not (waited or best.error.follows == CERTAINLY) or best.error.cause not in (TIMED_OUT, RANK_ENDED):
+    if not waited and best.error.cause != RANK_ENDED:
         return None
-    told = {event.rank for event in found if event.lines}
+    left = _without_words(found, ranks)
     if not waited:
-        told |= {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
-    left = set(map(str, range(ranks))) - told
-    return left.pop() if len(left) == 1 and None not in told else None
+        left -= {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
+    return left.pop() if len(left) == 1 else None
+
+
+def _without_words(found: Iterable[Event], ranks: int) -> set[str | None]:
+    """Return the ranks that wrote no error; none where it is not known who wrote one."""
+    told = {event.rank for event in found if event.lines}
+    return set() if None in told else {str(rank) for rank in range(ranks)} - told
 
 
 def _first(ranks: str) -> FailedRank | None:
@@ -164,45 +169,53 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     own = [
         event._replace(rank=rank, said_by_rank=True)
         for rank, lines in log.stderr.items()
-        for event in _of_own(_numbered(lines))
+        for event in _marked(_numbered(lines), _of_stderr)
     ]
     known = {event.lines[0] for event in own}
-    streams: dict[str | None, list[Line]] = {}
-    for place, (rank, text) in enumerate(by_rank(log.lines)):
-        streams.setdefault(rank, []).append((place, text))
+    streams = _streams(log.lines)
     found = []
     for rank, lines in streams.items():
-        said = _marked(events(lines), lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
-        found += [event._replace(rank=rank) for event in said if event.lines[0] not in known or rank]
+        said = _marked(lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
+        found += [event._replace(rank=rank) for event in said if rank or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
+
+
+def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
+    """Return the lines of each rank; those that name none are of rank None."""
+    streams: dict[str | None, list[Line]] = {}
+    for place, (rank, text) in enumerate(by_rank(lines)):
+        streams.setdefault(rank, []).append((place, text))
+    return streams
 
 
 def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
     """Return the events after which nothing usual follows, of a log that does not tell that its job failed.
 
-    Of a message of several lines all but the first may be the program's next words. That another rank ended
-    says nothing, where none did, and a line alone does not, since shell scripts go on after most errors.
+    Of a message of several lines all but the first may be the program's next words.
     """
-    told = {event.at if event.named_at is None else event.named_at for event in found}
+    told = {_named_at(event) for event in found}
     last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
-    return [
-        event
-        for event in found
-        if not event.caught
-        and (_certain(event) or _of_limit(event))
-        and last < (event.at if event.named_at is None else event.named_at)
-        and event.error.follows != CERTAINLY
-    ]
+    return [event for event in found if _counts_alone(event) and last < _named_at(event)]
+
+
+def _counts_alone(event: Event) -> bool:
+    """Whether an event tells of a failure where nothing else does.
+
+    That another rank ended says nothing, where none did, and a line alone does not, since shell scripts go on
+    after most errors.
+    """
+    told = _certain(event) or _of_limit(event)
+    return told and not event.caught and event.error.follows != CERTAINLY
+
+
+def _named_at(event: Event) -> int:
+    return event.at if event.named_at is None else event.named_at
 
 
 def _went_on(line: str) -> bool:
     """Whether a line shows that the program went on."""
     return _ordinary(line) or bool(_GOES_ON.search(line))
-
-
-def _of_own(lines: Sequence[Line]) -> list[Event]:
-    return _marked(events(lines), lines, _of_stderr)
 
 
 def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
@@ -215,12 +228,9 @@ def _numbered(lines: Sequence[str]) -> list[Line]:
     return [(place, text) for place, (_, text) in enumerate(by_rank(lines))]
 
 
-def _marked(
-    found: Sequence[Event], lines: Sequence[Line], went_on: Callable[[Event, int], bool]
-) -> list[Event]:
-    """Mark the events after which the program went on, by the usual lines that follow."""
-    if not found:
-        return []
+def _marked(lines: Sequence[Line], went_on: Callable[[Event, int], bool]) -> list[Event]:
+    """Return the events of lines, and mark those after which the program went on: usual lines follow."""
+    found = events(lines)
     told = {event.at for event in found}
     usual = [place for place, text in lines if place not in told and _went_on(text)]
     after = {event.at: len(usual) - bisect_right(usual, event.at) for event in found}

@@ -121,7 +121,7 @@ def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> 
     return left.pop() if len(left) == 1 else None
 
 
-def _without_words(found: Iterable[Event], ranks: int) -> set[str | None]:
+def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
     """Return the ranks that wrote no error; none where it is not known who wrote one."""
     told = {event.rank for event in found if event.lines}
     return set() if None in told else {str(rank) for rank in range(ranks)} - told

@@ -11,13 +11,16 @@ from hpclaunch.errors import BadInputError
 # Each launcher's lines, as POSIX extended regular expressions for grep. Tried: srun of Slurm 22.05.8, mpiexec
 # of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank; flux run of 0.88.0; torchrun of
 # PyTorch 2.13, whose table has the first failure at its end. PALS, whose words start_ranks.sh has, too: from
-# ALCF's pages, not tried.
+# ALCF's pages; Intel MPI, Cray MPICH, jsrun and aprun: from their users' threads; not tried.
 RANK_LINES = (
     r"^srun: error: [A-Za-z0-9._-]+: tasks? [0-9,-]+: "
     r"|^ +Process name: \[.*,[0-9]+\]|^ +Exit code: +[0-9]+"
     r"|(prterun|mpirun|mpiexec|orterun)[^ ]* noticed that process rank [0-9]+ |^signal [0-9]+ \("
     r"|exited on signal [0-9]+"
-    r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
+    r"|^=   (RANK [0-9]+ )?PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
+    r"|^=   KILLED BY SIGNAL: |^Process name: [0-9]+$|^Exit code: [0-9]+$"
+    r"|Abort\([0-9]+\).* \(rank [0-9]+ in comm |\(first noticed rank [0-9]+\) terminated with signal "
+    r"|PE RANK [0-9]+ exit signal "
     r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
     r"|(task|shell|worker) rank [0-9]+ on host [^ ]+ (failed|exited) \("
     r"|MPI_ABORT was invoked on rank [0-9]+|^( +Errorcode:|with errorcode) [0-9]|application called MPI_Abort"
@@ -106,12 +109,16 @@ _REPORTS = tuple(
             r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<node>\S+)"
             r"(?:.*exited on signal (?P<signal>\d+))?",
             r"^(?:exited on )?signal (?P<signal>\d+) \(",
-            r"^ +Process name: \[.*,(?P<rank>\d+)\]",
-            r"^ +Exit code: +(?P<code>\d+)",
+            r"^ *Process name: (?:\[.*,)?(?P<rank>\d+)",
+            r"^ *Exit code: +(?P<code>\d+)",
             r"^MPI_ABORT was invoked on rank (?P<rank>\d+) ",
             r"^(?: +Errorcode:|with errorcode) (?P<code>\d+)",
             r"application called MPI_Abort\(\w+, (?P<code>\d+)\) - process (?P<rank>\d+)",
-            r"^=   PID \d+ RUNNING AT (?P<node>\S+)",
+            r"^=   (?:RANK (?P<rank>\d+) )?PID \d+ RUNNING AT (?P<node>\S+)",
+            r"^=   KILLED BY SIGNAL: (?P<signal>\d+)",
+            r"Abort\((?P<code>\d+)\).* \(rank (?P<rank>\d+) in comm ",
+            r"\(first noticed rank (?P<rank>\d+)\) terminated with signal (?P<signal>\d+)",
+            r"PE RANK (?P<rank>\d+) exit signal (?P<words>.+)$",
             r"THE EXIT STRING: (?P<words>.* \(signal (?P<signal>\d+)\))",
             r"^(?P<node>[\w.-]+): rank (?P<rank>\d+) "
             r"(?P<words>exited with code (?P<code>\d+)|died from signal (?P<signal>\d+))",

@@ -173,16 +173,20 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     ]
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
-    found = []
-    for rank, lines in streams.items():
-        said = _marked(lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
-        found += [event._replace(rank=rank) for event in said if rank or event.lines[0] not in known]
+    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed)]
+    found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
 
 
+def _of_log(process: str | None, lines: Sequence[Line], failed: bool) -> list[Event]:
+    said = _marked(lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
+    rank = process if process and process.isdigit() else None
+    return [event._replace(rank=rank, process=process) for event in said]
+
+
 def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
-    """Return the lines of each rank; those that name none are of rank None."""
+    """Return the lines of each rank, or of each label of a process; those without are of None."""
     streams: dict[str | None, list[Line]] = {}
     for place, (rank, text) in enumerate(by_rank(lines)):
         streams.setdefault(rank, []).append((place, text))
@@ -292,13 +296,14 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) ->
     of_ranks: dict[str | None, list[Event]] = {}
     for event in found:
         if not (_of_limit(event) if first else event.caught and not failed):
-            of_ranks.setdefault(event.rank, []).append(event)
+            of_ranks.setdefault(event.rank or event.process, []).append(event)
 
     def late(event: Event) -> tuple[object, ...]:
         return *_weight(event), not event.lines, -event.at
 
     def early(event: Event) -> tuple[object, ...]:
-        return *_weight(event), not event.lines, _stranger(event, ended), event.at
+        stranger = _stranger(event, ended)
+        return *_weight(event), stranger == _OTHER, not event.lines, stranger, event.at
 
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
 
@@ -314,10 +319,13 @@ def _certain(event: Event) -> bool:
 
 
 def _stranger(event: Event, ended: set[str]) -> int:
-    """0 for an event of a rank that the launcher names first, 1 where no rank is known, 2 for another one."""
+    """0 for an event of a rank that the launcher names first, 1 where no rank is known, else `_OTHER`."""
     if event.rank is None:
         return 1
-    return 0 if event.rank in ended else 2
+    return 0 if event.rank in ended else _OTHER
+
+
+_OTHER = 2
 
 
 _LIMITS = ("time limit", "preempted", "terminated")
@@ -349,7 +357,8 @@ def _reported(ranks: str, rank: str | None) -> FailedRank | None:
 def _alike(event: Event, found: Iterable[Event]) -> set[str]:
     """Return the ranks that wrote the same error; numbers in it may differ."""
     words = _words(event)
-    return {other.rank for other in found if other.rank and other.lines and _words(other) == words}
+    same = (other for other in found if other.lines and _words(other) == words)
+    return set(filter(None, (other.rank or other.process for other in same)))
 
 
 def _words(event: Event) -> str:

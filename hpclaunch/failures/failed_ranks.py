@@ -28,6 +28,8 @@ RANK_LINES = (
 )
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
+FROM_OUTSIDE = frozenset((ENDED_BY_LAUNCHER, 128 + signal.SIGUSR1, 128 + signal.SIGUSR2))
+"""Exit codes of ranks that no fault of theirs has ended: Slurm's --signal sends the other two."""
 
 
 class FailedRank(NamedTuple):

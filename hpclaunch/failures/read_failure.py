@@ -3,10 +3,11 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from hpclaunch.failures.failed_ranks import (
-    ENDED_BY_LAUNCHER,
+    FROM_OUTSIDE,
     FailedRank,
     failed_ranks,
     first_failed_rank,
@@ -130,7 +131,7 @@ def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
 def _first(ranks: str) -> FailedRank | None:
     """Return the rank that the launcher names as the first to fail; None where all of them were ended."""
     first = first_failed_rank(ranks)
-    return None if first is None or first.exit_code == ENDED_BY_LAUNCHER else first
+    return None if first is None or first.exit_code in FROM_OUTSIDE else first
 
 
 def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool) -> Verdict:
@@ -155,7 +156,7 @@ def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool) -> V
 def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
     """Return the first rank that a launcher reports as failed and that writes not of another's end."""
     after = {event.rank for event in found if event.error.follows == CERTAINLY}
-    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code != ENDED_BY_LAUNCHER)
+    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in FROM_OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 
@@ -196,11 +197,22 @@ def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
 def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
     """Return the events after which nothing usual follows, of a log that does not tell that its job failed.
 
-    Of a message of several lines all but the first may be the program's next words.
+    Of a message of several lines all but the first may be the program's next words. A program goes on after
+    an exception that a logger writes, or that ends a thread or a child.
     """
+    before = {place: text for (_, text), (place, _) in pairwise(lines)}
     told = {_named_at(event) for event in found}
     last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
-    return [event for event in found if _counts_alone(event) and last < _named_at(event)]
+    return [
+        event
+        for event in found
+        if _counts_alone(event)
+        and last < _named_at(event)
+        and not _PASSED_ON.search(before.get(event.start, ""))
+    ]
+
+
+_PASSED_ON = re.compile(r"\b(?:ERROR|CRITICAL|WARNING)\b|^Exception in thread |^Process \S+:$")
 
 
 def _counts_alone(event: Event) -> bool:

@@ -3,7 +3,7 @@
 import re
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
 RANKS_DIFFER, TIMED_OUT = "ranks differ", "collective timed out"
@@ -42,16 +42,27 @@ class KnownError(NamedTuple):
 @cache
 def known_errors() -> tuple[KnownError, ...]:
     """Return the rows of the table, in its order."""
-    return tuple(map(_row, _table()))
+    return tuple(map(_row, _read("known_errors.yaml")))
 
 
 @cache
-def _table() -> list[dict[str, object]]:
+def _read(name: str) -> Any:
     import yaml
 
-    text = Path(__file__).with_name("known_errors.yaml").read_text()
-    rows: list[dict[str, object]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    return rows
+    text = Path(__file__).with_name(name).read_text()
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+
+
+@cache
+def log_words(name: str) -> re.Pattern[str]:
+    """Return what ``log_words.yaml`` has under a name, all alternatives in one pattern."""
+    return re.compile("|".join(_read("log_words.yaml")[name]))
+
+
+@cache
+def each_of(name: str) -> tuple[re.Pattern[str], ...]:
+    """Return what ``log_words.yaml`` has under a name, each alternative alone."""
+    return tuple(map(re.compile, _read("log_words.yaml")[name]))
 
 
 def _row(row: dict[str, object]) -> KnownError:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, error_named, error_of
+from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, error_named, error_of, log_words
 
 Line = tuple[int, str]
 """Its place among all lines, and its text without labels."""
@@ -63,28 +63,10 @@ _FATAL = re.compile(r"^Fatal Python error: ")
 _TERMINATE = re.compile(r"^terminate called (?:after throwing|without an active|recursively)")
 _MOST_LINES_OF_A_MESSAGE = 15
 
-_HARMLESS = re.compile(
-    r"(?:^|[\s\[(|])(?:WARN(?:ING)?|[Ww]arning|INFO|DEBUG|NOTE|[Nn]ote|TIP|[Tt]ip|HINT|[Hh]int|TRACE)(?:[\]:)\s|]|$)"
-    r"|Warning: |^\[?[WIDV](?:\d{4})? ?\d\d:\d\d|^\[[WI]\d* |^[WI]\d{4} \d\d:|^\[[WI] [\w./]+:\d+\]"
-    r"|<warn>|<info>"
-    r"|[;,.:)(] *(?:so |now |we )?(?:using|continuing|falling back|fall back|fallback|skipping|skipped"
-    r"|ignoring"
-    r"|ignored|retry|retrying|trying again|will (?:retry|use|be ignored)|disabling|disabled|proceeding"
-    r"|going on|taking another)\b"
-    r"|\b(?:falling back|retrying in|will retry|retry \d|attempt \d+ ?(?:/|of)|caught (?:and|an?|the)"
-    r"|recovered"
-    r"|is optional|optional dependency|not fatal|non-fatal|if you see|in case of|e\.g\.)\b"
-    r"|amdgpu\.ids: No such file"
-    r"|Exception ignored in|\(ignored\)|^\+ |^\s*#|^>>> "
-)
-_STILL_AN_ERROR = re.compile(
-    r"NCCL WARN|MIOpen.*(?:sqlite|[Dd]atabase)|\bERROR\b|\bFATAL\b|^[Ee]rror:|: error: "
-)
-
 
 def harmless(line: str) -> bool:
     """Whether a line is a warning or a note, or says that the program goes on."""
-    return bool(_HARMLESS.search(line)) and not _STILL_AN_ERROR.search(line)
+    return bool(log_words("harmless").search(line)) and not log_words("still_an_error").search(line)
 
 
 def events(lines: Sequence[Line]) -> list[Event]:
@@ -202,20 +184,13 @@ def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
             or _HEADER.match(text)
             or _FATAL.match(text)
             or text in _CHAIN
-            or _NOT_OF_A_MESSAGE.match(text)
+            or log_words("ends_a_message").match(text)
         ):
             break
         message.append(text)
     while len(message) > 1 and not message[-1].strip():
         message.pop()
     return tuple(message)
-
-
-_NOT_OF_A_MESSAGE = re.compile(
-    r"^(?:srun|slurmstepd|hpclaunch|prterun|mpiexec|mpirun)[^ ]*: |^\[[^\]]*\] |^[WIEF]\d{4} |^\[[WIEF]\d"
-    r"|^-{20}|^={20}"
-    r"|^(?:terminate called|Current thread|Exception in thread|/[^ ]+: line \d+: )|^step \d|^epoch \d"
-)
 
 
 def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
@@ -241,12 +216,7 @@ def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
 
 def _ignored(lines: Sequence[Line], at: int) -> bool:
     """Whether the line before says that the process goes on after it, as in __del__, a thread or a child."""
-    return at > 0 and bool(_GOES_ON_AFTER.search(lines[at - 1][1]))
-
-
-_GOES_ON_AFTER = re.compile(
-    r"xception ignored |^--- Logging error ---|xception was never retrieved|^Exception in callback"
-)
+    return at > 0 and bool(log_words("exception_ignored").search(lines[at - 1][1]))
 
 
 def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:

@@ -22,8 +22,9 @@ from hpclaunch.failures.known_errors import (
     KnownError,
     error_named,
     error_of_code,
+    log_words,
 )
-from hpclaunch.failures.launcher_lines import LAUNCHERS_OWN, SLURM_SAYS
+from hpclaunch.failures.launcher_lines import SLURM_SAYS, launchers_own
 from hpclaunch.failures.log_events import Event, Line, events, harmless, refined
 from hpclaunch.failures.rank_labels import by_rank
 
@@ -208,11 +209,8 @@ def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
         for event in found
         if _counts_alone(event)
         and last < _named_at(event)
-        and not _PASSED_ON.search(before.get(event.start, ""))
+        and not log_words("exception_passed_on").search(before.get(event.start, ""))
     ]
-
-
-_PASSED_ON = re.compile(r"\b(?:ERROR|CRITICAL|WARNING)\b|^Exception in thread |^Process \S+:$")
 
 
 def _counts_alone(event: Event) -> bool:
@@ -273,18 +271,9 @@ def _of_failed_log(event: Event, after: int) -> bool:
     return after > _LINES_AFTER and not event.traced and not _from_scheduler(event)
 
 
-_FRAMES = re.compile(
-    r"^\s|^\s*$|^Traceback |^(?:frame #|\[\d+\] |#\d+ |Exception raised from )"
-    r"|^(?:Current thread|Thread 0x|Extension modules)"
-    r"|^(?:During handling|The above exception)|^For debugging|^Compile with|^CUDA kernel errors|^\^+$"
-    r"|^(?:[A-Za-z_][\w.]*)(?:Error|Exception|Exit|Interrupt): |resource_tracker|destroy_process_group"
-    r"|^[-=*]{8,}|^wandb: |^This typically|^Exception in thread"
-)
-
-
 def _ordinary(line: str) -> bool:
     """Whether a line shows that the program went on: one that is not of an error's report."""
-    return not (_FRAMES.search(line) or harmless(line) or LAUNCHERS_OWN.search(line))
+    return not (log_words("of_a_report").search(line) or harmless(line) or launchers_own(line))
 
 
 def _silent(ranks: str) -> list[Event]:

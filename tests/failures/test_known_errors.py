@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpclaunch.failures.failed_ranks import RANK_LINES, failed_ranks, first_failed_rank
+from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
 from hpclaunch.failures.known_errors import (
     OWN_ERROR,
     RANK_ENDED,
@@ -17,6 +17,7 @@ from hpclaunch.failures.known_errors import (
     error_lines,
     error_of,
     known_errors,
+    log_words,
 )
 from hpclaunch.failures.read_failure import FailureLog, verdict
 
@@ -102,7 +103,7 @@ def test_the_rank_that_failed_first(log: str, rank: str | None, node: str | None
     assert found is not None
     assert (found.rank, found.node, found.exit_code) == (rank, node, code)
     lines = subprocess.run(
-        ["grep", "-aE", "-e", RANK_LINES], input=log, capture_output=True, text=True
+        ["grep", "-aE", "-e", log_words("rank_lines").pattern], input=log, capture_output=True, text=True
     ).stdout
     assert failed_ranks(lines) == failed_ranks(log)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -55,12 +56,12 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
             if hang.remedy:
                 yield "remedy", hang.remedy
     if record.failure:
-        yield from _failed(record.failure)
+        yield from _failed(record.failure, record.tasks)
 
 
-def _failed(failure: Failure) -> Iterator[tuple[str, str]]:
+def _failed(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
     """Yield the rows about the rank that failed first, its words, and what to do."""
-    yield from _who(failure)
+    yield from _who(failure, ranks)
     if failure.where:
         yield "where", failure.where
     names = {failure.stderr_lines: "in log", 0: "in stderr" if failure.stderr_lines else "in log"}
@@ -70,16 +71,23 @@ def _failed(failure: Failure) -> Iterator[tuple[str, str]]:
         yield "remedy", f"{failure.cause}: {failure.remedy}"
 
 
-def _who(failure: Failure) -> Iterator[tuple[str, str]]:
+def _who(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
     """Yield the rows about the rank that failed first, and how many failed alike."""
     if failure.rank is not None or failure.node:
         where = f" on {failure.node}" if failure.node else ""
-        code = "" if failure.exit_code is None else f", exit code {failure.exit_code}"
-        yield "rank", f"{failure.rank or ''}{where}{code}".strip()
+        yield "rank", f"{failure.rank or ''}{where}{_end(failure.exit_code)}".strip()
     elif failure.stderr_lines:
         yield "rank", f"{failure.stderr_rank} (its stderr has these lines; no launcher names a rank)"
-    if failure.ranks_alike > 1:
-        yield "alike", f"{failure.ranks_alike} ranks wrote this error"
+    if failure.ranks_alike and ranks > 1:
+        yield "alike", f"{failure.ranks_alike} of {counted(ranks, 'rank')} wrote this error"
+
+
+def _end(code: int | None) -> str:
+    """Return a rank's exit code in words, with the signal that it stands for."""
+    if code is None:
+        return ""
+    by = code - 128
+    return f", exit code {code}" + (f" ({signal.Signals(by).name})" if by in signal.valid_signals() else "")
 
 
 def _what(record: JobRecord) -> Iterator[tuple[str, str]]:

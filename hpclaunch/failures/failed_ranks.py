@@ -7,24 +7,12 @@ from typing import NamedTuple
 
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.failures.known_errors import each_of
 
-# Each launcher's lines, as POSIX extended regular expressions for grep. Tried: srun of Slurm 22.05.8, mpiexec
-# of Open MPI 4.1.4 and 5.0.11, and of MPICH 5.0.2, which names no rank; flux run of 0.88.0; torchrun of
-# PyTorch 2.13, whose table has the first failure at its end. PALS, whose words start_ranks.sh has, too: from
-# ALCF's pages, not tried.
-RANK_LINES = (
-    r"^srun: error: [A-Za-z0-9._-]+: tasks? [0-9,-]+: "
-    r"|^ +Process name: \[.*,[0-9]+\]|^ +Exit code: +[0-9]+"
-    r"|(prterun|mpirun|mpiexec|orterun)[^ ]* noticed that process rank [0-9]+ |^signal [0-9]+ \("
-    r"|exited on signal [0-9]+"
-    r"|^=   PID [0-9]+ RUNNING AT |THE EXIT STRING: .* \(signal [0-9]+\)"
-    r"|: rank [0-9]+ (exited with code|died from signal) [0-9]+"
-    r"|(task|shell|worker) rank [0-9]+ on host [^ ]+ (failed|exited) \("
-    r"|MPI_ABORT was invoked on rank [0-9]+|^( +Errorcode:|with errorcode) [0-9]|application called MPI_Abort"
-    r"|^Root Cause \(first observed failure\):|^  (host|rank|exitcode) +: "
-)
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
+FROM_OUTSIDE = frozenset((ENDED_BY_LAUNCHER, 128 + signal.SIGUSR1, 128 + signal.SIGUSR2))
+"""Exit codes of ranks that no fault of theirs has ended: Slurm's --signal sends the other two."""
 
 
 class FailedRank(NamedTuple):
@@ -85,7 +73,7 @@ def failed_ranks(log: str) -> list[FailedRank]:
     found: list[FailedRank] = []
     place: tuple[str | None, str | None] | None = None
     for line in log.splitlines():
-        match = next(filter(None, (report.search(line) for report in _REPORTS)), None)
+        match = next(filter(None, (report.search(line) for report in each_of("reports"))), None)
         if match is None:
             continue
         said = match.groupdict()
@@ -95,32 +83,6 @@ def failed_ranks(log: str) -> list[FailedRank]:
         if place and code is not None:
             found.append(FailedRank(*place, code, words, line.strip()))
     return found
-
-
-# Some launchers name rank and node in one line and the end in a later one.
-_REPORTS = tuple(
-    map(
-        re.compile,
-        (
-            r"^srun: error: (?P<node>[\w.-]+): tasks? (?P<rank>[\d,-]+): (?P<words>.+)$",
-            r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<node>\S+)"
-            r"(?:.*exited on signal (?P<signal>\d+))?",
-            r"^(?:exited on )?signal (?P<signal>\d+) \(",
-            r"^ +Process name: \[.*,(?P<rank>\d+)\]",
-            r"^ +Exit code: +(?P<code>\d+)",
-            r"^MPI_ABORT was invoked on rank (?P<rank>\d+) ",
-            r"^(?: +Errorcode:|with errorcode) (?P<code>\d+)",
-            r"application called MPI_Abort\(\w+, (?P<code>\d+)\) - process (?P<rank>\d+)",
-            r"^=   PID \d+ RUNNING AT (?P<node>\S+)",
-            r"THE EXIT STRING: (?P<words>.* \(signal (?P<signal>\d+)\))",
-            r"^(?P<node>[\w.-]+): rank (?P<rank>\d+) "
-            r"(?P<words>exited with code (?P<code>\d+)|died from signal (?P<signal>\d+))",
-            # Under Flux a failing rank's own shell says it, or Flux' shell; the alarm is the walltime limit.
-            r"(?:^hpclaunch:|FATAL: .*:) task rank (?P<rank>\d+) on host (?P<node>\S+) (?:failed|exited)"
-            r" \((?P<words>(?!Alarm clock)[^)]+)\)",
-        ),
-    )
-)
 
 
 def _end(said: Mapping[str, str | None]) -> tuple[int | None, str]:

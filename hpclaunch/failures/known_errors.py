@@ -3,7 +3,7 @@
 import re
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
 RANKS_DIFFER, TIMED_OUT = "ranks differ", "collective timed out"
@@ -25,29 +25,44 @@ class KnownError(NamedTuple):
     follows: int
     """How far it may be the result of another rank's end: 0 not, 1 maybe, 2 always."""
     explains: frozenset[str]
+    within: re.Pattern[str] | None
+    """What one of the files of its traceback's frames must have; a line alone is not this error."""
     accuses: re.Pattern[str] | None
     """Finds the ranks at fault in the error's line or those right after it."""
     holds: str
     source: str
 
-    def fits(self, line: str) -> bool:
-        """Whether a line shows this error."""
-        return bool(self.pattern.search(line)) and not (self.unless and self.unless.search(line))
+    def fits(self, line: str, files: str = "") -> bool:
+        """Whether a line shows this error, of a traceback with frames in these files."""
+        if not self.pattern.search(line) or (self.unless and self.unless.search(line)):
+            return False
+        return not self.within or bool(self.within.search(files))
 
 
 @cache
 def known_errors() -> tuple[KnownError, ...]:
     """Return the rows of the table, in its order."""
-    return tuple(map(_row, _table()))
+    return tuple(map(_row, _read("known_errors.yaml")))
 
 
 @cache
-def _table() -> list[dict[str, object]]:
+def _read(name: str) -> Any:
     import yaml
 
-    text = Path(__file__).with_name("known_errors.yaml").read_text()
-    rows: list[dict[str, object]] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    return rows
+    text = Path(__file__).with_name(name).read_text()
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+
+
+@cache
+def log_words(name: str) -> re.Pattern[str]:
+    """Return what ``log_words.yaml`` has under a name, all alternatives in one pattern."""
+    return re.compile("|".join(_read("log_words.yaml")[name]))
+
+
+@cache
+def each_of(name: str) -> tuple[re.Pattern[str], ...]:
+    """Return what ``log_words.yaml`` has under a name, each alternative alone."""
+    return tuple(map(re.compile, _read("log_words.yaml")[name]))
 
 
 def _row(row: dict[str, object]) -> KnownError:
@@ -55,24 +70,28 @@ def _row(row: dict[str, object]) -> KnownError:
         found = row.get(key) or ()
         return list(map(str, found)) if isinstance(found, list | tuple) else [str(found)]
 
-    remedy, unless, accuses = row.get("remedy"), row.get("unless"), row.get("accuses")
+    def pattern(key: str) -> re.Pattern[str] | None:
+        return re.compile(str(row[key])) if key in row else None
+
+    remedy = row.get("remedy")
     return KnownError(
         cause=str(row["cause"]),
         pattern=re.compile("|".join(words("patterns"))),
-        unless=re.compile(str(unless)) if unless else None,
+        unless=pattern("unless"),
         remedy=str(remedy) if remedy else None,
         exit_codes=frozenset(map(int, words("exit_codes"))),
         follows=_FOLLOWS[row.get("follows")],  # type: ignore[index]
         explains=frozenset(words("explains")),
-        accuses=re.compile(str(accuses)) if accuses else None,
+        within=pattern("within"),
+        accuses=pattern("accuses"),
         holds=str(row.get("holds", "")),
         source=str(row.get("source", "")),
     )
 
 
 def error_named(cause: str) -> KnownError:
-    """Return the row of that name."""
-    return next(error for error in known_errors() if error.cause == cause)
+    """Return the row of that name, of several the last one, which is the most general."""
+    return next(error for error in reversed(known_errors()) if error.cause == cause)
 
 
 def error_of_code(code: int) -> KnownError | None:
@@ -81,11 +100,11 @@ def error_of_code(code: int) -> KnownError | None:
 
 
 @lru_cache(maxsize=1 << 15)
-def error_of(line: str) -> KnownError | None:
-    """Return the first row that fits a line."""
+def error_of(line: str, files: str = "") -> KnownError | None:
+    """Return the first row that fits a line and the files of its traceback's frames."""
     if not _any().search(line):
         return None
-    return next((error for error in known_errors() if error.fits(line)), None)
+    return next((error for error in known_errors() if error.fits(line, files)), None)
 
 
 @cache

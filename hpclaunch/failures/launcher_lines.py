@@ -2,6 +2,8 @@
 
 import re
 
+from hpclaunch.failures.known_errors import log_words
+
 # slurmstepd names itself up to 24.11, and from 25.05 on its time only, as the programs of others do: of those
 # lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site
 # may have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
@@ -20,18 +22,7 @@ SLURM_SAYS = (
 SAYS_RANK = "rank[ :=]*[0-9]+ *(of|/|out of|,? *(world[ _])?size[ :=]*) *[0-9]+"
 """A line with a rank and its size, likewise, in any case; the words before it decide whether it counts."""
 
-# Of the last lines of a log: blank ones, ours, and those in which a launcher reports the end.
-LAUNCHERS_OWN = re.compile(
-    rf"^\s*$|hpclaunch-[a-z]+ |{SLURM_SAYS}|^[-=]{{20,}}$|^=   "
-    r"|^(prterun|mpi(run|exec))[^ ]* (detected|noticed) that |^[\w.-]+: rank [0-9]+ exited with code "
-    r"|^(thus causing|the job to be terminated|Primary job +terminated|a non-zero exit code\.|signal \d+ \()"
-    r"|^ +(Process name|Exit code): |^YOUR APPLICATION TERMINATED|^This typically refers to"
-    r"|^Please see the FAQ"
-    r"|^(Terminated|Killed)$"
-    r"|: line \d+: +\d+ (Killed|Terminated|Aborted|Segmentation fault) "
-    r"|^\[\d+\]:$|^Failures:$|^  <NO_OTHER_FAILURES>|^Root Cause \(|^\S+ FAILED$"
-    r"|^hpclaunch: (task|worker) rank |^  (time|host|rank|exitcode|error_file|traceback) +: "
-    r"|^[\d.]+s: (flux-shell\[|job\.exception )|^flux-job: task\(s\) |^\S+ .* broker\.\w+\[\d+\]: "
-    r"|^hpclaunch: .*; more: hpclaunch report \S+$"
-)
-"""Of the last lines of a log: blank ones, ours, and those in which a launcher reports the end."""
+
+def launchers_own(line: str) -> bool:
+    """Whether a line is blank, ours, or one in which a launcher reports the end."""
+    return bool(log_words("launchers_own").search(line) or re.search(SLURM_SAYS, line))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, error_named, error_of
+from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, error_named, error_of, log_words
 
 Line = tuple[int, str]
 """Its place among all lines, and its text without labels."""
@@ -33,6 +33,8 @@ class Event(NamedTuple):
     named_at: int | None = None
     """The place of its exception's first line, if it is an exception with a traceback."""
     rank: str | None = None
+    process: str | None = None
+    """The label of its lines, where that tells no rank."""
     said_by_rank: bool = False
     """Whether it stands in the rank's own stderr."""
     accused: str | None = None
@@ -55,34 +57,16 @@ _CHAIN = {
 _GROUP = re.compile(r"^\s*(?:\+ (?=Exception Group)|\| |\+-.*-\s*$|\|$)")
 _LIBRARY = re.compile(
     r"site-packages/|dist-packages/|/lib(?:64)?/python\d|^<frozen |^<__array_function__"
-    r"|/python\d[\d.]*/lib-dynload/|/runpy\.py$|\.pyx$"
+    r"|/python\d[\d.]*/lib-dynload/|/runpy\.py$|\.pyx$|/bin/[\w.-]+$"
 )
 _FATAL = re.compile(r"^Fatal Python error: ")
 _TERMINATE = re.compile(r"^terminate called (?:after throwing|without an active|recursively)")
 _MOST_LINES_OF_A_MESSAGE = 15
 
-_HARMLESS = re.compile(
-    r"(?:^|[\s\[(|])(?:WARN(?:ING)?|[Ww]arning|INFO|DEBUG|NOTE|[Nn]ote|TIP|[Tt]ip|HINT|[Hh]int|TRACE)(?:[\]:)\s|]|$)"
-    r"|Warning: |^\[?[WIDV](?:\d{4})? ?\d\d:\d\d|^\[[WI]\d* |^[WI]\d{4} \d\d:|^\[[WI] [\w./]+:\d+\]"
-    r"|<warn>|<info>"
-    r"|[;,.:)(] *(?:so |now |we )?(?:using|continuing|falling back|fall back|fallback|skipping|skipped"
-    r"|ignoring"
-    r"|ignored|retry|retrying|trying again|will (?:retry|use|be ignored)|disabling|disabled|proceeding"
-    r"|going on|taking another)\b"
-    r"|\b(?:falling back|retrying in|will retry|retry \d|attempt \d+ ?(?:/|of)|caught (?:and|an?|the)"
-    r"|recovered"
-    r"|is optional|optional dependency|not fatal|non-fatal|if you see|in case of|e\.g\.)\b"
-    r"|amdgpu\.ids: No such file"
-    r"|Exception ignored in|\(ignored\)|^\+ |^\s*#|^>>> "
-)
-_STILL_AN_ERROR = re.compile(
-    r"NCCL WARN|MIOpen.*(?:sqlite|[Dd]atabase)|\bERROR\b|\bFATAL\b|^[Ee]rror:|: error: "
-)
-
 
 def harmless(line: str) -> bool:
     """Whether a line is a warning or a note, or says that the program goes on."""
-    return bool(_HARMLESS.search(line)) and not _STILL_AN_ERROR.search(line)
+    return bool(log_words("harmless").search(line)) and not log_words("still_an_error").search(line)
 
 
 def events(lines: Sequence[Line]) -> list[Event]:
@@ -153,28 +137,41 @@ class _Trace(NamedTuple):
     message: tuple[str, ...]
     """The exception's line and those after it that belong to its message."""
     where: str | None
+    frames: str = ""
+    """The files of its frames."""
+    raised: bool = False
+    """Whether the person's own program raised it, so that the words of its message are the program's."""
 
 
 def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
     """Read the traceback whose head is at ``at``; None: there is none, or it is cut."""
     if at >= len(lines) or not _HEADER.match(lines[at][1]):
         return None
-    frames: list[re.Match[str] | None] = []
+    frames: list[int] = []
     strangers = 0
     for index in range(at + 1, len(lines)):
         text = lines[index][1]
-        if match := _FRAME.match(text):
-            frames.append(match)
+        if _FRAME.match(text):
+            frames.append(index)
         elif _HEADER.match(text):
             return None  # of another rank, or this one was cut
         elif _EXCEPTION.match(text):
-            message = _message(lines, index)
-            return _Trace(index + len(message), text, message, _where(frames))
+            return _with_exception(lines, frames, index)
         elif text.strip() and not text[0].isspace():
             strangers += 1
         if strangers > _MOST_STRANGERS:
             break
     return None
+
+
+def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trace:
+    """Return the traceback with frames at these indexes and its exception at ``end``."""
+    message = _message(lines, end)
+    frames = [match for index in at if (match := _FRAME.match(lines[index][1]))]
+    source = lines[at[-1] + 1][1].lstrip() if at else ""
+    raised = source.startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
+    files = "\n".join(frame[1] for frame in frames)
+    return _Trace(end + len(message), message[0], message, _where(frames), files, raised)
 
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
@@ -187,20 +184,13 @@ def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
             or _HEADER.match(text)
             or _FATAL.match(text)
             or text in _CHAIN
-            or _NOT_OF_A_MESSAGE.match(text)
+            or log_words("ends_a_message").match(text)
         ):
             break
         message.append(text)
     while len(message) > 1 and not message[-1].strip():
         message.pop()
     return tuple(message)
-
-
-_NOT_OF_A_MESSAGE = re.compile(
-    r"^(?:srun|slurmstepd|hpclaunch|prterun|mpiexec|mpirun)[^ ]*: |^\[[^\]]*\] |^[WIEF]\d{4} |^\[[WIEF]\d"
-    r"|^-{20}|^={20}"
-    r"|^(?:terminate called|Current thread|Exception in thread|/[^ ]+: line \d+: )|^step \d|^epoch \d"
-)
 
 
 def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
@@ -225,8 +215,8 @@ def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
 
 
 def _ignored(lines: Sequence[Line], at: int) -> bool:
-    """Whether Python itself says that it has ignored the exception, as in __del__ and at its end."""
-    return at > 0 and "xception ignored " in lines[at - 1][1]
+    """Whether the line before says that the process goes on after it, as in __del__, a thread or a child."""
+    return at > 0 and bool(log_words("exception_ignored").search(lines[at - 1][1]))
 
 
 def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:
@@ -268,7 +258,7 @@ def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
         root -= 1
     # The one that tells most, the last one, and those before it from back to front.
     order = list(dict.fromkeys((traces[root], *reversed(traces))))
-    known = next(filter(None, (_known(trace.message) for trace in order)), None)
+    known = next(filter(None, map(_known, order)), None)
     error, line = known or (error_named(OWN_ERROR), "")
     shown = (_words(traces[-1]), line.strip(), *map(_words, order))
     if direct[-1] == _FROM and not known:  # raised from another one on purpose, it says more
@@ -283,9 +273,18 @@ def _words(trace: _Trace) -> str:
     return f"{trace.exception.strip()} {more}" if trace.exception.endswith(":") else trace.exception.strip()
 
 
-def _known(message: Iterable[str]) -> tuple[KnownError, str] | None:
-    """Return the error of an exception's message and its line; its own name says only that it is one."""
-    pairs = [(error, line) for line in message if (error := error_of(line)) and error.cause != OWN_ERROR]
+def _known(trace: _Trace) -> tuple[KnownError, str] | None:
+    """Return the error of an exception's message and its line; its own name says only that it is one.
+
+    Where the program itself raised it, it is known by its name alone.
+    """
+    name = f"{trace.exception.partition(':')[0]}: "
+    message = (name,) if trace.raised else trace.message
+    pairs = [
+        (error, "" if trace.raised else line)
+        for line in message
+        if (error := error_of(line, trace.frames)) and error.cause != OWN_ERROR
+    ]
     best = pairs[0] if pairs else None
     for error, line in pairs:
         if best and best[0].cause in error.explains:

@@ -5,20 +5,26 @@ from collections.abc import Callable, Iterable, Sequence
 
 # Tried: srun --label of Slurm 22.05.8, Open MPI 5.0.11 (--output tag) and 4.1.4 (tag_output), torchrun --tee
 # of PyTorch 2.13, and PyTorch from 2.2 on, which puts [rank0]: before tracebacks. From their documentation:
-# MPICH's -prepend-rank, flux run --label-io, PALS' mpiexec --label.
+# MPICH's -prepend-rank, flux run --label-io, PALS' mpiexec --label, horovodrun over Gloo.
 _LABELS = (
     r" *(\d+): ",
-    r"\[\d+,(\d+)\]<\w+>: ?",
+    r"\[(?:\d+,)?(\d+)\]<\w+>: ?",
     r"\[(\d+)\] ",
     r"\[rank(\d+)\]: ?",
     r"\[default(\d+)\]: ?",
     r"\w[\w.-]* (\d+): ",
 )
+# Labels of processes whose rank they do not tell: torchrun's roles, Ray's workers, pdsh's nodes (DeepSpeed).
+_PROCESSES = (
+    r"\[(?!rank)[a-z_]+\d+\]: ?",
+    r"\((?:[\w.:]+ )?pid=\d+(?:, ip=[\d.]+)?\) ?",
+    r"[A-Za-z][\w-]*\d[\w.-]*: ",
+)
 _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?")
 """What a rank itself puts before a line: it may stand after a launcher's label, or alone."""
-_LOCAL = r"\[default(\d+)\]: ?"
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_TEXT = tuple(map(re.compile, _LABELS))
+# Open MPI 4 puts its label into the middle of a line, too, where the program writes it in pieces.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m|(?<=.)\[\d+,\d+\]<std\w+>:")
+_TEXT = tuple(map(re.compile, (*_PROCESSES, *_LABELS)))
 _BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-1])
 _SHARE = 0.5
 """The least share of lines with a launcher's label in a log with labels."""
@@ -54,10 +60,10 @@ class RankLines:
 
 
 def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
-    """Return each line's rank and its text without labels; None where nothing names the rank.
+    """Return each line's rank, or the label of its process, and its text; None where nothing names either.
 
-    A launcher's label is one only where half of the lines or more have it: "3: x" may be a program's own.
-    torchrun's numbers the workers of its node, so that it names no rank.
+    A launcher's label is one only where half of the lines or more have it: "3: x" may be a program's own. Of
+    labels that no program writes, "[1,0]<stderr>:", two will do.
     """
     plain = [_COLOURS.sub("", line) for line in lines]
     label = _label_of(plain)
@@ -68,13 +74,14 @@ def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
     full = [line for line in lines if line.strip()]
     counts = {label: sum(map(bool, map(label.match, full))) for label in _TEXT if label is not _FRAMEWORK}
     best = max(counts, key=lambda label: counts[label])
-    return best if counts[best] >= max(2, _SHARE * len(full)) else None
+    least = 0 if "<" in best.pattern or "pid=" in best.pattern else _SHARE * len(full)
+    return best if counts[best] >= max(2, least) else None
 
 
 def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str]:
     rank = None
     if label and (match := label.match(line)):
-        rank, line = None if label.pattern == _LOCAL else match[1], line[match.end() :]
+        rank, line = match[label.groups], line[match.end() :]
     if match := _FRAMEWORK.match(line):
         rank, line = match[1], line[match.end() :]
     return rank, line

@@ -3,10 +3,11 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from hpclaunch.failures.failed_ranks import (
-    ENDED_BY_LAUNCHER,
+    FROM_OUTSIDE,
     FailedRank,
     failed_ranks,
     first_failed_rank,
@@ -21,8 +22,9 @@ from hpclaunch.failures.known_errors import (
     KnownError,
     error_named,
     error_of_code,
+    log_words,
 )
-from hpclaunch.failures.launcher_lines import LAUNCHERS_OWN, SLURM_SAYS
+from hpclaunch.failures.launcher_lines import SLURM_SAYS, launchers_own
 from hpclaunch.failures.log_events import Event, Line, events, harmless, refined
 from hpclaunch.failures.rank_labels import by_rank
 
@@ -109,23 +111,28 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
 def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
     """Return the one rank that all others write of: they lost it, or waited for it; None: that is not known.
 
-    It wrote no error itself. One whose connection the others lost must have ended well, too early, so that no
-    launcher reports it; one for which they waited is ended with them, and of two ranks both may have waited.
+    It wrote no error itself. One whose connection all lost must have left too early with exit code 0, so that
+    no launcher reports it; one for which they waited is ended with them, and of two both may have waited.
     """
     waited = best.error.cause == TIMED_OUT and best.accused is None and ranks > 2
-    if not (waited or best.error.follows == CERTAINLY) or best.error.cause not in (TIMED_OUT, RANK_ENDED):
+    if not waited and best.error.cause != RANK_ENDED:
         return None
-    told = {event.rank for event in found if event.lines}
+    left = _without_words(found, ranks)
     if not waited:
-        told |= {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
-    left = set(map(str, range(ranks))) - told
-    return left.pop() if len(left) == 1 and None not in told else None
+        left -= {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
+    return left.pop() if len(left) == 1 else None
+
+
+def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
+    """Return the ranks that wrote no error; none where it is not known who wrote one."""
+    told = {event.rank for event in found if event.lines}
+    return set() if None in told else {str(rank) for rank in range(ranks)} - told
 
 
 def _first(ranks: str) -> FailedRank | None:
     """Return the rank that the launcher names as the first to fail; None where all of them were ended."""
     first = first_failed_rank(ranks)
-    return None if first is None or first.exit_code == ENDED_BY_LAUNCHER else first
+    return None if first is None or first.exit_code in FROM_OUTSIDE else first
 
 
 def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool) -> Verdict:
@@ -150,7 +157,7 @@ def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool) -> V
 def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
     """Return the first rank that a launcher reports as failed and that writes not of another's end."""
     after = {event.rank for event in found if event.error.follows == CERTAINLY}
-    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code != ENDED_BY_LAUNCHER)
+    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in FROM_OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 
@@ -164,45 +171,65 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     own = [
         event._replace(rank=rank, said_by_rank=True)
         for rank, lines in log.stderr.items()
-        for event in _of_own(_numbered(lines))
+        for event in _marked(_numbered(lines), _of_stderr)
     ]
     known = {event.lines[0] for event in own}
-    streams: dict[str | None, list[Line]] = {}
-    for place, (rank, text) in enumerate(by_rank(log.lines)):
-        streams.setdefault(rank, []).append((place, text))
-    found = []
-    for rank, lines in streams.items():
-        said = _marked(events(lines), lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
-        found += [event._replace(rank=rank) for event in said if event.lines[0] not in known or rank]
+    streams = _streams(log.lines)
+    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed)]
+    found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
+
+
+def _of_log(process: str | None, lines: Sequence[Line], failed: bool) -> list[Event]:
+    said = _marked(lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
+    rank = process if process and process.isdigit() else None
+    return [event._replace(rank=rank, process=process) for event in said]
+
+
+def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
+    """Return the lines of each rank, or of each label of a process; those without are of None."""
+    streams: dict[str | None, list[Line]] = {}
+    for place, (rank, text) in enumerate(by_rank(lines)):
+        streams.setdefault(rank, []).append((place, text))
+    return streams
 
 
 def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
     """Return the events after which nothing usual follows, of a log that does not tell that its job failed.
 
-    Of a message of several lines all but the first may be the program's next words. That another rank ended
-    says nothing, where none did, and a line alone does not, since shell scripts go on after most errors.
+    Of a message of several lines all but the first may be the program's next words. A program goes on after
+    an exception that a logger writes, or that ends a thread or a child.
     """
-    told = {event.at if event.named_at is None else event.named_at for event in found}
+    before = {place: text for (_, text), (place, _) in pairwise(lines)}
+    told = {_named_at(event) for event in found}
     last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
     return [
         event
         for event in found
-        if not event.caught
-        and (_certain(event) or _of_limit(event))
-        and last < (event.at if event.named_at is None else event.named_at)
-        and event.error.follows != CERTAINLY
+        if _counts_alone(event)
+        and last < _named_at(event)
+        and not log_words("exception_passed_on").search(before.get(event.start, ""))
     ]
+
+
+def _counts_alone(event: Event) -> bool:
+    """Whether an event tells of a failure where nothing else does.
+
+    That another rank ended says nothing, where none did, and a line alone does not, since shell scripts go on
+    after most errors.
+    """
+    told = _certain(event) or _of_limit(event)
+    return told and not event.caught and event.error.follows != CERTAINLY
+
+
+def _named_at(event: Event) -> int:
+    return event.at if event.named_at is None else event.named_at
 
 
 def _went_on(line: str) -> bool:
     """Whether a line shows that the program went on."""
     return _ordinary(line) or bool(_GOES_ON.search(line))
-
-
-def _of_own(lines: Sequence[Line]) -> list[Event]:
-    return _marked(events(lines), lines, _of_stderr)
 
 
 def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
@@ -215,12 +242,9 @@ def _numbered(lines: Sequence[str]) -> list[Line]:
     return [(place, text) for place, (_, text) in enumerate(by_rank(lines))]
 
 
-def _marked(
-    found: Sequence[Event], lines: Sequence[Line], went_on: Callable[[Event, int], bool]
-) -> list[Event]:
-    """Mark the events after which the program went on, by the usual lines that follow."""
-    if not found:
-        return []
+def _marked(lines: Sequence[Line], went_on: Callable[[Event, int], bool]) -> list[Event]:
+    """Return the events of lines, and mark those after which the program went on: usual lines follow."""
+    found = events(lines)
     told = {event.at for event in found}
     usual = [place for place, text in lines if place not in told and _went_on(text)]
     after = {event.at: len(usual) - bisect_right(usual, event.at) for event in found}
@@ -247,18 +271,9 @@ def _of_failed_log(event: Event, after: int) -> bool:
     return after > _LINES_AFTER and not event.traced and not _from_scheduler(event)
 
 
-_FRAMES = re.compile(
-    r"^\s|^\s*$|^Traceback |^(?:frame #|\[\d+\] |#\d+ |Exception raised from )"
-    r"|^(?:Current thread|Thread 0x|Extension modules)"
-    r"|^(?:During handling|The above exception)|^For debugging|^Compile with|^CUDA kernel errors|^\^+$"
-    r"|^(?:[A-Za-z_][\w.]*)(?:Error|Exception|Exit|Interrupt): |resource_tracker|destroy_process_group"
-    r"|^[-=*]{8,}|^wandb: |^This typically|^Exception in thread"
-)
-
-
 def _ordinary(line: str) -> bool:
     """Whether a line shows that the program went on: one that is not of an error's report."""
-    return not (_FRAMES.search(line) or harmless(line) or LAUNCHERS_OWN.search(line))
+    return not (log_words("of_a_report").search(line) or harmless(line) or launchers_own(line))
 
 
 def _silent(ranks: str) -> list[Event]:
@@ -282,13 +297,14 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) ->
     of_ranks: dict[str | None, list[Event]] = {}
     for event in found:
         if not (_of_limit(event) if first else event.caught and not failed):
-            of_ranks.setdefault(event.rank, []).append(event)
+            of_ranks.setdefault(event.rank or event.process, []).append(event)
 
     def late(event: Event) -> tuple[object, ...]:
         return *_weight(event), not event.lines, -event.at
 
     def early(event: Event) -> tuple[object, ...]:
-        return *_weight(event), not event.lines, _stranger(event, ended), event.at
+        stranger = _stranger(event, ended)
+        return *_weight(event), stranger == _OTHER, not event.lines, stranger, event.at
 
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
 
@@ -304,10 +320,13 @@ def _certain(event: Event) -> bool:
 
 
 def _stranger(event: Event, ended: set[str]) -> int:
-    """0 for an event of a rank that the launcher names first, 1 where no rank is known, 2 for another one."""
+    """0 for an event of a rank that the launcher names first, 1 where no rank is known, else `_OTHER`."""
     if event.rank is None:
         return 1
-    return 0 if event.rank in ended else 2
+    return 0 if event.rank in ended else _OTHER
+
+
+_OTHER = 2
 
 
 _LIMITS = ("time limit", "preempted", "terminated")
@@ -339,7 +358,8 @@ def _reported(ranks: str, rank: str | None) -> FailedRank | None:
 def _alike(event: Event, found: Iterable[Event]) -> set[str]:
     """Return the ranks that wrote the same error; numbers in it may differ."""
     words = _words(event)
-    return {other.rank for other in found if other.rank and other.lines and _words(other) == words}
+    same = (other for other in found if other.lines and _words(other) == words)
+    return set(filter(None, (other.rank or other.process for other in same)))
 
 
 def _words(event: Event) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
-from hpclaunch.failures.launcher_lines import LAUNCHERS_OWN, SLURM_ENDS
+from hpclaunch.failures.launcher_lines import SLURM_ENDS, launchers_own
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
@@ -59,7 +59,7 @@ def _node_of(found: Verdict, record: JobRecord) -> str | None:
 
 
 def _last_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(line.strip() for line in lines if not LAUNCHERS_OWN.search(line))[-_LAST_LINES:]
+    return tuple(line.strip() for line in lines if not launchers_own(line))[-_LAST_LINES:]
 
 
 def error_words(log: FailureLog) -> str | None:

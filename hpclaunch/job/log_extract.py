@@ -8,8 +8,8 @@ from functools import cache
 
 import msgspec
 
-from hpclaunch.failures.failed_ranks import RANK_LINES, ranks_to_read
-from hpclaunch.failures.known_errors import error_lines
+from hpclaunch.failures.failed_ranks import ranks_to_read
+from hpclaunch.failures.known_errors import error_lines, log_words
 from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.host.host_interface import Host
@@ -120,7 +120,7 @@ def _look(host: Host, program: str, names: Iterable[str], **env: str) -> list[st
 
 @cache
 def _patterns_of_failures() -> dict[str, str]:
-    return {"LC_ALL": "C", "RANKS": RANK_LINES, "ERRORS": error_lines()}
+    return {"LC_ALL": "C", "RANKS": log_words("rank_lines").pattern, "ERRORS": error_lines()}
 
 
 def reason_left(files: Mapping[str, bytes], folder: str) -> str | None:

@@ -13,7 +13,8 @@ import yaml
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.failures.failed_ranks import RANK_LINES, failed_ranks
+from hpclaunch.failures.failed_ranks import failed_ranks
+from hpclaunch.failures.known_errors import log_words
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
@@ -308,7 +309,7 @@ def test_the_first_failed_rank_of_a_recorded_log() -> None:
     killed = next(text for name, text in parts.items() if "SIGSEGV" in name)
     assert [rank.exit_code for rank in failed_ranks(killed)] == [139]
     assert failed_ranks("hpclaunch: task rank 3 on host n1 failed (Exit 7)")[0][:3] == ("3", "n1", 7)
-    grep = re.compile(RANK_LINES.replace("[^ ]", r"\S"))
+    grep = re.compile(log_words("rank_lines").pattern.replace("[^ ]", r"\S"))
     assert all(grep.search(line) for line in log.splitlines() if "FATAL" in line)
     limit = "59.2s: flux-shell[0]: FATAL: task-exit: x: task rank 0 on host n1 failed (Alarm clock)"
     assert not failed_ranks(limit)

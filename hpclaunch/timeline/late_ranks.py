@@ -27,12 +27,13 @@ against those the first fact must be below ``CHANCE_PAUSES``, alone or with the 
 
 Steps one after the other are not independent on a busy machine, which disturbs a rank for a while: the sign
 test counts fewer steps where the last rank of a step is often that of the step before (by the
-autocorrelation at lag 1, von Storch and Zwiers, Statistical Analysis in Climate Research, 6.6), the bootstrap
-draws blocks of neighbouring steps (Kunsch 1989), and late steps of a rank one after the other are one moment.
+autocorrelation at lag 1 around their trend, von Storch and Zwiers, Statistical Analysis in Climate Research, 6.6), the bootstrap
+draws blocks of neighbouring steps (Kunsch 1989), and late steps of a rank one after the other are one
+moment.
 
 The noise is the median over the ranks of the spread of a rank's lateness (1.4826 x the median absolute
-deviation, which is the standard deviation of a normal distribution), or within two levels where the lateness
-has two. It is printed, and no rule depends on it where ranks can be compared.
+deviation, which is the standard deviation of a normal distribution). It is printed, and no rule depends on
+it where ranks can be compared.
 """
 
 import math
@@ -54,10 +55,6 @@ OUTSIDE = 0.025
 """Of the draws, below and above the interval each."""
 GROWS = 1.5
 """Times: the lateness of the last third of the steps against the first third."""
-LEVELS_APART = 5.0
-"""Two levels are separate if their medians differ by this many times the spread within them."""
-STEPS_OF_LEVELS = 20
-"""Steps from which two levels are taken for more than noise."""
 HIDDEN_STEPS = 6
 _PARTS = 500
 """Into which the time of all moments is divided, to compute with whole numbers."""
@@ -175,12 +172,12 @@ def _who_is_last(late: Mapping[int, Sequence[float]]) -> list[int]:
 
 def _sign_test(signs: Sequence[bool], probability: float) -> float:
     """Return the probability of as many signs by chance, where neighbouring ones may depend on each other."""
-    share = sum(signs) / len(signs)
-    spread_of_signs = share * (1 - share)
-    lag = 0.0
-    if spread_of_signs:
-        together = sum((a - share) * (b - share) for a, b in pairwise(signs)) / len(signs)
-        lag = min(max(together / spread_of_signs, 0.0), 0.9)
+    count, share = len(signs), sum(signs) / len(signs)
+    middle = (count - 1) / 2
+    slope = sum((step - middle) * sign for step, sign in enumerate(signs)) / (count * (count**2 - 1) / 12)
+    rest = [sign - share - slope * (step - middle) for step, sign in enumerate(signs)]
+    together, alone = sum(a * b for a, b in pairwise(rest)), sum(a * a for a in rest)
+    lag = min(max(together / alone, 0.0), 0.9) if alone > 1e-9 else 0.0
     steps = max(1, round(len(signs) * (1 - lag) / (1 + lag)))
     return at_least(round(share * steps), steps, probability)
 
@@ -264,26 +261,25 @@ def _share_test(moments: Sequence[tuple[float, int]], rank: int, ranks: int) -> 
 
 
 def long_ones(values: Sequence[float]) -> tuple[int, float]:
-    """Return how many of the values a gap separates from the others, and the probability of such a gap.
+    """Return how many values are above the widest gap, and the probability of a gap that wide for its place.
 
-    In a sample of a power law, j x ln(X_j / X_(j+1)) of the j-th largest values are independent and
-    exponential with one mean (Renyi), whatever the exponent, so that one of them, over the sum of m below it,
-    exceeds x with the probability (1 + x)^-m. The m are those of the larger half. Multiplied by the places
-    that were looked at. (Pisarenko and Sornette, Eur. Phys. J. Special Topics 205, 2012: outliers of power
-    laws.) Lighter tails, such as those of exponential delays, have smaller gaps.
+    In a sample of a power law (Lomax), j x ln((X_j + c) / (X_(j+1) + c)) of the j-th largest values are
+    independent and exponential with one mean (Renyi), so that one of them, over the sum of m below it,
+    exceeds x with the probability (1 + x)^-m: the test of Pisarenko and Sornette (Eur. Phys. J. Special
+    Topics 205, 2012) for outliers of power laws. The scale c is the median, as in a law without a mean;
+    lighter tails, such as those of exponential delays, have smaller gaps. The m are those of the larger half.
+    Multiplied by the places where the widest gap may be.
     """
     ordered = sorted((value for value in values if value > 0), reverse=True)[: len(values) // 2 + 1]
-    if len(ordered) <= 2 * LEAST_STEPS:
+    places = range(LEAST_STEPS, len(ordered) - LEAST_STEPS)
+    if not places:
         return 0, 1.0
-    spacings = [number * math.log(a / b) for number, (a, b) in enumerate(pairwise(ordered), 1)]
-    best, at, below = 0.0, 0, 0.0
-    for number in range(len(spacings), LEAST_STEPS - 1, -1):
-        count = len(spacings) - number
-        if count >= LEAST_STEPS and below > 0:
-            gain = count * math.log1p(spacings[number - 1] / below)
-            best, at = max((best, at), (gain, number))
-        below += spacings[number - 1]
-    return at, min(1.0, (len(spacings) - LEAST_STEPS + 1) * math.exp(-best))
+    at = max(places, key=lambda place: ordered[place - 1] - ordered[place])
+    logs = [math.log(value + ordered[-1]) for value in ordered]
+    below = sum(logs[at + 1 : -1]) + (at + 1) * logs[at] - (len(logs) - 1) * logs[-1]
+    wide = at * (logs[at - 1] - logs[at])
+    chance = math.exp((at + 1 - len(logs)) * math.log1p(wide / below)) if below > 0 else 0.0
+    return at, min(1.0, len(places) * chance)
 
 
 def _fisher(one: float, other: float) -> float:
@@ -327,10 +323,7 @@ def _log_ways(count: int, chosen: int) -> float:
 
 def common_noise(late: Mapping[int, Sequence[float]]) -> float:
     """Return the noise of all ranks' lateness."""
-    by_levels = [two_levels(values) for values in late.values()]
-    separate = [level for level in by_levels if level is not None]
-    usual = median(deviation(values) for values in late.values())
-    return min(usual, median(separate)) if len(late) < 4 and separate else usual
+    return median(map(deviation, late.values()))
 
 
 def hidden_lateness(waits: Sequence[float], floor: float, ranks: int) -> Lateness | None:
@@ -350,50 +343,21 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int) -> Latenes
     if typical >= max((1 + 2.2 * math.log(max(ranks, 2))) * noise, floor):
         over = sum(value > max(typical / 2, floor) for value in waits)
         return Lateness(None, steps, over, typical, noise, 0.0, grows_ms=growth)
-    count, chance = long_ones(waits)
-    long = sorted(waits, reverse=True)[:count]
-    if chance > CHANCE_SOME or count < LEAST_STEPS or long[-1] < floor:
+    count, by_size = long_ones(waits)
+    least = max(sorted(waits, reverse=True)[count], floor)
+    long = [step for step, value in enumerate(waits) if value > least]
+    every, by_time = _period(long, steps)
+    if 2 * min(by_size, by_time) > CHANCE_SOME or len(long) < LEAST_STEPS:
         return None
-    return Lateness(None, steps, count, median(long), noise, chance)
+    each = [waits[step] for step in long]
+    every = every if by_time < CHANCE_PAUSES else None
+    return Lateness(None, steps, len(long), median(each), noise, 2 * min(by_size, by_time), every=every)
 
 
 def deviation(values: Sequence[float]) -> float:
     """Return the spread around the median, as a standard deviation."""
     middle = median(values)
     return 1.4826 * median(abs(value - middle) for value in values)
-
-
-def spread(values: Sequence[float]) -> float:
-    """Return the noise of values: the spread around their median, or within two levels where there are
-    two."""
-    levels = two_levels(values)
-    return deviation(values) if levels is None else levels
-
-
-def two_levels(values: Sequence[float]) -> float | None:
-    """Return the spread within two levels if the values have two separate ones.
-
-    They are divided where the variance between the two parts is largest (Otsu); each needs `LEAST_STEPS`
-    values.
-    """
-    ordered = sorted(values)
-    count, total = len(ordered), sum(ordered)
-    if count < STEPS_OF_LEVELS:
-        return None
-    best, at, below = 0.0, 0, 0.0
-    for number, value in enumerate(ordered[:-1], 1):
-        below += value
-        apart = below / number - (total - below) / (count - number)
-        if number >= LEAST_STEPS and count - number >= LEAST_STEPS:
-            between = number * (count - number) * apart * apart
-            if between > best:
-                best, at = between, number
-    if not at:
-        return None
-    low, high = ordered[:at], ordered[at:]
-    medians = median(low), median(high)
-    within = max(deviation(low), deviation(high))
-    return within if medians[1] - medians[0] > LEVELS_APART * within else None
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:

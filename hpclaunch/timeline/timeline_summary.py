@@ -16,7 +16,6 @@ from hpclaunch.timeline.job_timeline import (
     step_times,
 )
 from hpclaunch.timeline.late_ranks import lateness_by_rank
-from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.read_timeline import TimelineFile
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import (
@@ -198,9 +197,6 @@ def _notes(job: JobTimeline) -> list[str]:
                 f"{file.name}: {_damage(file.whole, file.repaired, file.lost)}; --repair OUT writes a whole "
                 f"one"
             )
-    for trace in job.traces.values():
-        if trace.not_asked and trace.unfinished:
-            found.append(_ended_waiting(trace))
     missing = job.ranks - len(job.traces)
     if missing > 0 and not any(trace.form == "horovod" for trace in job.traces.values()):
         found.append(f"{missing} of {job.ranks} ranks have no trace here")
@@ -213,15 +209,6 @@ def _notes(job: JobTimeline) -> list[str]:
     ):
         found.append("bus bandwidth is not known: the traces do not tell the bytes of each collective")
     return found
-
-
-def _ended_waiting(trace: RankTrace) -> str:
-    names = ", ".join(map(str, trace.not_asked[:8])) + (", ..." if len(trace.not_asked) > 8 else "")
-    ranks = f"rank{'s' if len(trace.not_asked) > 1 else ''} {names}"
-    return (
-        f"the timeline ends while the other ranks wait for {ranks} to request {trace.unfinished[0]}: if the"
-        f" job failed there, {ranks} ended or hung first"
-    )
 
 
 def _damage(whole: bool, repaired: int, lost: int) -> str:

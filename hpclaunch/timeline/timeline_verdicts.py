@@ -11,11 +11,12 @@ from hpclaunch.timeline.late_ranks import (
     LEAST_STEPS,
     Lateness,
     common_noise,
+    deviation,
     hidden_lateness,
     late_ranks,
     lateness_by_rank,
-    spread,
 )
+from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import Verdict
 
@@ -59,9 +60,11 @@ def verdicts(
 
     ``places``: where ranks ran, as far as it is known; ``figures``: bandwidths that the site gives.
     """
-    mismatch = _mismatch(job)
+    ends = _mismatch(job) or _ended(
+        job, places
+    )  # of a job that hung or failed, whatever its steps cost before
     if len(job.steady) < LEAST_STEPS:
-        return (mismatch or _too_short(job),)
+        return ends or (_too_short(job),)
     found: list[tuple[float, Verdict]] = []
     late = late_ranks(job.waits, floor_ms(job))
     small = _small_tensors(job, late)
@@ -69,14 +72,13 @@ def verdicts(
         if not (small and _negotiates(job, each)):
             found.append((each.lost_ms, _straggler(job, each, places)))
     found += small
-    for rule in (_hidden, _input, _negotiation, _idle):
+    for rule in (_hidden, _input, _negotiation):
         found += rule(job)
+    found += _idle(job, found)
     found += _bandwidth(job, figures)
     ordered = [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])]
     ordered += _start(job)  # last: it is paid once, and everything else in each step
-    if mismatch:  # a hang, whatever the steps before it cost
-        return (mismatch, *ordered)
-    return tuple(ordered) or (_nothing(job),)
+    return (*ends, *ordered) or (_nothing(job),)
 
 
 def floor_ms(job: JobTimeline, of_cycles: int = FLOOR_CYCLES) -> float:
@@ -199,7 +201,7 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
         kind="input",
         share_of_steps=round(len(slow) / len(least), 4),
         late_ms=round(typical, 3),
-        noise_ms=round(spread(least), 3),
+        noise_ms=round(deviation(least), 3),
         evidence=f"{who} for its data in {len(slow)} of {len(least)} steps, {shown_ms(typical)} of a step of "
         f"{shown_ms(job.step_ms)}, while nothing is computed",
         remedy="more workers of the data loader, prefetching, or data nearer to the ranks (hpclaunch advise "
@@ -245,7 +247,7 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
         kind="small-tensors",
         share_of_steps=1.0,
         late_ms=round(spent * job.step_ms, 3),
-        noise_ms=round(spread(columns["communication"]), 3),
+        noise_ms=round(deviation(columns["communication"]), 3),
         evidence=f"{tensors:.0f} tensors per step of {each:.0f} bytes on average, in {messages:.0f} "
         f"messages: "
         f"{100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB"
@@ -268,7 +270,7 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
         kind="negotiation",
         share_of_steps=1.0,
         late_ms=round(part * job.step_ms, 3),
-        noise_ms=round(spread(columns["negotiating"]), 3),
+        noise_ms=round(deviation(columns["negotiating"]), 3),
         evidence=f"{alone:.0f} of {tensors:.0f} tensors per step are requested only after the one before is "
         f"done; "
         f"negotiating takes {100 * part:.0f} % of the step, and nothing is fused",
@@ -278,8 +280,11 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
     return [(part * job.step_ms, verdict)]
 
 
-def _idle(job: JobTimeline) -> list[tuple[float, Verdict]]:
-    """Find time in which no rank does anything that the traces show, in each step or in pauses."""
+def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tuple[float, Verdict]]:
+    """Find time in which no rank does anything that the traces show, in each step or in pauses.
+
+    Pauses are not said again where a late rank explains as many of them.
+    """
     typical = job.step_ms
     rest = [
         median(values) for values in zip(*(columns["rest"] for columns in job.columns.values()), strict=True)
@@ -295,7 +300,9 @@ def _idle(job: JobTimeline) -> list[tuple[float, Verdict]]:
         for value, time in zip(rest, job.steady, strict=True)
         if time > PAUSE_TIMES * typical and value - usual > time / 2
     ]
-    if len(pauses) >= LEAST_STEPS and sum(pauses) > PAUSE_SHARE * sum(job.steady):
+    late = [each.share_of_steps or 0.0 for _, each in found if each.kind == "straggler"]
+    explained = max(late, default=0.0) * len(rest)
+    if len(pauses) >= LEAST_STEPS + explained and sum(pauses) > PAUSE_SHARE * sum(job.steady):
         return [_idle_verdict(job, pauses, rest, "more than usual between two steps")]
     return []
 
@@ -308,7 +315,7 @@ def _idle_verdict(
         kind="idle",
         share_of_steps=round(len(times) / len(every), 4),
         late_ms=round(median(times), 3),
-        noise_ms=round(spread(every), 3),
+        noise_ms=round(deviation(every), 3),
         evidence=f"in {len(times)} of {len(every)} steps {shown} for {shown_ms(median(times))} {where}",
         remedy="see what the program does there: checkpoints, evaluation, logging, or Python between small "
         "kernels",
@@ -354,9 +361,7 @@ def _start(job: JobTimeline) -> list[Verdict]:
     columns = trace.steps.columns
     if rank not in job.columns or not len(columns["start"]):
         return []
-    # hvd.start_timeline() counts from hvd.init(), too: where nothing is recorded at first, that may be why.
-    from_zero = trace.form == "runner" or (trace.steps.first or 0.0) < START_S * 1e6
-    whole = trace.form in ("horovod", "runner") and not job.begins_within and from_zero
+    whole = trace.form in ("horovod", "runner") and not job.begins_within and not _begins_late(trace)
     zero = 0.0 if whole else columns["start"][0]
     before = (columns["start"][0] - zero) / 1e3 + sum(job.times[: job.first]) - job.first * job.step_ms
     recorded = (trace.steps.last - zero) / 1e3
@@ -375,6 +380,11 @@ def _start(job: JobTimeline) -> list[Verdict]:
             "environment; of a longer run this part is smaller",
         )
     ]
+
+
+def _begins_late(trace: RankTrace) -> bool:
+    """Whether nothing is recorded at first: hvd.start_timeline() counts from hvd.init(), too."""
+    return trace.form == "horovod" and (trace.steps.first or 0.0) >= START_S * 1e6
 
 
 def _nothing(job: JobTimeline) -> Verdict:
@@ -414,15 +424,53 @@ def _spent(job: JobTimeline) -> str:
     return f"{100 * spent:.0f} % of a step is communication; " if spent > COMMUNICATION_SHARE else ""
 
 
-def _mismatch(job: JobTimeline) -> Verdict | None:
+def _mismatch(job: JobTimeline) -> tuple[Verdict, ...]:
     """Return what flight recorders tell of a hang, which has nothing to do with speed."""
     for note in sequence_notes(job.traces):
-        return Verdict(
-            kind="mismatch",
-            evidence=f"the ranks are not at the same collective: {note}",
-            remedy="the job hangs where they differ: see which of its lines only some ranks execute",
+        return (
+            Verdict(
+                kind="mismatch",
+                evidence=f"the ranks are not at the same collective: {note}",
+                remedy="the job hangs where they differ: see which of its lines only some ranks execute",
+            ),
         )
-    return None
+    return ()
+
+
+def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
+    """Return which rank the others waited for when their traces ended.
+
+    A timeline of Horovod that was started and stopped within a run ends like this, too: it does not count.
+    """
+    waiting = [trace for trace in job.traces.values() if trace.unfinished]
+    if not waiting:
+        return ()
+    trace = waiting[0]
+    ranks = list(trace.not_asked)
+    if trace.form == "kineto":
+        ranks = sorted({*range(job.ranks)} - {each.rank for each in waiting})
+        if not 0 < len(ranks) <= len(waiting):
+            return ()
+    elif not trace.unfinished[0].startswith("NEGOTIATE") or job.begins_within or _begins_late(trace):
+        return ()
+    names = (
+        f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:8]))}"
+        if ranks
+        else "a rank that is not in the file"
+    )
+    rank = ranks[0] if len(ranks) == 1 else None
+    place = places.get(rank, Place()) if rank is not None else Place()
+    return (
+        Verdict(
+            kind="ended",
+            rank=rank,
+            node=place.node,
+            gpu=place.gpu,
+            evidence=f"the traces end while the other ranks wait for {names} in {trace.unfinished[0]}: "
+            "if the job failed there, it ended or hung first",
+            remedy="hpclaunch status says how the ranks of a job ended, hpclaunch stacks where one hangs",
+        ),
+    )
 
 
 def _not_compared(job: JobTimeline) -> str:

@@ -98,7 +98,11 @@ def record(folder: Path, recorder: str, chosen: Iterable[Plan], busy: int) -> No
     try:
         with loads.open("a") as output:
             subprocess.run(
-                [python, PROGRAM, recorder, folder], input="\n".join(rows), stdout=output, text=True, check=True
+                [python, PROGRAM, recorder, folder],
+                input="\n".join(rows),
+                stdout=output,
+                text=True,
+                check=True,
             )
     finally:
         for process in others:
@@ -136,7 +140,9 @@ def result(run: Run, plan: Plan) -> str:
 def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> None:
     """Print the table of one half."""
     print(f"\n{title}: {len(runs)} runs\n")
-    print("| recorder | kind | other processes (load) | runs | right | without a name | nothing | wrong | below |")
+    print(
+        "| recorder | kind | other processes (load) | runs | right | without a name | nothing | wrong | below |"
+    )
     print("|---|---|---|---:|---:|---:|---:|---:|---:|")
     cells: dict[tuple[str, str, int], list[Run]] = {}
     for run in runs:
@@ -148,7 +154,11 @@ def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> Non
         if of_cell:
             counts = Counter(result(run, known[run.kind, run.number]) for run in of_cell)
             loads = [run.load for run in of_cell]
-            words = [RECORDERS[recorder], KINDS[kind], f"{busy or 'none'} ({min(loads):.0f}-{max(loads):.0f})"]
+            words = [
+                RECORDERS[recorder],
+                KINDS[kind],
+                f"{busy or 'none'} ({min(loads):.0f}-{max(loads):.0f})",
+            ]
             numbers = (counts[name] for name in ("right", "unnamed", "nothing", "wrong", "below"))
             print("|", " | ".join([*words, str(len(of_cell)), *map(str, numbers)]), "|")
 

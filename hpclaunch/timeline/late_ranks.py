@@ -27,9 +27,9 @@ against those the first fact must be below ``CHANCE_PAUSES``, alone or with the 
 
 Steps one after the other are not independent on a busy machine, which disturbs a rank for a while: the sign
 test counts fewer steps where the last rank of a step is often that of the step before (by the
-autocorrelation at lag 1 around their trend, von Storch and Zwiers, Statistical Analysis in Climate Research, 6.6), the bootstrap
-draws blocks of neighbouring steps (Kunsch 1989), and late steps of a rank one after the other are one
-moment.
+autocorrelation at lag 1 around their trend; von Storch and Zwiers, Statistical Analysis in Climate Research,
+6.6), the bootstrap draws blocks of neighbouring steps (Kunsch 1989), and late steps of a rank one after the
+other are one moment.
 
 The noise is the median over the ranks of the spread of a rank's lateness (1.4826 x the median absolute
 deviation, which is the standard deviation of a normal distribution). It is printed, and no rule depends on
@@ -326,13 +326,14 @@ def common_noise(late: Mapping[int, Sequence[float]]) -> float:
     return median(map(deviation, late.values()))
 
 
-def hidden_lateness(waits: Sequence[float], floor: float, ranks: int) -> Lateness | None:
+def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: float) -> Lateness | None:
     """Return the lateness of a rank that the trace does not name, from how long the ranks wait per step.
 
-    There is nothing to compare with: the waiting must be far above its own noise, in most steps or in long
-    ones that the others' tail does not explain. The last of many equal ranks is always late: the range of n
-    normal values is near 2 sqrt(2 ln n), and its deviation pi / sqrt(6 ln n) at most (Gumbel; Cramer,
-    Mathematical Methods of Statistics, 28.6), 2.2 ln n times as large; once its deviation is added.
+    There is nothing to compare with: the waiting must be half of a ``step``, whoever it is for, or far above
+    its own noise, in most steps or in long ones that the others' tail does not explain. The last of many
+    equal ranks is always late: the range of n normal values is near 2 sqrt(2 ln n), and its deviation
+    pi / sqrt(6 ln n) at most (Gumbel; Cramer, Mathematical Methods of Statistics, 28.6), so that the range is
+    2.2 ln n times its deviation; once the deviation is added.
     """
     steps = len(waits)
     if steps < HIDDEN_STEPS:
@@ -340,7 +341,7 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int) -> Latenes
     growth = _growth(waits, floor)
     slope = (growth[1] - growth[0]) / (2 * steps / 3) if growth else 0.0
     typical, noise = median(waits), deviation([value - slope * step for step, value in enumerate(waits)])
-    if typical >= max((1 + 2.2 * math.log(max(ranks, 2))) * noise, floor):
+    if typical >= max(min((1 + 2.2 * math.log(max(ranks, 2))) * noise, step / 2), floor):
         over = sum(value > max(typical / 2, floor) for value in waits)
         return Lateness(None, steps, over, typical, noise, 0.0, grows_ms=growth)
     count, by_size = long_ones(waits)

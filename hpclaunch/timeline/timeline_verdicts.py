@@ -16,7 +16,6 @@ from hpclaunch.timeline.late_ranks import (
     late_ranks,
     lateness_by_rank,
 )
-from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import Verdict
 
@@ -169,7 +168,8 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
     """Find a rank that is late while the response cache keeps its name out of the timeline."""
     if job.waits or list(job.traces) != [0] or not job.traces[0].sees_waiting or job.ranks < 2:
         return []
-    late = hidden_lateness(job.columns[0]["negotiating"], floor_ms(job, HIDDEN_CYCLES), job.ranks)
+    waits = job.columns[0]["negotiating"]
+    late = hidden_lateness(waits, floor_ms(job, HIDDEN_CYCLES), job.ranks, job.step_ms)
     if late is None:
         return []
     verdict = Verdict(
@@ -179,7 +179,7 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
         noise_ms=round(late.noise_ms, 3),
         evidence=f"in {late.late_steps} of {late.steps} steps the ranks wait {shown_ms(late.late_ms)} for a"
         f" rank that requests its tensors late (noise {shown_ms(late.noise_ms)}); which one it is, rank 0"
-        " included, is hidden by Horovod's response cache",
+        " included, and whether it is the same one each time, is hidden by Horovod's response cache",
         remedy="run some steps with HOROVOD_CACHE_CAPACITY=0: the timeline then says when each rank asks",
     )
     return [(late.lost_ms, verdict)]
@@ -361,7 +361,9 @@ def _start(job: JobTimeline) -> list[Verdict]:
     columns = trace.steps.columns
     if rank not in job.columns or not len(columns["start"]):
         return []
-    whole = trace.form in ("horovod", "runner") and not job.begins_within and not _begins_late(trace)
+    # hvd.start_timeline() counts from hvd.init(), too: where nothing is recorded at first, that may be why.
+    from_zero = trace.form == "runner" or (trace.steps.first or 0.0) < START_S * 1e6
+    whole = trace.form in ("horovod", "runner") and not job.begins_within and from_zero
     zero = 0.0 if whole else columns["start"][0]
     before = (columns["start"][0] - zero) / 1e3 + sum(job.times[: job.first]) - job.first * job.step_ms
     recorded = (trace.steps.last - zero) / 1e3
@@ -380,11 +382,6 @@ def _start(job: JobTimeline) -> list[Verdict]:
             "environment; of a longer run this part is smaller",
         )
     ]
-
-
-def _begins_late(trace: RankTrace) -> bool:
-    """Whether nothing is recorded at first: hvd.start_timeline() counts from hvd.init(), too."""
-    return trace.form == "horovod" and (trace.steps.first or 0.0) >= START_S * 1e6
 
 
 def _nothing(job: JobTimeline) -> Verdict:
@@ -440,7 +437,7 @@ def _mismatch(job: JobTimeline) -> tuple[Verdict, ...]:
 def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
     """Return which rank the others waited for when their traces ended.
 
-    A timeline of Horovod that was started and stopped within a run ends like this, too: it does not count.
+    What --profile stopped within a run may end like this, too.
     """
     waiting = [trace for trace in job.traces.values() if trace.unfinished]
     if not waiting:
@@ -451,7 +448,7 @@ def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]
         ranks = sorted({*range(job.ranks)} - {each.rank for each in waiting})
         if not 0 < len(ranks) <= len(waiting):
             return ()
-    elif not trace.unfinished[0].startswith("NEGOTIATE") or job.begins_within or _begins_late(trace):
+    elif not trace.unfinished[0].startswith("NEGOTIATE") or job.begins_within:
         return ()
     names = (
         f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks[:8]))}"

@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 import horovod.torch as hvd
 import torch
 import torch.distributed as dist
-from horovod.runner.http.http_server import RendezvousServer
 from horovod.runner.common.util.hosts import get_host_assignments, parse_hosts
+from horovod.runner.http.http_server import RendezvousServer
 from torch.nn.parallel import DistributedDataParallel
 
 _FORK = multiprocessing.get_context("fork")
-_LIMIT_S = 60
+_LIMIT_S = 120
+"""Of a training; one that takes longer is not counted, and recorded again by the next call."""
 
 
 class Plan(NamedTuple):
@@ -151,8 +152,8 @@ def _serve(ranks: int, told: Any) -> None:
     time.sleep(2 * _LIMIT_S)
 
 
-def record(plan: Plan, recorder: str, folder: Path) -> None:
-    """Run a training to its end, or to the end of the first rank and five seconds."""
+def record(plan: Plan, recorder: str, folder: Path) -> bool:
+    """Run a training to its end, or to the end of the first rank and five seconds; whether it came to it."""
     file = folder / f"{recorder}-{plan.kind}-{plan.number}.json"
     here, there = _FORK.Pipe()
     server = _FORK.Process(target=_serve, args=(plan.ranks, there), daemon=True)
@@ -173,6 +174,7 @@ def record(plan: Plan, recorder: str, folder: Path) -> None:
     for process in (*ranks, *([server] if port else [])):
         process.kill()
         process.join()
+    return all((process.exitcode == 0) != (plan.kind == "death") for process in ranks)
 
 
 def main() -> None:
@@ -182,8 +184,8 @@ def main() -> None:
         kind, number, form, *numbers = line.split()
         plan = Plan(kind, int(number), form, *map(int, numbers))
         load = os.getloadavg()[0]
-        record(plan, recorder, folder)
-        print(kind, number, f"{load:.1f}", flush=True)
+        if record(plan, recorder, folder):
+            print(kind, number, f"{load:.1f}", flush=True)
 
 
 if __name__ == "__main__":

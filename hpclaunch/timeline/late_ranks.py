@@ -38,6 +38,7 @@ it where ranks can be compared.
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -57,8 +58,8 @@ GROWS = 1.5
 """Times: the lateness of the last third of the steps against the first third."""
 HIDDEN_STEPS = 6
 _PARTS = 500
-"""Into which the time of all moments is divided, to compute with whole numbers."""
-_MOST_MOMENTS = 1000
+"""Into which the time of all moments is divided, to compute with whole numbers; at least four per moment."""
+_MOST_MOMENTS = 300
 """The longest ones."""
 _MOST_VALUES = 400_000
 """Ranks x steps that are compared; of more, every n-th step is."""
@@ -219,8 +220,9 @@ def _sometimes_late(late: Mapping[int, list[float]], noise: float, floor: float)
     rank = max(late, key=lambda rank: sum(cost for cost, whose in moments if whose == rank))
     by_rank = _share_test(moments, rank, len(late))
     count, by_size = long_ones(size)
+    least = sorted(size, reverse=True)[count]
     over = [step for step in range(len(size)) if last[step] == rank and size[step] > floor]
-    long = [step for step in over if size[step] > sorted(size, reverse=True)[count]]
+    long = [step for step in over if size[step] > least]
     every, by_time = _period(long, len(size))
     noise_chance = 2 * min(by_rank, _fisher(by_rank, min(1.0, 2 * min(by_size, by_time))))
     if noise_chance > CHANCE_SOME or min(by_rank, _fisher(by_rank, by_time)) > CHANCE_PAUSES:
@@ -247,10 +249,10 @@ def _moments(last: Sequence[int], size: Sequence[float], floor: float) -> list[t
 def _share_test(moments: Sequence[tuple[float, int]], rank: int, ranks: int) -> float:
     """Return the probability that chance gives any of the ranks as much of the moments' time as this one has.
 
-    Times are rounded to `_PARTS` of their sum, in the statistic as in its distribution, which stays exact.
+    Times are rounded to parts of their sum, in the statistic as in its distribution, which stays exact.
     """
-    whole = sum(cost for cost, _ in moments)
-    parts = [(round(_PARTS * cost / whole), whose) for cost, whose in moments]
+    whole = sum(cost for cost, _ in moments) / max(_PARTS, 4 * len(moments))
+    parts = [(round(cost / whole), whose) for cost, whose in moments]
     mine = sum(part for part, whose in parts if whose == rank)
     chances = [1.0] + [0.0] * sum(part for part, _ in parts)
     for part, _ in parts:
@@ -297,13 +299,10 @@ def _period(steps: Sequence[int], count: int) -> tuple[int | None, float]:
     if len(steps) < LEAST_STEPS:
         return None, 1.0
     distance = round(median(b - a for a, b in pairwise(steps)))
-    places = max(
-        (range(first % distance, count, distance) for first in steps),
-        key=lambda places: sum(step in places for step in steps),
-    )
+    first, hits = Counter(step % max(distance, 1) for step in steps).most_common(1)[0]
+    places = range(first, count, max(distance, 1))
     if distance < 2 or len(places) < LEAST_STEPS:
         return None, 1.0
-    hits = sum(step in places for step in steps)
     most = min(len(steps), len(places))
     ways = [
         _log_ways(len(places), k) + _log_ways(count - len(places), len(steps) - k)

@@ -56,10 +56,6 @@ class JobTimeline:
         """The median, 0 without steps."""
         return median(self.steady) if self.steady else 0.0
 
-    def every(self, name: str) -> list[float]:
-        """The medians of a column, by rank."""
-        return [median(columns[name]) for columns in self.columns.values() if columns[name]]
-
     @property
     def sees_computing(self) -> bool:
         """Whether all traces show computing."""

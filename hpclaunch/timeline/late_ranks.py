@@ -78,8 +78,6 @@ class Lateness:
     late_ms: float
     """By how much, the median of the late steps."""
     noise_ms: float
-    chance: float
-    """The probability that chance gives this rank as many late steps."""
     interval_ms: tuple[float, float] | None = None
     """Of the median lateness, of a rank that is late in most steps."""
     every: int | None = None
@@ -159,7 +157,7 @@ def _mostly_late(
         if low <= floor:
             break
         over = sum(value > floor for value in values)
-        each = Lateness(rank, len(values), over, median(values), noise, chance, (low, high))
+        each = Lateness(rank, len(values), over, median(values), noise, (low, high))
         found.append(replace(each, grows_ms=_growth(values, floor)))
         del left[rank]
     return found
@@ -230,7 +228,7 @@ def _sometimes_late(late: Mapping[int, list[float]], noise: float, floor: float)
     over = long if min(by_size, by_time) < CHANCE_PAUSES else over
     typical = median(size[step] for step in over)
     every = every if by_time < CHANCE_PAUSES else None
-    return [Lateness(rank, len(size), len(over), typical, noise, noise_chance, every=every)]
+    return [Lateness(rank, len(size), len(over), typical, noise, every=every)]
 
 
 def _moments(last: Sequence[int], size: Sequence[float], floor: float) -> list[tuple[float, int]]:
@@ -342,7 +340,7 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: floa
     typical, noise = median(waits), deviation([value - slope * step for step, value in enumerate(waits)])
     if typical >= max(min((1 + 2.2 * math.log(max(ranks, 2))) * noise, step / 2), floor):
         over = sum(value > max(typical / 2, floor) for value in waits)
-        return Lateness(None, steps, over, typical, noise, 0.0, grows_ms=growth)
+        return Lateness(None, steps, over, typical, noise, grows_ms=growth)
     count, by_size = long_ones(waits)
     least = max(sorted(waits, reverse=True)[count], floor)
     long = [step for step, value in enumerate(waits) if value > least]
@@ -351,7 +349,7 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: floa
         return None
     each = [waits[step] for step in long]
     every = every if by_time < CHANCE_PAUSES else None
-    return Lateness(None, steps, len(long), median(each), noise, 2 * min(by_size, by_time), every=every)
+    return Lateness(None, steps, len(long), median(each), noise, every=every)
 
 
 def deviation(values: Sequence[float]) -> float:
@@ -367,11 +365,7 @@ def at_least(successes: int, trials: int, probability: float) -> float:
     if probability >= 1:
         return 1.0
     logs = [
-        math.lgamma(trials + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(trials - k + 1)
-        + k * math.log(probability)
-        + (trials - k) * math.log1p(-probability)
+        _log_ways(trials, k) + k * math.log(probability) + (trials - k) * math.log1p(-probability)
         for k in range(successes, trials + 1)
     ]
     return min(1.0, math.fsum(map(math.exp, logs)))

@@ -1,9 +1,9 @@
 """How often the late rank is named in real timelines: ``python benchmarks/stragglers.py`` prints the table.
 
-``--record FOLDER --recorder horovod --half kept`` records the trainings of benchmarks/data/straggler_kinds.tsv
-that are not in FOLDER yet, one after the other, ``--busy 4`` beside four busy processes; HPCLAUNCH_TEST_HOROVOD
-is the virtual environment (tests/horovod/build.sh torch). ``--judge FOLDER`` judges what is recorded there and
-adds it to benchmarks/data/straggler_results.tsv, of which the table is made.
+``--record FOLDER --half kept`` records the trainings of benchmarks/data/straggler_kinds.tsv that are not in
+FOLDER yet, one after the other, ``--busy 4`` beside four busy processes. HPCLAUNCH_TEST_HOROVOD names the
+virtual environment for it (tests/horovod/build.sh torch). ``--judge FOLDER`` judges what is recorded there
+and adds it to benchmarks/data/straggler_results.tsv, of which the table is made.
 
 A run counts where its delay is at least the noise that the verdict prints. Where a file cannot name the rank
 (the response cache), what counts is that a rank is said to be late.
@@ -141,7 +141,7 @@ def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> Non
     """Print the table of one half."""
     print(f"\n{title}: {len(runs)} runs\n")
     print(
-        "| recorder | kind | other processes (load) | runs | right | without a name | nothing | wrong | below |"
+        "| recorder | kind | busy processes (load) | runs | right | without a name | nothing | wrong | below |"
     )
     print("|---|---|---|---:|---:|---:|---:|---:|---:|")
     cells: dict[tuple[str, str, int], list[Run]] = {}

@@ -1,4 +1,5 @@
-"""Trainings with a late rank, recorded: ``straggler_runs.py RECORDER FOLDER``, rows of straggler_kinds.tsv on stdin.
+"""Trainings with a late rank, recorded: ``straggler_runs.py RECORDER FOLDER``, rows of straggler_kinds.tsv as
+input.
 
 RECORDER is ``horovod``, ``horovod-cache`` (with the response cache) or ``kineto`` (DDP under torch.profiler).
 The libraries are imported once, and the ranks of each training are forked from there: a training is of new

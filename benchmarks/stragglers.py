@@ -141,7 +141,7 @@ def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> Non
     """Print the table of one half."""
     print(f"\n{title}: {len(runs)} runs\n")
     print(
-        "| recorder | kind | busy processes (load) | runs | right | without a name | nothing | wrong | below |"
+        "| recorder | kind | busy processes (load) | runs | right | no name | nothing | wrong | below |"
     )
     print("|---|---|---|---:|---:|---:|---:|---:|---:|")
     cells: dict[tuple[str, str, int], list[Run]] = {}

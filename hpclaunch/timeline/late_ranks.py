@@ -289,7 +289,7 @@ def _fisher(one: float, other: float) -> float:
 
 
 def _period(steps: Sequence[int], count: int) -> tuple[int | None, float]:
-    """Return the distance at which steps come over the whole run, and the chance of so many of them there.
+    """Return the distance at which steps come over the whole run, and the chance that as many of them are there.
 
     The chance is hypergeometric: of all ways to choose this many of ``count`` steps, those with as many in
     the places of one distance and first step, multiplied by the distances and first steps.

@@ -415,7 +415,7 @@ def _mismatch(job: JobTimeline) -> tuple[Verdict, ...]:
 
 
 def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
-    """Return which rank the others waited for when their traces ended.
+    """Return which rank the other ranks waited for when their traces ended.
 
     What --profile stopped within a run may end like this, too.
     """

@@ -140,9 +140,7 @@ def result(run: Run, plan: Plan) -> str:
 def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> None:
     """Print the table of one half."""
     print(f"\n{title}: {len(runs)} runs\n")
-    print(
-        "| recorder | kind | busy processes (load) | runs | right | no name | nothing | wrong | below |"
-    )
+    print("| recorder | kind | busy processes (load) | runs | right | no name | nothing | wrong | below |")
     print("|---|---|---|---:|---:|---:|---:|---:|---:|")
     cells: dict[tuple[str, str, int], list[Run]] = {}
     for run in runs:

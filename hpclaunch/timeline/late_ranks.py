@@ -289,7 +289,7 @@ def _fisher(one: float, other: float) -> float:
 
 
 def _period(steps: Sequence[int], count: int) -> tuple[int | None, float]:
-    """Return the distance at which steps come over the whole run, and the chance that as many of them are there.
+    """Return the distance at which steps come over the whole run, and the chance of as many of them there.
 
     The chance is hypergeometric: of all ways to choose this many of ``count`` steps, those with as many in
     the places of one distance and first step, multiplied by the distances and first steps.
@@ -326,8 +326,8 @@ def common_noise(late: Mapping[int, Sequence[float]]) -> float:
 def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: float) -> Lateness | None:
     """Return the lateness of a rank that the trace does not name, from how long the ranks wait per step.
 
-    There is nothing to compare with: the waiting must be half of a ``step``, whoever it is for, or far above
-    its own noise, in most steps or in long ones that the others' tail does not explain. The last of many
+    There is nothing to compare with: the waiting must be half of a ``step``, for one rank or another, or far
+    above its own noise, in most steps or in long ones that the tail of the other steps does not explain. The last of many
     equal ranks is always late: the range of n normal values is near 2 sqrt(2 ln n), and its deviation
     pi / sqrt(6 ln n) at most (Gumbel; Cramer, Mathematical Methods of Statistics, 28.6), so that the range is
     2.2 ln n times its deviation; once the deviation is added.

@@ -327,10 +327,10 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: floa
     """Return the lateness of a rank that the trace does not name, from how long the ranks wait per step.
 
     There is nothing to compare with: the waiting must be half of a ``step``, for one rank or another, or far
-    above its own noise, in most steps or in long ones that the tail of the other steps does not explain. The last of many
-    equal ranks is always late: the range of n normal values is near 2 sqrt(2 ln n), and its deviation
-    pi / sqrt(6 ln n) at most (Gumbel; Cramer, Mathematical Methods of Statistics, 28.6), so that the range is
-    2.2 ln n times its deviation; once the deviation is added.
+    above its own noise, in most steps or in long ones that the tail of the other steps does not explain. The
+    last of many equal ranks is always late: the range of n normal values is near 2 sqrt(2 ln n), and its
+    deviation pi / sqrt(6 ln n) at most (Gumbel; Cramer, Mathematical Methods of Statistics, 28.6), so that
+    the range is 2.2 ln n times its deviation; once the deviation is added.
     """
     steps = len(waits)
     if steps < HIDDEN_STEPS:

@@ -117,7 +117,8 @@ def judged(folder: Path, busy: int) -> list[Run]:
         for line in loads.read_text().splitlines() if loads.exists() else []:
             kind, number, load = line.split()
             files = sorted(folder.glob(f"{recorder}-{kind}-{number}.*json"))
-            found = verdicts(combined([read_timeline(file.name, file_chunks(file)) for file in files]), {})
+            read = [read_timeline(file.name, file_chunks(file)) for file in files]
+            found = verdicts(combined(read), {}) if read else ()  # all were killed before they wrote one
             accused = [verdict for verdict in found if verdict.kind in ("straggler", "ended")]
             named = ",".join(str(verdict.rank) for verdict in accused if verdict.rank is not None)
             noise = max((verdict.noise_ms or 0.0 for verdict in accused or found), default=0.0)

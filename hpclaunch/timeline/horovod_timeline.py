@@ -206,8 +206,8 @@ class HorovodReader:
 
     def _not_asked(self, lanes: Iterable[_Lane]) -> tuple[int, ...]:
         """Return the ranks that had not asked for any of the tensors that others wait for at the end."""
-        asked = [lane for lane in lanes if lane.asked and lane.known]
-        waiting = [set(lane.asked) for lane in asked if lane.opened[0][0].startswith("NEG")]
+        open_ones = (lane for lane in lanes if lane.known and lane.opened[0][0].startswith("NEG"))
+        waiting = [set(lane.asked) for lane in open_ones if lane.asked]
         return tuple(sorted(self._asked.difference(*waiting))) if waiting else ()
 
     def _finished(self, owner: _Rank) -> RankTrace:

@@ -219,16 +219,18 @@ def _sometimes_late(late: Mapping[int, list[float]], noise: float, floor: float)
     by_rank = _share_test(moments, rank, len(late))
     count, by_size = long_ones(size)
     least = sorted(size, reverse=True)[count]
-    over = [step for step in range(len(size)) if last[step] == rank and size[step] > floor]
-    long = [step for step in over if size[step] > least]
+    over, long = (_steps_of(rank, last, size, above) for above in (floor, max(floor, least)))
     every, by_time = _period(long, len(size))
-    noise_chance = 2 * min(by_rank, _fisher(by_rank, min(1.0, 2 * min(by_size, by_time))))
-    if noise_chance > CHANCE_SOME or min(by_rank, _fisher(by_rank, by_time)) > CHANCE_PAUSES:
+    chance = 2 * min(by_rank, _fisher(by_rank, min(1.0, 2 * min(by_size, by_time))))
+    if chance > CHANCE_SOME or min(by_rank, _fisher(by_rank, by_time)) > CHANCE_PAUSES:
         return []
     over = long if min(by_size, by_time) < CHANCE_PAUSES else over
-    typical = median(size[step] for step in over)
     every = every if by_time < CHANCE_PAUSES else None
-    return [Lateness(rank, len(size), len(over), typical, noise, every=every)]
+    return [Lateness(rank, len(size), len(over), median(size[step] for step in over), noise, every=every)]
+
+
+def _steps_of(rank: int, last: Sequence[int], size: Sequence[float], above: float) -> list[int]:
+    return [step for step, value in enumerate(size) if last[step] == rank and value > above]
 
 
 def _moments(last: Sequence[int], size: Sequence[float], floor: float) -> list[tuple[float, int]]:
@@ -347,9 +349,8 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: floa
     every, by_time = _period(long, steps)
     if 2 * min(by_size, by_time) > CHANCE_SOME or len(long) < LEAST_STEPS:
         return None
-    each = [waits[step] for step in long]
     every = every if by_time < CHANCE_PAUSES else None
-    return Lateness(None, steps, len(long), median(each), noise, every=every)
+    return Lateness(None, steps, len(long), median(waits[step] for step in long), noise, every=every)
 
 
 def deviation(values: Sequence[float]) -> float:

@@ -16,6 +16,7 @@ from hpclaunch.timeline.late_ranks import (
     late_ranks,
     lateness_by_rank,
 )
+from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import Verdict
 
@@ -414,34 +415,35 @@ def _mismatch(job: JobTimeline) -> tuple[Verdict, ...]:
     )
 
 
-def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
-    """Return which rank the other ranks waited for when their traces ended.
-
-    What --profile stopped within a run may end like this, too.
-    """
-    waiting = [trace for trace in job.traces.values() if trace.unfinished]
+def _waited_for(job: JobTimeline, waiting: Sequence[RankTrace]) -> Sequence[int] | None:
+    """Return the ranks that others wait for where their traces end, () if they have no names; None: none."""
     if not waiting:
-        return ()
+        return None
     trace = waiting[0]
-    ranks = list(trace.not_asked)
     if trace.form == "kineto":
         ranks = sorted({*range(job.ranks)} - {each.rank for each in waiting})
-        if not 0 < len(ranks) <= len(waiting):
-            return ()
-    elif job.begins_within or not trace.unfinished[0].startswith("NEGOTIATE"):
-        return ()
-    if trace.names_ranks and not ranks:  # all had asked: the file was cut
+        return ranks if 0 < len(ranks) <= len(waiting) else None
+    cut = trace.names_ranks and not trace.not_asked  # all had asked
+    stopped = job.begins_within or not trace.unfinished[0].startswith("NEGOTIATE")
+    return None if cut or stopped else trace.not_asked
+
+
+def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
+    """Return which rank the other ranks waited for when their traces ended."""
+    waiting = [trace for trace in job.traces.values() if trace.unfinished]
+    ranks = _waited_for(job, waiting)
+    if ranks is None:
         return ()
     names = f"rank {', '.join(map(str, ranks[:8]))}" if ranks else "a rank that is not in the file"
     rank = ranks[0] if len(ranks) == 1 else None
-    place = places.get(rank, Place()) if rank is not None else Place()
+    place = places.get(-1 if rank is None else rank, Place())
     return (
         Verdict(
             kind="ended",
             rank=rank,
             node=place.node,
             gpu=place.gpu,
-            evidence=f"the traces end while the other ranks wait for {names} in {trace.unfinished[0]}: "
+            evidence=f"the traces end while the other ranks wait for {names} in {waiting[0].unfinished[0]}: "
             "if the job failed there, it ended or hung first",
             remedy="hpclaunch status says how the ranks of a job ended, hpclaunch stacks where one hangs",
         ),

@@ -35,7 +35,7 @@ RECORDERS = {
 KINDS = {
     "most": "late in most steps",
     "pauses": "pauses in a tenth of the steps",
-    "death": "death while the others wait",
+    "death": "death while the other ranks wait",
     "death-early": "death while all compute",
     "healthy": "healthy",
 }

@@ -56,7 +56,6 @@ OUTSIDE = 0.025
 """Of the draws, below and above the interval each."""
 GROWS = 1.5
 """Times: the lateness of the last third of the steps against the first third."""
-HIDDEN_STEPS = 6
 _PARTS = 500
 """Into which the time of all moments is divided, to compute with whole numbers; at least four per moment."""
 _MOST_MOMENTS = 300
@@ -335,7 +334,7 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: floa
     the range is 2.2 ln n times its deviation; once the deviation is added.
     """
     steps = len(waits)
-    if steps < HIDDEN_STEPS:
+    if steps < 2 * LEAST_STEPS:
         return None
     growth = _growth(waits, floor)
     slope = (growth[1] - growth[0]) / (2 * steps / 3) if growth else 0.0

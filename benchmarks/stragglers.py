@@ -1,9 +1,12 @@
-"""How often the late rank is named in real Horovod timelines: ``python benchmarks/stragglers.py FOLDER``.
+"""How often the late rank is named in real timelines: ``python benchmarks/stragglers.py`` prints the table.
 
-Records trainings of three ranks into FOLDER, those that are not there yet, and judges them. A virtual
-environment with Horovod is needed in HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh torch). Odd seeds are
-the half with which rules are made, even ones the half that is kept apart. A run counts where its delay is
-at least the noise that the verdict prints.
+``--record FOLDER --half kept`` records the trainings of benchmarks/data/straggler_kinds.tsv that are not in
+FOLDER yet, one after the other, ``--busy 4`` beside four busy processes. HPCLAUNCH_TEST_HOROVOD names the
+virtual environment for it (tests/horovod/build.sh torch). ``--judge FOLDER`` judges what is recorded there
+and adds it to benchmarks/data/straggler_results.tsv, of which the table is made.
+
+A run counts where its delay is at least the noise that the verdict prints. Where a file cannot name the rank
+(the response cache), what counts is that a rank is said to be late.
 """
 
 from __future__ import annotations
@@ -11,114 +14,188 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
+import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hpclaunch.file_chunks import file_chunks
 from hpclaunch.timeline.job_timeline import combined
 from hpclaunch.timeline.read_timeline import read_timeline
 from hpclaunch.timeline.timeline_verdicts import verdicts
 
-PROGRAM = Path(__file__).parents[1] / "tests" / "timeline" / "ranks" / "horovod_kinds.py"
-RANKS, STEPS = 3, 50
-LATE = {
-    "always": "late in every step, 30 to 150 ms",
-    "most": "late in three quarters of the steps",
-    "jitter-late": "late by a varying time",
-    "drift": "late by 4 ms more in each step",
+DATA = Path(__file__).parent / "data"
+PROGRAM = Path(__file__).parents[1] / "tests" / "timeline" / "ranks" / "straggler_runs.py"
+RECORDERS = {
+    "horovod": "Horovod without the cache",
+    "horovod-cache": "Horovod with it",
+    "kineto": "torch.profiler",
 }
-PAUSES = {
-    "pause-periodic": "a pause of 200 to 500 ms in each 8th, 10th or 12th step",
-    "checkpoint": "the same, of rank 0",
-    "pause-random": "such a pause in a tenth of the steps, by chance",
+KINDS = {
+    "most": "late in most steps",
+    "pauses": "pauses in a tenth of the steps",
+    "death": "death while the other ranks wait",
+    "death-early": "death while all compute",
+    "healthy": "healthy",
 }
-HEALTHY = ("balanced", "jitter", "evaluation", "wander", "input", "one-checkpoint", "warm-up", "died")
+OPEN = {"most": 10, "pauses": 10, "death": 10, "healthy": 18}
+"""The last number of each kind with which rules are made."""
+RESULTS = ("recorder", "busy", "kind", "number", "load", "noise_ms", "named", "unnamed")
+
+
+class Plan(NamedTuple):
+    """A row of straggler_kinds.tsv."""
+
+    kind: str
+    number: int
+    form: str
+    bad: int
+    delay_ms: float
+    line: str
+
+    @property
+    def kept(self) -> bool:
+        return self.number > OPEN[self.kind]
 
 
 class Run(NamedTuple):
-    """A recorded training and its judgement."""
+    """A recorded training and what is said of it."""
 
+    recorder: str
+    busy: int
     kind: str
-    seed: int
-    cache: bool
+    number: int
     load: float
-    result: str
-    """right, wrong, nothing, without rank, below (the noise), or named and ok of healthy runs."""
+    noise_ms: float
+    named: str
+    """Ranks, separated by commas."""
+    unnamed: int
+    """Whether a rank without a name is said to be late."""
 
 
-def record(folder: Path, kind: str, seed: int, cache: bool) -> None:
-    """Record a training, unless it is there."""
-    file = folder / f"{kind}-{seed}-{int(cache)}.json"
-    if file.exists():
-        return
-    venv = Path(os.environ["HPCLAUNCH_TEST_HOROVOD"])
-    more = {"HOROVOD_TIMELINE": str(file), "HOROVOD_TIMELINE_MARK_CYCLES": "1"}
-    more |= {"PATH": f"{venv / 'bin'}:{os.environ['PATH']}"} | (
-        {} if cache else {"HOROVOD_CACHE_CAPACITY": "0"}
-    )
-    words = ["horovodrun", "--gloo", "-np", str(RANKS), "python", str(PROGRAM), kind, str(seed), str(STEPS)]
-    done = subprocess.run(words, env={**os.environ, **more}, capture_output=True, text=True, check=False)
-    said = next((line for line in done.stdout.splitlines() if "put in: " in line), "")
-    put_in = said.partition("put in: ")[2]
-    file.with_suffix(".put-in").write_text(f"{put_in} load={os.getloadavg()[0]:.1f}\n")
+def plans() -> dict[tuple[str, int], Plan]:
+    """Return the trainings by kind and number."""
+    found = {}
+    for line in (DATA / "straggler_kinds.tsv").read_text().splitlines():
+        if line.startswith(("#", "kind")):
+            continue
+        kind, number, form, _, steps, _, bad, late, _ = line.split("\t")
+        delay = float(late) * (int(steps) / 2 if form == "growing" else 1)
+        found[kind, int(number)] = Plan(kind, int(number), form, int(bad), delay, line)
+    return found
 
 
-def judged(file: Path) -> Run:
-    """Judge a recorded training."""
-    kind, seed, cache = file.stem.rsplit("-", 2)
-    words = (word.partition("=") for word in file.with_suffix(".put-in").read_text().split())
-    put_in = {name: float(value) for name, _, value in words}
-    found = verdicts(combined([read_timeline(file.name, file_chunks(file))]), {})
-    late = [verdict for verdict in found if verdict.kind == "straggler"]
-    named = [verdict.rank for verdict in late if verdict.rank is not None]
-    noise = max((verdict.noise_ms or 0.0 for verdict in found), default=0.0)
-    if kind in HEALTHY:
-        result = "named" if named else "ok"
-    elif named:
-        bad = 0 if kind == "checkpoint" else int(put_in["bad"])
-        result = "right" if named == [bad] else "wrong"
-    elif 1e3 * put_in["pause_s" if kind in PAUSES else "late_s"] < noise:
-        result = "below"
-    else:
-        result = "without rank" if late else "nothing"
-    return Run(kind, int(seed), cache == "1", put_in["load"], result)
+def record(folder: Path, recorder: str, chosen: Iterable[Plan], busy: int) -> None:
+    """Record trainings."""
+    python = Path(os.environ["HPCLAUNCH_TEST_HOROVOD"]) / "bin" / "python"
+    folder.mkdir(parents=True, exist_ok=True)
+    loads = folder / f"{recorder}.loads"
+    done = loads.read_text().split("\n") if loads.exists() else []
+    known = {tuple(line.split()[:2]) for line in done if line}
+    rows = [plan.line for plan in chosen if (plan.kind, str(plan.number)) not in known]
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
+    try:
+        with loads.open("a") as output:
+            subprocess.run(
+                [python, PROGRAM, recorder, folder],
+                input="\n".join(rows),
+                stdout=output,
+                text=True,
+                check=True,
+            )
+    finally:
+        for process in others:
+            process.kill()
 
 
-def show(title: str, runs: list[Run]) -> None:
+def judged(folder: Path, busy: int) -> list[Run]:
+    """Judge what is recorded in a folder."""
+    runs = []
+    for recorder in RECORDERS:
+        loads = folder / f"{recorder}.loads"
+        for line in loads.read_text().splitlines() if loads.exists() else []:
+            kind, number, load = line.split()
+            files = sorted(folder.glob(f"{recorder}-{kind}-{number}.*json"))
+            read = [read_timeline(file.name, file_chunks(file)) for file in files]
+            found = verdicts(combined(read), {}) if read else ()  # all were killed before they wrote one
+            accused = [verdict for verdict in found if verdict.kind in ("straggler", "ended")]
+            named = ",".join(str(verdict.rank) for verdict in accused if verdict.rank is not None)
+            noise = max((verdict.noise_ms or 0.0 for verdict in accused or found), default=0.0)
+            unnamed = int(any(verdict.rank is None for verdict in accused))
+            runs.append(
+                Run(recorder, busy, kind, int(number), float(load), round(noise, 2), named or "-", unnamed)
+            )
+    return runs
+
+
+def result(run: Run, plan: Plan) -> str:
+    """Return right, unnamed, nothing, wrong or below; of healthy runs, nothing or wrong."""
+    if run.named != "-":
+        return "right" if run.named == str(plan.bad) else "wrong"
+    if plan.kind in ("most", "pauses") and plan.delay_ms < run.noise_ms:
+        return "below"
+    return "unnamed" if run.unnamed and plan.kind != "healthy" else "nothing"
+
+
+def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> None:
     """Print the table of one half."""
-    loads = [run.load for run in runs]
-    print(f"\n{title}: {len(runs)} runs, load {min(loads):.0f} to {max(loads):.0f}\n")
-    print("| put in | cache | right | rank not in the file | nothing | wrong | below the noise |")
-    print("|---|---|---|---|---|---|---|")
-    for kind, words in (LATE | PAUSES).items():
-        for cache in (False, True):
-            results = Counter(run.result for run in runs if (run.kind, run.cache) == (kind, cache))
-            if results:
-                cells = (results[name] for name in ("right", "without rank", "nothing", "wrong", "below"))
-                print(f"| {words} | {'on' if cache else 'off'} | {' | '.join(map(str, cells))} |")
-    healthy = [run for run in runs if run.kind in HEALTHY]
-    print(
-        f"\nA rank named without a fault: {sum(run.result == 'named' for run in healthy)} of {len(healthy)}"
-    )
+    print(f"\n{title}: {len(runs)} runs\n")
+    print("| recorder | kind | busy processes (load) | runs | right | no name | nothing | wrong | below |")
+    print("|---|---|---|---:|---:|---:|---:|---:|---:|")
+    cells: dict[tuple[str, str, int], list[Run]] = {}
+    for run in runs:
+        plan = known[run.kind, run.number]
+        kind = "death-early" if run.kind == "death" and not plan.delay_ms else run.kind
+        cells.setdefault((run.recorder, kind, run.busy), []).append(run)
+    for recorder, kind, busy in ((a, b, c) for a in RECORDERS for b in KINDS for c in (0, 4)):
+        of_cell = cells.get((recorder, kind, busy))
+        if of_cell:
+            counts = Counter(result(run, known[run.kind, run.number]) for run in of_cell)
+            loads = [run.load for run in of_cell]
+            words = [
+                RECORDERS[recorder],
+                KINDS[kind],
+                f"{busy or 'none'} ({min(loads):.0f}-{max(loads):.0f})",
+            ]
+            numbers = (counts[name] for name in ("right", "unnamed", "nothing", "wrong", "below"))
+            print("|", " | ".join([*words, str(len(of_cell)), *map(str, numbers)]), "|")
+
+
+def _read(file: Path) -> list[Run]:
+    lines = file.read_text().splitlines()[1:] if file.exists() else []
+    types: tuple[Any, ...] = (str, int, str, int, float, float, str, int)
+    return [Run(*(of(word) for of, word in zip(types, line.split("\t"), strict=True))) for line in lines]
 
 
 def main() -> None:
-    """Record and judge."""
+    """Record, judge or print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--seeds", type=int, default=4, help="trainings of each kind (default: 4)")
-    parser.add_argument("--cache", action="store_true", help="with Horovod's response cache")
+    parser.add_argument("--record", type=Path, metavar="FOLDER")
+    parser.add_argument("--judge", type=Path, metavar="FOLDER")
+    parser.add_argument("--recorder", choices=RECORDERS, action="append")
+    parser.add_argument("--half", choices=("open", "kept"), default="open")
+    parser.add_argument("--busy", type=int, default=0, help="busy processes beside the training")
+    parser.add_argument("--most", type=int, default=99, help="trainings of each kind, at most")
+    parser.add_argument("--results", type=Path, default=DATA / "straggler_results.tsv")
     given = parser.parse_args()
-    given.folder.mkdir(parents=True, exist_ok=True)
-    for seed in range(1, given.seeds + 1):
-        for kind in (*LATE, *PAUSES, *HEALTHY):
-            record(given.folder, kind, seed, given.cache)
-    runs = [
-        judged(file) for file in sorted(given.folder.glob("*.json")) if file.with_suffix(".put-in").exists()
-    ]
-    show("with which rules were made", [run for run in runs if run.seed % 2])
-    show("kept apart", [run for run in runs if not run.seed % 2])
+    known, runs = plans(), _read(given.results)
+    if given.record:
+        half = [plan for plan in known.values() if plan.kept == (given.half == "kept")]
+        chosen = [plan for plan in half if plan.number - plan.kept * OPEN[plan.kind] <= given.most]
+        for recorder in given.recorder or RECORDERS:
+            record(given.record, recorder, chosen, given.busy)
+        return
+    if given.judge:
+        new = judged(given.judge, given.busy)
+        same = {each[:4] for each in new}
+        runs = [run for run in runs if run[:4] not in same] + new
+        text = "\n".join("\t".join(map(str, each)) for each in (RESULTS, *runs))
+        given.results.write_text(text + "\n")
+    for title, kept in (("With which rules were made", False), ("Kept apart", True)):
+        half_runs = [run for run in runs if known[run.kind, run.number].kept == kept]
+        if half_runs:
+            show(title, half_runs, known)
 
 
 if __name__ == "__main__":

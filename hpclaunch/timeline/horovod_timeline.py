@@ -33,7 +33,7 @@ _CYCLES = 1000
 class _Lane:
     """A tensor of one rank, or a rank's computing."""
 
-    __slots__ = ("asked", "began", "name", "opened", "owner", "unnamed")
+    __slots__ = ("asked", "began", "known", "name", "opened", "owner", "unnamed")
 
     def __init__(self, name: str, owner: _Rank) -> None:
         unnamed = _UNNAMED.fullmatch(name)
@@ -45,6 +45,8 @@ class _Lane:
         """When the collective that is open, or was the last, was first requested."""
         self.asked: dict[int, float] = {}
         """Rank -> when it requested this collective."""
+        self.known = False
+        """Whether it was communicated before; a barrier at the end may be open because Horovod shuts down."""
 
 
 class _Rank:
@@ -195,6 +197,7 @@ class HorovodReader:
             return
         owner.in_flight = max(owner.in_flight - 1, 0)
         owner.communicated += 1
+        lane.known = True
         size = size_of(arguments.get("dtype"), arguments.get("shape"))
         began = lane.began if lane.began is not None else end
         owner.trace.collectives.of(kind).tensor(size)
@@ -203,14 +206,14 @@ class HorovodReader:
 
     def _not_asked(self, lanes: Iterable[_Lane]) -> tuple[int, ...]:
         """Return the ranks that had not asked for any of the tensors that others wait for at the end."""
-        waiting = [set(lane.asked) for lane in lanes if lane.asked and lane.opened[0][0].startswith("NEG")]
+        open_ones = (lane for lane in lanes if lane.known and lane.opened[0][0].startswith("NEG"))
+        waiting = [set(lane.asked) for lane in open_ones if lane.asked]
         return tuple(sorted(self._asked.difference(*waiting))) if waiting else ()
 
     def _finished(self, owner: _Rank) -> RankTrace:
         trace = owner.trace
-        opened = [f"{lane.opened[0][0]} of {lane.name}" for lane in self._lanes.values() if lane.opened]
         mine = [lane for lane in self._lanes.values() if lane.owner is owner and lane.opened]
-        trace.unfinished = tuple(opened) if mine else ()
+        trace.unfinished = tuple(f"{lane.opened[0][0]} of {lane.name}" for lane in mine if lane.known)
         trace.not_asked = self._not_asked(mine)
         trace.epoch_us, trace.begins_within = self._epoch_us, self._begins_within
         if trace.form == "horovod" and self._asked:

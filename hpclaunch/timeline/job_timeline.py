@@ -6,7 +6,7 @@ from statistics import fmean, median
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.timeline.collective_count import bus_factor
-from hpclaunch.timeline.late_ranks import spread
+from hpclaunch.timeline.late_ranks import deviation
 from hpclaunch.timeline.rank_steps import COLUMNS, PHASES
 from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.read_timeline import TimelineFile
@@ -55,10 +55,6 @@ class JobTimeline:
     def step_ms(self) -> float:
         """The median, 0 without steps."""
         return median(self.steady) if self.steady else 0.0
-
-    def every(self, name: str) -> list[float]:
-        """The medians of a column, by rank."""
-        return [median(columns[name]) for columns in self.columns.values() if columns[name]]
 
     @property
     def sees_computing(self) -> bool:
@@ -213,7 +209,7 @@ def step_times(job: JobTimeline) -> dict[str, float | None]:
         "mean": fmean(steady),
         "min": min(steady),
         "max": max(steady),
-        "spread": spread(steady),
+        "spread": deviation(steady),
         "first": fmean(job.times[: job.first]) if job.first else None,
     }
 

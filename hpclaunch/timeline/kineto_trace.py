@@ -5,6 +5,7 @@ collective is what gloo or MPI annotate on their worker threads, from when it is
 what other threads execute. Seen with torch 2.13; older ones differ in what ``distributedInfo`` holds.
 """
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from heapq import merge
@@ -123,6 +124,9 @@ class KinetoReader:
             else:
                 steps.collective(size, end)
         steps.finish(edges[-1] if edges else None)
+        updated = max((end for ends in self._updates.values() for end in ends), default=math.inf)
+        if collectives and collectives[-1].start > updated:
+            trace.unfinished = (collectives[-1].kind,)
         for each in sorted(collectives, key=lambda each: each.start):
             trace.collectives.of(each.kind).message(each.start, each.end)
             trace.collectives.of(each.kind).tensor(each.size)

@@ -1,62 +1,65 @@
 """Which rank is late, by how long the ranks wait: the one that waits least keeps the other ranks waiting.
 
-A rank's lateness in a step is by how much it comes after the median of the other ranks. It is named
+A rank's lateness in a step is by how much it comes after the median of the other ranks. Two questions are
+asked, each with an error rate for the whole file, whatever its number of ranks and steps: a file of equal
+ranks gets no name with a probability of at least 1 - ``CHANCE_MOST`` - ``CHANCE_SOME``.
 
-- as late in most steps, if it comes last in more steps than chance, which prefers no rank, would give it
-  (a sign test), and its median lateness is above a floor at any place of its interval, by the bootstrap;
-- as late in some steps, if of the late moments of all ranks it has more than chance would give it. Looked at
-  are moments above several multiples of the noise. Where its late steps come at equal distances, the chance
-  of that counts, too: each 10th step is a checkpoint, not a busy machine.
+Late in most steps: a rank comes last in more steps than chance, which prefers none, would give it (a sign
+test, its probability multiplied by the ranks), and its median lateness is above a floor at any place of its
+interval, by the bootstrap.
 
-Every probability is multiplied by the ranks, and by the multiples, that were looked at, and must be below
-``CHANCE``, or below ``CHANCE_CLEAR`` where the lateness is far above the noise. Steps one after the other
-are not independent on a busy machine, which disturbs a rank for a while: the sign test counts fewer steps
-where the last rank of a step is often that of the step before (by the autocorrelation at lag 1, von Storch
-and Zwiers, Statistical Analysis in Climate Research, 6.6), the bootstrap draws blocks of neighbouring steps
-(Kunsch 1989), and late steps one after the other are one moment.
+Late in some steps: of the time that the other ranks wait for the last one, a rank costs more than chance
+would give it. That the ranks are equal means that each late moment, whatever it costs, is any rank's with
+the same probability (a permutation of ranks within steps; Good, Permutation Tests, 2000, 3.3). The
+distribution of a rank's part of the time is computed from that (``_share_test``), and its probability
+multiplied by the ranks. No threshold is chosen, so that none needs a correction. Three moments of one rank of
+four are as likely as 1 in 16 then, however long they are, so that two other facts count, which do not depend
+on whose the moments are, and are combined with the first by Fisher's method (Statistical Methods for
+Research Workers, 1932, 21.1), the smaller of both doubled, since one is chosen:
+
+- the longest waits are no noise of this file: a gap separates them from the other steps that a tail
+  as heavy as a power law would not have (``long_ones``, multiplied by the places where it may be);
+- they come at equal distances over the whole run (``_period``): each 10th step is a checkpoint.
+
+Against noise half of ``CHANCE_SOME`` goes to the first fact alone, half to the combination. A machine may
+also have rare long pauses which meet ranks by chance, so that being long says nothing about a rank:
+against those the first fact must be below ``CHANCE_PAUSES``, alone or with the distances.
+
+Steps one after the other are not independent on a busy machine, which disturbs a rank for a while: the sign
+test counts fewer steps where the last rank of a step is often that of the step before (by the
+autocorrelation at lag 1 around their trend; von Storch and Zwiers, Statistical Analysis in Climate Research,
+6.6), the bootstrap draws blocks of neighbouring steps (Kunsch 1989), and late steps of a rank one after the
+other are one moment.
 
 The noise is the median over the ranks of the spread of a rank's lateness (1.4826 x the median absolute
-deviation, which is the standard deviation of a normal distribution), or within two levels where the lateness
-has two. It is printed, and no rule for a rank late in most steps depends on it.
+deviation, which is the standard deviation of a normal distribution). It is printed, and no rule depends on
+it where ranks can be compared.
 """
 
 import math
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-CHANCE = 0.001
-MULTIPLES = (3.0, 5.0, 10.0)
-"""Of the noise, above which moments are late."""
-LEAST_SHARE = 0.04
-"""Of steps; a rank that is late in fewer is not named."""
+CHANCE_MOST = 0.001
+CHANCE_SOME = 0.009
+CHANCE_PAUSES = 0.05
 LEAST_STEPS = 3
 LEAST_LOSS = 0.2
 """Of the floor: what a rank's lateness costs per step, on average."""
-ALIKE = 0.2
-"""Late steps are alike if they differ by less than this part of the lateness (standard deviation)."""
-CHANCE_CLEAR = 0.01
-"""Of a rank whose lateness is above ``LEVELS_APART`` times the noise, and alike in its late steps."""
 DRAWS = 400
 """Of the bootstrap."""
 OUTSIDE = 0.025
 """Of the draws, below and above the interval each."""
 GROWS = 1.5
 """Times: the lateness of the last third of the steps against the first third."""
-LEVELS_APART = 5.0
-"""Two levels are separate if their medians differ by this many times the spread within them."""
-STEPS_OF_LEVELS = 20
-"""Steps from which two levels are taken for more than noise."""
-APART = 3.0
-"""How many times its noise the waiting for a rank that the trace does not name must be."""
-HIDDEN_SHARE = 0.8
-"""Of steps in which rank 0 waits for a rank that the trace does not name."""
-HIDDEN_STEPS = 6
-HIDDEN_LEVEL_STEPS = 5
-HIDDEN_APART = 10.0
-"""How many times their spread two levels of such waiting must be apart."""
+_PARTS = 500
+"""Into which the time of all moments is divided, to compute with whole numbers; at least four per moment."""
+_MOST_MOMENTS = 300
+"""The longest ones."""
 _MOST_VALUES = 400_000
 """Ranks x steps that are compared; of more, every n-th step is."""
 _MOST_DRAWN = 1000
@@ -74,8 +77,6 @@ class Lateness:
     late_ms: float
     """By how much, the median of the late steps."""
     noise_ms: float
-    chance: float
-    """The probability that chance gives this rank as many late steps."""
     interval_ms: tuple[float, float] | None = None
     """Of the median lateness, of a rank that is late in most steps."""
     every: int | None = None
@@ -132,7 +133,9 @@ def late_ranks(waits: Mapping[int, Sequence[float]], floor: float) -> list[Laten
     noise = common_noise(late)
     found = _mostly_late(waits, late, noise, floor)
     known = {each.rank for each in found}
-    found += [each for each in _sometimes_late(late, noise, floor) if each.rank not in known]
+    left = {rank: values for rank, values in waits.items() if rank not in known}
+    if len(left) > 1:
+        found += _sometimes_late(lateness_by_rank(left), noise, floor)
     return sorted(
         (each for each in found if each.lost_ms > LEAST_LOSS * floor), key=lambda each: -each.lost_ms
     )
@@ -149,11 +152,11 @@ def _mostly_late(
         chances = {rank: _sign_test([each == rank for each in last], 1 / len(left)) for rank in left}
         rank = min(left, key=lambda rank: chances[rank])
         values, chance = late[rank], chances[rank] * len(late)
-        low, high = _interval(values) if chance < CHANCE_CLEAR and median(values) > floor else (0.0, 0.0)
-        if low <= floor or (chance > CHANCE and low <= LEVELS_APART * noise):
+        low, high = _interval(values) if chance < CHANCE_MOST and median(values) > floor else (0.0, 0.0)
+        if low <= floor:
             break
         over = sum(value > floor for value in values)
-        each = Lateness(rank, len(values), over, median(values), noise, chance, (low, high))
+        each = Lateness(rank, len(values), over, median(values), noise, (low, high))
         found.append(replace(each, grows_ms=_growth(values, floor)))
         del left[rank]
     return found
@@ -167,12 +170,12 @@ def _who_is_last(late: Mapping[int, Sequence[float]]) -> list[int]:
 
 def _sign_test(signs: Sequence[bool], probability: float) -> float:
     """Return the probability of as many signs by chance, where neighbouring ones may depend on each other."""
-    share = sum(signs) / len(signs)
-    spread_of_signs = share * (1 - share)
-    lag = 0.0
-    if spread_of_signs:
-        together = sum((a - share) * (b - share) for a, b in pairwise(signs)) / len(signs)
-        lag = min(max(together / spread_of_signs, 0.0), 0.9)
+    count, share = len(signs), sum(signs) / len(signs)
+    middle = (count - 1) / 2
+    slope = sum((step - middle) * sign for step, sign in enumerate(signs)) / (count * (count**2 - 1) / 12)
+    rest = [sign - share - slope * (step - middle) for step, sign in enumerate(signs)]
+    together, alone = sum(a * b for a, b in pairwise(rest)), sum(a * a for a in rest)
+    lag = min(max(together / alone, 0.0), 0.9) if alone > 1e-9 else 0.0
     steps = max(1, round(len(signs) * (1 - lag) / (1 + lag)))
     return at_least(round(share * steps), steps, probability)
 
@@ -205,139 +208,154 @@ def _growth(values: Sequence[float], floor: float) -> tuple[float, float] | None
 
 
 def _sometimes_late(late: Mapping[int, list[float]], noise: float, floor: float) -> list[Lateness]:
-    """Return the ranks that are late in some of the steps, each with the least likely of its findings."""
-    best: dict[int, Lateness] = {}
-    for multiple in MULTIPLES:
-        threshold = max(multiple * noise, floor)
-        moments = sum(_moments(values, threshold) for values in late.values())
-        for rank, values in late.items():
-            by_moments = at_least(_moments(values, threshold), moments, 1 / len(late))
-            each = _late_above(rank, values, threshold, noise, by_moments * len(late) * len(MULTIPLES))
-            if each and (rank not in best or each.chance < best[rank].chance):
-                best[rank] = each
-    return list(best.values())
+    """Return the ranks that are late in some of the steps."""
+    last = _who_is_last(late)
+    size = [late[rank][step] for step, rank in enumerate(last)]
+    moments = sorted(_moments(last, size, floor), reverse=True)[:_MOST_MOMENTS]
+    if not moments:
+        return []
+    rank = max(late, key=lambda rank: sum(cost for cost, whose in moments if whose == rank))
+    by_rank = _share_test(moments, rank, len(late))
+    count, by_size = long_ones(size)
+    least = sorted(size, reverse=True)[count]
+    over, long = (_steps_of(rank, last, size, above) for above in (floor, max(floor, least)))
+    every, by_time = _period(long, len(size))
+    chance = 2 * min(by_rank, _fisher(by_rank, min(1.0, 2 * min(by_size, by_time))))
+    if chance > CHANCE_SOME or min(by_rank, _fisher(by_rank, by_time)) > CHANCE_PAUSES:
+        return []
+    over = long if min(by_size, by_time) < CHANCE_PAUSES else over
+    every = every if by_time < CHANCE_PAUSES else None
+    return [Lateness(rank, len(size), len(over), median(size[step] for step in over), noise, every=every)]
 
 
-def _late_above(
-    rank: int, values: Sequence[float], threshold: float, noise: float, chance: float
-) -> Lateness | None:
-    """Return the lateness of a rank in the steps above a threshold, None where chance would give it.
+def _steps_of(rank: int, last: Sequence[int], size: Sequence[float], above: float) -> list[int]:
+    return [step for step, value in enumerate(size) if last[step] == rank and value > above]
 
-    ``chance``: of as many late moments, whenever they come.
+
+def _moments(last: Sequence[int], size: Sequence[float], floor: float) -> list[tuple[float, int]]:
+    """Return what each late moment costs, and whose it is; of one rank, steps one after the other are one."""
+    found: list[tuple[float, int]] = []
+    goes_on = False
+    for rank, value in zip(last, size, strict=True):
+        if value > floor and goes_on and found[-1][1] == rank:
+            found[-1] = (found[-1][0] + value, rank)
+        elif value > floor:
+            found.append((value, rank))
+        goes_on = value > floor
+    return found
+
+
+def _share_test(moments: Sequence[tuple[float, int]], rank: int, ranks: int) -> float:
+    """Return the probability that chance gives any of the ranks as much of the moments' time as this one has.
+
+    Times are rounded to parts of their sum, in the statistic as in its distribution, which stays exact.
     """
-    over = [step for step, value in enumerate(values) if value > threshold]
-    if len(over) < max(LEAST_STEPS, LEAST_SHARE * len(values)):
-        return None
-    typical = median(values[step] for step in over)
-    alike = deviation([values[step] for step in over]) < ALIKE * typical > LEVELS_APART * noise
-    every, by_distance = _period(over, len(values))
-    chance *= by_distance
-    if chance > (CHANCE_CLEAR if alike else CHANCE):
-        return None
-    return Lateness(rank, len(values), len(over), typical, noise, chance, every=every)
+    whole = sum(cost for cost, _ in moments) / max(_PARTS, 4 * len(moments))
+    parts = [(round(cost / whole), whose) for cost, whose in moments]
+    mine = sum(part for part, whose in parts if whose == rank)
+    chances = [1.0] + [0.0] * sum(part for part, _ in parts)
+    for part, _ in parts:
+        if part:
+            moved = [0.0] * part + chances[:-part]
+            chances = [a + (b - a) / ranks for a, b in zip(chances, moved, strict=True)]
+    return min(1.0, ranks * math.fsum(chances[mine:]))
+
+
+def long_ones(values: Sequence[float]) -> tuple[int, float]:
+    """Return how many values are above the widest gap, and the probability of a gap that wide for its place.
+
+    In a sample of a power law (Lomax), j x ln((X_j + c) / (X_(j+1) + c)) of the j-th largest values are
+    independent and exponential with one mean (Renyi), so that one of them, over the sum of m below it,
+    exceeds x with the probability (1 + x)^-m: the test of Pisarenko and Sornette (Eur. Phys. J. Special
+    Topics 205, 2012) for outliers of power laws. The scale c is the median, as in a law without a mean;
+    lighter tails, such as those of exponential delays, have smaller gaps. The m are those of the larger half.
+    Multiplied by the places where the widest gap may be.
+    """
+    ordered = sorted((value for value in values if value > 0), reverse=True)[: len(values) // 2 + 1]
+    places = range(LEAST_STEPS, len(ordered) - LEAST_STEPS)
+    if not places:
+        return 0, 1.0
+    at = max(places, key=lambda place: ordered[place - 1] - ordered[place])
+    logs = [math.log(value + ordered[-1]) for value in ordered]
+    below = sum(logs[at + 1 : -1]) + (at + 1) * logs[at] - (len(logs) - 1) * logs[-1]
+    wide = at * (logs[at - 1] - logs[at])
+    chance = math.exp((at + 1 - len(logs)) * math.log1p(wide / below)) if below > 0 else 0.0
+    return at, min(1.0, len(places) * chance)
+
+
+def _fisher(one: float, other: float) -> float:
+    """Return the probability of two independent findings together."""
+    product = one * other
+    return product * (1 - math.log(product)) if product > 0 else 0.0
 
 
 def _period(steps: Sequence[int], count: int) -> tuple[int | None, float]:
-    """Return the distance of steps that come at equal distances over the whole run, and the chance of that.
+    """Return the distance at which steps come over the whole run, and the chance of as many of them there.
 
-    Of all ways to choose this many of ``count`` steps, those at equal distances are few.
+    The chance is hypergeometric: of all ways to choose this many of ``count`` steps, those with as many in
+    the places of one distance and first step, multiplied by the distances and first steps.
     """
-    distances = {after - before for before, after in pairwise(steps)}
-    if len(distances) != 1 or len(steps) < LEAST_STEPS:
+    if len(steps) < LEAST_STEPS:
         return None, 1.0
-    (distance,) = distances
-    whole = steps[0] - distance < 0 and steps[-1] + distance >= count
-    if distance < 2 or not whole:
+    distance = round(median(b - a for a, b in pairwise(steps)))
+    first, hits = Counter(step % max(distance, 1) for step in steps).most_common(1)[0]
+    places = range(first, count, max(distance, 1))
+    if distance < 2 or len(places) < LEAST_STEPS:
         return None, 1.0
-    ways = count * (count - 1) // 2  # a distance, and a first step before it
-    return distance, min(1.0, ways / math.comb(count, len(steps)))
+    most = min(len(steps), len(places))
+    ways = [
+        _log_ways(len(places), k) + _log_ways(count - len(places), len(steps) - k)
+        for k in range(hits, most + 1)
+    ]
+    total = _log_ways(count, len(steps))
+    tried = (count // LEAST_STEPS) ** 2 / 2
+    return distance, min(1.0, tried * math.fsum(math.exp(way - total) for way in ways))
 
 
-def _moments(values: Sequence[float], threshold: float) -> int:
-    """Return how often values rise above a threshold."""
-    above = [False, *(value > threshold for value in values)]
-    return sum(after and not before for before, after in pairwise(above))
+def _log_ways(count: int, chosen: int) -> float:
+    """Return the logarithm of the number of ways to choose."""
+    if chosen > count:
+        return -math.inf
+    return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
 
 def common_noise(late: Mapping[int, Sequence[float]]) -> float:
     """Return the noise of all ranks' lateness."""
-    by_levels = [two_levels(values) for values in late.values()]
-    separate = [level for level in by_levels if level is not None]
-    usual = median(deviation(values) for values in late.values())
-    return min(usual, median(separate)) if len(late) < 4 and separate else usual
+    return median(map(deviation, late.values()))
 
 
-def hidden_lateness(waits: Sequence[float], floor: float, ranks: int) -> Lateness | None:
-    """Return the lateness of a rank that the trace does not name, from how long one rank waits per step.
+def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: float) -> Lateness | None:
+    """Return the lateness of a rank that the trace does not name, from how long the ranks wait per step.
 
-    There is nothing to compare with: the waiting must be in nearly all steps, and far above its own noise.
-    The last of many equal ranks is always late: of normal noise by sqrt(2 ln ranks) standard deviations,
-    which is added.
+    There is nothing to compare with: the waiting must be half of a ``step``, for one rank or another, or far
+    above its own noise, in most steps or in long ones that the tail of the other steps does not explain. The
+    last of many equal ranks is always late: the range of n normal values is near 2 sqrt(2 ln n), and its
+    deviation pi / sqrt(6 ln n) at most (Gumbel; Cramer, Mathematical Methods of Statistics, 28.6), so that
+    the range is 2.2 ln n times its deviation; once the deviation is added.
     """
     steps = len(waits)
-    if steps < HIDDEN_STEPS:
+    if steps < 2 * LEAST_STEPS:
         return None
-    typical, noise = median(waits), deviation(waits)
-    over = [value for value in waits if value > max(typical / 2, floor)]
-    apart = APART + math.sqrt(2 * math.log(max(ranks, 2)))
-    if len(over) >= HIDDEN_SHARE * steps and typical >= max(apart * noise, floor):
-        return Lateness(None, steps, len(over), typical, noise, 0.0)
-    return _hidden_level(waits, floor)
-
-
-def _hidden_level(waits: Sequence[float], floor: float) -> Lateness | None:
-    """Return a lateness in some of the steps, all of about the same length and far above the other steps."""
-    within = two_levels(waits)
-    if within is None:
+    growth = _growth(waits, floor)
+    slope = (growth[1] - growth[0]) / (2 * steps / 3) if growth else 0.0
+    typical, noise = median(waits), deviation([value - slope * step for step, value in enumerate(waits)])
+    if typical >= max(min((1 + 2.2 * math.log(max(ranks, 2))) * noise, step / 2), floor):
+        over = sum(value > max(typical / 2, floor) for value in waits)
+        return Lateness(None, steps, over, typical, noise, grows_ms=growth)
+    count, by_size = long_ones(waits)
+    least = max(sorted(waits, reverse=True)[count], floor)
+    long = [step for step, value in enumerate(waits) if value > least]
+    every, by_time = _period(long, steps)
+    if 2 * min(by_size, by_time) > CHANCE_SOME or len(long) < LEAST_STEPS:
         return None
-    ordered = sorted(waits)
-    gap, high = max((b - a, number) for number, (a, b) in enumerate(pairwise(ordered), 1))
-    late = ordered[high:]
-    typical = median(late)
-    enough = len(late) >= max(HIDDEN_LEVEL_STEPS, 2 * LEAST_SHARE * len(waits))
-    alike = max(deviation(late), within) * HIDDEN_APART < typical - median(ordered[:high])
-    if not enough or not alike or typical < floor or gap < typical / 2:
-        return None
-    return Lateness(None, len(waits), len(late), typical, within, 0.0)
+    every = every if by_time < CHANCE_PAUSES else None
+    return Lateness(None, steps, len(long), median(waits[step] for step in long), noise, every=every)
 
 
 def deviation(values: Sequence[float]) -> float:
     """Return the spread around the median, as a standard deviation."""
     middle = median(values)
     return 1.4826 * median(abs(value - middle) for value in values)
-
-
-def spread(values: Sequence[float]) -> float:
-    """Return the noise of values: the spread around their median, or within two levels where there are
-    two."""
-    levels = two_levels(values)
-    return deviation(values) if levels is None else levels
-
-
-def two_levels(values: Sequence[float]) -> float | None:
-    """Return the spread within two levels if the values have two separate ones.
-
-    They are divided where the variance between the two parts is largest (Otsu); each needs `LEAST_STEPS`
-    values.
-    """
-    ordered = sorted(values)
-    count, total = len(ordered), sum(ordered)
-    if count < STEPS_OF_LEVELS:
-        return None
-    best, at, below = 0.0, 0, 0.0
-    for number, value in enumerate(ordered[:-1], 1):
-        below += value
-        apart = below / number - (total - below) / (count - number)
-        if number >= LEAST_STEPS and count - number >= LEAST_STEPS:
-            between = number * (count - number) * apart * apart
-            if between > best:
-                best, at = between, number
-    if not at:
-        return None
-    low, high = ordered[:at], ordered[at:]
-    medians = median(low), median(high)
-    within = max(deviation(low), deviation(high))
-    return within if medians[1] - medians[0] > LEVELS_APART * within else None
 
 
 def at_least(successes: int, trials: int, probability: float) -> float:
@@ -347,11 +365,7 @@ def at_least(successes: int, trials: int, probability: float) -> float:
     if probability >= 1:
         return 1.0
     logs = [
-        math.lgamma(trials + 1)
-        - math.lgamma(k + 1)
-        - math.lgamma(trials - k + 1)
-        + k * math.log(probability)
-        + (trials - k) * math.log1p(-probability)
+        _log_ways(trials, k) + k * math.log(probability) + (trials - k) * math.log1p(-probability)
         for k in range(successes, trials + 1)
     ]
     return min(1.0, math.fsum(map(math.exp, logs)))

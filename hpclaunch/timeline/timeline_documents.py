@@ -10,7 +10,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """One cause of lost time, or ``none``."""
 
     kind: str
-    """mismatch, straggler, input, small-tensors, bandwidth, negotiation, start, idle or none."""
+    """mismatch, ended, straggler, input, small-tensors, bandwidth, negotiation, start, idle or none."""
     rank: int | None = None
     node: str | None = None
     gpu: str | None = None

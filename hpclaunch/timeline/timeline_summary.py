@@ -16,7 +16,6 @@ from hpclaunch.timeline.job_timeline import (
     step_times,
 )
 from hpclaunch.timeline.late_ranks import lateness_by_rank
-from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.read_timeline import TimelineFile
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import (
@@ -177,9 +176,8 @@ def _what_if(job: JobTimeline) -> dict[str, float | None]:
     if not job.steady:
         return answers
     if job.waits:
-        longest = [median(values) for values in zip(*job.waits.values(), strict=True)]
-        if len(job.waits) == 2:
-            longest = [max(values) for values in zip(*job.waits.values(), strict=True)]
+        typical = max if len(job.waits) == 2 else median
+        longest = [typical(values) for values in zip(*job.waits.values(), strict=True)]
         answers["no_straggler"] = median(max(a - b, 0.0) for a, b in zip(job.steady, longest, strict=True))
     exposed = [
         [sum(parts) for parts in zip(*(columns[name] for name in _COMMUNICATING), strict=True)]
@@ -198,14 +196,11 @@ def _notes(job: JobTimeline) -> list[str]:
                 f"{file.name}: {_damage(file.whole, file.repaired, file.lost)}; --repair OUT writes a whole "
                 f"one"
             )
-    for trace in job.traces.values():
-        if trace.not_asked and trace.unfinished:
-            found.append(_ended_waiting(trace))
     missing = job.ranks - len(job.traces)
     if missing > 0 and not any(trace.form == "horovod" for trace in job.traces.values()):
         found.append(f"{missing} of {job.ranks} ranks have no trace here")
-    if any(trace.steps.stride > 1 for trace in job.traces.values()):
-        stride = max(trace.steps.stride for trace in job.traces.values())
+    stride = max((trace.steps.stride for trace in job.traces.values()), default=1)
+    if stride > 1:
         found.append(f"the trace is long: every {stride}th step is judged")
     measured = allreduce_gb_s(job)
     if measured is None and any(
@@ -213,15 +208,6 @@ def _notes(job: JobTimeline) -> list[str]:
     ):
         found.append("bus bandwidth is not known: the traces do not tell the bytes of each collective")
     return found
-
-
-def _ended_waiting(trace: RankTrace) -> str:
-    names = ", ".join(map(str, trace.not_asked[:8])) + (", ..." if len(trace.not_asked) > 8 else "")
-    ranks = f"rank{'s' if len(trace.not_asked) > 1 else ''} {names}"
-    return (
-        f"the timeline ends while the other ranks wait for {ranks} to request {trace.unfinished[0]}: if the"
-        f" job failed there, {ranks} ended or hung first"
-    )
 
 
 def _damage(whole: bool, repaired: int, lost: int) -> str:
@@ -266,6 +252,16 @@ def _ms(value: float | None) -> str:
     return "-" if value is None else shown_ms(value)
 
 
+_COLUMNS = {
+    "tensors": "count",
+    "messages": "messages",
+    "per message": "tensors_per_message",
+    "bytes": "bytes",
+    "seconds": "seconds",
+    "bus GB/s": "bus_gb_s",
+    "site GB/s": "site_bus_gb_s",
+}
+"""Of the table of collectives: header and field."""
 SHARE_NAMES = {"unseen": "computing, input or idle: not told apart here"}
 
 
@@ -285,29 +281,10 @@ def _tables(document: TimelineDocument) -> list[str]:
     lines = []
     if document.collectives:
         rows = [
-            (
-                one.name,
-                str(one.count),
-                _cell(one.messages),
-                _cell(one.tensors_per_message),
-                _cell(one.bytes),
-                _cell(one.seconds),
-                _cell(one.bus_gb_s),
-                _cell(one.site_bus_gb_s),
-            )
+            (one.name, *(_cell(getattr(one, key)) for key in _COLUMNS.values()))
             for one in document.collectives
         ]
-        header = (
-            "collective",
-            "tensors",
-            "messages",
-            "per message",
-            "bytes",
-            "seconds",
-            "bus GB/s",
-            "site GB/s",
-        )
-        lines += ["", text_table(rows, header)]
+        lines += ["", text_table(rows, ("collective", *_COLUMNS))]
     if len(document.by_rank) > 1:
         rows2 = [
             (str(one.rank), one.node or "-", one.gpu or "-", _ms(one.waiting_ms), _ms(one.step_ms))

@@ -11,11 +11,12 @@ from hpclaunch.timeline.late_ranks import (
     LEAST_STEPS,
     Lateness,
     common_noise,
+    deviation,
     hidden_lateness,
     late_ranks,
     lateness_by_rank,
-    spread,
 )
+from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import Verdict
 
@@ -59,9 +60,10 @@ def verdicts(
 
     ``places``: where ranks ran, as far as it is known; ``figures``: bandwidths that the site gives.
     """
-    mismatch = _mismatch(job)
+    # A job that hung or failed, whatever its steps cost before:
+    ends = _mismatch(job) or _ended(job, places)
     if len(job.steady) < LEAST_STEPS:
-        return (mismatch or _too_short(job),)
+        return ends or (_too_short(job),)
     found: list[tuple[float, Verdict]] = []
     late = late_ranks(job.waits, floor_ms(job))
     small = _small_tensors(job, late)
@@ -69,14 +71,13 @@ def verdicts(
         if not (small and _negotiates(job, each)):
             found.append((each.lost_ms, _straggler(job, each, places)))
     found += small
-    for rule in (_hidden, _input, _negotiation, _idle):
+    for rule in (_hidden, _input, _negotiation):
         found += rule(job)
+    found += _idle(job, found)
     found += _bandwidth(job, figures)
     ordered = [verdict for _, verdict in sorted(found, key=lambda pair: -pair[0])]
     ordered += _start(job)  # last: it is paid once, and everything else in each step
-    if mismatch:  # a hang, whatever the steps before it cost
-        return (mismatch, *ordered)
-    return tuple(ordered) or (_nothing(job),)
+    return (*ends, *ordered) or (_nothing(job),)
 
 
 def floor_ms(job: JobTimeline, of_cycles: int = FLOOR_CYCLES) -> float:
@@ -97,14 +98,16 @@ def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) ->
     assert late.rank is not None  # noqa: S101
     place = places.get(late.rank, Place())
     where = ", ".join(text for text in (place.node, f"GPU {place.gpu}" if place.gpu else None) if text)
+    cause, remedy = _cause(job, late)
     evidence = (
         f"rank {late.rank}{f' ({where})' if where else ''} comes last in {late.late_steps} of {late.steps} "
         f"steps, {_how_late(late)} after the median of the other ranks (noise {shown_ms(late.noise_ms)}); "
-        "they wait for it, and it waits least"
+        f"they wait for it, and it waits least{'; ' if cause else ''}{cause}"
     )
-    cause, remedy = _cause(job, late)
-    if cause:
-        evidence = f"{evidence}; {cause}"
+    return _late(late, evidence, remedy, place)
+
+
+def _late(late: Lateness, evidence: str, remedy: str, place: Place) -> Verdict:
     return Verdict(
         kind="straggler",
         rank=late.rank,
@@ -130,13 +133,16 @@ def _how_late(late: Lateness) -> str:
     return text
 
 
+_PHASES = {
+    "input": "waiting for its input",
+    "computing": "computing",
+    "rest": "outside of what the trace shows",
+}
 _REMEDIES = {
     "input": "see what only this rank reads, and from where: stage the data, or give each rank an equal part",
-    "computing": "compare its batch with that of the other ranks (padding, sequence lengths), then its "
-    "hardware: "
+    "computing": "compare its batch with the other ranks' (padding, sequence lengths), then its hardware: "
     "clocks, temperature and other processes on its node; leave the node out if it is slow again",
-    "rest": "see what only this rank does between computing and communicating: logging, checkpoints, "
-    "evaluation",
+    "rest": "see what only this rank does between computing and communicating: logs, checkpoints, evaluation",
     "": "check its binding (hpclaunch verify), its input, and other processes on its node",
 }
 
@@ -149,38 +155,29 @@ def _cause(job: JobTimeline, late: Lateness) -> tuple[str, str]:
     if mine is None or not others or not job.sees_computing:
         return "", _REMEDIES[""]
     more = {
-        name: median(mine[name]) - median(median(columns[name]) for columns in others)
-        for name in ("input", "computing", "rest")
+        name: median(mine[name]) - median(median(columns[name]) for columns in others) for name in _PHASES
     }
     phase = max(more, key=lambda name: more[name])
     if more[phase] < late.late_ms / 2:
         return "", _REMEDIES[""]
-    what = {
-        "input": "waiting for its input",
-        "computing": "computing",
-        "rest": "outside of what the trace shows",
-    }
-    return f"{shown_ms(more[phase])} of it {what[phase]}", _REMEDIES[phase]
+    return f"{shown_ms(more[phase])} of it {_PHASES[phase]}", _REMEDIES[phase]
 
 
 def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
     """Find a rank that is late while the response cache keeps its name out of the timeline."""
     if job.waits or list(job.traces) != [0] or not job.traces[0].sees_waiting or job.ranks < 2:
         return []
-    late = hidden_lateness(job.columns[0]["negotiating"], floor_ms(job, HIDDEN_CYCLES), job.ranks)
+    waits = job.columns[0]["negotiating"]
+    late = hidden_lateness(waits, floor_ms(job, HIDDEN_CYCLES), job.ranks, job.step_ms)
     if late is None:
         return []
-    verdict = Verdict(
-        kind="straggler",
-        share_of_steps=round(late.share, 4),
-        late_ms=round(late.late_ms, 3),
-        noise_ms=round(late.noise_ms, 3),
-        evidence=f"in {late.late_steps} of {late.steps} steps the ranks wait {shown_ms(late.late_ms)} for a"
-        f" rank that requests its tensors late (noise {shown_ms(late.noise_ms)}); which one it is, rank 0"
-        " included, is hidden by Horovod's response cache",
-        remedy="run some steps with HOROVOD_CACHE_CAPACITY=0: the timeline then says when each rank asks",
+    evidence = (
+        f"in {late.late_steps} of {late.steps} steps the ranks wait {_how_late(late)} for a rank that asks "
+        f"late (noise {shown_ms(late.noise_ms)}); which one it is, rank 0 included, and whether it "
+        "is the same one each time, is hidden by Horovod's response cache"
     )
-    return [(late.lost_ms, verdict)]
+    remedy = "run some steps with HOROVOD_CACHE_CAPACITY=0: the timeline then says when each rank asks"
+    return [(late.lost_ms, _late(late, evidence, remedy, Place()))]
 
 
 def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
@@ -199,12 +196,10 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
         kind="input",
         share_of_steps=round(len(slow) / len(least), 4),
         late_ms=round(typical, 3),
-        noise_ms=round(spread(least), 3),
+        noise_ms=round(deviation(least), 3),
         evidence=f"{who} for its data in {len(slow)} of {len(least)} steps, {shown_ms(typical)} of a step of "
         f"{shown_ms(job.step_ms)}, while nothing is computed",
-        remedy="more workers of the data loader, prefetching, or data nearer to the ranks (hpclaunch advise "
-        "data, "
-        "--stage)",
+        remedy="more workers of the data loader, prefetching, nearer data (hpclaunch advise data, --stage)",
     )
     return [(typical * len(slow) / len(least), verdict)]
 
@@ -228,12 +223,10 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
     messages = max(median(columns["messages"]), 1.0)
     horovod = trace.form == "horovod"
     remedy = (
-        "fewer and larger messages: HOROVOD_CYCLE_TIME from 1 to 5 or 10 ms collects more tensors per "
-        "message, "
+        "fewer and larger messages: HOROVOD_CYCLE_TIME from 1 to 5 or 10 ms collects more tensors each, "
         "HOROVOD_FUSION_THRESHOLD must not be small, and num_groups of the optimizer groups the tensors"
         if horovod
-        else "fewer and larger messages: larger buckets (bucket_cap_mb of DDP), larger --fusion-bytes of "
-        "the runner"
+        else "fewer and larger messages: larger buckets (bucket_cap_mb of DDP, --fusion-bytes of the runner)"
     )
     slow = [
         f"; rank 0, which negotiates for all ranks, comes {shown_ms(each.late_ms)} after the other ranks in "
@@ -245,10 +238,9 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
         kind="small-tensors",
         share_of_steps=1.0,
         late_ms=round(spent * job.step_ms, 3),
-        noise_ms=round(spread(columns["communication"]), 3),
+        noise_ms=round(deviation(columns["communication"]), 3),
         evidence=f"{tensors:.0f} tensors per step of {each:.0f} bytes on average, in {messages:.0f} "
-        f"messages: "
-        f"{100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB"
+        f"messages: {100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB"
         + "".join(slow),
         remedy=remedy,
     )
@@ -268,18 +260,20 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
         kind="negotiation",
         share_of_steps=1.0,
         late_ms=round(part * job.step_ms, 3),
-        noise_ms=round(spread(columns["negotiating"]), 3),
+        noise_ms=round(deviation(columns["negotiating"]), 3),
         evidence=f"{alone:.0f} of {tensors:.0f} tensors per step are requested only after the one before is "
-        f"done; "
-        f"negotiating takes {100 * part:.0f} % of the step, and nothing is fused",
+        f"done; negotiating takes {100 * part:.0f} % of the step, and nothing is fused",
         remedy="request all gradients before waiting for one (hvd.DistributedOptimizer, allreduce_async, or "
         "grouped_allreduce)",
     )
     return [(part * job.step_ms, verdict)]
 
 
-def _idle(job: JobTimeline) -> list[tuple[float, Verdict]]:
-    """Find time in which no rank does anything that the traces show, in each step or in pauses."""
+def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tuple[float, Verdict]]:
+    """Find time in which no rank does anything that the traces show, in each step or in pauses.
+
+    Pauses are not said again where a late rank explains as many of them.
+    """
     typical = job.step_ms
     rest = [
         median(values) for values in zip(*(columns["rest"] for columns in job.columns.values()), strict=True)
@@ -295,7 +289,9 @@ def _idle(job: JobTimeline) -> list[tuple[float, Verdict]]:
         for value, time in zip(rest, job.steady, strict=True)
         if time > PAUSE_TIMES * typical and value - usual > time / 2
     ]
-    if len(pauses) >= LEAST_STEPS and sum(pauses) > PAUSE_SHARE * sum(job.steady):
+    late = [each.share_of_steps or 0.0 for _, each in found if each.kind == "straggler"]
+    explained = max(late, default=0.0) * len(rest)
+    if len(pauses) >= LEAST_STEPS + explained and sum(pauses) > PAUSE_SHARE * sum(job.steady):
         return [_idle_verdict(job, pauses, rest, "more than usual between two steps")]
     return []
 
@@ -308,10 +304,9 @@ def _idle_verdict(
         kind="idle",
         share_of_steps=round(len(times) / len(every), 4),
         late_ms=round(median(times), 3),
-        noise_ms=round(spread(every), 3),
+        noise_ms=round(deviation(every), 3),
         evidence=f"in {len(times)} of {len(every)} steps {shown} for {shown_ms(median(times))} {where}",
-        remedy="see what the program does there: checkpoints, evaluation, logging, or Python between small "
-        "kernels",
+        remedy="see what the program does there: checkpoints, evaluation, logging, Python between kernels",
     )
     return sum(times) / len(every), verdict
 
@@ -333,8 +328,7 @@ def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tup
         share_of_steps=1.0,
         late_ms=round(moving * job.step_ms * (1 - rate / figure.bus_gb_s), 3),
         evidence=f"allreduces of {message / 1e6:.3g} MB have a bus bandwidth of {rate:.3g} GB/s; this "
-        f"site's page gives "
-        f"{figure.bus_gb_s:g} GB/s for {figure.gpus} GPUs on {figure.nodes} nodes"
+        f"site's page gives {figure.bus_gb_s:g} GB/s for {figure.gpus} GPUs on {figure.nodes} nodes"
         + (f", and {without:g} GB/s where the fabric's plugin is missing" if hint else ""),
         remedy="hpclaunch check shows which transport is used; NCCL_DEBUG=INFO names it in the log",
     )
@@ -368,30 +362,30 @@ def _start(job: JobTimeline) -> list[Verdict]:
             share_of_steps=round(job.first / max(len(job.times), 1), 4),
             late_ms=round(before, 3),
             evidence=f"{shown_ms(before)} pass before the steps have their usual time, "
-            f"{100 * before / recorded:.0f} % "
-            f"of the {shown_ms(recorded)} recorded",
-            remedy="many small files of Python on a parallel file system start slowly: a container or a "
-            "staged "
+            f"{100 * before / recorded:.0f} % of the {shown_ms(recorded)} recorded",
+            remedy="many small files of Python on a parallel file system start slowly: a container or staged "
             "environment; of a longer run this part is smaller",
         )
     ]
 
 
 def _nothing(job: JobTimeline) -> Verdict:
+    part = _communication(job)
+    spent = f"{100 * part:.0f} % of a step is communication; " if part > COMMUNICATION_SHARE else ""
     compared = f"{len(job.waits)} ranks are compared, none is late" if job.waits else _not_compared(job)
     noise = common_noise(lateness_by_rank(job.waits)) if len(job.waits) > 1 else None
     by = f" by more than {shown_ms(floor_ms(job))} (noise {shown_ms(noise)})" if noise is not None else ""
     return Verdict(
         kind="none",
         noise_ms=None if noise is None else round(noise, 3),
-        evidence=f"{len(job.steady)} steps: {compared}{by}; {_spent(job)}nothing else stands out",
+        evidence=f"{len(job.steady)} steps: {compared}{by}; {spent}nothing else stands out",
         remedy=_what_shows_more(job),
     )
 
 
 def _what_shows_more(job: JobTimeline) -> str:
     """Return how to find more where the timelines leave something open."""
-    if _is_hidden(job) and job.ranks > 1:
+    if _is_hidden(job):
         return "if steps are slower than expected: HOROVOD_CACHE_CAPACITY=0 shows when each rank asks"
     if not job.waits and _communication(job) > COMMUNICATION_SHARE and len(job.traces) < job.ranks:
         return "give the timelines of all ranks: they tell a late rank from a slow network"
@@ -400,7 +394,7 @@ def _what_shows_more(job: JobTimeline) -> str:
 
 def _is_hidden(job: JobTimeline) -> bool:
     """Whether Horovod's response cache keeps from the file when each rank asks."""
-    return not job.waits and {trace.form for trace in job.traces.values()} == {"horovod"}
+    return not job.waits and job.ranks > 1 and {each.form for each in job.traces.values()} == {"horovod"}
 
 
 def _communication(job: JobTimeline) -> float:
@@ -409,29 +403,56 @@ def _communication(job: JobTimeline) -> float:
     return sum(part[name] or 0.0 for name in ("negotiating", "queueing", "copying", "moving", "waiting"))
 
 
-def _spent(job: JobTimeline) -> str:
-    spent = _communication(job)
-    return f"{100 * spent:.0f} % of a step is communication; " if spent > COMMUNICATION_SHARE else ""
-
-
-def _mismatch(job: JobTimeline) -> Verdict | None:
+def _mismatch(job: JobTimeline) -> tuple[Verdict, ...]:
     """Return what flight recorders tell of a hang, which has nothing to do with speed."""
-    for note in sequence_notes(job.traces):
-        return Verdict(
+    return tuple(
+        Verdict(
             kind="mismatch",
             evidence=f"the ranks are not at the same collective: {note}",
             remedy="the job hangs where they differ: see which of its lines only some ranks execute",
         )
-    return None
+        for note in sequence_notes(job.traces)[:1]
+    )
+
+
+def _waited_for(job: JobTimeline, waiting: Sequence[RankTrace]) -> Sequence[int] | None:
+    """Return the ranks that others wait for where their traces end, () if they have no names; None: none."""
+    if not waiting:
+        return None
+    trace = waiting[0]
+    if trace.form == "kineto":
+        ranks = sorted({*range(job.ranks)} - {each.rank for each in waiting})
+        return ranks if 0 < len(ranks) <= len(waiting) else None
+    cut = trace.names_ranks and not trace.not_asked  # all had asked
+    stopped = job.begins_within or not trace.unfinished[0].startswith("NEGOTIATE")
+    return None if cut or stopped else trace.not_asked
+
+
+def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
+    """Return which rank the other ranks waited for when their traces ended."""
+    waiting = [trace for trace in job.traces.values() if trace.unfinished]
+    ranks = _waited_for(job, waiting)
+    if ranks is None:
+        return ()
+    names = f"rank {', '.join(map(str, ranks[:8]))}" if ranks else "a rank that is not in the file"
+    rank = ranks[0] if len(ranks) == 1 else None
+    place = places.get(-1 if rank is None else rank, Place())
+    return (
+        Verdict(
+            kind="ended",
+            rank=rank,
+            node=place.node,
+            gpu=place.gpu,
+            evidence=f"the traces end while the other ranks wait for {names} in {waiting[0].unfinished[0]}: "
+            "if the job failed there, it ended or hung first",
+            remedy="hpclaunch status says how the ranks of a job ended, hpclaunch stacks where one hangs",
+        ),
+    )
 
 
 def _not_compared(job: JobTimeline) -> str:
-    forms = {trace.form for trace in job.traces.values()}
-    if forms == {"horovod"} and job.ranks > 1:
-        return (
-            "no rank is seen to be late in most steps; when each of them asks is hidden by Horovod's "
-            "response cache"
-        )
+    if _is_hidden(job):
+        return "no rank is seen to be late; when each of them asks is hidden by Horovod's response cache"
     if len(job.traces) < job.ranks:
         return "the ranks' waiting cannot be compared, because the traces of all ranks are needed"
     if job.ranks == 1:

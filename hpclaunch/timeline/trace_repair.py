@@ -137,13 +137,8 @@ class _Rewriter:
                 thread = len(self._lanes) + 1
                 self._lanes[lane] = (owner, thread)
                 yield from self._process(owner, owner, "")
-                yield {
-                    "name": "thread_name",
-                    "ph": "M",
-                    "pid": owner,
-                    "tid": thread,
-                    "args": {"name": text or name},
-                }
+                shown = {"name": text or name}
+                yield {"name": "thread_name", "ph": "M", "pid": owner, "tid": thread, "args": shown}
             return
         number, thread = self._lanes.get(lane, (self._rank, 0))
         yield from self._process(number, number, "")

@@ -270,5 +270,6 @@ def test_a_rank_that_others_wait_for_at_the_end_is_named(tmp_path: Path) -> None
     cut = tmp_path / "cut.json"
     cut.write_text(json.dumps([*events, begun, *asked]))
     found = json.loads(timeline(cut, "--json").stdout)
-    (note,) = (note for note in found["notes"] if "ended or hung first" in note)
-    assert "wait for rank 2 to request NEGOTIATE_ALLREDUCE" in note
+    ended = found["verdicts"][0]
+    assert (ended["kind"], ended["rank"]) == ("ended", 2)
+    assert "wait for rank 2 in NEGOTIATE_ALLREDUCE" in ended["evidence"]

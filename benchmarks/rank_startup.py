@@ -73,6 +73,7 @@ def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind
     """Return the kinds of both blocks; their files go into the folder."""
     for name, there in STARTUP_FILES.items():
         shutil.copy(resource_dir("remote") / name, folder / there)
+    (folder / "__pycache__").touch()
     (folder / "stderr").mkdir()
     (folder / "binding").mkdir()
     plain = {
@@ -83,7 +84,7 @@ def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind
     stacks = {"HPCLAUNCH_STACKS": str(STACKS_SIGNAL)}
     profile = {"HPCLAUNCH_PROFILE": "10:3", "HPCLAUNCH_PROFILE_FOLDER": str(folder)}
     rank = ("/bin/bash", "-c", rank_shell(folder), "rank", *alone)
-    in_job = {**plain, "HPCLAUNCH_JOB_FOLDER": str(folder), "PMI_RANK": "0", "MPI_LOCALRANKID": "0"}
+    in_job = {**plain, "HPCLAUNCH_JOB_FOLDER": str(folder), "HPCLAUNCH_RANK": "0"}
     return {
         "Python without the file": Kind(alone, plain),
         "--stacks": Kind(alone, {**found, **stacks}),

@@ -112,5 +112,7 @@ def prepare(here: str, environment: Any) -> None:
 
 if __name__ == "sitecustomize":
     HERE = os.path.dirname(os.path.abspath(__file__))
+    # Python would ask the file system for this folder again at each import of the program.
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != HERE]
     prepare(HERE, os.environ)
-    load("sitecustomize", [path for path in sys.path if os.path.abspath(path or os.curdir) != HERE])
+    load("sitecustomize", sys.path)

@@ -41,7 +41,7 @@ _PY_SPY_S = 6.0
 _ALL_S = 30.0
 """A node answers after that time with what it knows by then."""
 _FRAMES = 100
-_OTHER_FRAMES = 5
+_OTHER_FRAMES = 12
 _THREADS = 8
 _FILES = 6
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
@@ -329,13 +329,15 @@ def spied(text: str) -> List[List[Any]]:
     return shortened(threads)
 
 
-def source_lines(pid: str, stack: List[List[Any]]) -> List[str]:
-    """Return the text of each frame's line, as far as its file, maybe one of a container, can be read."""
-    found = []
-    for path, number, _ in stack:
-        lines = read("/proc/" + pid + "/root" + path).splitlines() if path.endswith(".py") else []
-        found.append(lines[number - 1].strip()[:200] if 0 < number <= len(lines) else "")
-    return found
+def add_source(pid: str, stacks: List[List[Any]]) -> None:
+    """Add to each frame the text of its line, as far as its file, maybe one of a container, can be read."""
+    texts: Dict[str, List[str]] = {}
+    for frame in (frame for stack in stacks for frame in stack):
+        path, number = frame[:2]
+        if path not in texts:
+            texts[path] = read("/proc/" + pid + "/root" + path).splitlines() if path.endswith(".py") else []
+        lines = texts[path]
+        frame.append(lines[number - 1].strip()[:200] if 0 < number <= len(lines) else "")
 
 
 # --- collectives -------------------------------------------------------------------------------------------
@@ -408,8 +410,7 @@ def look(process: Process, key: str, signal: int) -> None:
 def look_closer(process: Process) -> None:
     """Add what is needed once: the lines of the source, the flight recorder."""
     process["recorder"] = recorded(str(process["pid"]))
-    stacks = process.get("first", {}).get("stacks") or []
-    process["lines"] = source_lines(str(process["pid"]), stacks[0]) if stacks else []
+    add_source(str(process["pid"]), process["first"].get("stacks") or [])
 
 
 def look_again(process: Process, signal: int) -> None:

@@ -45,6 +45,10 @@ _KINDS = (
     ("backward", r"_engine_run_backward$"),  # where DDP and FSDP sum gradients
 )
 _CALLED = re.compile(r"(\w+)\.(\w+)\(")
+_AWAITS = re.compile(
+    r"/(subprocess|selectors)\.py|/(multiprocessing|concurrent/futures|joblib|torch/utils/data)/"
+)
+"""Code in which a rank waits for processes that it has started."""
 _OF_RANKS = re.compile(r"\w*comm\w*|dist|distributed|hvd", re.IGNORECASE)
 _CERTAIN = ("reducescatter", "allreduce", "allgather", "alltoall", "barrier")
 """Collectives whose names nothing else has; others, such as gather, need such an object before them."""
@@ -150,9 +154,15 @@ def main_process(processes: List[Dict[str, Any]]) -> Dict[str, Any]:
 
 
 def stack_of(process: Dict[str, Any], key: str = "first") -> List[List[Any]]:
-    """Return the main thread's frames, the innermost first."""
+    """Return the main thread's frames, the innermost first: file, line, function."""
     stacks = (process.get(key) or {}).get("stacks") or [[]]
-    return list(stacks[0])
+    return [frame[:3] for frame in stacks[0]]
+
+
+def lines_of(process: Dict[str, Any]) -> List[str]:
+    """Return the source lines of the main thread's frames, as far as they are known."""
+    stacks = (process.get("first") or {}).get("stacks") or [[]]
+    return ["".join(frame[3:4]) for frame in stacks[0]]
 
 
 def collective_in(name: str) -> Optional[str]:
@@ -171,8 +181,9 @@ def own_frame(stack: List[List[Any]]) -> int:
     return 0
 
 
-def called(stack: List[List[Any]], lines: List[str]) -> Optional[str]:
+def called(process: Dict[str, Any]) -> Optional[str]:
     """Return the collective that the main thread is in, by libraries' functions or the program's line."""
+    stack, lines = stack_of(process), lines_of(process)
     own = own_frame(stack)
     for path, _, function in stack[: own + 1]:
         kind = collective_in(function) if _MESSAGES.search(path) else None
@@ -206,7 +217,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     if stack:
         path, line, _ = stack[own_frame(stack)]
         place["at"] = f"{os.path.basename(path)}:{line}"
-    counted, kind = numbered(process), called(stack, process.get("lines") or [])
+    counted, kind = numbered(process), called(process)
     call = _BLOCKED.get(now.get("call", ""))
     if now.get("state") in ("T", "t"):
         place["what"] = "stopped by a signal (state T)" if now["state"] == "T" else "stopped by a debugger"
@@ -217,7 +228,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     elif call:
         place.update(what=call, path=file_name(now.get("path", "")))
     else:
-        place["what"] = otherwise(now, stack, process.get("lines") or [])
+        place["what"] = otherwise(process)
     if now.get("state") == "D":
         waits = kernel_wait(now) or "waiting in the kernel"
         place["what"] = "{} ({}, state D)".format(place["what"] or "a system call", waits)
@@ -239,24 +250,32 @@ def kernel_wait(now: Dict[str, Any]) -> str:
     return ""
 
 
-def otherwise(now: Dict[str, Any], stack: List[List[Any]], lines: List[str]) -> str:
+def call_in(line: str) -> str:
+    """Return the one method that a line calls, of several one that communicates: it has no frame where it is
+    in C, as those of mpi4py and NumPy."""
+    names = [name for _, name in _CALLED.findall(line)]
+    communicate = [name for name in names if collective_in(name)]
+    return (communicate or names)[0] if communicate or len(set(names)) == 1 else ""
+
+
+def otherwise(process: Dict[str, Any]) -> str:
     """Return where a rank stands that is in no collective and no call about a file."""
+    now, stack, lines = process.get("first") or {}, stack_of(process), lines_of(process)
+    waits = kernel_wait(now)
     if stack:
         own = own_frame(stack)
         function = stack[max(0, own - 1)][2]
         if function.startswith("_find_and_load"):
             return "import"
-        sleeps = kernel_wait(now) == "asleep" or "sleep(" in "".join(lines[:1])  # select() before Python 3.11
-        if own == 0 and sleeps:
+        if own == 0 and (waits == "asleep" or "sleep(" in lines[0]):  # select() before Python 3.11
             return "sleep()"
-        return _MAIN if function == "<module>" else f"{function}()"
-    waits = kernel_wait(now)
+        place, call = _MAIN if function == "<module>" else f"{function}()", "" if own else call_in(lines[0])
+        return f"{call} in {place}" if call else place
     if waits:
         return waits
-    call = now.get("call", "")
     if now.get("state") == "R":
         return "running (state R)"
-    waits = call or now.get("waits") or "the kernel"
+    waits = now.get("call") or now.get("waits") or "the kernel"
     return f"waiting in {waits} (state {now.get('state') or '?'})"
 
 
@@ -298,7 +317,7 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     calls = first.get("call", ""), second.get("call", "")
     wakes = second.get("switches", 0) - first.get("switches", 0)
     ticks = second.get("ticks", 0) - first.get("ticks", 0)
-    waits = called(stack_of(process), process.get("lines") or []) is not None
+    waits = called(process) is not None
     if waits and set(calls) != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
     if not waits and first.get("state") == second.get("state") == "R":  # a loop comes back to its line
@@ -312,10 +331,9 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
 def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return where a rank stands, and who it is."""
     one = main_process(processes)
-    main = stack_of(one)
-    workers = [
-        found for found in map(blocked_worker, processes) if found["what"] and found["pid"] != one["pid"]
-    ]
+    others = [process for process in processes if process["pid"] != one["pid"]]
+    blocked = [found for found in map(worker, others) if found["blocked"]]
+    started = awaited(one, others)
     now, variables = one.get("first") or {}, one["variables"]
     gpu = next((variables[name] for name in GPU_VARIABLES if variables.get(name)), None)
     return {
@@ -328,11 +346,11 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
         "waits": now.get("waits") or "",
         "call": now.get("call") or "",
         "by": now.get("by"),
-        "moved": moved(one),
+        "moved": True if any(map(goes_on, started)) else moved(one),
         "suspect": False,
-        "stack": frames(main),
+        "stack": frames((now.get("stacks") or [[]])[0]),
         "threads": [frames(stack) for stack in (now.get("stacks") or [])[1:]],
-        "workers": workers,
+        "workers": blocked + [each for each in map(worker, started) if not each["blocked"]],
         "files": one.get("files") or [],
         "collectives": one.get("recorder") or {},
         "processes": len(processes),
@@ -342,25 +360,64 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
 
 def frames(stack: List[List[Any]]) -> List[Dict[str, Any]]:
     """Return a stack as the document has it."""
-    return [{"file": path, "line": line, "function": function} for path, line, function in stack]
+    return [
+        {"file": path, "line": line, "function": name, "text": "".join(text)}
+        for path, line, name, *text in stack
+    ]
 
 
-def blocked_worker(process: Dict[str, Any]) -> Dict[str, Any]:
-    """Return where another process of a rank stands, such as one that loads data; no ``what``: it waits."""
-    place, now = place_of(process), process.get("first") or {}
+def own_part(process: Dict[str, Any]) -> List[List[Any]]:
+    """Return the frames of a started process, without those of its parent that a fork leaves below them."""
+    stack = ((process.get("first") or {}).get("stacks") or [[]])[0]
+    start = [
+        at for at, (path, _, name, *_) in enumerate(stack) if name == "_bootstrap" and "multiproc" in path
+    ]
+    return stack[: start[0]] if start else stack
+
+
+def worker(process: Dict[str, Any]) -> Dict[str, Any]:
+    """Return where another process of a rank stands, such as one that loads data."""
+    now, stack = process.get("first") or {}, own_part(process)
+    place = place_of({**process, "first": {**now, "stacks": [stack]}})
     blocked = place["path"].startswith("/") or now.get("state") in ("D", "T")
-    return {
-        "pid": process["pid"],
-        **place,
-        "what": place["what"] if blocked else "",
-        "workers": [],
-    }
+    if not stack and not blocked:
+        place["what"] = "runs " + " ".join(process["program"])[:80]
+    return {"pid": process["pid"], **place, "blocked": blocked, "stack": frames(stack), "workers": []}
+
+
+def awaited(one: Dict[str, Any], others: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the processes that a rank has started, if it waits for such: those that are in the program's own
+    code first, then commands, but none that waits for work itself."""
+    stack = stack_of(one)
+    inner = [path for path, _, _ in stack[: own_frame(stack)]]
+    if not (any(map(_AWAITS.search, inner)) or (one.get("first") or {}).get("call") in ("wait4", "waitid")):
+        return []
+    known, found = {one["pid"]}, []
+    for process in sorted(others, key=lambda each: int(each["pid"])):
+        if process["parent"] in known:
+            known.add(process["pid"])
+            found.append(process)
+    at_work = [each for each in found if any(map(is_own, own_part(each)))]
+    commands = [each for each in found if not own_part(each) and not _SHELLS.fullmatch(program_of(each))]
+    return at_work + commands
+
+
+def is_own(frame: List[Any]) -> bool:
+    """Tell whether a frame is of the program itself."""
+    return not _LIBRARY.search(frame[0]) and frame[0] != "<string>"
+
+
+def goes_on(process: Dict[str, Any]) -> bool:
+    """Tell whether a process that a rank waits for moves, computes, or is woken where it stands."""
+    first, second = process.get("first") or {}, process.get("second") or {}
+    wakes = second.get("switches", 0) - first.get("switches", 0)
+    return bool(moved(process) or wakes >= _WAKES or second.get("ticks", 0) - first["ticks"] >= _COMPUTES)
 
 
 def words_of(report: Dict[str, Any]) -> str:
     """Return where a rank stands, in words."""
     text = report["what"]
-    if report["collective"] or text in ("import", _MAIN) or text.endswith("()"):
+    if report["collective"] or text == "import" or text.endswith(("()", _MAIN)):
         text = "in " + text
     if report["number"] is not None:
         text += " #{}".format(report["number"])
@@ -438,7 +495,8 @@ def kind_of_wait(suspects: List[Report]) -> str:
     if any(one["state"] == "D" for one in suspects):
         return "disk"
     if any(
-        one["workers"] or (one["call"] in _BLOCKED and one["what"] == _BLOCKED[one["call"]])
+        any(each["blocked"] for each in one["workers"])
+        or (one["call"] in _BLOCKED and one["what"] == _BLOCKED[one["call"]])
         for one in suspects
     ):
         return "blocked"
@@ -490,7 +548,7 @@ _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
     "moving": "the ranks move: slow, not stuck",
 }
-_REMEDIES = {
+REMEDIES = {
     "stopped": "a stopped process goes on with: kill -CONT PID, on its node",
     "disk": "its file system or driver does not answer: ask the site, leave the node out (--exclude)",
     "mismatch": "all ranks must call the same collectives in the same order: some skip one, or call another",
@@ -522,7 +580,7 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
     return {
         "finding": finding,
         "kind": kind,
-        "remedy": _REMEDIES.get(kind),
+        "remedy": REMEDIES.get(kind),
         "suspects": [one["rank"] for one in reports if one["suspect"]],
         "missing": missing,
         "ranks": ranks,
@@ -597,6 +655,12 @@ def shown_frames(stack: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return stack[:_INNERMOST] + [one for one in stack[_INNERMOST:] if not _LIBRARY.search(one["file"])]
 
 
+def frame_line(frame: Dict[str, Any]) -> str:
+    """Return a call of a stack as text, with the line of the source where it is known."""
+    text = "    {}:{} in {}".format(frame["file"], frame["line"], frame["function"])
+    return f"{text}: {frame['text']}" if frame.get("text") else text
+
+
 def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     """Yield the roll call as text: the finding, the remedy, the stacks of the ranks that others wait for."""
     yield call["finding"]
@@ -617,8 +681,13 @@ def text_lines(call: Dict[str, Any]) -> Iterator[str]:
             ", " + one["waits"] if one["waits"] else "",
             " ".join(one["program"]),
         )
-        for frame in shown_frames(one["stack"]):
-            yield "    {}:{} in {}".format(frame["file"], frame["line"], frame["function"])
+        yield from map(frame_line, shown_frames(one["stack"]))
+        for stack in [stack for stack in one["threads"] if any(is_own([frame["file"]]) for frame in stack)]:
+            yield "  another thread of it:"
+            yield from map(frame_line, shown_frames(stack))
+        for each in one["workers"][:1]:
+            yield "  its process {} {}:".format(each["pid"], words_of(each))
+            yield from map(frame_line, shown_frames(each["stack"]))
         if not one["stack"] and one["files"]:
             yield "    open: {}".format(" ".join(one["files"]))
     for one in call["other_processes"]:

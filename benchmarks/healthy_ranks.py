@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -112,7 +113,8 @@ def torch_training(kind: str, mark: Path) -> None:
         model = torch.nn.parallel.DistributedDataParallel(net)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
     phases = {"input": torch_input, "workers": torch_workers, "evaluation": torch_evaluation}
-    phases |= {"checkpoint": torch_checkpoint, "uneven": torch_uneven}
+    phases |= {"checkpoint": torch_checkpoint, "uneven": torch_uneven, "commands": torch_commands}
+    phases |= {"spawned": torch_spawned}
     phases[kind.partition("-")[2]](model, optimizer, rank)
 
 
@@ -181,6 +183,39 @@ def torch_uneven(model: Any, optimizer: Any, rank: int) -> None:
             with model.no_sync():
                 for _ in range(4):
                     model(torch.randn(long, 256)).square().mean().backward()
+
+
+def torch_commands(model: Any, optimizer: Any, rank: int) -> None:
+    """Rank 0 packs its results by a command."""
+    import torch
+    import torch.distributed as dist
+
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "results"
+        results.write_bytes(random.randbytes(40_000_000))
+        for step in range(STEPS):
+            step_of(model, optimizer, torch.randn(8, 256))
+            if step % 25 == 5:
+                if rank == 0:
+                    subprocess.run(["gzip", "-9", "-k", "-f", str(results)], check=True)
+                dist.barrier()
+
+
+def torch_spawned(model: Any, optimizer: Any, rank: int) -> None:
+    """Each rank has a pool of processes that prepare its samples."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    import torch
+
+    with tempfile.TemporaryDirectory() as folder:
+        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+            for step in range(STEPS):
+                if step % 10 == 0:
+                    tasks = [pool.submit(samples, Path(folder), 10 + 20 * rank) for _ in range(3)]
+                    for task in tasks:
+                        task.result()
+                step_of(model, optimizer, torch.randn(8, 256))
 
 
 def accelerate_training(kind: str, mark: Path) -> None:
@@ -284,6 +319,9 @@ def horovod_phase(kind: str, hvd: Any, net: Any, rank: int, folder: Path) -> Non
     if kind.endswith("evaluation"):
         evaluate(net, 1.0 + 2 * rank)
         hvd.allreduce(torch.zeros(1), name="loss")
+    elif kind.endswith("uneven"):
+        evaluate(net, 3.0 * ((rank + 1) % hvd.size()))
+        hvd.join()
     elif kind.endswith("checkpoint") and rank == 0:
         save(net.state_dict(), 4.0)
     elif kind.endswith("input"):
@@ -297,7 +335,7 @@ def mpi_training(kind: str, mark: Path) -> None:
     if MPI.COMM_WORLD.rank == 0:
         mark.touch()
     phases: dict[str, Callable[[Any], None]] = {"manager": mpi_manager, "ring": mpi_ring}
-    phases |= {"checkpoint": mpi_checkpoint, "input": mpi_input}
+    phases |= {"checkpoint": mpi_checkpoint, "input": mpi_input, "threads": mpi_threads}
     phases[kind.partition("-")[2]](MPI.COMM_WORLD)
 
 
@@ -351,6 +389,16 @@ def mpi_checkpoint(comm: Any) -> None:
             comm.Barrier()
 
 
+def mpi_threads(comm: Any) -> None:
+    """A thread of each rank solves, and the main one waits for it."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        for step in range(STEPS):
+            total = pool.submit(solved, 300 + 900 * ((comm.rank + step) % comm.size == 0)).result()
+            comm.allreduce(total)
+
+
 def mpi_input(comm: Any) -> None:
     """Rank 0 reads for all."""
     import numpy as np
@@ -379,6 +427,7 @@ PROGRAMS = {
 KINDS = (
     *("ddp-input", "ddp-workers", "ddp-evaluation", "ddp-checkpoint", "ddp-uneven"),
     *("fsdp-input", "fsdp-workers", "fsdp-evaluation", "fsdp-checkpoint"),
+    *("ddp-commands", "ddp-spawned", "horovod-uneven", "mpi4py-threads"),
     *("accelerate-input", "accelerate-checkpoint", "lightning-plain", "lightning-workers"),
     *("horovod-input", "horovod-workers", "horovod-evaluation", "horovod-checkpoint"),
     *("mpi4py-manager", "mpi4py-ring", "mpi4py-checkpoint", "mpi4py-input"),

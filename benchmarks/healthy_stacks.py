@@ -4,7 +4,7 @@
 
 Starts trainings of ``healthy_ranks.py`` with 2 to 4 ranks, one after the other, and looks at each some times,
 at moments drawn by chance. --first: number of the first, so that a series can be run in parts. Needs
-HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh torch).
+HPCLAUNCH_TEST_FRAMEWORKS (of tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (of tests/horovod/build.sh).
 """
 
 from __future__ import annotations
@@ -27,25 +27,24 @@ PROGRAM = Path(__file__).with_name("healthy_ranks.py")
 HPCLAUNCH = [sys.executable, "-m", "hpclaunch"]
 
 
-def started_by(kind: str) -> tuple[str, str]:
-    """Return the framework of a training and the interpreter that has it."""
+def started_by(kind: str) -> list[str]:
+    """Return the options of ``submit`` for a training, and the interpreter that has its framework."""
     name = kind.partition("-")[0]
     if name == "mpi4py":
-        return name, sys.executable
-    framework, variable = (
-        ("horovod", "HPCLAUNCH_TEST_HOROVOD") if name == "horovod" else ("torch", "HPCLAUNCH_TEST_FRAMEWORKS")
-    )
-    return framework, f"{os.environ[variable]}/bin/python"
+        return ["--framework", name, "--software", "none", "--", sys.executable]
+    framework, variable = "torch", "HPCLAUNCH_TEST_FRAMEWORKS"
+    if name == "horovod":
+        framework, variable = name, "HPCLAUNCH_TEST_HOROVOD"
+    return ["--framework", framework, "--venv", os.environ[variable], "--", "python"]
 
 
 def looked_at(kind: str, ranks: int, looks: int, chance: random.Random) -> list[dict[str, Any]]:
     """Return what ``stacks`` says of one training."""
-    framework, python = started_by(kind)
     with tempfile.TemporaryDirectory() as folder:
         mark, log = Path(folder) / "mark", Path(folder) / "log"
         state = {**os.environ, "XDG_STATE_HOME": f"{folder}/state", "OMP_NUM_THREADS": "1"}
         words = ["submit", "--site", "local", "--tasks", str(ranks), "--stacks", "--binding", "off"]
-        words += ["--framework", framework, "--software", "none", "--", python, str(PROGRAM), kind, str(mark)]
+        words += [*started_by(kind), str(PROGRAM), kind, str(mark)]
         with log.open("w") as output:
             job = subprocess.Popen([*HPCLAUNCH, *words], env=state, stdout=output, stderr=output)
         try:

@@ -208,14 +208,14 @@ def torch_spawned(model: Any, optimizer: Any, rank: int) -> None:
 
     import torch
 
-    with tempfile.TemporaryDirectory() as folder:
-        with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-            for step in range(STEPS):
-                if step % 10 == 0:
-                    tasks = [pool.submit(samples, Path(folder), 10 + 20 * rank) for _ in range(3)]
-                    for task in tasks:
-                        task.result()
-                step_of(model, optimizer, torch.randn(8, 256))
+    pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"))
+    with tempfile.TemporaryDirectory() as folder, pool:
+        for step in range(STEPS):
+            if step % 10 == 0:
+                tasks = [pool.submit(samples, Path(folder), 10 + 20 * rank) for _ in range(3)]
+                for task in tasks:
+                    task.result()
+            step_of(model, optimizer, torch.randn(8, 256))
 
 
 def accelerate_training(kind: str, mark: Path) -> None:

@@ -4,7 +4,7 @@
 
 Starts trainings of ``healthy_ranks.py`` with 2 to 4 ranks, one after the other, and looks at each some times,
 at moments drawn by chance. --first: number of the first, so that a series can be run in parts. Needs
-HPCLAUNCH_TEST_FRAMEWORKS (of tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (of tests/horovod/build.sh).
+HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).
 """
 
 from __future__ import annotations

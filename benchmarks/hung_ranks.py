@@ -1,6 +1,7 @@
 """Trainings that hang, for ``benchmarks/hung_stacks.py``: ``hung_ranks.py KIND MARK``.
 
-In the third step rank 1 does what KIND says, and the others wait for it. Each rank makes a file MARK.RANK before.
+In the third step rank 1 does what KIND says, and the others wait for it. Before, each rank makes a file
+MARK.RANK.
 """
 
 from __future__ import annotations

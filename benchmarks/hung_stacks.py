@@ -1,9 +1,9 @@
-"""How often ``hpclaunch stacks`` names the rank that hangs, and the place: kinds of hang of ``hung_ranks.py``.
+"""How often ``hpclaunch stacks`` names the rank that hangs, and the place, by kinds of ``hung_ranks.py``.
 
     python -m benchmarks.hung_stacks [--kinds KIND ...] [--options=--stacks]
 
-Each is a job of three ranks on this machine, of which rank 1 hangs. --options: more words of ``submit``. Needs
-HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).
+Each is a job of three ranks on this machine, of which rank 1 hangs. --options: more words of ``submit``.
+Needs HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m benchmarks.hung_stacks [--kinds KIND ...] [--options=--stacks]
 
 Each is a job of three ranks on this machine, of which rank 1 hangs. --options: more words of ``submit``.
-Needs HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh) and HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).
+Needs HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh), HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).
 """
 
 from __future__ import annotations

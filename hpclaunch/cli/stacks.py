@@ -15,9 +15,9 @@ from hpclaunch.cli._jobs import complete_job
 def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> None:
     """Tell where each rank of the running JOB stands, and which rank the other ranks wait for.
 
-    Each node is read twice, three seconds apart. A rank whose Python has the start-up file of --stacks,
-    --idle-timeout or --profile tells its stacks; of any other the state, the system call and the open files
-    are read. No process is stopped or ended. Of a job that --idle-timeout has ended, the roll call before
+    Each node is read twice, three seconds apart. A rank whose Python has the start-up file, as it has without
+    --no-stacks, tells its stacks; of any other the state, the system call and the open files are read. No
+    process is stopped or ended. Of a job that --idle-timeout has ended, the roll call before
     its end is printed again.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).

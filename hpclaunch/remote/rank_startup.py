@@ -1,5 +1,5 @@
-"""Python's start-up file in the ranks of a job with --profile, --stacks or --idle-timeout: it is sent to the
-job's folder as sitecustomize.py.
+"""Python's start-up file in the ranks of a job, unless --no-stacks: it is sent to the job's folder as
+sitecustomize.py.
 
 It runs before the program, so it is short and imports nothing that Python has not loaded: it only waits for
 the moment when the program imports torch or Horovod. An existing sitecustomize still runs. No fault of it may

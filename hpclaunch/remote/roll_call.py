@@ -543,7 +543,7 @@ def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return []
 
 
-_NO_STACKS = "no Python stack is known: submit with --stacks, or have py-spy on the nodes"
+_NO_STACKS = "no Python stack is known: submit without --no-stacks, or have py-spy on the nodes"
 _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
     "moving": "the ranks move: slow, not stuck",

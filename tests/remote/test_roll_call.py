@@ -224,8 +224,8 @@ def test_another_thread_of_a_deadlock_is_shown() -> None:
 
 
 def test_without_any_stack_the_answer_says_how_to_get_one() -> None:
-    assert "--stacks" in called([process(0), process(1)])["finding"]
-    assert "--stacks" not in called([allreduce(0), allreduce(1)])["finding"]
+    assert "submit without --no-stacks" in called([process(0), process(1)])["finding"]
+    assert "-stacks" not in called([allreduce(0), allreduce(1)])["finding"]
 
 
 @pytest.mark.parametrize(

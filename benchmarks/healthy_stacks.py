@@ -43,7 +43,7 @@ def looked_at(kind: str, ranks: int, looks: int, chance: random.Random) -> list[
     with tempfile.TemporaryDirectory() as folder:
         mark, log = Path(folder) / "mark", Path(folder) / "log"
         state = {**os.environ, "XDG_STATE_HOME": f"{folder}/state", "OMP_NUM_THREADS": "1"}
-        words = ["submit", "--site", "local", "--tasks", str(ranks), "--stacks", "--binding", "off"]
+        words = ["submit", "--site", "local", "--tasks", str(ranks), "--binding", "off"]
         words += [*started_by(kind), str(PROGRAM), kind, str(mark)]
         with log.open("w") as output:
             job = subprocess.Popen([*HPCLAUNCH, *words], env=state, stdout=output, stderr=output)

@@ -1,6 +1,6 @@
 """How often ``hpclaunch stacks`` names the rank that hangs, and the place, by kinds of ``hung_ranks.py``.
 
-    python -m benchmarks.hung_stacks [--kinds KIND ...] [--options=--stacks]
+    python -m benchmarks.hung_stacks [--kinds KIND ...] [--options=--no-stacks]
 
 Each is a job of three ranks on this machine, of which rank 1 hangs. --options: more words of ``submit``.
 Needs HPCLAUNCH_TEST_FRAMEWORKS (tests/frameworks/build.sh), HPCLAUNCH_TEST_HOROVOD (tests/horovod/build.sh).

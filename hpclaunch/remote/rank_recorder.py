@@ -13,9 +13,6 @@ import os
 from contextlib import suppress
 from typing import Any, Callable  # noqa: UP035  (3.8)
 
-RECORDED = "2000"
-"""Collectives that are kept: what torch keeps for NCCL anyway; for gloo it keeps none (torch 2.13)."""
-
 
 class Recorder:
     """The thread and its file."""
@@ -26,7 +23,9 @@ class Recorder:
 
     def loaded(self, module: Any) -> None:
         """torch.distributed is there: wait for its first process group."""
-        os.environ.setdefault("TORCH_FR_BUFFER_SIZE", RECORDED)
+        os.environ.setdefault(
+            "TORCH_FR_BUFFER_SIZE", "2000"
+        )  # for NCCL by default; for gloo none (torch 2.13)
         make = getattr(module, "init_process_group", None)
         if make is None:
             return

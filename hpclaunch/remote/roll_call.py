@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections import Counter
+from contextlib import suppress
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF, WORKER_LAUNCHERS
@@ -85,8 +86,8 @@ Ranks = Dict[int, Tuple[str, List[Dict[str, Any]]]]
 # --- the answers of nodes ----------------------------------------------------------------------------------
 
 
-def nodes_in(text: str) -> Nodes:
-    """Return (node, its processes) of each answer that is complete."""
+def whole_answers(text: str) -> Iterator[Tuple[str, str]]:
+    """Yield each node whose answer is complete, with its JSON text; other output is passed over."""
     pieces: Dict[str, Dict[int, str]] = {}
     counts: Dict[str, int] = {}
     for line in text.splitlines():
@@ -94,21 +95,18 @@ def nodes_in(text: str) -> Nodes:
         if match:
             pieces.setdefault(match.group(1), {})[int(match.group(2))] = match.group(4)
             counts[match.group(1)] = int(match.group(3))
+    for host, found in pieces.items():
+        if len(found) == counts[host]:
+            yield host, "".join(found[number] for number in sorted(found))
+
+
+def nodes_in(text: str) -> Nodes:
+    """Return (node, its processes) of each answer that is complete."""
     found = []
-    for host in pieces:
-        if len(pieces[host]) == counts[host]:
-            try:
-                whole = json.loads("".join(pieces[host][number] for number in sorted(pieces[host])))
-                found.append((host, list(whole["processes"])))
-            except (ValueError, KeyError, TypeError):
-                continue
+    for host, whole in whole_answers(text):
+        with suppress(ValueError, KeyError, TypeError):
+            found.append((host, list(json.loads(whole)["processes"])))
     return found
-
-
-def number_in(variables: Dict[str, str], name: str) -> Optional[int]:
-    """Return a number among the variables."""
-    text = variables.get(name, "")
-    return int(text) if re.match(r"[0-9]{1,7}$", text) else None
 
 
 def program_of(process: Dict[str, Any]) -> str:
@@ -123,11 +121,15 @@ def ranks_in(nodes: Nodes) -> Ranks:
         for host, processes in nodes:
             for process in processes:
                 variables = process["variables"]
-                rank = number_in(variables, rank_name)
-                if needed not in variables or rank is None or HELPERS.match(program_of(process)):
+                rank = variables.get(rank_name, "")
+                if (
+                    needed not in variables
+                    or not re.match(r"[0-9]{1,7}$", rank)
+                    or HELPERS.match(program_of(process))
+                ):
                     continue
                 step = steps.setdefault(variables.get("SLURM_STEP_ID", ""), {})
-                step.setdefault(rank, (host, []))[1].append(process)
+                step.setdefault(int(rank), (host, []))[1].append(process)
         if steps:
             return max(steps.values(), key=len)
     return {}
@@ -167,18 +169,13 @@ def lines_of(process: Dict[str, Any]) -> List[str]:
 
 def collective_in(name: str) -> Optional[str]:
     """Return the collective that a function is named after."""
-    for kind, pattern in _KINDS:
-        if re.match(pattern, name.rpartition(".")[2].lower()):
-            return kind
-    return None
+    last = name.rpartition(".")[2].lower()
+    return next((kind for kind, pattern in _KINDS if re.match(pattern, last)), None)
 
 
 def own_frame(stack: List[List[Any]]) -> int:
     """Return which frame is of the program itself: the innermost that is of no library."""
-    for number, (path, _, _) in enumerate(stack):
-        if not _LIBRARY.search(path):
-            return number
-    return 0
+    return next((at for at, (path, *_) in enumerate(stack) if not _LIBRARY.search(path)), 0)
 
 
 def called(process: Dict[str, Any]) -> Optional[str]:
@@ -244,10 +241,8 @@ def file_name(path: str) -> str:
 
 def kernel_wait(now: Dict[str, Any]) -> str:
     """Return what the kernel waits for, in words; empty where its function says nothing."""
-    for pattern, words in _KERNEL_WAITS:
-        if re.search(pattern, now.get("waits", "")):
-            return words
-    return ""
+    waits = now.get("waits", "")
+    return next((words for pattern, words in _KERNEL_WAITS if re.search(pattern, waits)), "")
 
 
 def call_in(line: str) -> str:
@@ -307,22 +302,27 @@ _COMPUTES = 10
 """Ticks of CPU time (0.1 s) between two looks of a rank that computes."""
 
 
+def gained(process: Dict[str, Any]) -> Tuple[int, int]:
+    """Return how often the main thread was woken between two looks, and the CPU time of the process."""
+    first, second = process.get("first") or {}, process.get("second") or {}
+    wakes, ticks = (second.get(name, 0) - first.get(name, 0) for name in ("switches", "ticks"))
+    return wakes, ticks
+
+
 def woken(process: Dict[str, Any]) -> Optional[bool]:
     """Tell whether a rank that both looks find at the same place computed, or was woken, between them.
 
     None where it is in a library that looks again and again whether its message has come, as Horovod and MPI
     do: it cannot be said from outside.
     """
-    first, second = process["first"], process["second"]
-    calls = first.get("call", ""), second.get("call", "")
-    wakes = second.get("switches", 0) - first.get("switches", 0)
-    ticks = second.get("ticks", 0) - first.get("ticks", 0)
+    looks, (wakes, ticks) = (process["first"], process["second"]), gained(process)
+    calls = {look.get("call", "") for look in looks}
     waits = called(process) is not None
-    if waits and set(calls) != {"futex"} and max(wakes, ticks) >= _WAKES:
+    if waits and calls != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
-    if not waits and first.get("state") == second.get("state") == "R":  # a loop comes back to its line
-        return bool(ticks >= _COMPUTES)
-    return all(call in _SLEEPS for call in calls) and wakes >= _WAKES
+    if not waits and all(look.get("state") == "R" for look in looks):  # a loop comes back to its line
+        return ticks >= _COMPUTES
+    return calls <= set(_SLEEPS) and wakes >= _WAKES
 
 
 # --- the roll call -----------------------------------------------------------------------------------------
@@ -342,9 +342,7 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
         "gpu": gpu if gpu and gpu.count(",") == 0 else None,
         "pid": one["pid"],
         "program": one["program"],
-        "state": now.get("state") or "",
-        "waits": now.get("waits") or "",
-        "call": now.get("call") or "",
+        **{name: now.get(name) or "" for name in ("state", "waits", "call")},
         "by": now.get("by"),
         "moved": True if any(map(goes_on, started)) else moved(one),
         "suspect": False,
@@ -392,11 +390,8 @@ def awaited(one: Dict[str, Any], others: List[Dict[str, Any]]) -> List[Dict[str,
     inner = [path for path, _, _ in stack[: own_frame(stack)]]
     if not (any(map(_AWAITS.search, inner)) or (one.get("first") or {}).get("call") in ("wait4", "waitid")):
         return []
-    known, found = {one["pid"]}, []
-    for process in sorted(others, key=lambda each: int(each["pid"])):
-        if process["parent"] in known:
-            known.add(process["pid"])
-            found.append(process)
+    above = {one["pid"], *(each["pid"] for each in others if each["parent"] == one["pid"])}
+    found = [each for each in others if each["parent"] in above]
     at_work = [each for each in found if any(map(is_own, own_part(each)))]
     commands = [each for each in found if not own_part(each) and not _SHELLS.fullmatch(program_of(each))]
     return at_work + commands
@@ -409,9 +404,8 @@ def is_own(frame: List[Any]) -> bool:
 
 def goes_on(process: Dict[str, Any]) -> bool:
     """Tell whether a process that a rank waits for moves, computes, or is woken where it stands."""
-    first, second = process.get("first") or {}, process.get("second") or {}
-    wakes = second.get("switches", 0) - first.get("switches", 0)
-    return bool(moved(process) or wakes >= _WAKES or second.get("ticks", 0) - first["ticks"] >= _COMPUTES)
+    wakes, ticks = gained(process)
+    return bool(moved(process) or wakes >= _WAKES or ticks >= _COMPUTES)
 
 
 def words_of(report: Dict[str, Any]) -> str:
@@ -464,11 +458,6 @@ def most_move(reports: List[Report]) -> bool:
     return bool(sum(known) * 2 > len(known))
 
 
-def without_moving(reports: List[Report]) -> List[Report]:
-    """Return the ranks that did not move, or of which it is not known."""
-    return [one for one in reports if not one["moved"]]
-
-
 def mark_suspects(groups: List[List[Report]]) -> str:
     """Mark the ranks that other ranks wait for, but none that moves; return the kind of the finding."""
     every = [one for group in groups for one in group]
@@ -482,7 +471,7 @@ def mark_suspects(groups: List[List[Report]]) -> str:
         outside = differing(waiting)
         kind = "mismatch" if outside else "alike"
     else:
-        still = without_moving(outside)
+        still = [one for one in outside if not one["moved"]]
         kind = "slow" if outside and not still else kind_of_wait(still + disk)
         outside = still
     for one in stopped + outside + disk:
@@ -494,11 +483,9 @@ def kind_of_wait(suspects: List[Report]) -> str:
     """Return what keeps ranks out of the collective that the other ranks are in."""
     if any(one["state"] == "D" for one in suspects):
         return "disk"
-    if any(
-        any(each["blocked"] for each in one["workers"])
-        or (one["call"] in _BLOCKED and one["what"] == _BLOCKED[one["call"]])
-        for one in suspects
-    ):
+    if any(one["what"] == _BLOCKED.get(one["call"]) for one in suspects):
+        return "blocked"
+    if any(each["blocked"] for one in suspects for each in one["workers"]):
         return "blocked"
     return "behind" if suspects else "unclear"
 
@@ -572,7 +559,8 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
     elif missing and reports:
         kind = "missing"
-    if any(is_python(one) for one in reports) and not any(one["by"] for one in reports):
+    known = any(one["by"] for one in reports)
+    if not known and any(re.match("python|pypy", program_of(one)) for one in reports):
         notes.append(_NO_STACKS)
     if not reports:
         kind = "none"
@@ -590,11 +578,6 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         "by_rank": reports,
         "other_processes": strangers(nodes, found),
     }
-
-
-def is_python(report: Report) -> bool:
-    """Tell whether a rank's program is Python, by its name."""
-    return re.match("python|pypy", program_of(report)) is not None
 
 
 def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
@@ -671,23 +654,16 @@ def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     shown = late or call["by_rank"][:1]
     for one in shown[:_MOST_NAMED]:
         gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
-        yield "rank {} on {}{}: pid {}, state {}{}{}: {}".format(
-            one["rank"],
-            one["node"],
-            gpu,
-            one["pid"],
-            one["state"],
-            ", " + one["call"] + "()" if one["call"] else "",
-            ", " + one["waits"] if one["waits"] else "",
-            " ".join(one["program"]),
-        )
+        state = ", ".join(filter(None, (one["state"], one["call"] and one["call"] + "()", one["waits"])))
+        words = " ".join(one["program"])
+        yield f"rank {one['rank']} on {one['node']}{gpu}: pid {one['pid']}, state {state}: {words}"
         yield from map(frame_line, shown_frames(one["stack"]))
         for stack in [stack for stack in one["threads"] if any(is_own([frame["file"]]) for frame in stack)]:
             yield "  another thread of it:"
             yield from map(frame_line, shown_frames(stack))
         for each in one["workers"][:1]:
             yield "  its process {} {}:".format(each["pid"], words_of(each))
-            yield from map(frame_line, shown_frames(each["stack"]))
+            yield from map(frame_line, shown_frames(each.get("stack") or []))
         if not one["stack"] and one["files"]:
             yield "    open: {}".format(" ".join(one["files"]))
     for one in call["other_processes"]:

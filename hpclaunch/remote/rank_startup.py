@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 PROFILED = ("torch.optim.optimizer", "horovod.torch", "horovod.tensorflow")
-RECORDED = ("torch.distributed.distributed_c10d",)
 
 
 class AfterImport:
@@ -100,7 +99,7 @@ def prepare(here: str, environment: Any) -> None:
     stacks = environment.get("HPCLAUNCH_STACKS", "")
     if stacks.isdigit():
         tell_stands(int(stacks))
-        hooks.waits_for.update(dict.fromkeys(RECORDED, ("rank_recorder", (unnamed_file,))))
+        hooks.waits_for["torch.distributed.distributed_c10d"] = ("rank_recorder", (unnamed_file,))
     after, _, steps = environment.get("HPCLAUNCH_PROFILE", "").partition(":")
     folder = environment.get("HPCLAUNCH_PROFILE_FOLDER", "")
     if after.isdigit() and steps.isdigit() and folder:

@@ -234,9 +234,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
 
 def file_name(path: str) -> str:
     """Return an open file in words."""
-    if path.startswith("pipe:"):
-        return "a pipe"
-    return "a socket" if path.startswith("socket:") else path
+    return {"pipe": "a pipe", "socket": "a socket"}.get(path.partition(":")[0], path)
 
 
 def kernel_wait(now: Dict[str, Any]) -> str:
@@ -358,10 +356,7 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
 
 def frames(stack: List[List[Any]]) -> List[Dict[str, Any]]:
     """Return a stack as the document has it."""
-    return [
-        {"file": path, "line": line, "function": name, "text": "".join(text)}
-        for path, line, name, *text in stack
-    ]
+    return [dict(zip(("file", "line", "function", "text"), frame)) for frame in stack]  # noqa: B905  (3.6)
 
 
 def own_part(process: Dict[str, Any]) -> List[List[Any]]:

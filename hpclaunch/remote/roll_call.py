@@ -14,6 +14,8 @@ import re
 import sys
 from collections import Counter
 from contextlib import suppress
+from itertools import filterfalse
+from operator import itemgetter
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF, WORKER_LAUNCHERS
@@ -379,17 +381,20 @@ def worker(process: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def awaited(one: Dict[str, Any], others: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
-    """Return the processes that a rank has started, if it waits for such: those that are in the program's own
-    code first, then commands, but none that waits for work itself."""
-    stack = stack_of(one)
-    inner = [path for path, _, _ in stack[: own_frame(stack)]]
-    if not (any(map(_AWAITS.search, inner)) or (one.get("first") or {}).get("call") in ("wait4", "waitid")):
+    """Return the processes at work that a rank has started, if it waits for such: commands last."""
+    stack, call = stack_of(one), (one.get("first") or {}).get("call")
+    waits = any(_AWAITS.search(path) for path, _, _ in stack[: own_frame(stack)])
+    if not waits and call not in ("wait4", "waitid"):
         return []
     above = {one["pid"], *(each["pid"] for each in others if each["parent"] == one["pid"])}
     found = [each for each in others if each["parent"] in above]
-    at_work = [each for each in found if any(map(is_own, own_part(each)))]
-    commands = [each for each in found if not own_part(each) and not _SHELLS.fullmatch(program_of(each))]
-    return at_work + commands
+    return sorted(filter(at_work, found), key=lambda each: not own_part(each))
+
+
+def at_work(process: Dict[str, Any]) -> bool:
+    """Tell whether a started process is in the program's own code, or a command; others wait for work."""
+    stack = own_part(process)
+    return any(map(is_own, stack)) if stack else not _SHELLS.fullmatch(program_of(process))
 
 
 def is_own(frame: List[Any]) -> bool:
@@ -466,7 +471,7 @@ def mark_suspects(groups: List[List[Report]]) -> str:
         outside = differing(waiting)
         kind = "mismatch" if outside else "alike"
     else:
-        still = [one for one in outside if not one["moved"]]
+        still = list(filterfalse(itemgetter("moved"), outside))
         kind = "slow" if outside and not still else kind_of_wait(still + disk)
         outside = still
     for one in stopped + outside + disk:

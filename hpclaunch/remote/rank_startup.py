@@ -42,23 +42,19 @@ class AfterImport:
         if loader is None:
             return None
         execute = loader.exec_module
+        file, wanted = self.waits_for[name]
 
         def exec_module(module: Any) -> None:
             execute(module)
             try:
-                self.follow(name, module)
+                if file not in self.actions:
+                    self.actions[file] = load(file, [self.here]).actions(*wanted)
+                self.actions[file][name](module)
             except Exception as error:  # the program goes on
                 print(f"hpclaunch: start-up: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
         loader.exec_module = exec_module
         return spec
-
-    def follow(self, name: str, module: Any) -> None:
-        """Do what follows the import of a module."""
-        file, wanted = self.waits_for[name]
-        if file not in self.actions:
-            self.actions[file] = load(file, [self.here]).actions(*wanted)
-        self.actions[file][name](module)
 
 
 def load(name: str, paths: list[str]) -> Any:

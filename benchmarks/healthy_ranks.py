@@ -53,7 +53,7 @@ def batches(paths: list[Path], workers: int, length: int = 100_000) -> Iterator[
     """Return the batches of a DataLoader."""
     from torch.utils.data import DataLoader
 
-    return iter(DataLoader(Parts(paths, length), batch_size=8, num_workers=workers))  # type: ignore[arg-type]
+    return iter(DataLoader(Parts(paths, length), batch_size=8, num_workers=workers))
 
 
 def network() -> Any:
@@ -228,7 +228,7 @@ def accelerate_training(kind: str, mark: Path) -> None:
         mark.touch()
     with tempfile.TemporaryDirectory() as folder:
         paths = samples(Path(folder), 6)
-        loader = torch.utils.data.DataLoader(Parts(paths, 100_000), batch_size=8)  # type: ignore[arg-type]
+        loader = torch.utils.data.DataLoader(Parts(paths, 100_000), batch_size=8)
         net = network()
         model, optimizer, loader = helper.prepare(net, torch.optim.Adam(net.parameters()), loader)
         for step, batch in enumerate(loader):
@@ -274,7 +274,7 @@ def lightning_training(kind: str, mark: Path) -> None:
         paths = samples(Path(folder), 6)
         workers = 1 if kind.endswith("workers") else 0
         data = [
-            torch.utils.data.DataLoader(Parts(paths, length), batch_size=8, num_workers=workers)  # type: ignore[arg-type]
+            torch.utils.data.DataLoader(Parts(paths, length), batch_size=8, num_workers=workers)
             for length in (100_000, 400)
         ]
         size = int(os.environ["WORLD_SIZE"])

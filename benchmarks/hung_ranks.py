@@ -94,7 +94,7 @@ def load(mark: Path) -> None:
     """Wait for a process that loads data."""
     from torch.utils.data import DataLoader
 
-    for _ in DataLoader(Items(), batch_size=2, num_workers=2):  # type: ignore[arg-type]
+    for _ in DataLoader(Items(), batch_size=2, num_workers=2):
         pass
 
 

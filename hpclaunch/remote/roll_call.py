@@ -363,7 +363,7 @@ def frames(stack: List[List[Any]]) -> List[Dict[str, Any]]:
 
 def own_part(process: Dict[str, Any]) -> List[List[Any]]:
     """Return the frames of a started process, without those of its parent that a fork leaves below them."""
-    stack = ((process.get("first") or {}).get("stacks") or [[]])[0]
+    stack: List[List[Any]] = ((process.get("first") or {}).get("stacks") or [[]])[0]
     start = [
         at for at, (path, _, name, *_) in enumerate(stack) if name == "_bootstrap" and "multiproc" in path
     ]

@@ -335,7 +335,7 @@ def mpi_training(kind: str, mark: Path) -> None:
     if MPI.COMM_WORLD.rank == 0:
         mark.touch()
     phases: dict[str, Callable[[Any], None]] = {"manager": mpi_manager, "ring": mpi_ring}
-    phases |= {"checkpoint": mpi_checkpoint, "input": mpi_input, "threads": mpi_threads}
+    phases |= {"checkpoint": mpi_checkpoint, "input": mpi_input, "threads": mpi_threads, "farm": mpi_farm}
     phases[kind.partition("-")[2]](MPI.COMM_WORLD)
 
 
@@ -360,6 +360,20 @@ def mpi_manager(comm: Any) -> None:
         else:
             comm.send(None, dest=0)
             solved(comm.recv(source=0))
+
+
+def mpi_farm(world: Any) -> None:
+    """As the manager, with pieces that take seconds, and a sum of all after each round."""
+    for step in range(STEPS):
+        if world.rank == 0:
+            for rank in range(1, world.size):
+                world.send(400 + 700 * ((rank + step) % 3), dest=rank)
+            for rank in range(1, world.size):
+                world.recv(source=rank)
+        else:
+            size = world.recv(source=0)
+            world.send(sum(solved(size) for _ in range(6)), dest=0)
+        world.allreduce(1)
 
 
 def mpi_ring(comm: Any) -> None:
@@ -430,7 +444,7 @@ KINDS = (
     *("ddp-commands", "ddp-spawned", "horovod-uneven", "mpi4py-threads"),
     *("accelerate-input", "accelerate-checkpoint", "lightning-plain", "lightning-workers"),
     *("horovod-input", "horovod-workers", "horovod-evaluation", "horovod-checkpoint"),
-    *("mpi4py-manager", "mpi4py-ring", "mpi4py-checkpoint", "mpi4py-input"),
+    *("mpi4py-farm", "mpi4py-manager", "mpi4py-ring", "mpi4py-checkpoint", "mpi4py-input"),
 )
 
 

@@ -52,7 +52,7 @@ KINDS = {
     "mpi4py-sleep": Said("in sleep() (hung_ranks.py"),
     "mpi4py-fifo": Said(".fifo (hung_ranks.py", ("blocked",)),
     "mpi4py-deadlock": Said("another thread of it"),
-    "mpi4py-receive": Said("in receive", MISMATCH),
+    "mpi4py-receive": Said("in recv in mpi_training()"),
     "mpi4py-skip": Said("in allgather", MISMATCH),
     "mpi4py-ring": Said("in recv in exchange() (hung_ranks.py", ("unclear",), ()),
     "horovod-sleep": Said("in sleep() (hung_ranks.py"),

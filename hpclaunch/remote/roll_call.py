@@ -317,7 +317,8 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     """
     looks, (wakes, ticks) = (process["first"], process["second"]), gained(process)
     calls = {look.get("call", "") for look in looks}
-    waits = called(process) is not None
+    message = collective_in(call_in("".join(lines_of(process)[:1])))  # of an object of any name
+    waits = called(process) is not None or message in ("receive", "send")
     if waits and calls != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
     if not waits and all(look.get("state") == "R" for look in looks):  # a loop comes back to its line

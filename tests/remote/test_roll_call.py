@@ -209,6 +209,16 @@ def test_a_call_in_c_is_named_by_the_line(line: str, said: str) -> None:
         assert f"    /home/me/prog.py:19 in exchange: {line}" in list(text_lines(found))
 
 
+def test_a_receive_that_looks_for_its_message_all_the_time_does_not_move() -> None:
+    """As Open MPI does; by its name alone the object is no communicator. One that computes there moves."""
+    reduces = process(0, [["/home/me/prog.py", 9, "main", "world_comm.Allreduce(a, b)"]], state="R")
+    for line, expected in (("world.recv(source=0)", [1]), ("matrix.solve(a)", [])):
+        polls = process(1, [["/home/me/prog.py", 19, "main", line]], state="R")
+        for one in (reduces, polls):
+            one["second"]["ticks"] = one["first"]["ticks"] + 250
+        assert called([reduces, polls])["suspects"] == expected
+
+
 def test_another_thread_of_a_deadlock_is_shown() -> None:
     first, second = ["/home/me/a.py", 5, "main", "with b:"], ["/home/me/a.py", 9, "other", "with a:"]
     idle = ["/usr/lib/python3.11/threading.py", 324, "wait"]

@@ -38,13 +38,10 @@ def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> 
     handle = find_job(job, to_stderr)
     record = up_to_date(handle)
     with handle.connected() as host:
-        runs = state_of(record, index) == "running"
-        if not runs:
+        if state_of(record, index) != "running":
             call = stacks_left(host, record, index)
-        elif watch_s:
-            call = stacks_over(host, record, index, watch_s)
         else:
-            call = stacks_of(host, record, index)
+            call = stacks_over(host, record, index, watch_s) if watch_s else stacks_of(host, record, index)
     if as_json:
         from hpclaunch.job.stacks_document import stacks_document
 

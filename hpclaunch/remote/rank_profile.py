@@ -136,12 +136,11 @@ class Profile:
         """The program ends: write what there is, or report why there is nothing."""
         if self.taken < 0:
             return
-        taken = self.taken
         try:
             if self.profiler is not None or self.horovod is not None:
                 self.stop()
             elif not rank():
-                what = f"the program took {taken} steps of a torch optimizer"
+                what = f"the program took {self.taken} steps of a torch optimizer"
                 say(f"{what}; recording begins after {self.after}")
         except Exception as error:  # it has ended all the same
             say(f"rank {rank()}: {type(error).__name__}: {error}; nothing is recorded")

@@ -213,10 +213,10 @@ def open_files(pid: str) -> List[str]:
 def in_memory(pid: str, name: str) -> Optional[str]:
     """Return the path, below /proc, of a file in memory that ``rank_startup.py`` has opened."""
     start = "/dev/shm/" + name + "."  # noqa: S108
-    for number, path in opened(pid).items():
-        if path.startswith(start) and path.endswith(" (deleted)"):
-            return "/proc/" + pid + "/fd/" + number
-    return None
+    files = (
+        file for file, path in opened(pid).items() if path.startswith(start) and path.endswith(" (deleted)")
+    )
+    return next(("/proc/" + pid + "/fd/" + file for file in files), None)
 
 
 # --- Python's stacks ---------------------------------------------------------------------------------------

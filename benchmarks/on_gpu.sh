@@ -82,7 +82,7 @@ timeline() {
 # 6. The last rank starts a kernel that does not end; the other ranks wait for it. The job is cancelled afterwards.
 stacks() {
   local job look
-  submit --no-wait --stacks --tasks "$ranks" -- "$PYTHON" "$PARTS/hangs.py" >job.json
+  submit --no-wait --tasks "$ranks" -- "$PYTHON" "$PARTS/hangs.py" >job.json
   job=$(of id)
   for ((look = 0; look < 120; look++)); do
     hpclaunch logs "$job" >log.txt

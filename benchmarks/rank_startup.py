@@ -1,12 +1,14 @@
 """What the start of a rank costs, as whole processes: Python's start-up file, and keeping the end of stderr.
 
-    python benchmarks/rank_startup.py [--runs 200] [--python PYTHON]
+    python benchmarks/rank_startup.py [--runs 200] [--python PYTHON] [--at-once 1]
 
-Python alone is started without its start-up file, with --stacks, and with --profile: the goal is below 2 ms
-more. A whole rank is the shell of a local job's script that becomes Python, without and with the copy of its
-stderr: the goal is at most a tenth more. All kinds are started in turn, so that a busy machine slows all of
-them alike. Printed are the median of each kind, and the median of its differences in the same round to the
-first of its block.
+Python alone is started without its start-up file, with it as the ranks of a job have it, as it were if
+nothing had compiled it, and with --profile: the goal is below 2 ms more, and one file opened. A whole rank
+is the shell of a local job's script that becomes Python, without and with the copy of its stderr: the goal
+is at most a tenth more. All kinds are started in turn, so that a busy machine slows all of them alike;
+--at-once: so many of a kind side by side, as the ranks of a node start. Printed are the median of each
+kind, and the median of its differences in the same round to the first of its block; then how often one
+start opens, lists or asks for files, by strace.
 """
 
 from __future__ import annotations
@@ -41,15 +43,29 @@ class Kind(NamedTuple):
     environment: dict[str, str]
 
 
-def taken_by(words: tuple[str, ...], environment: dict[str, str]) -> Taken:
-    """Start the program once."""
+def taken_by(words: tuple[str, ...], environment: dict[str, str], at_once: int) -> Taken:
+    """Start the program so many times side by side; return the mean of them."""
     start = time.perf_counter()
-    child = os.posix_spawn(words[0], words, environment)
-    _, status, usage = os.wait4(child, 0)
-    wall = time.perf_counter() - start
-    if status:
-        raise SystemExit(f"{words[0]}: exit status {status}")
-    return Taken(wall, usage.ru_utime + usage.ru_stime)
+    children = [os.posix_spawn(words[0], words, environment) for _ in range(at_once)]
+    cpu = 0.0
+    for child in children:
+        _, status, usage = os.wait4(child, 0)
+        cpu += usage.ru_utime + usage.ru_stime
+        if status:
+            raise SystemExit(f"{words[0]}: exit status {status}")
+    return Taken(time.perf_counter() - start, cpu / at_once)
+
+
+def calls_of(kind: Kind, folder: Path) -> tuple[int, int, int]:
+    """Return how many files below the folder a start opens, how many folders it lists, how often it asks."""
+    log = folder / "strace"
+    subprocess.run(
+        ["strace", "-f", "-o", log, "-e", "trace=file", *kind.words], env=kind.environment, check=True
+    )
+    lines = [line for line in log.read_text().splitlines() if f'"{folder}' in line]
+    opens = [line for line in lines if "open" in line]
+    lists = sum("O_DIRECTORY" in line for line in opens)
+    return len(opens) - lists, lists, len(lines) - len(opens)
 
 
 def rank_shell(folder: Path) -> str:
@@ -71,8 +87,13 @@ def rank_shell(folder: Path) -> str:
 
 def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind]]:
     """Return the kinds of both blocks; their files go into the folder."""
-    for name, there in STARTUP_FILES.items():
-        shutil.copy(resource_dir("remote") / name, folder / there)
+    fresh = folder / "fresh"
+    for place in (folder, fresh):
+        place.mkdir(exist_ok=True)
+        for name, there in STARTUP_FILES.items():
+            shutil.copy(resource_dir("remote") / name, place / there)
+    subprocess.run([python, "-IS", "-m", "compileall", "-ql", folder], check=True)  # as startup.sh does
+    (fresh / "__pycache__").touch()  # where each start writes a compiled copy, this one cannot
     (folder / "stderr").mkdir()
     (folder / "binding").mkdir()
     plain = {
@@ -83,11 +104,12 @@ def kinds_in(folder: Path, python: str) -> tuple[dict[str, Kind], dict[str, Kind
     stacks = {"HPCLAUNCH_STACKS": str(STACKS_SIGNAL)}
     profile = {"HPCLAUNCH_PROFILE": "10:3", "HPCLAUNCH_PROFILE_FOLDER": str(folder)}
     rank = ("/bin/bash", "-c", rank_shell(folder), "rank", *alone)
-    in_job = {**plain, "HPCLAUNCH_JOB_FOLDER": str(folder), "PMI_RANK": "0", "MPI_LOCALRANKID": "0"}
+    in_job = {**plain, "HPCLAUNCH_JOB_FOLDER": str(folder), "HPCLAUNCH_RANK": "0"}
     return {
         "Python without the file": Kind(alone, plain),
-        "--stacks": Kind(alone, {**found, **stacks}),
-        "--profile, with stacks": Kind(alone, {**found, **stacks, **profile}),
+        "with it": Kind(alone, {**found, **stacks}),
+        "with it, not compiled": Kind(alone, {**found, **stacks, "PYTHONPATH": str(fresh)}),
+        "with --profile": Kind(alone, {**found, **stacks, **profile}),
     }, {
         "rank, stderr not kept": Kind(rank, {**in_job, "HPCLAUNCH_RANK_STDERR": "off"}),
         "rank, stderr kept": Kind(rank, in_job),
@@ -99,20 +121,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--at-once", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         blocks = kinds_in(Path(folder), options.python)
+        calls = {name: calls_of(kind, Path(folder)) for name, kind in blocks[0].items()}
         times: dict[str, list[Taken]] = {kind: [] for block in blocks for kind in block}
         for number in range(options.runs + 1):
             for kind, (words, environment) in (pair for block in blocks for pair in block.items()):
-                taken = taken_by(words, environment)
-                if number:  # the first round compiles the files
+                taken = taken_by(words, environment, options.at_once)
+                if number:  # the first round reads the files from the disk
                     times[kind].append(taken)
     print(f"{'':24} {'CPU':>9} {'more':>9} {'wall':>9} {'more':>9}   ms, medians of {options.runs}")
     for block in blocks:
         first = times[next(iter(block))]
         for kind in block:
             print(f"{kind:24}", *(columns(times[kind], first, at) for at in (1, 0)))
+    for kind, (opens, lists, asks) in calls.items():
+        print(f"{kind:24} {opens} opened, {lists} listed, {asks} other calls about the start-up files")
 
 
 def columns(found: list[Taken], first: list[Taken], at: int) -> str:

@@ -15,9 +15,9 @@ from hpclaunch.cli._jobs import complete_job
 def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> None:
     """Tell where each rank of the running JOB stands, and which rank the other ranks wait for.
 
-    Each node is read twice, three seconds apart. A rank whose Python has the start-up file of --stacks,
-    --idle-timeout or --profile tells its stacks; of any other the state, the system call and the open files
-    are read. No process is stopped or ended. Of a job that --idle-timeout has ended, the roll call before
+    Each node is read twice, three seconds apart. A rank whose Python has the start-up file, as it has without
+    --no-stacks, tells its stacks; of any other the state, the system call and the open files are read. No
+    process is stopped or ended. Of a job that --idle-timeout has ended, the roll call before
     its end is printed again.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
@@ -38,13 +38,10 @@ def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> 
     handle = find_job(job, to_stderr)
     record = up_to_date(handle)
     with handle.connected() as host:
-        runs = state_of(record, index) == "running"
-        if not runs:
+        if state_of(record, index) != "running":
             call = stacks_left(host, record, index)
-        elif watch_s:
-            call = stacks_over(host, record, index, watch_s)
         else:
-            call = stacks_of(host, record, index)
+            call = stacks_over(host, record, index, watch_s) if watch_s else stacks_of(host, record, index)
     if as_json:
         from hpclaunch.job.stacks_document import stacks_document
 

@@ -4,6 +4,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 import msgspec
 
@@ -12,6 +13,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.look import MARK
+from hpclaunch.remote.roll_call import whole_answers
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Scheduler
 
@@ -103,12 +105,12 @@ def _answers(
     if not commands and inside and len(job.nodes) > 1:
         started = launcher.one_per_node(len(job.nodes))
         commands = () if any("$" in word for word in started) else (started,)
+    elif not commands and inside:
+        commands = ((),)
     argv = (*PYTHON, "-c", program, attach.job_variable, job.id)
     if commands:
         answers = [host.run((*words, *argv), timeout_s=_LIMIT_S) for words in commands]
         return tuple(node for answer in answers for node in _read(answer, job))
-    if inside and len(job.nodes) == 1:
-        return _read(host.run(argv, timeout_s=_LIMIT_S), job)
     return tuple(node for name in job.nodes for node in _by_ssh(host, name, program, attach, job))
 
 
@@ -138,17 +140,6 @@ def _read(answer: CommandResult, job: RunningJob) -> tuple[AttachedNode, ...]:
 
 def parse_nodes(text: str) -> Iterator[AttachedNode]:
     """Yield each node whose answer is complete; other output is passed over."""
-    pieces: dict[str, dict[int, str]] = {}
-    counts: dict[str, int] = {}
-    for line in text.splitlines():
-        match = re.search(rf"{MARK}(\S+) (\d+)/(\d+) (.*)", line)
-        if match:
-            pieces.setdefault(match[1], {})[int(match[2])] = match[4]
-            counts[match[1]] = int(match[3])
-    for host, found in pieces.items():
-        if len(found) == counts[host]:
-            whole = "".join(found[number] for number in sorted(found))
-            try:
-                yield msgspec.json.decode(whole, type=AttachedNode)
-            except msgspec.DecodeError:
-                continue
+    for _, whole in whole_answers(text):
+        with suppress(msgspec.DecodeError):
+            yield msgspec.json.decode(whole, type=AttachedNode)

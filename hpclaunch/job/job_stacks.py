@@ -24,6 +24,7 @@ from hpclaunch.scheduler.scheduler_interface import Attach, JobState, RunningJob
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.site_scheduler import site_scheduler
 
+_LIMIT = ("timeout", "-k", "5", str(LOOK_S))
 _IDLE = """\
 last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
 [ -z "$last" ] || echo $(($(date +%s) - last))
@@ -134,10 +135,9 @@ def _ask(host: Host, attach: Attach, job: RunningJob, variable: str, value: str)
     if words:
         return _run(host, words, variable, value)
     program = one_text(STANDS).encode()
-    limit = ("timeout", "-k", "5", str(LOOK_S))
     remote = f"{' '.join(PYTHON)} - {variable} {shlex.quote(value)} {STACKS_SIGNAL}"
     answers = [
-        host.run((*limit, *SSH, "--", name, remote), stdin=program, timeout_s=LOOK_S + 30)
+        host.run((*_LIMIT, *SSH, "--", name, remote), stdin=program, timeout_s=LOOK_S + 30)
         for name in job.nodes
     ]
     return "\n".join(answer.stdout for answer in answers)
@@ -146,7 +146,7 @@ def _ask(host: Host, attach: Attach, job: RunningJob, variable: str, value: str)
 def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
     """Run the program by these words, in bounded time; what some nodes have answered is kept."""
     argv = (*PYTHON, "-c", one_text(STANDS), variable, job, str(STACKS_SIGNAL))
-    answer = host.run(("timeout", "-k", "5", str(LOOK_S), *words, *argv), timeout_s=LOOK_S + 30)
+    answer = host.run((*_LIMIT, *words, *argv), timeout_s=LOOK_S + 30)
     if MARK not in answer.stdout and answer.exit_code not in (0, 124, 137):
         said = answer.stderr.strip().splitlines()
         raise RefusedError(

@@ -14,16 +14,20 @@ class StackFrame(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     function: str
+    text: str = ""
+    """The line, where its file can be read on the node."""
 
 
 class BlockedProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """Another process of a rank, such as one that loads data, that is blocked or stopped."""
+    """Another process of a rank, such as one that loads data: it is blocked or stopped, or the rank waits for
+    it."""
 
     pid: int
     what: str
-    """As that of the rank."""
+    """As that of the rank, or the command that it runs."""
     path: str
     at: str
+    stack: list[StackFrame] = []
 
 
 class RankStand(msgspec.Struct, frozen=True, kw_only=True):

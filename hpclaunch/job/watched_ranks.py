@@ -3,26 +3,33 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hpclaunch.remote.roll_call import names_of, words_of
+from hpclaunch.remote.roll_call import REMEDIES, kind_of_wait, names_of, words_of
 
 PROGRESS = ("stuck", "slow", "waits", "unknown", "fine")
 """What a rank may be, as `stacks_document.RankStand` explains, the worst first."""
 
 
 def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the last roll call with the ``progress`` of each rank; suspects are those that are stuck."""
-    last = dict(calls[-1])
-    reports = []
+    """Return the last roll call with the ``progress`` of each rank; suspects are those that are stuck, and
+    where none is and none moves, those of the last roll call."""
+    last, reports = dict(calls[-1]), []
     for one in last["by_rank"]:
         seen = [other for call in calls for other in call["by_rank"] if other["rank"] == one["rank"]]
         slow = 2 * sum(_waited_for(one["rank"], call) for call in calls) > len(calls)
         progress = _progress(seen, slow=slow)
-        reports.append({**one, "progress": progress, "suspect": progress == "stuck"})
-    stuck = [one["rank"] for one in reports if one["suspect"]]
+        reports.append({**one, "progress": progress})
+    stuck = [one for one in reports if one["progress"] == "stuck"]
     moving = any(one["progress"] in ("slow", "fine") for one in reports)
+    if stuck or moving:
+        reports = [{**one, "suspect": one["progress"] == "stuck"} for one in reports]
     if moving and not stuck:
-        last.update(kind="moving", remedy=None)
-    return {**last, "by_rank": reports, "suspects": stuck, "finding": _finding(reports, len(calls))}
+        last["kind"] = "moving"
+    elif stuck and last["kind"] != "missing":
+        last["kind"] = "stopped" if any(one["state"] in ("T", "t") for one in stuck) else kind_of_wait(stuck)
+    suspects = [one["rank"] for one in reports if one["suspect"]]
+    finding = _finding(reports, len(calls))
+    more = {"remedy": REMEDIES.get(last["kind"]), "suspects": suspects, "finding": finding}
+    return {**last, "by_rank": reports, **more}
 
 
 def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool) -> str:

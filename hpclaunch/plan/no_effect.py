@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.profile_plan import starts_python
-from hpclaunch.plan.program import option_against_startup
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
+from hpclaunch.plan.startup_plan import why_no_startup
 from hpclaunch.plan.wrappers import program_at
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -82,9 +81,9 @@ def _without_effect(
         yield "sample", "--sample has no effect with --no-sample"
     if request.profile is None:
         yield "profile_after", "--profile-after has no effect without --profile"
-    elif why := _why_no_startup(request):
+    elif why := why_no_startup(request):
         yield "profile", f"--profile has no effect: {why}, so no step can be recorded"
-    if request.stacks and (why := _why_no_startup(request)):
+    if request.stacks and (why := why_no_startup(request)):
         yield "stacks", f"--stacks has no effect: {why}; hpclaunch stacks does without it"
     if not (request.check or request.preflight):
         yield "space", "--space has an effect only with --check or --preflight"
@@ -99,14 +98,6 @@ def _without_effect(
     if request.binding == "strict" and not (layout.binding or layout.at_start):
         why = f"hpclaunch plans no binding for {profile.name}, whose node is not described"
         yield "binding", f"--binding strict has no effect: {why}"
-
-
-def _why_no_startup(request: JobRequest) -> str:
-    """Return why the ranks would not read Python's start-up file; empty where they do."""
-    if not starts_python(request):
-        return "the command does not start Python"
-    option = None if request.command.bundled else option_against_startup(request.command.argv)
-    return f"with {option} Python reads no start-up file" if option else ""
 
 
 def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:

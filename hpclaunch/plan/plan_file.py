@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from hpclaunch import __version__
 from hpclaunch.plan.launch_plan import AtStart, LaunchPlan, Preflight, Staging, Supervision
+from hpclaunch.plan.program import interpreter_of
+from hpclaunch.plan.startup_plan import STACKS_SIGNAL, needs_startup, tells_stands
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
@@ -14,7 +16,7 @@ FOLDER = "files"
 JOB_START, PLAN, SAMPLER, RANK_STDERR = "job_start.sh", "plan.sh", "sampler.sh", "rank_stderr.sh"
 """Their names there; but for the plan also in ``hpclaunch/remote``."""
 SUPERVISE, STAGING, PREFLIGHT = "supervise.sh", "staging.sh", "preflight.sh"
-EESSI_IMAGE, WORKER_END = "eessi_image.sh", "worker_end.sh"
+EESSI_IMAGE, WORKER_END, STARTUP_SHELL = "eessi_image.sh", "worker_end.sh", "startup.sh"
 _NONE_KEPT = ("exit_status",)
 
 
@@ -23,6 +25,7 @@ def job_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     wanted = {
         site_launcher(plan.profile).session_file: True,
         EESSI_IMAGE: pulls_eessi_image(plan),
+        STARTUP_SHELL: needs_startup(plan.request),
         STAGING: plan.staging is not None,
         PREFLIGHT: plan.preflight is not None,
         SUPERVISE: plan.supervision is not None,
@@ -87,6 +90,9 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
     }
     yield from (_value(name, value) for name, value in values.items())
     yield from _binding(plan)
+    if needs_startup(plan.request):
+        yield _value("python", interpreter_of(plan.argv))
+        yield _value("stacks", STACKS_SIGNAL if tells_stands(plan.request) else "")
     if plan.supervision or plan.preflight or plan.staging:
         yield _call("node_names", scheduler.node_names)
     if plan.supervision is not None:

@@ -65,8 +65,7 @@ def _step_lines(request: JobRequest) -> tuple[Line, ...]:
         Line(
             text=f"export HPCLAUNCH_PROFILE={request.profile_after}:{request.profile}",
             reason=f"--profile: steps {first} to {first + (request.profile or 0) - 1} of each rank are "
-            f"recorded, "
-            "by the steps of a torch optimizer",
+            "recorded, by the steps of a torch optimizer",
         ),
         Line(
             text='export HPCLAUNCH_PROFILE_FOLDER="$HPCLAUNCH_JOB_FOLDER"/profile',

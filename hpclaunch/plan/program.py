@@ -61,6 +61,11 @@ def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
     return PythonTarget(file=words[0]) if words and words[0].endswith(".py") else None
 
 
+def interpreter_of(argv: tuple[str, ...]) -> str:
+    """Return the first Python of a command; python3 where it names none."""
+    return next((word for word in argv if _PYTHON.fullmatch(PurePosixPath(word).name)), "python3")
+
+
 def _target(words: tuple[str, ...]) -> PythonTarget | None:
     """Return what an interpreter with these arguments runs (man python); None: what comes from stdin."""
     at = 0

@@ -153,7 +153,7 @@ def _bind_lines(binding: NodeBinding) -> Iterator[Line]:
     yield _array("cpus", lists, "CPUs planned for each local rank")
     yield Line(
         text='taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null',
-        reason="bind this shell, and so the program that it becomes (man taskset)",
+        reason="bind this shell, which becomes the program (man taskset)",
     )
 
 

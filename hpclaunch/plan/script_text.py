@@ -12,7 +12,8 @@ from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.planner import about
 from hpclaunch.plan.script_layout import WIDTH, ScriptLayout, wrapped
-from hpclaunch.plan.startup_plan import needs_startup
+from hpclaunch.plan.startup_plan import STARTUP_CALL
+from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import continued, literal
 
@@ -34,7 +35,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         _check_plain(plan)
     layout = ScriptLayout()
     header = layout.place(plan.header, sentinel="#SBATCH ")
-    environment, ranks = layout.place(plan.environment), layout.place(plan.rank_setup)
+    environment = layout.place(plan.environment if not plain else filter(_is_plain, plan.environment))
+    ranks = layout.place(plan.rank_setup)
     return templates.get_template(site_scheduler(plan.profile).template).render(
         about=[text for each in about(plan) for text in wrapped(each)],
         directives=plan.header,
@@ -58,6 +60,10 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         needs_files=_needs_files(plan),
         **_folders(plan, place),
     )
+
+
+def _is_plain(line: Line) -> bool:
+    return line.text != STARTUP_CALL
 
 
 def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:
@@ -96,7 +102,6 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
         "--max-restarts": request.max_restarts,
         "--idle-timeout": request.idle_timeout,
         "--profile": request.profile,
-        "--stacks": needs_startup(request),
         "--framework ray": framework_of(request).per_node,
         "EESSI's container": pulls_eessi_image(plan),
         "mnist": request.command.bundled and not site_scheduler(plan.profile).starts_at_once,

@@ -174,9 +174,8 @@ class SettingsTable(_Struct):
     )
     profile_after: int = key("With --profile: steps before the first that is recorded.", default=10)
     stacks: bool = key(
-        "Let Python tell hpclaunch stacks where each rank stands, as --idle-timeout and --profile do.",
-        default=False,
-        options=("--stacks",),
+        "Let Python tell hpclaunch stacks where each rank stands.",
+        default=True,
     )
     binding: Literal["warn", "strict", "off"] = key(
         "CPU-GPU binding: warn reports ranks without their binding, strict ends the job, off leaves it to the"

@@ -1,9 +1,10 @@
 """Python's start-up file in the ranks: who gets it, and the lines of the script that put it in. Pure.
 
-It records steps (--profile), and lets Python tell where a rank stands (--stacks, --idle-timeout, --profile).
+It lets Python tell where a rank stands (unless --no-stacks), and records steps (--profile).
 """
 
 from hpclaunch.plan.profile_plan import profile_lines, records_steps, starts_python
+from hpclaunch.plan.program import option_against_startup
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
@@ -29,19 +30,26 @@ FOLDER_VARIABLE = "HPCLAUNCH_JOB_FOLDER"
 """The same, and of an array each job has its own."""
 STACKS = "stacks"
 """Folder of the job's files with the programs of the roll call."""
-RECORDED_COLLECTIVES = 2000
-"""What torch keeps for NCCL where nothing else was set; for gloo it keeps none (torch 2.13)."""
+STARTUP_CALL = "${hpclaunch_startup-:}"
+"""Line of the script: a function of ``startup.sh``, where the job's files are there."""
 
 
 def tells_stands(request: JobRequest) -> bool:
     """Whether the ranks' Python is to tell where it stands."""
-    wanted = request.stacks or request.idle_timeout is not None or request.profile is not None
-    return wanted and starts_python(request)
+    return request.stacks and why_no_startup(request) == ""
 
 
 def needs_startup(request: JobRequest) -> bool:
     """Whether the ranks get the start-up file."""
     return tells_stands(request) or records_steps(request)
+
+
+def why_no_startup(request: JobRequest) -> str:
+    """Return why the ranks would not read Python's start-up file; empty where they do."""
+    if not starts_python(request):
+        return "the command does not start Python"
+    option = None if request.command.bundled else option_against_startup(request.command.argv)
+    return f"with {option} Python reads no start-up file" if option else ""
 
 
 def look_words(profile: SiteProfile, nodes: int) -> tuple[str, ...]:
@@ -59,25 +67,6 @@ def startup_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:
     profiled = profile_lines(request, reported=reported)
     if not needs_startup(request):
         return profiled
-    found = Line(
-        text=f'export PYTHONPATH="$HPCLAUNCH_FILES/{STARTUP}${{PYTHONPATH:+:$PYTHONPATH}}"',
-        reason="by this start-up file of Python (sitecustomize); an existing one still runs",
-    )
-    return (*profiled, *_stacks_lines(request), found)
-
-
-def _stacks_lines(request: JobRequest) -> tuple[Line, ...]:
-    if not tells_stands(request):
-        return ()
-    option = "--stacks" if request.stacks else "--idle-timeout" if request.idle_timeout else "--profile"
-    stacks = Line(
-        text=f"export HPCLAUNCH_STACKS={STACKS_SIGNAL}",
-        reason=f"{option}: at this signal Python notes where its threads stand, for hpclaunch stacks",
-    )
-    if request.framework not in ("torch", "deepspeed"):
-        return (stacks,)
-    kept = f'export TORCH_FR_BUFFER_SIZE="${{TORCH_FR_BUFFER_SIZE:-{RECORDED_COLLECTIVES}}}"'
-    return (
-        stacks,
-        Line(text=kept, reason=f"{option}: torch keeps the numbers of its newest collectives"),
-    )
+    stacks = "Python tells hpclaunch stacks where it stands; --no-stacks leaves it out"
+    reason = stacks if request.profile is None else "by a start-up file of Python; an existing one still runs"
+    return (*profiled, Line(text=STARTUP_CALL, reason=reason))

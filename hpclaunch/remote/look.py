@@ -15,7 +15,8 @@ import re
 import socket
 import subprocess
 import sys
-from typing import Any, Dict, List, Optional, Set
+from collections import Counter
+from typing import Any, Dict, List, Optional
 
 MARK = "HPCLAUNCH-LOOK "
 _PIECE = 400
@@ -84,33 +85,34 @@ def field(status: str, name: str) -> str:
 
 def threads_of(pid: str) -> Dict[str, int]:
     """Return CPU list -> number of threads that may run there."""
-    found: Dict[str, int] = {}
     try:
         names = os.listdir("/proc/" + pid + "/task")
     except OSError:
-        return found
-    for name in names:
-        cpus = field(read("/proc/" + pid + "/task/" + name + "/status"), "Cpus_allowed_list")
-        if cpus:
-            found[cpus] = found.get(cpus, 0) + 1
-    return found
+        return {}
+    lists = [field(read("/proc/" + pid + "/task/" + name + "/status"), "Cpus_allowed_list") for name in names]
+    return dict(Counter(filter(None, lists)))
+
+
+def target(link: str) -> str:
+    """Return what an open file is."""
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def opened(pid: str) -> Dict[str, str]:
+    """Return the open files of a process: number -> what it is."""
+    try:
+        names = os.listdir("/proc/" + pid + "/fd")
+    except OSError:
+        return {}
+    return {name: target("/proc/" + pid + "/fd/" + name) for name in names}
 
 
 def devices_of(pid: str) -> List[str]:
     """Return the device files of GPUs and network cards that a process holds open."""
-    found: Set[str] = set()
-    try:
-        names = os.listdir("/proc/" + pid + "/fd")
-    except OSError:
-        return []
-    for name in names:
-        try:
-            target = os.readlink("/proc/" + pid + "/fd/" + name)
-        except OSError:
-            continue
-        if DEVICE.match(target):
-            found.add(target)
-    return sorted(found)
+    return sorted({path for path in opened(pid).values() if DEVICE.match(path)})
 
 
 def flux_id(text: str) -> str:

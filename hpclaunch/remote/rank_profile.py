@@ -136,21 +136,14 @@ class Profile:
         """The program ends: write what there is, or report why there is nothing."""
         if self.taken < 0:
             return
-        taken = self.taken
         try:
             if self.profiler is not None or self.horovod is not None:
                 self.stop()
             elif not rank():
-                say(
-                    f"the program took {taken} steps of a torch optimizer; recording begins after "
-                    f"{self.after}"
-                )
+                what = f"the program took {self.taken} steps of a torch optimizer"
+                say(f"{what}; recording begins after {self.after}")
         except Exception as error:  # it has ended all the same
             say(f"rank {rank()}: {type(error).__name__}: {error}; nothing is recorded")
-
-    def horovod_torch(self, _: Any) -> None:
-        """Horovod's timeline can be started and stopped (0.21 and newer)."""
-        os.environ.setdefault("HOROVOD_TIMELINE", "DYNAMIC")
 
     def horovod_tensorflow(self, _: Any) -> None:
         """TensorFlow has no hook for steps: Horovod's timeline of the whole run."""
@@ -165,6 +158,7 @@ def actions(after: int, steps: int, folder: str) -> dict[str, Any]:
     profile = Profile(after, steps, folder)
     return {
         "torch.optim.optimizer": profile.torch_loaded,
-        "horovod.torch": profile.horovod_torch,
+        # Horovod's timeline can be started and stopped (0.21 and newer).
+        "horovod.torch": lambda _: os.environ.setdefault("HOROVOD_TIMELINE", "DYNAMIC"),
         "horovod.tensorflow": profile.horovod_tensorflow,
     }

@@ -23,6 +23,9 @@ class Recorder:
 
     def loaded(self, module: Any) -> None:
         """torch.distributed is there: wait for its first process group."""
+        os.environ.setdefault(
+            "TORCH_FR_BUFFER_SIZE", "2000"
+        )  # for NCCL by default; for gloo none (torch 2.13)
         make = getattr(module, "init_process_group", None)
         if make is None:
             return

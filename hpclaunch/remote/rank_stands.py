@@ -28,8 +28,10 @@ from hpclaunch.remote.look import (
     chosen,
     environment_of,
     field,
+    opened,
     own_processes,
     read,
+    target,
 )
 
 GAP_S = 3.0
@@ -41,7 +43,7 @@ _PY_SPY_S = 6.0
 _ALL_S = 30.0
 """A node answers after that time with what it knows by then."""
 _FRAMES = 100
-_OTHER_FRAMES = 5
+_OTHER_FRAMES = 12
 _THREADS = 8
 _FILES = 6
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
@@ -54,34 +56,23 @@ _BY_FILE |= {"accept", "accept4", "recvfrom", "recvmsg", "sendto", "sendmsg", "i
 _BY_PATH = {"open": 0, "stat": 0, "lstat": 0, "mkdir": 0, "unlink": 0, "rmdir": 0, "access": 0, "statfs": 0}
 _BY_PATH.update({"openat": 1, "newfstatat": 1, "statx": 1, "unlinkat": 1, "mkdirat": 1, "faccessat": 1})
 _CALLS = {
-    "x86_64": {
-        **{0: "read", 1: "write", 2: "open", 4: "stat", 6: "lstat", 7: "poll", 16: "ioctl", 17: "pread64"},
-        **{
-            19: "readv",
-            21: "access",
-            23: "select",
-            34: "pause",
-            35: "nanosleep",
-            42: "connect",
-            43: "accept",
-        },
-        **{44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4", 72: "fcntl"},
-        **{73: "flock", 74: "fsync", 83: "mkdir", 84: "rmdir", 87: "unlink", 128: "rt_sigtimedwait"},
-        **{130: "rt_sigsuspend", 137: "statfs", 202: "futex", 217: "getdents64", 230: "clock_nanosleep"},
-        **{232: "epoll_wait", 247: "waitid", 257: "openat", 258: "mkdirat", 262: "newfstatat"},
-        **{263: "unlinkat", 269: "faccessat", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait"},
-        **{288: "accept4", 332: "statx"},
-    },
-    "aarch64": {
-        **{22: "epoll_pwait", 25: "fcntl", 29: "ioctl", 32: "flock", 34: "mkdirat", 35: "unlinkat"},
-        **{43: "statfs", 48: "faccessat", 56: "openat", 61: "getdents64", 63: "read", 64: "write"},
-        **{65: "readv", 67: "pread64", 72: "pselect6", 73: "ppoll", 79: "newfstatat", 82: "fsync"},
-        **{95: "waitid", 98: "futex", 101: "nanosleep", 115: "clock_nanosleep", 133: "rt_sigsuspend"},
-        **{137: "rt_sigtimedwait", 202: "accept", 203: "connect", 206: "sendto", 207: "recvfrom"},
-        **{211: "sendmsg", 212: "recvmsg", 242: "accept4", 260: "wait4", 291: "statx"},
-    },
+    "x86_64": """
+        0 read 1 write 2 open 4 stat 6 lstat 7 poll 16 ioctl 17 pread64 19 readv 21 access 23 select
+        34 pause 35 nanosleep 42 connect 43 accept 44 sendto 45 recvfrom 46 sendmsg 47 recvmsg
+        61 wait4 72 fcntl 73 flock 74 fsync 83 mkdir 84 rmdir 87 unlink 128 rt_sigtimedwait
+        130 rt_sigsuspend 137 statfs 202 futex 217 getdents64 230 clock_nanosleep 232 epoll_wait
+        247 waitid 257 openat 258 mkdirat 262 newfstatat 263 unlinkat 269 faccessat 270 pselect6
+        271 ppoll 281 epoll_pwait 288 accept4 332 statx
+    """,
+    "aarch64": """
+        22 epoll_pwait 25 fcntl 29 ioctl 32 flock 34 mkdirat 35 unlinkat 43 statfs 48 faccessat
+        56 openat 61 getdents64 63 read 64 write 65 readv 67 pread64 72 pselect6 73 ppoll
+        79 newfstatat 82 fsync 95 waitid 98 futex 101 nanosleep 115 clock_nanosleep
+        133 rt_sigsuspend 137 rt_sigtimedwait 202 accept 203 connect 206 sendto 207 recvfrom
+        211 sendmsg 212 recvmsg 242 accept4 260 wait4 291 statx
+    """,
 }
-"""Machine -> number of a system call -> its name (asm/unistd_64.h, asm-generic/unistd.h)."""
+"""Machine -> numbers of system calls, each with its name (asm/unistd_64.h, asm-generic/unistd.h)."""
 
 Process = Dict[str, Any]
 _IN_TURN: Dict[int, threading.Lock] = {}
@@ -191,21 +182,14 @@ def system_call(pid: str) -> Tuple[str, str]:
     words = read("/proc/" + pid + "/syscall").split()
     if len(words) < 3 or not words[0].isdigit():
         return "", ""
-    name = _CALLS.get(os.uname().machine, {}).get(int(words[0]), "")
+    known = _CALLS.get(os.uname().machine, "").split()
+    name = dict(zip(known[::2], known[1::2])).get(words[0], "")  # noqa: B905  (3.6)
     if name in _BY_FILE:
         return name, target("/proc/" + pid + "/fd/" + str(int(words[1], 16)))
     if name in _BY_PATH:
         path = text_at(pid, int(words[1 + _BY_PATH[name]], 16))
         return name, os.path.join(target("/proc/" + pid + "/cwd"), path) if path else ""
     return name, ""
-
-
-def target(link: str) -> str:
-    """Return what an open file is."""
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""
 
 
 def text_at(pid: str, address: int) -> str:
@@ -219,15 +203,6 @@ def text_at(pid: str, address: int) -> str:
     return data.partition(b"\0")[0].decode("utf-8", "replace")
 
 
-def opened(pid: str) -> Dict[str, str]:
-    """Return the open files of a process: number -> what it is."""
-    try:
-        names = os.listdir("/proc/" + pid + "/fd")
-    except OSError:
-        return {}
-    return {name: target("/proc/" + pid + "/fd/" + name) for name in names}
-
-
 def open_files(pid: str) -> List[str]:
     """Return some of the files that a process has open, without devices and those in memory."""
     skipped = ("/dev/", "/proc/", "/sys/", "/memfd:", "/usr/", "/lib", "/tmp/ompi")  # noqa: S108
@@ -238,10 +213,10 @@ def open_files(pid: str) -> List[str]:
 def in_memory(pid: str, name: str) -> Optional[str]:
     """Return the path, below /proc, of a file in memory that ``rank_startup.py`` has opened."""
     start = "/dev/shm/" + name + "."  # noqa: S108
-    for number, path in opened(pid).items():
-        if path.startswith(start) and path.endswith(" (deleted)"):
-            return "/proc/" + pid + "/fd/" + number
-    return None
+    files = (
+        file for file, path in opened(pid).items() if path.startswith(start) and path.endswith(" (deleted)")
+    )
+    return next(("/proc/" + pid + "/fd/" + file for file in files), None)
 
 
 # --- Python's stacks ---------------------------------------------------------------------------------------
@@ -329,13 +304,15 @@ def spied(text: str) -> List[List[Any]]:
     return shortened(threads)
 
 
-def source_lines(pid: str, stack: List[List[Any]]) -> List[str]:
-    """Return the text of each frame's line, as far as its file, maybe one of a container, can be read."""
-    found = []
-    for path, number, _ in stack:
-        lines = read("/proc/" + pid + "/root" + path).splitlines() if path.endswith(".py") else []
-        found.append(lines[number - 1].strip()[:200] if 0 < number <= len(lines) else "")
-    return found
+def add_source(pid: str, stacks: List[List[Any]]) -> None:
+    """Add to each frame the text of its line, as far as its file, maybe one of a container, can be read."""
+    texts: Dict[str, List[str]] = {}
+    for frame in (frame for stack in stacks for frame in stack):
+        path, number = frame[:2]
+        if path not in texts:
+            texts[path] = read("/proc/" + pid + "/root" + path).splitlines() if path.endswith(".py") else []
+        lines = texts[path]
+        frame.append(lines[number - 1].strip()[:200] if 0 < number <= len(lines) else "")
 
 
 # --- collectives -------------------------------------------------------------------------------------------
@@ -405,13 +382,6 @@ def look(process: Process, key: str, signal: int) -> None:
         now["by"] = "faulthandler" if text else "py-spy"
 
 
-def look_closer(process: Process) -> None:
-    """Add what is needed once: the lines of the source, the flight recorder."""
-    process["recorder"] = recorded(str(process["pid"]))
-    stacks = process.get("first", {}).get("stacks") or []
-    process["lines"] = source_lines(str(process["pid"]), stacks[0]) if stacks else []
-
-
 def look_again(process: Process, signal: int) -> None:
     """Look a second time: a rank that has gone on to another collective meanwhile does not hang."""
     look(process, "second", signal)
@@ -427,7 +397,8 @@ def gather(variable: str, job: str, signal: int, found: List[Process]) -> None:
         if process is not None:
             found.append(process)
             look(process, "first", signal)
-            look_closer(process)
+            process["recorder"] = recorded(pid)
+            add_source(pid, process["first"].get("stacks") or [])
 
     started = time.monotonic()
     at_once([partial(begin, *each) for each in members(variable, job).items()], _DUMP_S * 2 + _PY_SPY_S)

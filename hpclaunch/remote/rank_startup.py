@@ -1,5 +1,5 @@
-"""Python's start-up file in the ranks of a job with --profile, --stacks or --idle-timeout: it is sent to the
-job's folder as sitecustomize.py.
+"""Python's start-up file in the ranks of a job, unless --no-stacks: it is sent to the job's folder as
+sitecustomize.py.
 
 It runs before the program, so it is short and imports nothing that Python has not loaded: it only waits for
 the moment when the program imports torch or Horovod. An existing sitecustomize still runs. No fault of it may
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 PROFILED = ("torch.optim.optimizer", "horovod.torch", "horovod.tensorflow")
-RECORDED = ("torch.distributed.distributed_c10d",)
 
 
 class AfterImport:
@@ -43,23 +42,19 @@ class AfterImport:
         if loader is None:
             return None
         execute = loader.exec_module
+        file, wanted = self.waits_for[name]
 
         def exec_module(module: Any) -> None:
             execute(module)
             try:
-                self.follow(name, module)
+                if file not in self.actions:
+                    self.actions[file] = load(file, [self.here]).actions(*wanted)
+                self.actions[file][name](module)
             except Exception as error:  # the program goes on
                 print(f"hpclaunch: start-up: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
         loader.exec_module = exec_module
         return spec
-
-    def follow(self, name: str, module: Any) -> None:
-        """Do what follows the import of a module."""
-        file, wanted = self.waits_for[name]
-        if file not in self.actions:
-            self.actions[file] = load(file, [self.here]).actions(*wanted)
-        self.actions[file][name](module)
 
 
 def load(name: str, paths: list[str]) -> Any:
@@ -100,7 +95,7 @@ def prepare(here: str, environment: Any) -> None:
     stacks = environment.get("HPCLAUNCH_STACKS", "")
     if stacks.isdigit():
         tell_stands(int(stacks))
-        hooks.waits_for.update(dict.fromkeys(RECORDED, ("rank_recorder", (unnamed_file,))))
+        hooks.waits_for["torch.distributed.distributed_c10d"] = ("rank_recorder", (unnamed_file,))
     after, _, steps = environment.get("HPCLAUNCH_PROFILE", "").partition(":")
     folder = environment.get("HPCLAUNCH_PROFILE_FOLDER", "")
     if after.isdigit() and steps.isdigit() and folder:
@@ -112,5 +107,7 @@ def prepare(here: str, environment: Any) -> None:
 
 if __name__ == "sitecustomize":
     HERE = os.path.dirname(os.path.abspath(__file__))
+    # Python would ask the file system for this folder again at each import of the program.
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != HERE]
     prepare(HERE, os.environ)
-    load("sitecustomize", [path for path in sys.path if os.path.abspath(path or os.curdir) != HERE])
+    load("sitecustomize", sys.path)

@@ -13,6 +13,9 @@ import os
 import re
 import sys
 from collections import Counter
+from contextlib import suppress
+from itertools import filterfalse
+from operator import itemgetter
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF, WORKER_LAUNCHERS
@@ -45,6 +48,10 @@ _KINDS = (
     ("backward", r"_engine_run_backward$"),  # where DDP and FSDP sum gradients
 )
 _CALLED = re.compile(r"(\w+)\.(\w+)\(")
+_AWAITS = re.compile(
+    r"/(subprocess|selectors)\.py|/(multiprocessing|concurrent/futures|joblib|torch/utils/data)/"
+)
+"""Code in which a rank waits for processes that it has started."""
 _OF_RANKS = re.compile(r"\w*comm\w*|dist|distributed|hvd", re.IGNORECASE)
 _CERTAIN = ("reducescatter", "allreduce", "allgather", "alltoall", "barrier")
 """Collectives whose names nothing else has; others, such as gather, need such an object before them."""
@@ -81,8 +88,8 @@ Ranks = Dict[int, Tuple[str, List[Dict[str, Any]]]]
 # --- the answers of nodes ----------------------------------------------------------------------------------
 
 
-def nodes_in(text: str) -> Nodes:
-    """Return (node, its processes) of each answer that is complete."""
+def whole_answers(text: str) -> Iterator[Tuple[str, str]]:
+    """Yield each node whose answer is complete, with its JSON text; other output is passed over."""
     pieces: Dict[str, Dict[int, str]] = {}
     counts: Dict[str, int] = {}
     for line in text.splitlines():
@@ -90,21 +97,18 @@ def nodes_in(text: str) -> Nodes:
         if match:
             pieces.setdefault(match.group(1), {})[int(match.group(2))] = match.group(4)
             counts[match.group(1)] = int(match.group(3))
+    for host, found in pieces.items():
+        if len(found) == counts[host]:
+            yield host, "".join(found[number] for number in sorted(found))
+
+
+def nodes_in(text: str) -> Nodes:
+    """Return (node, its processes) of each answer that is complete."""
     found = []
-    for host in pieces:
-        if len(pieces[host]) == counts[host]:
-            try:
-                whole = json.loads("".join(pieces[host][number] for number in sorted(pieces[host])))
-                found.append((host, list(whole["processes"])))
-            except (ValueError, KeyError, TypeError):
-                continue
+    for host, whole in whole_answers(text):
+        with suppress(ValueError, KeyError, TypeError):
+            found.append((host, list(json.loads(whole)["processes"])))
     return found
-
-
-def number_in(variables: Dict[str, str], name: str) -> Optional[int]:
-    """Return a number among the variables."""
-    text = variables.get(name, "")
-    return int(text) if re.match(r"[0-9]{1,7}$", text) else None
 
 
 def program_of(process: Dict[str, Any]) -> str:
@@ -119,11 +123,15 @@ def ranks_in(nodes: Nodes) -> Ranks:
         for host, processes in nodes:
             for process in processes:
                 variables = process["variables"]
-                rank = number_in(variables, rank_name)
-                if needed not in variables or rank is None or HELPERS.match(program_of(process)):
+                rank = variables.get(rank_name, "")
+                if (
+                    needed not in variables
+                    or not re.match(r"[0-9]{1,7}$", rank)
+                    or HELPERS.match(program_of(process))
+                ):
                     continue
                 step = steps.setdefault(variables.get("SLURM_STEP_ID", ""), {})
-                step.setdefault(rank, (host, []))[1].append(process)
+                step.setdefault(int(rank), (host, []))[1].append(process)
         if steps:
             return max(steps.values(), key=len)
     return {}
@@ -150,29 +158,31 @@ def main_process(processes: List[Dict[str, Any]]) -> Dict[str, Any]:
 
 
 def stack_of(process: Dict[str, Any], key: str = "first") -> List[List[Any]]:
-    """Return the main thread's frames, the innermost first."""
+    """Return the main thread's frames, the innermost first: file, line, function."""
     stacks = (process.get(key) or {}).get("stacks") or [[]]
-    return list(stacks[0])
+    return [frame[:3] for frame in stacks[0]]
+
+
+def lines_of(process: Dict[str, Any]) -> List[str]:
+    """Return the source lines of the main thread's frames, as far as they are known."""
+    stacks = (process.get("first") or {}).get("stacks") or [[]]
+    return ["".join(frame[3:4]) for frame in stacks[0]]
 
 
 def collective_in(name: str) -> Optional[str]:
     """Return the collective that a function is named after."""
-    for kind, pattern in _KINDS:
-        if re.match(pattern, name.rpartition(".")[2].lower()):
-            return kind
-    return None
+    last = name.rpartition(".")[2].lower()
+    return next((kind for kind, pattern in _KINDS if re.match(pattern, last)), None)
 
 
 def own_frame(stack: List[List[Any]]) -> int:
     """Return which frame is of the program itself: the innermost that is of no library."""
-    for number, (path, _, _) in enumerate(stack):
-        if not _LIBRARY.search(path):
-            return number
-    return 0
+    return next((at for at, (path, *_) in enumerate(stack) if not _LIBRARY.search(path)), 0)
 
 
-def called(stack: List[List[Any]], lines: List[str]) -> Optional[str]:
+def called(process: Dict[str, Any]) -> Optional[str]:
     """Return the collective that the main thread is in, by libraries' functions or the program's line."""
+    stack, lines = stack_of(process), lines_of(process)
     own = own_frame(stack)
     for path, _, function in stack[: own + 1]:
         kind = collective_in(function) if _MESSAGES.search(path) else None
@@ -206,7 +216,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     if stack:
         path, line, _ = stack[own_frame(stack)]
         place["at"] = f"{os.path.basename(path)}:{line}"
-    counted, kind = numbered(process), called(stack, process.get("lines") or [])
+    counted, kind = numbered(process), called(process)
     call = _BLOCKED.get(now.get("call", ""))
     if now.get("state") in ("T", "t"):
         place["what"] = "stopped by a signal (state T)" if now["state"] == "T" else "stopped by a debugger"
@@ -217,7 +227,7 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     elif call:
         place.update(what=call, path=file_name(now.get("path", "")))
     else:
-        place["what"] = otherwise(now, stack, process.get("lines") or [])
+        place["what"] = otherwise(process)
     if now.get("state") == "D":
         waits = kernel_wait(now) or "waiting in the kernel"
         place["what"] = "{} ({}, state D)".format(place["what"] or "a system call", waits)
@@ -226,37 +236,41 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
 
 def file_name(path: str) -> str:
     """Return an open file in words."""
-    if path.startswith("pipe:"):
-        return "a pipe"
-    return "a socket" if path.startswith("socket:") else path
+    return {"pipe": "a pipe", "socket": "a socket"}.get(path.partition(":")[0], path)
 
 
 def kernel_wait(now: Dict[str, Any]) -> str:
     """Return what the kernel waits for, in words; empty where its function says nothing."""
-    for pattern, words in _KERNEL_WAITS:
-        if re.search(pattern, now.get("waits", "")):
-            return words
-    return ""
+    waits = now.get("waits", "")
+    return next((words for pattern, words in _KERNEL_WAITS if re.search(pattern, waits)), "")
 
 
-def otherwise(now: Dict[str, Any], stack: List[List[Any]], lines: List[str]) -> str:
+def call_in(line: str) -> str:
+    """Return the one method that a line calls, of several one that communicates: it has no frame where it is
+    in C, as those of mpi4py and NumPy."""
+    names = [name for _, name in _CALLED.findall(line)]
+    communicate = [name for name in names if collective_in(name)]
+    return (communicate or names)[0] if communicate or len(set(names)) == 1 else ""
+
+
+def otherwise(process: Dict[str, Any]) -> str:
     """Return where a rank stands that is in no collective and no call about a file."""
+    now, stack, lines = process.get("first") or {}, stack_of(process), lines_of(process)
+    waits = kernel_wait(now)
     if stack:
         own = own_frame(stack)
         function = stack[max(0, own - 1)][2]
         if function.startswith("_find_and_load"):
             return "import"
-        sleeps = kernel_wait(now) == "asleep" or "sleep(" in "".join(lines[:1])  # select() before Python 3.11
-        if own == 0 and sleeps:
+        if own == 0 and (waits == "asleep" or "sleep(" in lines[0]):  # select() before Python 3.11
             return "sleep()"
-        return _MAIN if function == "<module>" else f"{function}()"
-    waits = kernel_wait(now)
+        place, call = _MAIN if function == "<module>" else f"{function}()", "" if own else call_in(lines[0])
+        return f"{call} in {place}" if call else place
     if waits:
         return waits
-    call = now.get("call", "")
     if now.get("state") == "R":
         return "running (state R)"
-    waits = call or now.get("waits") or "the kernel"
+    waits = now.get("call") or now.get("waits") or "the kernel"
     return f"waiting in {waits} (state {now.get('state') or '?'})"
 
 
@@ -288,22 +302,28 @@ _COMPUTES = 10
 """Ticks of CPU time (0.1 s) between two looks of a rank that computes."""
 
 
+def gained(process: Dict[str, Any]) -> Tuple[int, int]:
+    """Return how often the main thread was woken between two looks, and the CPU time of the process."""
+    first, second = process.get("first") or {}, process.get("second") or {}
+    wakes, ticks = (second.get(name, 0) - first.get(name, 0) for name in ("switches", "ticks"))
+    return wakes, ticks
+
+
 def woken(process: Dict[str, Any]) -> Optional[bool]:
     """Tell whether a rank that both looks find at the same place computed, or was woken, between them.
 
     None where it is in a library that looks again and again whether its message has come, as Horovod and MPI
     do: it cannot be said from outside.
     """
-    first, second = process["first"], process["second"]
-    calls = first.get("call", ""), second.get("call", "")
-    wakes = second.get("switches", 0) - first.get("switches", 0)
-    ticks = second.get("ticks", 0) - first.get("ticks", 0)
-    waits = called(stack_of(process), process.get("lines") or []) is not None
-    if waits and set(calls) != {"futex"} and max(wakes, ticks) >= _WAKES:
+    looks, (wakes, ticks) = (process["first"], process["second"]), gained(process)
+    calls = {look.get("call", "") for look in looks}
+    message = collective_in(call_in("".join(lines_of(process)[:1])))  # of an object of any name
+    waits = called(process) is not None or message in ("receive", "send")
+    if waits and calls != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
-    if not waits and first.get("state") == second.get("state") == "R":  # a loop comes back to its line
-        return bool(ticks >= _COMPUTES)
-    return all(call in _SLEEPS for call in calls) and wakes >= _WAKES
+    if not waits and all(look.get("state") == "R" for look in looks):  # a loop comes back to its line
+        return ticks >= _COMPUTES
+    return calls <= set(_SLEEPS) and wakes >= _WAKES
 
 
 # --- the roll call -----------------------------------------------------------------------------------------
@@ -312,10 +332,9 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
 def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[str, Any]:
     """Return where a rank stands, and who it is."""
     one = main_process(processes)
-    main = stack_of(one)
-    workers = [
-        found for found in map(blocked_worker, processes) if found["what"] and found["pid"] != one["pid"]
-    ]
+    others = [process for process in processes if process["pid"] != one["pid"]]
+    blocked = [found for found in map(worker, others) if found["blocked"]]
+    started = awaited(one, others)
     now, variables = one.get("first") or {}, one["variables"]
     gpu = next((variables[name] for name in GPU_VARIABLES if variables.get(name)), None)
     return {
@@ -324,15 +343,13 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
         "gpu": gpu if gpu and gpu.count(",") == 0 else None,
         "pid": one["pid"],
         "program": one["program"],
-        "state": now.get("state") or "",
-        "waits": now.get("waits") or "",
-        "call": now.get("call") or "",
+        **{name: now.get(name) or "" for name in ("state", "waits", "call")},
         "by": now.get("by"),
-        "moved": moved(one),
+        "moved": True if any(map(goes_on, started)) else moved(one),
         "suspect": False,
-        "stack": frames(main),
+        "stack": frames((now.get("stacks") or [[]])[0]),
         "threads": [frames(stack) for stack in (now.get("stacks") or [])[1:]],
-        "workers": workers,
+        "workers": blocked + [each for each in map(worker, started) if not each["blocked"]],
         "files": one.get("files") or [],
         "collectives": one.get("recorder") or {},
         "processes": len(processes),
@@ -342,25 +359,60 @@ def rank_report(rank: int, host: str, processes: List[Dict[str, Any]]) -> Dict[s
 
 def frames(stack: List[List[Any]]) -> List[Dict[str, Any]]:
     """Return a stack as the document has it."""
-    return [{"file": path, "line": line, "function": function} for path, line, function in stack]
+    return [dict(zip(("file", "line", "function", "text"), frame)) for frame in stack]  # noqa: B905  (3.6)
 
 
-def blocked_worker(process: Dict[str, Any]) -> Dict[str, Any]:
-    """Return where another process of a rank stands, such as one that loads data; no ``what``: it waits."""
-    place, now = place_of(process), process.get("first") or {}
+def own_part(process: Dict[str, Any]) -> List[List[Any]]:
+    """Return the frames of a started process, without those of its parent that a fork leaves below them."""
+    stack: List[List[Any]] = ((process.get("first") or {}).get("stacks") or [[]])[0]
+    start = [
+        at for at, (path, _, name, *_) in enumerate(stack) if name == "_bootstrap" and "multiproc" in path
+    ]
+    return stack[: start[0]] if start else stack
+
+
+def worker(process: Dict[str, Any]) -> Dict[str, Any]:
+    """Return where another process of a rank stands, such as one that loads data."""
+    now, stack = process.get("first") or {}, own_part(process)
+    place = place_of({**process, "first": {**now, "stacks": [stack]}})
     blocked = place["path"].startswith("/") or now.get("state") in ("D", "T")
-    return {
-        "pid": process["pid"],
-        **place,
-        "what": place["what"] if blocked else "",
-        "workers": [],
-    }
+    if not stack and not blocked:
+        place["what"] = "runs " + " ".join(process["program"])[:80]
+    return {"pid": process["pid"], **place, "blocked": blocked, "stack": frames(stack), "workers": []}
+
+
+def awaited(one: Dict[str, Any], others: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Return the processes at work that a rank has started, if it waits for such: commands last."""
+    stack, call = stack_of(one), (one.get("first") or {}).get("call")
+    waits = any(_AWAITS.search(path) for path, _, _ in stack[: own_frame(stack)])
+    if not waits and call not in ("wait4", "waitid"):
+        return []
+    above = {one["pid"], *(each["pid"] for each in others if each["parent"] == one["pid"])}
+    found = [each for each in others if each["parent"] in above]
+    return sorted(filter(at_work, found), key=lambda each: not own_part(each))
+
+
+def at_work(process: Dict[str, Any]) -> bool:
+    """Tell whether a started process is in the program's own code, or a command; others wait for work."""
+    stack = own_part(process)
+    return any(map(is_own, stack)) if stack else not _SHELLS.fullmatch(program_of(process))
+
+
+def is_own(frame: List[Any]) -> bool:
+    """Tell whether a frame is of the program itself."""
+    return not _LIBRARY.search(frame[0]) and frame[0] != "<string>"
+
+
+def goes_on(process: Dict[str, Any]) -> bool:
+    """Tell whether a process that a rank waits for moves, computes, or is woken where it stands."""
+    wakes, ticks = gained(process)
+    return bool(moved(process) or wakes >= _WAKES or ticks >= _COMPUTES)
 
 
 def words_of(report: Dict[str, Any]) -> str:
     """Return where a rank stands, in words."""
     text = report["what"]
-    if report["collective"] or text in ("import", _MAIN) or text.endswith("()"):
+    if report["collective"] or text == "import" or text.endswith(("()", _MAIN)):
         text = "in " + text
     if report["number"] is not None:
         text += " #{}".format(report["number"])
@@ -407,11 +459,6 @@ def most_move(reports: List[Report]) -> bool:
     return bool(sum(known) * 2 > len(known))
 
 
-def without_moving(reports: List[Report]) -> List[Report]:
-    """Return the ranks that did not move, or of which it is not known."""
-    return [one for one in reports if not one["moved"]]
-
-
 def mark_suspects(groups: List[List[Report]]) -> str:
     """Mark the ranks that other ranks wait for, but none that moves; return the kind of the finding."""
     every = [one for group in groups for one in group]
@@ -425,7 +472,7 @@ def mark_suspects(groups: List[List[Report]]) -> str:
         outside = differing(waiting)
         kind = "mismatch" if outside else "alike"
     else:
-        still = without_moving(outside)
+        still = list(filterfalse(itemgetter("moved"), outside))
         kind = "slow" if outside and not still else kind_of_wait(still + disk)
         outside = still
     for one in stopped + outside + disk:
@@ -437,10 +484,9 @@ def kind_of_wait(suspects: List[Report]) -> str:
     """Return what keeps ranks out of the collective that the other ranks are in."""
     if any(one["state"] == "D" for one in suspects):
         return "disk"
-    if any(
-        one["workers"] or (one["call"] in _BLOCKED and one["what"] == _BLOCKED[one["call"]])
-        for one in suspects
-    ):
+    if any(one["what"] == _BLOCKED.get(one["call"]) for one in suspects):
+        return "blocked"
+    if any(each["blocked"] for one in suspects for each in one["workers"]):
         return "blocked"
     return "behind" if suspects else "unclear"
 
@@ -485,12 +531,12 @@ def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return []
 
 
-_NO_STACKS = "no Python stack is known: submit with --stacks, or have py-spy on the nodes"
+_NO_STACKS = "no Python stack is known: submit without --no-stacks, or have py-spy on the nodes"
 _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
     "moving": "the ranks move: slow, not stuck",
 }
-_REMEDIES = {
+REMEDIES = {
     "stopped": "a stopped process goes on with: kill -CONT PID, on its node",
     "disk": "its file system or driver does not answer: ask the site, leave the node out (--exclude)",
     "mismatch": "all ranks must call the same collectives in the same order: some skip one, or call another",
@@ -514,7 +560,8 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
     elif missing and reports:
         kind = "missing"
-    if any(is_python(one) for one in reports) and not any(one["by"] for one in reports):
+    known = any(one["by"] for one in reports)
+    if not known and any(re.match("python|pypy", program_of(one)) for one in reports):
         notes.append(_NO_STACKS)
     if not reports:
         kind = "none"
@@ -522,7 +569,7 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
     return {
         "finding": finding,
         "kind": kind,
-        "remedy": _REMEDIES.get(kind),
+        "remedy": REMEDIES.get(kind),
         "suspects": [one["rank"] for one in reports if one["suspect"]],
         "missing": missing,
         "ranks": ranks,
@@ -532,11 +579,6 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         "by_rank": reports,
         "other_processes": strangers(nodes, found),
     }
-
-
-def is_python(report: Report) -> bool:
-    """Tell whether a rank's program is Python, by its name."""
-    return re.match("python|pypy", program_of(report)) is not None
 
 
 def strangers(nodes: Nodes, found: Ranks) -> List[Dict[str, Any]]:
@@ -597,6 +639,12 @@ def shown_frames(stack: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     return stack[:_INNERMOST] + [one for one in stack[_INNERMOST:] if not _LIBRARY.search(one["file"])]
 
 
+def frame_line(frame: Dict[str, Any]) -> str:
+    """Return a call of a stack as text, with the line of the source where it is known."""
+    text = "    {}:{} in {}".format(frame["file"], frame["line"], frame["function"])
+    return f"{text}: {frame['text']}" if frame.get("text") else text
+
+
 def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     """Yield the roll call as text: the finding, the remedy, the stacks of the ranks that others wait for."""
     yield call["finding"]
@@ -607,18 +655,16 @@ def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     shown = late or call["by_rank"][:1]
     for one in shown[:_MOST_NAMED]:
         gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
-        yield "rank {} on {}{}: pid {}, state {}{}{}: {}".format(
-            one["rank"],
-            one["node"],
-            gpu,
-            one["pid"],
-            one["state"],
-            ", " + one["call"] + "()" if one["call"] else "",
-            ", " + one["waits"] if one["waits"] else "",
-            " ".join(one["program"]),
-        )
-        for frame in shown_frames(one["stack"]):
-            yield "    {}:{} in {}".format(frame["file"], frame["line"], frame["function"])
+        state = ", ".join(filter(None, (one["state"], one["call"] and one["call"] + "()", one["waits"])))
+        words = " ".join(one["program"])
+        yield f"rank {one['rank']} on {one['node']}{gpu}: pid {one['pid']}, state {state}: {words}"
+        yield from map(frame_line, shown_frames(one["stack"]))
+        for stack in [stack for stack in one["threads"] if any(is_own([frame["file"]]) for frame in stack)]:
+            yield "  another thread of it:"
+            yield from map(frame_line, shown_frames(stack))
+        for each in one["workers"][:1]:
+            yield "  its process {} {}:".format(each["pid"], words_of(each))
+            yield from map(frame_line, shown_frames(each.get("stack") or []))
         if not one["stack"] and one["files"]:
             yield "    open: {}".format(" ".join(one["files"]))
     for one in call["other_processes"]:

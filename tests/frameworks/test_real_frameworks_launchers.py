@@ -166,7 +166,7 @@ def test_stacks_and_the_proof_know_the_workers(
     monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
     place = programs_in(tmp_path)
     sizes = ("--site", str(place / "two-cores.yaml"), "--nodes", "2", "--tasks-per-node", "2")
-    document = submit(place, *sizes, "--stacks", "--no-wait", "--", *command.split())
+    document = submit(place, *sizes, "--no-wait", "--", *command.split())
     while len(list(place.glob("pid.*"))) < 4:
         time.sleep(0.1)
     pid = (place / "pid.3").read_text()

@@ -46,6 +46,7 @@ if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE";
 read -r MASTER_ADDR < <(if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE"; else hostname; fi)
 export MASTER_ADDR MASTER_PORT=$((10000 + JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=9  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -56,8 +57,7 @@ gpus=(0 1 2 3 4 5 6 7)  # GPUs of each local rank, nearest to its cores
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 cpus=(0-8 9-17 18-26 27-35 36-44 45-53 54-62 63-71)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 mpirun -n 8 -machinefile "$HPCLAUNCH_JOB_FOLDER/machines" \

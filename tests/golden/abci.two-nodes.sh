@@ -48,6 +48,7 @@ if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE";
 read -r MASTER_ADDR < <(if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE"; else hostname; fi)
 export MASTER_ADDR MASTER_PORT=$((10000 + (JOB_ID + SGE_TASK_ID) % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=10  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -57,8 +58,7 @@ export WORLD_SIZE=8  # and the sizes, for torch.distributed and others
 export CUDA_VISIBLE_DEVICES=0,1,2,3  # all GPUs: number LOCAL_RANK is the rank's own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 cpus=(0-9 10-19 20-29 30-39)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 mpirun -n 8 -machinefile "$HPCLAUNCH_JOB_FOLDER/machines" \

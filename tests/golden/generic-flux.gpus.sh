@@ -30,6 +30,7 @@ MASTER_ADDR=$(hostname)  # rendezvous: the job's first node
 # this job's port (10000-19999)
 export MASTER_ADDR MASTER_PORT=$((10000 + ($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24) % 10000))
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 hpclaunch_preflight  # one process on each node checks it before the ranks start
 

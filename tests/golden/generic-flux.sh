@@ -25,6 +25,7 @@ MASTER_ADDR=$(hostname)  # rendezvous: the job's first node
 # this job's port (10000-19999)
 export MASTER_ADDR MASTER_PORT=$((10000 + ($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24) % 10000))
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

@@ -43,6 +43,7 @@ read -r MASTER_ADDR < <(awk -v launch="${launch_node-}" '$0 != launch && !seen[$
 # this job's port (10000-19999)
 export MASTER_ADDR MASTER_PORT=$((10000 + (LSB_JOBID + LSB_JOBINDEX) % 10000))
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 hpclaunch_preflight  # one process on each node checks it before the ranks start
 

@@ -44,6 +44,7 @@ export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_po
 read -r MASTER_ADDR < <(awk -v launch="${launch_node-}" '$0 != launch && !seen[$0]++' "$LSB_DJOB_HOSTFILE")
 export MASTER_ADDR MASTER_PORT=$((10000 + LSB_JOBID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

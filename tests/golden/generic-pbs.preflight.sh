@@ -28,6 +28,7 @@ export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_po
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 hpclaunch_preflight  # one process on each node checks it before the ranks start
 

@@ -26,6 +26,7 @@ rank_end='exec -- "$@"'  # a rank becomes the program; job_start.sh puts the pro
 
 export SRUN_CPUS_PER_TASK=1  # srun of Slurm 22.05 and 23.02 does not take --cpus-per-task over from sbatch
 export OMP_NUM_THREADS=1  # threads for each rank: --cpus-per-task
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

@@ -34,6 +34,7 @@ export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's p
 scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n '1,2s/$/ slots=4/p' > "$HPCLAUNCH_JOB_FOLDER/hostfile"
 export HPCLAUNCH_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hostfile"  # and its name, for programs that start others
 export OMP_NUM_THREADS=8  # threads for each rank: its share of the node's cores
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each worker that deepspeed starts is a shell with these lines: the file "worker".
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

@@ -22,6 +22,7 @@ MASTER_ADDR=127.0.0.1  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + $$ % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=1  # threads for each rank: the cores it is bound to
 export PYTHON_EXEC="$HPCLAUNCH_JOB_FOLDER/worker"  # workers start by this file, which binds them
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each worker that fabric run starts is a shell with these lines: the file "worker".
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -29,8 +30,7 @@ IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 IFS= read -r -d "" python < "/proc/$PPID/cmdline"; set -- "${python:-python}" "$@"  # the launcher's Python
 unset PYTHON_EXEC "${!PET_@}"  # not for a torchrun that the program may start
 cpus=(0 1)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 install -m 700 /dev/stdin "$HPCLAUNCH_JOB_FOLDER/worker" <<< $'#!/bin/bash\n'"$rank_start$rank_end"
 

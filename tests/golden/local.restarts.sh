@@ -25,10 +25,7 @@ export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_rmaps_base_
 MASTER_ADDR=127.0.0.1  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + $$ % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=1  # threads for each rank: the cores it is bound to
-# --idle-timeout: at this signal Python notes where its threads stand, for hpclaunch stacks
-export HPCLAUNCH_STACKS=50
-# by this start-up file of Python (sitecustomize); an existing one still runs
-export PYTHONPATH="$HPCLAUNCH_FILES/startup${PYTHONPATH:+:$PYTHONPATH}"
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -36,8 +33,7 @@ export RANK="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:?mpiexec gave no rank}}"  # the 
 export LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:?mpiexec gave no rank}}"  # the rank
 export WORLD_SIZE=2  # and the sizes, for torch.distributed and others
 cpus=(0 1)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 hpclaunch_supervise mpiexec -n 2 \

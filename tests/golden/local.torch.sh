@@ -20,6 +20,7 @@ export PATH=/opt/env/bin:"$PATH"  # the Python and MPI of this hpclaunch, first
 MASTER_ADDR=127.0.0.1  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + $$ % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=1  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -27,8 +28,7 @@ IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 export RANK="${HPCLAUNCH_RANK:?direct gave no rank}" LOCAL_RANK="${HPCLAUNCH_RANK:?direct gave no rank}"
 export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 GROUP_RANK=$((RANK / 2))  # and the sizes, for torch.distributed
 cpus=(0 1)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 IFS= read -r -d '' start_ranks <<'HPCLAUNCH_TEXT' || :

@@ -53,6 +53,7 @@ export HOROVOD_CPU_OPERATIONS=mpi
 export HOROVOD_TIMELINE="$HPCLAUNCH_JOB_FOLDER"/timeline.json
 export HOROVOD_TIMELINE_MARK_CYCLES=1  # with Horovod's cycles marked in it
 export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

@@ -45,6 +45,7 @@ export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's p
 # where the ranks of JAX meet, as jax.distributed.initialize reads it
 export JAX_COORDINATOR_ADDRESS="$MASTER_ADDR:$MASTER_PORT"
 export OMP_NUM_THREADS=14  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

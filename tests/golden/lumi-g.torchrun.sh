@@ -53,6 +53,7 @@ export PYTHON_EXEC="$HPCLAUNCH_JOB_FOLDER/worker"  # workers start by this file,
 export PET_NNODES=2 PET_NPROC_PER_NODE=8
 # and its rendezvous: on the job's first node
 export PET_RDZV_BACKEND=c10d PET_RDZV_ENDPOINT="$MASTER_ADDR:$MASTER_PORT" PET_RDZV_ID="$HPCLAUNCH_JOB_ID"
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each worker that torchrun starts is a shell with these lines: the file "worker".
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -61,8 +62,7 @@ IFS= read -r -d "" python < "/proc/$PPID/cmdline"; set -- "${python:-python}" "$
 unset PYTHON_EXEC "${!PET_@}"  # not for a torchrun that the program may start
 export ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7  # all GPUs: number LOCAL_RANK is the rank's own
 cpus=(49-55 57-63 17-23 25-31 1-7 9-15 33-39 41-47)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 install -m 700 /dev/stdin "$HPCLAUNCH_JOB_FOLDER/worker" <<< $'#!/bin/bash\n'"$rank_start$rank_end"
 

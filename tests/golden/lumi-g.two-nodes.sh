@@ -50,6 +50,7 @@ export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's p
 export HOROVOD_TIMELINE=timeline.json
 export HOROVOD_TIMELINE_MARK_CYCLES=1  # with Horovod's cycles marked in it
 export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

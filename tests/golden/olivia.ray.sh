@@ -41,8 +41,7 @@ export FI_CXI_DEFAULT_TX_SIZE=2048  # send queues large enough for collectives o
 export FI_CXI_RX_MATCH_MODE=hybrid  # message matching continues in software when the NIC's lists are full [3]
 export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [3]
 export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [3]
-# NCCL finds its peers over Slingshot, not over the management network [3]
-export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3
+export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # NCCL meets over Slingshot, not the management network [3]
 # fail rather than fall back to TCP when the Slingshot plugin cannot be loaded [4]
 export NCCL_NET="AWS Libfabric"
 # the rendezvous protocol that HPE recommends (with --network=disable_rdzv_get) [3]
@@ -61,6 +60,7 @@ export RAY_USAGE_STATS_ENABLED=0  # Ray sends no statistics about its use
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$HPCLAUNCH_JOB_FOLDER/ray_token
 # a new token for each run, in the folder of the job
 install -m 600 /proc/sys/kernel/random/uuid "$RAY_AUTH_TOKEN_PATH"
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

@@ -45,8 +45,7 @@ export FI_CXI_DEFAULT_TX_SIZE=2048  # send queues large enough for collectives o
 export FI_CXI_RX_MATCH_MODE=hybrid  # message matching continues in software when the NIC's lists are full [3]
 export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [3]
 export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [3]
-# NCCL finds its peers over Slingshot, not over the management network [3]
-export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3
+export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # NCCL meets over Slingshot, not the management network [3]
 unset NCCL_NET  # a job of one node has no Slingshot service, so forcing the plugin makes NCCL fail [4]
 export OMPI_MCA_pml=ob1  # Slingshot is not initialised in jobs of one node [2]
 export OMPI_MCA_btl=sm,smcuda,self  # shared memory and CUDA between the ranks of a node [2]
@@ -55,10 +54,7 @@ export https_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet t
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
-# --idle-timeout: at this signal Python notes where its threads stand, for hpclaunch stacks
-export HPCLAUNCH_STACKS=50
-# by this start-up file of Python (sitecustomize); an existing one still runs
-export PYTHONPATH="$HPCLAUNCH_FILES/startup${PYTHONPATH:+:$PYTHONPATH}"
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

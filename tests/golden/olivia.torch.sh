@@ -44,8 +44,7 @@ export FI_CXI_DEFAULT_TX_SIZE=2048  # send queues large enough for collectives o
 export FI_CXI_RX_MATCH_MODE=hybrid  # message matching continues in software when the NIC's lists are full [2]
 export NCCL_CROSS_NIC=1  # a ring may enter a node by one NIC and leave it by another [2]
 export NCCL_NET_GDR_LEVEL=PHB  # NICs read GPU memory directly where one host bridge has both [2]
-# NCCL finds its peers over Slingshot, not over the management network [2]
-export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3
+export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3  # NCCL meets over Slingshot, not the management network [2]
 # fail rather than fall back to TCP when the Slingshot plugin cannot be loaded [3]
 export NCCL_NET="AWS Libfabric"
 # the rendezvous protocol that HPE recommends (with --network=disable_rdzv_get) [2]
@@ -60,6 +59,7 @@ export https_proxy=http://10.63.2.48:3128/  # compute nodes reach the internet t
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=72  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 hpclaunch_preflight  # one process on each node checks it before the ranks start
 

@@ -55,6 +55,7 @@ read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
 export PYTHON_EXEC="$HPCLAUNCH_JOB_FOLDER/worker"  # workers start by this file, which binds them
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each worker that accelerate launch starts is a shell with these lines: the file "worker".
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -64,8 +65,7 @@ unset PYTHON_EXEC "${!PET_@}"  # not for a torchrun that the program may start
 export CUDA_VISIBLE_DEVICES=0,1,2,3  # all GPUs: number LOCAL_RANK is the rank's own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 cpus=(24-31 16-23 8-15 0-7)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 install -m 700 /dev/stdin "$HPCLAUNCH_JOB_FOLDER/worker" <<< $'#!/bin/bash\n'"$rank_start$rank_end"
 

@@ -60,6 +60,7 @@ read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 # this job's port (10000-19999)
 export MASTER_ADDR MASTER_PORT=$((10000 + (${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_INDEX) % 10000))
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

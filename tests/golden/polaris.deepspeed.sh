@@ -62,6 +62,7 @@ python -c 'import json, sys; config = json.load(open(sys.argv[1]))
 config.setdefault("zero_optimization", {})["stage"] = int(sys.argv[2])
 json.dump(config, open(sys.argv[3], "w"), indent=2)' 'ds config.json' 3 "$HPCLAUNCH_DS_CONFIG"
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

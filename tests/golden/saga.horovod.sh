@@ -44,6 +44,7 @@ export OMP_NUM_THREADS=6  # threads for each rank: its share of the node's cores
 export OMPI_MCA_btl=^openib  # horovod 0.28.1 and tensorflow 2.11.0, software of the site [1]
 export OMPI_MCA_pml=ob1  # horovod 0.28.1 and tensorflow 2.11.0, software of the site [1]
 export HOROVOD_MPI_THREADS_DISABLE=1  # horovod 0.28.1 and tensorflow 2.11.0, software of the site [1]
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

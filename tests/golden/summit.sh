@@ -44,6 +44,7 @@ export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"  # the tr
 read -r MASTER_ADDR < <(awk -v launch="${launch_node-}" '$0 != launch && !seen[$0]++' "$LSB_DJOB_HOSTFILE")
 export MASTER_ADDR MASTER_PORT=$((10000 + LSB_JOBID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -55,8 +56,7 @@ export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 # CPUs planned for each local rank
 cpus=('0,4,8,12,16,20,24' '28,32,36,40,44,48,52' '56,60,64,68,72,76,80' '88,92,96,100,104,108,112' '116,120,124,128,132,136,140' '144,148,152,156,160,164,168')
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 jsrun --nrs=1 --rs_per_host=1 --tasks_per_rs=6 -c ALL_CPUS -g ALL_GPUS -d packed --bind=none \

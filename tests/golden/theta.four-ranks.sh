@@ -38,6 +38,7 @@ export HPCLAUNCH_RANKS_PER_NODE=$((HPCLAUNCH_TASKS / COBALT_JOBSIZE))
 read -r MASTER_ADDR < <(if [ -r "${COBALT_NODEFILE-}" ]; then cat "$COBALT_NODEFILE"; else awk -v list="$COBALT_PARTNAME" 'BEGIN { n = split(list, part, ","); for (i = 1; i <= n; i++) { m = split(part[i], end, "-"); for (k = end[1]; k <= end[m]; k++) printf "nid%05d\n", k } }'; fi)
 export MASTER_ADDR MASTER_PORT=$((10000 + COBALT_JOBID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=16  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -45,8 +46,7 @@ IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
 export RANK="${ALPS_APP_PE:?aprun gave no rank}" LOCAL_RANK="$((ALPS_APP_PE % HPCLAUNCH_RANKS_PER_NODE))"
 export WORLD_SIZE=512  # and the sizes, for torch.distributed and others
 cpus=(0-15 16-31 32-47 48-63)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 aprun -n 512 -N 4 -d 16 -j 1 -cc none \

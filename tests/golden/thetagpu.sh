@@ -43,6 +43,7 @@ export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_po
 read -r MASTER_ADDR < <(if [ -r "${COBALT_NODEFILE-}" ]; then cat "$COBALT_NODEFILE"; else awk -v list="$COBALT_PARTNAME" 'BEGIN { n = split(list, part, ","); for (i = 1; i <= n; i++) { m = split(part[i], end, "-"); for (k = end[1]; k <= end[m]; k++) printf "nid%05d\n", k } }'; fi)
 export MASTER_ADDR MASTER_PORT=$((10000 + COBALT_JOBID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -53,8 +54,7 @@ gpus=(0 1 2 3 4 5 6 7)  # GPUs of each local rank, nearest to its cores
 export CUDA_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 cpus=(48-55 56-63 16-23 24-31 112-119 120-127 80-87 88-95)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 mpirun -np 8 -npernode 8 --hostfile "$COBALT_NODEFILE" \

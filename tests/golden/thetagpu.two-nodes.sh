@@ -45,6 +45,7 @@ export HOROVOD_CONTROLLER=mpi
 # and tensors in host memory go by MPI, also where Gloo is the build's default
 export HOROVOD_CPU_OPERATIONS=mpi
 export OMP_NUM_THREADS=8  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -53,8 +54,7 @@ LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:?mpiexec gave no ran
 export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7  # all GPUs: number LOCAL_RANK is the rank's own
 export CUDA_DEVICE_ORDER=PCI_BUS_ID  # numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)
 cpus=(48-55 56-63 16-23 24-31 112-119 120-127 80-87 88-95)  # CPUs planned for each local rank
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 mpirun -np 16 -npernode 8 --hostfile "$COBALT_NODEFILE" -x HPCLAUNCH_JOB_FOLDER -x HPCLAUNCH_FILES -x \

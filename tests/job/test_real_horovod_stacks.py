@@ -40,7 +40,7 @@ def hpclaunch(*words: str) -> str:
 def test_the_flight_recorder_tells_which_collectives_do_not_match(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(TRAIN)
-    words = ("--site", "local", "--tasks", "2", "--stacks", "--framework", "torch", "--no-wait")
+    words = ("--site", "local", "--tasks", "2", "--framework", "torch", "--no-wait")
     job = hpclaunch("submit", *words, "--", PYTHON, str(program)).strip()
     try:
         while hpclaunch("logs", job).count("HERE") < 2:

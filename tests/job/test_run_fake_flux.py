@@ -170,7 +170,6 @@ def test_a_running_job_is_looked_into() -> None:
         "5m",
         "--tasks-per-node",
         "2",
-        "--stacks",
         "--",
         "python3",
         "-c",

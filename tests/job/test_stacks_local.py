@@ -21,7 +21,7 @@ def hang(tmp_path: Path) -> Iterator[Callable[..., HungJob]]:
 
     def start(*faults: str, framework: str = "mpi4py") -> HungJob:
         jobs.append(HungJob(tmp_path, *faults))
-        words = ("--site", "local", "--tasks", str(len(faults)), "--framework", framework, "--stacks")
+        words = ("--site", "local", "--tasks", str(len(faults)), "--framework", framework)
         jobs[-1].submit(*words)
         return jobs[-1]
 

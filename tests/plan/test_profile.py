@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpclaunch.cli.main import program
+from hpclaunch.plan.startup_plan import STARTUP_CALL
 from tests.scripts import rank_shell
 
 SITE = ("--site", "generic-slurm", "--dry-run")
@@ -24,14 +25,14 @@ def test_the_script_records_steps_and_says_why() -> None:
     script = dry_run("--profile", "20", "--profile-after", "5", "--", "python", "train.py")
     assert "# --profile: steps 6 to 25 of each rank are recorded, by the steps of a torch optimizer" in script
     assert "export HPCLAUNCH_PROFILE=5:20" in script
-    assert 'export PYTHONPATH="$HPCLAUNCH_FILES/startup${PYTHONPATH:+:$PYTHONPATH}"' in script
+    assert f"{STARTUP_CALL}  # by a start-up file of Python; an existing one still runs" in script
     assert "HPCLAUNCH_PROFILE" not in dry_run("--", "python", "train.py")
 
 
 def test_a_variable_of_the_request_does_not_hide_the_start_up_file() -> None:
     words = ("--profile", "3", "--env", "PYTHONPATH=/mine", "--", "python", "train.py")
     script = dry_run(*words)
-    assert script.index("export PYTHONPATH=/mine") < script.index("/startup${PYTHONPATH:+")
+    assert script.index("export PYTHONPATH=/mine") < script.index(STARTUP_CALL)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +41,42 @@ def test_a_variable_of_the_request_does_not_hide_the_start_up_file() -> None:
 )
 def test_other_options_of_python_and_those_of_the_program_do_no_harm(command: tuple[str, ...]) -> None:
     assert "HPCLAUNCH_PROFILE=" in dry_run("--profile", "3", "--", *command)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--", "python", "train.py"), True),
+        (("mnist",), True),
+        (("--no-stacks", "--", "python", "train.py"), False),
+        (("--no-stacks", "--idle-timeout", "5m", "--", "python", "train.py"), False),
+        (("--no-stacks", "--profile", "3", "--", "python", "train.py"), True),
+        (("--plain", "--", "python", "train.py"), False),
+        (("--", "./solver"), False),
+        (("--", "python", "-I", "train.py"), False),
+    ],
+)
+def test_python_tells_where_it_stands_unless_that_is_declined(words: tuple[str, ...], expected: bool) -> None:
+    assert (STARTUP_CALL in dry_run(*words)) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "python", "signal"),
+    [
+        (("--", "/opt/py/bin/python3.12", "train.py"), "/opt/py/bin/python3.12", "50"),
+        (("--", "./train.py"), "python3", "50"),
+        (("--no-stacks", "--profile", "3", "--", "python", "train.py"), "python", ""),
+    ],
+)
+def test_the_files_know_the_programs_python(
+    words: tuple[str, ...], python: str, signal: str, tmp_path: Path
+) -> None:
+    dry_run(f"--save={tmp_path / 'job'}", *words)
+    files = tmp_path / "job" / "files"
+    plan = (files / "plan.sh").read_text()
+    assert f"hpclaunch_python={python}\nhpclaunch_stacks={signal}\n" in plan
+    assert "hpclaunch_job_files=(startup.sh)" in plan
+    assert (files / "startup" / "sitecustomize.py").exists()
 
 
 def test_each_rank_leaves_its_node_where_no_binding_is_reported() -> None:
@@ -54,7 +91,7 @@ def test_each_rank_leaves_its_node_where_no_binding_is_reported() -> None:
 
 def test_jobs_of_an_array_share_the_start_up_file() -> None:
     script = dry_run("--profile", "3", "--array", "0-3", "--", "python", "train.py")
-    assert 'PYTHONPATH="$HPCLAUNCH_FILES/startup' in script
+    assert STARTUP_CALL in script
     assert re.search(r"FILES=\$HPCLAUNCH_JOB_FOLDER/files\n.*\nHPCLAUNCH_JOB_FOLDER=", script, re.DOTALL)
 
 

@@ -118,6 +118,32 @@ def test_an_existing_sitecustomize_still_runs(folder: Path) -> None:
     assert ours == str(folder / "startup" / "sitecustomize.py")
 
 
+def test_the_jobs_shell_compiles_the_file_once_and_processes_of_a_rank_have_it_too(folder: Path) -> None:
+    """And Python does not ask for its folder again at each import."""
+    (folder / "files").mkdir()
+    (folder / "startup").rename(folder / "files" / "startup")
+    plan = f"HPCLAUNCH_FILES={folder}/files hpclaunch_python={sys.executable} hpclaunch_stacks=50; "
+    shell = (
+        f'{plan}. "{REMOTE}/startup.sh"; ${{hpclaunch_startup-:}}; ls "{folder}/files/startup/__pycache__"; '
+    )
+    child = "import sitecustomize, sys; print(sitecustomize.__file__, 'startup' in str(sys.path))"
+    rank = f"import subprocess, sys; {child}; subprocess.run([sys.executable, '-c', {child!r}])"
+    done = subprocess.run(
+        ["bash", "-euc", shell + '"$hpclaunch_python" -c "$1"', "job", rank],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": "/mine"},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    *compiled, first, second = done.stdout.splitlines()
+    assert sorted(name.partition(".")[0] for name in compiled) == [
+        "rank_profile",
+        "rank_recorder",
+        "sitecustomize",
+    ]
+    assert first == second == f"{folder}/files/startup/sitecustomize.py False"
+
+
 def test_a_python_that_reads_no_variables_is_not_touched(folder: Path) -> None:
     words = [
         sys.executable,

@@ -34,7 +34,6 @@ def process(
         "files": [],
         "first": look,
         "second": dict(look),
-        "lines": [],
         "recorder": None,
     }
 
@@ -124,9 +123,119 @@ def test_several_looks_tell_stuck_from_slow() -> None:
     assert "stuck" not in healthy["finding"]
 
 
+def test_the_kind_of_several_looks_is_that_of_the_stuck_rank() -> None:
+    """Of three ranks two move at each look, so each look alone says that the ranks move."""
+    calls = []
+    for step in range(3):
+        ranks = [process(rank, [["/home/me/train.py", step, "load"]]) for rank in range(3)]
+        for one in ranks:
+            one["second"] = {**one["first"], "stacks": [[["/home/me/train.py", step + 50, "load"]]]}
+        ranks[1] = process(1, [LOAD, TRAIN], call="openat", path="/scratch/x")
+        calls.append(called(ranks))
+    assert [call["kind"] for call in calls] == ["moving"] * 3
+    found = watched(calls)
+    assert (found["kind"], found["suspects"]) == ("blocked", [1])
+    assert "look at that file" in found["remedy"]
+    for call in calls:
+        call["by_rank"][1]["state"] = "T"
+    assert watched(calls)["kind"] == "stopped"
+
+
+def test_several_looks_at_a_mismatch_keep_its_ranks() -> None:
+    ranks = [allreduce(rank) for rank in range(4)]
+    ranks[2] = process(2, [["/env/lib/python3.11/site-packages/torch/distributed/c.py", 1, "barrier"], TRAIN])
+    found = watched([called(ranks), called(ranks)])
+    assert (found["kind"], found["suspects"]) == ("mismatch", [2])
+    assert {one["progress"] for one in found["by_rank"]} == {"waits"}
+
+
+LOADER = ["/env/lib/python3.11/site-packages/torch/utils/data/dataloader.py", 1275, "_try_get_data"]
+FORKED = ["/usr/lib/python3.11/multiprocessing/process.py", 314, "_bootstrap"]
+FETCH = ["/env/lib/python3.11/site-packages/torch/utils/data/_utils/fetch.py", 54, "fetch"]
+
+
+def started(rank: int, pid: int, parent: int, stack: list[list[Any]] | None, *words: str) -> dict[str, Any]:
+    """A process that a rank has started."""
+    return {**process(rank, stack, pid), "parent": parent, "program": list(words) or ["python", "train.py"]}
+
+
+def test_the_line_of_a_process_that_loads_data_is_named() -> None:
+    """Of the two one waits for work, in code that it has from its parent by a fork."""
+    waits = process(1, [LOADER, TRAIN], 50)
+    idle = started(1, 51, 50, [["/usr/lib/python3.11/multiprocessing/queues.py", 9, "get"], FORKED, TRAIN])
+    item = ["/home/me/data.py", 7, "__getitem__", "time.sleep(600)"]
+    works = started(1, 52, 50, [item, FETCH, FORKED, TRAIN])
+    found = called([allreduce(0), waits, idle, works, allreduce(2)], 3)
+    assert (found["kind"], found["suspects"]) == ("behind", [1])
+    assert "(train.py:88), its process 52 in sleep() (data.py:7)" in found["finding"]
+    text = "\n".join(text_lines(found))
+    assert "    /home/me/data.py:7 in __getitem__: time.sleep(600)" in text
+    assert "  its process 52 in sleep() (data.py:7):" in text
+    moves = {**works, "second": {**works["second"], "ticks": 300}, "first": {**works["first"], "state": "R"}}
+    moves["second"]["state"] = "R"
+    found = called([allreduce(0), waits, idle, moves, allreduce(2)], 3)
+    assert (found["kind"], found["suspects"]) == ("slow", [])
+
+
+def test_the_command_that_a_rank_waits_for_is_named() -> None:
+    run = ["/usr/lib/python3.11/subprocess.py", 1201, "communicate"]
+    waits = process(0, [run, ["/usr/lib/python3.11/subprocess.py", 548, "run"], TRAIN], 50)
+    shell, copy = started(0, 51, 50, None, "/bin/sh", "-c", "x"), started(0, 52, 51, None, "rsync", "a", "b")
+    other = started(0, 53, 1, None, "sleep", "9")
+    found = called([waits, other, shell, copy, allreduce(1)], 2)
+    assert "rank 0 (n1, GPU 0) in run() (train.py:88), its process 52 runs rsync a b" in found["finding"]
+    assert (found["kind"], found["suspects"]) == ("behind", [0])
+    computes = process(0, [TRAIN], 50)
+    assert called([computes, copy, allreduce(1)], 2)["by_rank"][0]["workers"] == [], "it waits for none"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("data = world.recv(source=left)", "recv in exchange()"),
+        ("print(round(world.recv(source=left).mean()))", "recv in exchange()"),
+        ("y = np.dot(a, b)", "dot in exchange()"),
+        ("y = np.dot(a, b) + other.sum()", "exchange()"),
+        ("with second:", "exchange()"),
+        ("", "exchange()"),
+    ],
+)
+def test_a_call_in_c_is_named_by_the_line(line: str, said: str) -> None:
+    stuck = process(1, [["/home/me/prog.py", 19, "exchange", line], TRAIN])
+    found = called([allreduce(0), stuck])
+    assert found["by_rank"][1]["what"] == said
+    assert f"rank 1 (n1, GPU 1) in {said} (prog.py:19)" in found["finding"]
+    if line:
+        assert f"    /home/me/prog.py:19 in exchange: {line}" in list(text_lines(found))
+
+
+def test_a_receive_that_looks_for_its_message_all_the_time_does_not_move() -> None:
+    """As Open MPI does; by its name alone the object is no communicator. One that computes there moves."""
+    reduces = process(0, [["/home/me/prog.py", 9, "main", "world_comm.Allreduce(a, b)"]], state="R")
+    for line, expected in (("world.recv(source=0)", [1]), ("matrix.solve(a)", [])):
+        polls = process(1, [["/home/me/prog.py", 19, "main", line]], state="R")
+        for one in (reduces, polls):
+            one["second"]["ticks"] = one["first"]["ticks"] + 250
+        assert called([reduces, polls])["suspects"] == expected
+
+
+def test_another_thread_of_a_deadlock_is_shown() -> None:
+    first, second = ["/home/me/a.py", 5, "main", "with b:"], ["/home/me/a.py", 9, "other", "with a:"]
+    idle = ["/usr/lib/python3.11/threading.py", 324, "wait"]
+    stuck = process(0, [first])
+    stuck["first"]["stacks"] = [[first], [second, ["/usr/lib/python3.11/threading.py", 982, "run"]], [idle]]
+    text = list(text_lines(called([stuck, allreduce(1)])))
+    at = text.index("  another thread of it:")
+    assert text[at - 1 : at + 2][::2] == [
+        "    /home/me/a.py:5 in main: with b:",
+        "    /home/me/a.py:9 in other: with a:",
+    ]
+    assert "\n".join(text).count("another thread") == 1
+
+
 def test_without_any_stack_the_answer_says_how_to_get_one() -> None:
-    assert "--stacks" in called([process(0), process(1)])["finding"]
-    assert "--stacks" not in called([allreduce(0), allreduce(1)])["finding"]
+    assert "submit without --no-stacks" in called([process(0), process(1)])["finding"]
+    assert "-stacks" not in called([allreduce(0), allreduce(1)])["finding"]
 
 
 @pytest.mark.parametrize(

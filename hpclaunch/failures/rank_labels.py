@@ -72,10 +72,16 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
 
 def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
     full = [line for line in lines if line.strip()]
-    counts = {label: sum(map(bool, map(label.match, full))) for label in _TEXT if label is not _FRAMEWORK}
+    counts = {label: _count(label, full) for label in _TEXT if label is not _FRAMEWORK}
     best = max(counts, key=lambda label: counts[label])
     least = 0 if "<" in best.pattern or "pid=" in best.pattern else _SHARE * len(full)
     return best if counts[best] >= max(2, least) else None
+
+
+def _count(label: re.Pattern[str], lines: Iterable[str]) -> int:
+    """Return how many lines have a label; that of a process repeats, so that "epoch1: " is none."""
+    found = [match[0] for match in map(label.match, lines) if match]
+    return len(found) if label.groups or 3 * len(set(found)) <= len(found) else 0
 
 
 def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpclaunch.failures.rank_labels import RankLines
+from hpclaunch.failures.rank_labels import RankLines, by_rank
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,21 @@ def test_a_log_without_labels_names_no_rank() -> None:
     lines = RankLines(0, lambda data: None)
     lines(b"epoch 0: loss 3\n12:30 started\n[INFO] x\n")
     assert lines.ranks == set()
+
+
+def test_labels_of_processes_split_a_log_and_name_no_rank() -> None:
+    for one, other in (
+        ("n1: ", "n2: "),
+        ("(Worker pid=7) ", "(Worker pid=8, ip=10.0.0.2) "),
+        ("[trainer0]: ", "[trainer1]: "),
+    ):
+        log = [f"{label}step {number}" for number in range(3) for label in (one, other)]
+        assert by_rank([*log, "done"]) == [
+            *((line[: -len("step 0")], line[-len("step 0") :]) for line in log),
+            (None, "done"),
+        ]
+
+
+def test_a_name_that_does_not_repeat_is_no_label() -> None:
+    log = [f"epoch{number}: loss {1 / number}" for number in range(1, 9)]
+    assert by_rank(log) == [(None, line) for line in log]

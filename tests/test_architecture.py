@@ -52,7 +52,6 @@ HEAVY = {
     "psutil",
     "msgspec",
     "mpi4py",
-    "paramiko",
     "torch",
     "horovod",
 }

@@ -1,7 +1,7 @@
 """Options of sbatch, qsub, flux batch, bsub and torchrun, as somebody types them for ``submit``, and ours.
 
 ``NOTIONS`` is the one table: the refusals are made from it, and docs/reference/options.md. Which option of a
-scheduler is about which notion stands in ``scheduler.foreign_words``. Pure.
+scheduler is about which notion stands in ``scheduler/foreign_words.yaml``. Pure.
 """
 
 import re
@@ -17,7 +17,7 @@ from hpclaunch.scheduler.directive_reader import (
     RequestedResources,
 )
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
-from hpclaunch.scheduler.foreign_words import AT_SITE, TORCHRUN, ForeignWords, Subject, foreign_words, shown
+from hpclaunch.scheduler.foreign_words import ForeignWords, Subject
 from hpclaunch.scheduler.option_words import GnuOptions
 from hpclaunch.walltime import format_walltime
 
@@ -108,7 +108,9 @@ _BY_NAME = {
 }
 """Options whose answer is another one than that of their notion."""
 
-_TORCHRUN = GnuOptions({"m": "module"}, frozenset({"standalone", "no-python"}), frozenset(TORCHRUN.options))
+_TORCHRUN = ForeignWords(kind="torchrun")
+"""PyTorch's launcher: it has no directives, only ``submit`` asks for its options."""
+_TORCHRUN_FLAGS = frozenset({"standalone", "no-python"})
 
 
 class _Tool(NamedTuple):
@@ -124,18 +126,17 @@ class _Tool(NamedTuple):
 def _read_torchrun(words: Sequence[str]) -> Iterable[DirectiveOption]:
     """Read its options, whose names have dashes or underscores (torch/distributed/run.py, 2.0 to 2.9)."""
     name, equals, value = words[0].partition("=")
-    return _TORCHRUN.read([f"{name.replace('_', '-')}{equals}{value}", *words[1:]])
+    options = GnuOptions({"m": "module"}, _TORCHRUN_FLAGS, frozenset(_TORCHRUN.options))
+    return options.read([f"{name.replace('_', '-')}{equals}{value}", *words[1:]])
 
 
 def tools() -> tuple[_Tool, ...]:
     """Return the schedulers' submit commands and torchrun."""
-    known = ((reader, foreign_words(reader.kind)) for reader in DIRECTIVE_READERS)
     schedulers = (
-        _Tool(reader.kind, reader.submit_command, words, reader.read, reader)
-        for reader, words in known
-        if words is not None
+        _Tool(reader.kind, reader.submit_command, reader.words, reader.read, reader)
+        for reader in DIRECTIVE_READERS
     )
-    return (*schedulers, _Tool("torchrun", "torchrun", TORCHRUN, _read_torchrun))
+    return (*schedulers, _Tool("torchrun", "torchrun", _TORCHRUN, _read_torchrun))
 
 
 class _Found(NamedTuple):
@@ -264,7 +265,7 @@ def _at_site(found: _Found, kind: str | None) -> str:
     target = next((one for one in tools() if one.kind == kind and one.reader), tool)
     if target.kind == tool.kind:
         return _directive(option.text)
-    if said := AT_SITE.get((subject, target.kind), "").format(value=shlex.quote(found.value or "VALUE")):
+    if said := target.words.at_site.get(subject, "").format(value=shlex.quote(found.value or "VALUE")):
         return said
     names = names_of(target, subject)
     has = f"has {' and '.join(names)} for it, which --directive hands to it"
@@ -286,4 +287,4 @@ def _directive(text: str) -> str:
 
 def names_of(tool: _Tool, subject: Subject) -> list[str]:
     """Return the options of a tool about a notion, as they are typed."""
-    return [shown(tool.kind, name) for name, about in tool.words.options.items() if about == subject]
+    return [tool.words.shown(name) for name, about in tool.words.options.items() if about == subject]

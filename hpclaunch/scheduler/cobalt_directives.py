@@ -10,6 +10,7 @@ from hpclaunch.scheduler.directive_reader import (
     given_number,
     name_set,
 )
+from hpclaunch.scheduler.foreign_words import After, ForeignWords
 from hpclaunch.scheduler.option_words import GnuOptions
 
 _LETTERS = {
@@ -42,6 +43,11 @@ def cobalt_time_s(text: str) -> int | None:
     return (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
 
 
+def _read_after(text: str) -> After | None:
+    match = re.fullmatch(r"\d+(:\d+)*", text.strip())
+    return After(tuple(text.strip().split(":")), False) if match else None
+
+
 COBALT_DIRECTIVES = DirectiveReader(
     kind="cobalt",
     sentinel="COBALT",
@@ -65,4 +71,5 @@ COBALT_DIRECTIVES = DirectiveReader(
     known_options=_FLAGS | _VALUED,
     # Cobalt itself expands $jobid and $COBALT_JOBID there (man qsub, jobid expansion).
     dollar_options=frozenset({"env", "jobname", "output", "error", "outputprefix", "debuglog"}),
+    words=ForeignWords(kind="cobalt", mail_by_user=frozenset({"begin", "end"}), read_after=_read_after),
 )

@@ -10,6 +10,7 @@ from hpclaunch.scheduler.directive_reader import (
     given_number,
     name_set,
 )
+from hpclaunch.scheduler.foreign_words import ForeignWords, read_after_ok
 from hpclaunch.scheduler.option_words import GnuOptions
 
 _LETTERS = {
@@ -58,4 +59,5 @@ FLUX_DIRECTIVES = DirectiveReader(
     },
     account_option="--bank=",
     known_options=_FLAGS | _VALUED,
+    words=ForeignWords(kind="flux", read_after=read_after_ok),
 )

@@ -12,6 +12,7 @@ from hpclaunch.scheduler.directive_reader import (
     name_set,
     whole_number,
 )
+from hpclaunch.scheduler.foreign_words import ForeignWords, MailEvent, read_after_ok
 from hpclaunch.scheduler.option_words import GnuOptions
 
 _LETTERS = {
@@ -106,6 +107,31 @@ def slurm_time_s(text: str) -> int | None:
     return first * 60 + second
 
 
+_MAIL: dict[str, tuple[MailEvent, ...]] = {
+    "BEGIN": ("begin",),
+    "END": ("end",),
+    "FAIL": ("fail",),
+    "ALL": ("begin", "end", "fail"),
+}
+
+
+def _read_mail(name: str, text: str) -> frozenset[MailEvent]:
+    return frozenset(event for word in text.upper().split(",") for event in _MAIL.get(word.strip(), ()))
+
+
+def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
+    kinds = ",".join(event.upper() for event in _ordered(events))
+    return (
+        *((f"--mail-type={kinds}",) if kinds else ()),
+        *((f"--mail-user={user}",) if user else ()),
+    )
+
+
+def _ordered(events: frozenset[MailEvent]) -> list[MailEvent]:
+    order: tuple[MailEvent, ...] = ("begin", "end", "fail")
+    return [event for event in order if event in events]
+
+
 SLURM_DIRECTIVES = DirectiveReader(
     kind="slurm",
     sentinel="SBATCH",
@@ -135,4 +161,11 @@ SLURM_DIRECTIVES = DirectiveReader(
     account_variable="SBATCH_ACCOUNT",
     known_options=_FLAGS | _VALUED | _PLUGINS | _PLUGIN_FLAGS,
     dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
+    words=ForeignWords(
+        kind="slurm",
+        read_mail=_read_mail,
+        write_mail=_write_mail,
+        write_array=lambda text: f"--array={text}",
+        read_after=read_after_ok,
+    ),
 )

@@ -62,6 +62,8 @@ _NUMACTL = (
 
 WRAPPERS = {
     "nohup": Wrapper(),
+    "catchsegv": Wrapper(),
+    "hpclaunch_supervise": Wrapper(),
     "exec": Wrapper(values=("-a",)),
     "command": Wrapper(unread=("-v", "-V")),
     "time": Wrapper(values=_names("-f --format -o --output")),

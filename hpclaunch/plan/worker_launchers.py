@@ -160,7 +160,12 @@ FABRIC = WorkerLauncher(
 )
 # Their programs are started by the site's launcher as well, or their options were not read.
 _OTHERS = {
-    "horovodrun": WorkerLauncher(name="horovodrun", framework="horovod"),
+    "horovodrun": WorkerLauncher(
+        name="horovodrun",
+        framework="horovod",
+        processes="--num_proc",
+        flags=_flags("v h version help check_build verbose mpi gloo jsrun disable_cache autotune"),
+    ),
     "composer": WorkerLauncher(name="composer", framework="torch"),
     "colossalai": WorkerLauncher(name="colossalai", framework="torch"),
     **{
@@ -224,6 +229,12 @@ def find_launcher(argv: tuple[str, ...]) -> Started | None:
     options, rest = _split(row, argv[at + taken :])
     program = _as_command(row, options, rest)
     return Started(launcher=row, words=at + taken, options=options, program=program, tail=len(rest))
+
+
+def framework_launcher(argv: tuple[str, ...]) -> Started | None:
+    """Return the launcher that a framework brings along, where a command begins with one."""
+    found = find_launcher(argv)
+    return found if found and found.launcher.framework else None
 
 
 def _split(row: WorkerLauncher, words: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The options and the program of a foreign launch, and the launchers that frameworks bring along."""
+"""The options and the program of a foreign launch."""
 
 import re
 from dataclasses import dataclass, field
@@ -106,67 +106,3 @@ def _without_torn(option: LaunchOption, rest: list[Piece]) -> list[Piece]:
             break
         last, rest = text, rest[1:]
     return rest
-
-
-# --- launchers of frameworks -------------------------------------------------------------------------------
-
-
-class Inner(NamedTuple):
-    """A launcher that a framework brings along, as a command begins with it."""
-
-    name: str
-    framework: str | None
-    workers: str
-    """Regular expression for the option with the number of workers; empty: one per GPU."""
-    whole_job: bool
-    """Whether that number is of the whole job, not of each node."""
-
-
-_INNER = (
-    Inner("torchrun", "torch", r"--nproc[-_]per[-_]node", False),
-    Inner("torch.distributed.run", "torch", r"--nproc[-_]per[-_]node", False),
-    Inner("torch.distributed.launch", "torch", r"--nproc[-_]per[-_]node", False),
-    Inner("accelerate", None, r"--num[-_]processes", True),
-    Inner("deepspeed", "deepspeed", r"--num[-_]gpus", False),
-    Inner("horovodrun", "horovod", r"-np|--num-proc", True),
-)
-
-
-def inner_launcher(texts: list[str], launcher: str) -> tuple[Inner, int] | None:
-    """Return the framework's launcher that a command is, and where its options begin.
-
-    ``texts``: the words of the program; ``launcher``: the word before it, where that is one itself.
-    """
-    for inner in _INNER:
-        if launcher == inner.name:
-            return inner, 0
-        if texts[:1] and texts[0].rpartition("/")[2] == inner.name:
-            return inner, 2 if inner.name == "accelerate" and texts[1:2] == ["launch"] else 1
-        is_python = bool(texts) and re.fullmatch(r"(.*/)?python[\d.]*", texts[0]) is not None
-        if is_python and "-m" in texts and texts[texts.index("-m") + 1 :][:1] == [inner.name]:
-            return inner, texts.index("-m") + 2
-    return None
-
-
-_FLAGS = re.compile(
-    r"--(standalone|no[-_]python|multi[-_]gpu|use[-_]\w+|debug|verbose|no_local_rank|mpi|gloo|same_network"
-    r"|mixed_precision=\S+|enable[-_]\w+|disable[-_]cache|autotune)"
-)
-
-
-def after_options(texts: list[str], begin: int) -> tuple[int, tuple[str, ...]]:
-    """Return where the program begins after a framework launcher's options, and the words before it there.
-
-    It begins at the first Python file, interpreter, module or path that is not the value of an option.
-    """
-    at = begin
-    while at < len(texts):
-        text = texts[at]
-        if text in ("-m", "--module"):
-            return at + 1, ("python", "-m")
-        if re.fullmatch(r"(.*/)?python[\d.]*", text):
-            return at, ()
-        if not text.startswith("-"):
-            return at, ("python",) if text.endswith(".py") or not text else ()
-        at += 1 if "=" in text or _FLAGS.fullmatch(text) else 2
-    return at, ()

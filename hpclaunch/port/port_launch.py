@@ -363,7 +363,7 @@ def _is_of_inner(port: Port, word: Word) -> bool:
     """Tell whether a word is torchrun's or one of its options, in the launch of this script."""
     if port.written is not None or port.launch is None or not port.command.inner:
         return False
-    names = re.compile(rf"(.*/)?{re.escape(port.command.inner)}")
+    names = re.compile(rf"(.*/)?{re.escape(port.command.inner)}|torch\.distributed\.(run|launch)")
     starts = [one.start for one in port.launch.program if names.fullmatch(one.visible)]
     return bool(starts) and word.start >= starts[0]
 

@@ -23,7 +23,15 @@ MAX_LINES = 50
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
-    {"atomic_file", "command_result", "cpuset", "file_chunks", "json_document", "package_data"}
+    {
+        "atomic_file",
+        "command_result",
+        "cpuset",
+        "file_chunks",
+        "framework_table",
+        "json_document",
+        "package_data",
+    }
     | {"plural", "shell", "text_table", "user_folders", "walltime"},
     {"cache"},
     {"failures", "host", "remote", "scheduler"},

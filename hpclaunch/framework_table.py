@@ -5,7 +5,6 @@ and JAX programs may take torch's data loaders. The sources are named where the 
 `plan/frameworks.py`, `plan/worker_launchers.py`, `software/goals.py`.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from hpclaunch.lint.command_options import INFORMATION_COMMANDS
+from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plan.wrappers import program_at
 from hpclaunch.scheduler.directive_reader import name_set

@@ -4,7 +4,6 @@ Command line > job file > user config for the site > user config > defaults. ``e
 ``directives`` add up; everything else is replaced by the higher source.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any

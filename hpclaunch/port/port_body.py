@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from hpclaunch.lint.bind_lists import is_list
-from hpclaunch.lint.command_options import INFORMATION_COMMANDS
+from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.worker_launchers import framework_launcher
 from hpclaunch.port.foreign_values import Value

@@ -1,6 +1,5 @@
 """How a script is given to flux batch: once, and an array, a job for each index, as a whole or not at all."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 
 from hpclaunch.package_data import text_beside

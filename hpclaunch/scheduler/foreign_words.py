@@ -1,4 +1,4 @@
-"""The meaning of options and variables of other people's batch scripts: types, and ``foreign_words.yaml``."""
+"""The meaning of options and variables of other people's batch scripts: types, and ``slurm_words.yaml``."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
     """The words of one scheduler, or of torchrun."""
 
     kind: str = ""
-    """Its name in ``foreign_words.yaml``; empty: it has no words."""
+    """Its name, as in ``slurm_words.yaml``; empty: it has no words."""
     dashes: str = "--"
     """Before an option as it is typed."""
     read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()
@@ -75,17 +75,16 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _table(kind: str, part: str) -> dict[str, Any]:
-    table = _file().get(kind, {}).get(part, {})
+    table = _file(kind).get(part, {}) if kind else {}
     return {name: about for about, names in table.items() for name in names.split()}
 
 
 @cache
-def _file() -> dict[str, dict[str, dict[str, str]]]:
+def _file(kind: str) -> dict[str, dict[str, str]]:
     import yaml  # which a submission does without
 
-    found: dict[str, dict[str, dict[str, str]]] = yaml.safe_load(
-        Path(__file__).with_suffix(".yaml").read_bytes()
-    )
+    text = Path(__file__).with_name(f"{kind}_words.yaml").read_bytes()
+    found: dict[str, dict[str, str]] = yaml.safe_load(text)
     return found
 
 

@@ -5,7 +5,6 @@ of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so th
 is not mistaken for it.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Sequence
 
 from hpclaunch.command_result import CommandResult

@@ -1,6 +1,5 @@
 """Slurm's ``salloc``: the script runs where it was submitted, in its own allocation."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Sequence
 

@@ -1,6 +1,5 @@
 """Slurm's srun as a launcher (man srun, 22.05 to 25.05)."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable
 

@@ -395,7 +395,7 @@ class _Exchange:
         except subprocess.TimeoutExpired:
             raise _Timeout from None
         if not begun and code == 255:
-            raise _NotBegun(_text(self._err).strip() or "the connection was lost")
+            raise _NotBegun(_text(bytes(self._err)).strip() or "the connection was lost")
         return bytes(self._out), bytes(self._err)
 
     def _step(self, timeout_s: float | None) -> None:

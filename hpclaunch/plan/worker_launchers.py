@@ -25,10 +25,10 @@ IN_SCRIPT = "script"
 TORCHRUN, ACCELERATE = LAUNCHERS["torchrun"], LAUNCHERS["accelerate launch"]
 DEEPSPEED, FABRIC = LAUNCHERS["deepspeed"], LAUNCHERS["fabric run"]
 _OF_SITES = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "prterun", "aprun", "jsrun")
-_PROGRAMS = {
-    **{tuple(words.split()): row for row in LAUNCHERS.values() for words in row.commands},
-    **{(name,): WorkerLauncher(name=name) for name in _OF_SITES},
+_PROGRAMS: dict[tuple[str, ...], WorkerLauncher] = {
+    tuple(words.split()): row for row in LAUNCHERS.values() for words in row.commands
 }
+_PROGRAMS |= {(name,): WorkerLauncher(name=name) for name in _OF_SITES}
 _MODULES = {module: row for row in LAUNCHERS.values() for module in row.modules}
 
 
@@ -68,7 +68,7 @@ def find_launcher(argv: tuple[str, ...]) -> Started | None:
         row, taken = _PROGRAMS.get(found), len(found)
     if row is None:
         return None
-    options, rest = _split(row, argv[at + taken :])
+    options, rest = split_options(row, argv[at + taken :])
     program = _as_command(row, options, rest)
     return Started(launcher=row, words=at + taken, options=options, program=program, tail=len(rest))
 
@@ -79,8 +79,8 @@ def framework_launcher(argv: tuple[str, ...]) -> Started | None:
     return found if found and found.launcher.framework else None
 
 
-def _split(row: WorkerLauncher, words: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the options, and the words after them."""
+def split_options(row: WorkerLauncher, words: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the options of a launcher, and the words after them."""
     options: dict[str, str] = {}
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":

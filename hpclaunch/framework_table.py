@@ -6,9 +6,10 @@ and JAX programs may take torch's data loaders. The sources are named where the 
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
+
+from hpclaunch.package_data import text_beside
 
 
 class WorkerLauncher(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +96,7 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _read() -> dict[str, Framework]:
-    found = msgspec.json.decode(
-        Path(__file__).with_name("frameworks.json").read_bytes(), type=dict[str, Framework]
-    )
+    found = msgspec.json.decode(text_beside(__file__, "frameworks.json"), type=dict[str, Framework])
     replace = msgspec.structs.replace
     return {
         name: replace(

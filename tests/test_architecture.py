@@ -22,7 +22,7 @@ MAX_LINES = 50
 
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
-    {"__init__", "errors"},
+    {"__init__", "errors", "package_data"},
     {
         "atomic_file",
         "command_result",
@@ -30,7 +30,6 @@ FLOORS: list[set[str]] = [
         "file_chunks",
         "framework_table",
         "json_document",
-        "package_data",
     }
     | {"plural", "shell", "text_table", "user_folders", "walltime"},
     {"cache"},

@@ -8,6 +8,7 @@ are those of ssh. Files are read and written by commands, too.
 from __future__ import annotations
 
 import io
+import math
 import os
 import posixpath
 import re
@@ -372,24 +373,23 @@ class _Exchange:
     def finish(self, timeout_s: float | None) -> tuple[bytes, bytes]:
         """Return stdout and stderr."""
         now = time.monotonic()
-        deadline = None if timeout_s is None else now + timeout_s
+        deadline = math.inf if timeout_s is None else now + timeout_s
         start_by, begun = now + _START_TIMEOUT_S, False
         with self._selector:
             while self._selector.get_map():
-                limits = [limit for limit in (deadline, None if begun else start_by) if limit is not None]
-                self._step(min(limits) - time.monotonic() if limits else None)
+                self._step(min(deadline, start_by))
                 if not begun and MARK in self._out:
-                    begun = True
+                    begun, start_by = True, math.inf
                     self._selector.register(self._stdin, selectors.EVENT_WRITE)
-                if deadline is not None and time.monotonic() >= deadline:
+                if time.monotonic() >= deadline:
                     raise _Timeout
-                if not begun and time.monotonic() >= start_by:
+                if time.monotonic() >= start_by:
                     raise _NotStarted
         self._stdin.close()
         return self._outcome(begun, deadline)
 
-    def _outcome(self, begun: bool, deadline: float | None) -> tuple[bytes, bytes]:
-        remaining_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+    def _outcome(self, begun: bool, deadline: float) -> tuple[bytes, bytes]:
+        remaining_s = None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
         try:
             code = self._process.wait(remaining_s)  # the program may have closed its output and run on
         except subprocess.TimeoutExpired:
@@ -398,9 +398,10 @@ class _Exchange:
             raise _NotBegun(_text(bytes(self._err)).strip() or "the connection was lost")
         return bytes(self._out), bytes(self._err)
 
-    def _step(self, timeout_s: float | None) -> None:
+    def _step(self, until: float) -> None:
         """Wait until a pipe is ready, and read from it or write to it."""
-        for key, _ in self._selector.select(None if timeout_s is None else max(0.0, timeout_s)):
+        left_s = None if math.isinf(until) else max(0.0, until - time.monotonic())
+        for key, _ in self._selector.select(left_s):
             pipe: IO[bytes] = key.fileobj  # type: ignore[assignment]
             over = self._write() if pipe is self._stdin else self._read(pipe, key.data)
             if over:

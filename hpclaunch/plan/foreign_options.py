@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, NamedTuple
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.directive_reader import (
     Directive,
     DirectiveOption,
@@ -37,7 +37,7 @@ class Notion(NamedTuple):
 def _table() -> dict[str, Any]:
     import yaml  # a submission does without
 
-    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_bytes())
+    found: dict[str, Any] = yaml.safe_load(text_beside(__file__, "foreign_options.yaml"))
     return found
 
 

@@ -71,6 +71,10 @@ def check_framework(request: JobRequest) -> None:
         )
 
 
+def _own_lines(framework: Framework) -> list[Line]:
+    return [Line(text=text, reason=reason) for text, reason in framework.lines]
+
+
 def framework_lines(
     request: JobRequest, profile: SiteProfile, nodes: int, tasks_per_node: int
 ) -> tuple[Line, ...]:
@@ -80,7 +84,7 @@ def framework_lines(
     lines: list[Line] = []
     if framework.rendezvous or started:
         lines += rendezvous(scheduler, array=bool(request.array))
-    lines += [Line(text=text, reason=reason) for text, reason in framework.lines]
+    lines += _own_lines(framework)
     if framework.coordinator:
         lines.append(
             Line(

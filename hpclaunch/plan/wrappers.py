@@ -7,10 +7,11 @@ helpers.py, 24), micromamba (micromamba/src/run.cpp), Poetry 2 (python-poetry.or
 """
 
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import msgspec
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.plan.request import JobRequest
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -35,7 +36,7 @@ class Wrapper(msgspec.Struct, frozen=True, kw_only=True):
     """It brings a Python environment."""
 
 
-WRAPPERS = msgspec.json.decode(Path(__file__).with_suffix(".json").read_bytes(), type=dict[str, Wrapper])
+WRAPPERS = msgspec.json.decode(text_beside(__file__, "wrappers.json"), type=dict[str, Wrapper])
 _UV_FILES = ("-s", "--script", "--gui-script")
 _UV_MODULES = ("-m", "--module")
 

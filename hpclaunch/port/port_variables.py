@@ -1,11 +1,11 @@
 """The variables of a foreign script: the program's go into ``env``, a machine's are replaced."""
 
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.job_sizes import usable_cores
@@ -25,7 +25,7 @@ class Group(NamedTuple):
     why: str
 
 
-_TABLE: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_bytes())
+_TABLE: dict[str, dict[str, Any]] = yaml.safe_load(text_beside(__file__, "port_variables.yaml"))
 GROUPS = tuple(Group(name, "|".join(row["names"]), row["why"]) for name, row in _TABLE.items())
 
 _KEPT = frozenset({"debug"})

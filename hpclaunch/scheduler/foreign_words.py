@@ -3,10 +3,11 @@
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+
+from hpclaunch.package_data import text_beside
 
 Subject = Literal[
     "account", "after", "array", "begin", "binding", "carried", "constraint", "container", "cpus",
@@ -83,8 +84,7 @@ def _table(kind: str, part: str) -> dict[str, Any]:
 def _file(kind: str) -> dict[str, dict[str, str]]:
     import yaml  # which a submission does without
 
-    text = Path(__file__).with_name(f"{kind}_words.yaml").read_bytes()
-    found: dict[str, dict[str, str]] = yaml.safe_load(text)
+    found: dict[str, dict[str, str]] = yaml.safe_load(text_beside(__file__, f"{kind}_words.yaml"))
     return found
 
 

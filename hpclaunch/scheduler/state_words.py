@@ -1,9 +1,8 @@
 """The words of a scheduler for states of jobs, with sentences for people: ``slurm_states.json``."""
 
-from pathlib import Path
-
 import msgspec
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.scheduler_interface import JobState
 
 
@@ -23,4 +22,4 @@ class StateWords(msgspec.Struct, frozen=True, kw_only=True):
 
 def state_words(kind: str) -> StateWords:
     """Read the words of a scheduler."""
-    return msgspec.json.decode(Path(__file__).with_name(f"{kind}_states.json").read_bytes(), type=StateWords)
+    return msgspec.json.decode(text_beside(__file__, f"{kind}_states.json"), type=StateWords)

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import yaml
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.shell.shell_syntax import Word
 
 Size = Literal[
@@ -49,7 +49,7 @@ def _read(row: dict[str, Any]) -> LauncherOptions:
 
 
 LAUNCHER_OPTIONS = {
-    name: _read(row) for name, row in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_bytes()).items()
+    name: _read(row) for name, row in yaml.safe_load(text_beside(__file__, "launcher_options.yaml")).items()
 }
 SRUN, MPIEXEC = LAUNCHER_OPTIONS["srun"], LAUNCHER_OPTIONS["mpiexec"]
 

@@ -2,7 +2,7 @@
 
 In the order in which a program's imports are looked for: Horovod and DeepSpeed programs import torch, too,
 and JAX programs may take torch's data loaders. The sources are named where the rows are used:
-`plan/frameworks.py`, `plan/worker_launchers.py`, `software/goals.py`.
+`plan/frameworks.py`, `plan/worker_launchers.py`.
 """
 
 from collections.abc import Mapping
@@ -110,3 +110,5 @@ def _read() -> dict[str, Framework]:
 
 FRAMEWORKS = _read()
 LAUNCHERS = {name: one for row in FRAMEWORKS.values() for name, one in row.launchers.items()}
+GOALS = {name: goal for row in FRAMEWORKS.values() for name, goal in row.goals.items()}
+"""What ``hpclaunch software plan`` can plan, by the names that ``--for`` takes."""

@@ -150,7 +150,7 @@ class SshHost:
         file = ["-F", str(self._config)] if self._config else []
         options = [*file, *(word for setting in settings for word in ("-o", setting)), *added]
         with tempfile.TemporaryFile() as said:
-            # -f: to the background, in a session of its own, where Ctrl-C does not reach it.
+            # -f: to the background and another session, where Ctrl-C does not reach it.
             words = ["ssh", "-f", "-N", "-T", "-M", "-S", self._socket, *options]
             code = subprocess.call(
                 [*words, *parse_address(self.name).words()],
@@ -339,7 +339,7 @@ class SshHost:
 
 
 class _NotBegun(Exception):
-    """The session ended before the command there was told to begin."""
+    """The session ended before the line that lets the command begin was sent."""
 
 
 class _Timeout(Exception):
@@ -417,7 +417,7 @@ class _Exchange:
         return not data
 
     def _write(self) -> bool:
-        """Write what the pipe takes; True: that was all, or nobody reads on."""
+        """Write as much as the pipe takes; True: that was all, or the reader has ended."""
         try:
             self._rest = self._rest[os.write(self._stdin.fileno(), self._rest[:_READ_BYTES]) :]
         except BrokenPipeError:

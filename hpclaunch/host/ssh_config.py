@@ -98,7 +98,7 @@ def added_options(destination: str, config: Path | None, usual_jumps: Sequence[s
 
 
 def _refuse_circle(jumps: str, config: Path | None, seen: tuple[str, ...]) -> None:
-    """Raise BadInputError where the first jump host is reached through itself: ssh would go on for ever."""
+    """Raise BadInputError where the first jump host is reached through itself: ssh would never stop."""
     first, *_ = (part.strip() for part in jumps.split(","))
     address = parse_address(first)
     if first in seen:

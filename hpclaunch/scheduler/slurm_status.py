@@ -19,7 +19,7 @@ from hpclaunch.scheduler.state_words import state_words
 
 # Sources of the sentences: the sections JOB REASON CODES and JOB STATE CODES of man squeue and sacct (22.05
 # to 24.11), and slurm.schedmd.com/job_reason_codes.html. Limits come as {Assoc,QOS}{Grp,Max}{what}{Limit,
-# Minutes,...}: the parts name those that have no sentence of their own.
+# Minutes,...}: the parts name those that are no keys.
 WORDS = state_words("slurm")
 
 

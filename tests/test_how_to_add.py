@@ -311,8 +311,8 @@ def test_a_topology_source(tmp_path: Path) -> None:
 
 def test_a_framework(tmp_path: Path) -> None:
     made = Checkout(tmp_path, "How to add a framework", "tideflow")
-    row = '    "tideflow": Framework(rank_variables=("RANK", "WORLD_SIZE"), rendezvous=True),\n'
-    made.insert("hpclaunch/plan/frameworks.py", row_of("FRAMEWORKS"), row)
+    row = '\n  "tideflow": {"rank_variables": ["RANK", "WORLD_SIZE"], "rendezvous": true},'
+    made.insert("hpclaunch/frameworks.json", r"\A\{", row)
     made.insert(
         "hpclaunch/plan/settings_table.py", r"^    framework: (Annotated\[\s*)?Literal\[", '"tideflow", '
     )

@@ -18,8 +18,7 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan import job_file_schema
-from hpclaunch.plan.settings import JobSettings
+from hpclaunch.plan.settings import JobSettings, job_file_schema
 from hpclaunch.plan.settings_table import rows
 from hpclaunch.port.port_script import port_script
 from hpclaunch.site import profile_reference
@@ -49,7 +48,7 @@ def wrong(name: str, text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "made"), [("site", profile_reference.json_schema), ("job", job_file_schema.json_schema)]
+    ("name", "made"), [("site", profile_reference.json_schema), ("job", job_file_schema)]
 )
 def test_a_schema_is_fresh_and_ready_for_a_store(name: str, made: Any) -> None:
     text = json.dumps(made(), indent=2) + "\n"

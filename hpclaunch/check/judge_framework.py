@@ -7,11 +7,12 @@ from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import BuildFacts, Outcome
 from hpclaunch.check.judge_build import judge_versions
 from hpclaunch.check.remedies import Remedies
+from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.site.schema import SiteProfile
 
 GPU_BUILDS = {"nvidia": "cuda", "amd": "rocm", "intel": "xpu"}
 """Vendor of the site's GPUs -> the check that a framework is built for them."""
-PLANNED = ("torch", "deepspeed", "jax", "mpi4py")
+PLANNED = tuple(name for name, row in FRAMEWORKS.items() if name in row.goals)
 """Frameworks that ``hpclaunch software plan --for`` has."""
 
 

@@ -347,9 +347,9 @@ def schema(as_markdown: bool, job_file: bool) -> None:
     from hpclaunch.site.profile_reference import json_schema, markdown
 
     if job_file:
-        from hpclaunch.plan import job_file_schema
+        from hpclaunch.plan.settings import job_file_schema
 
-        print_document(job_file_schema.json_schema(), indent=2)
+        print_document(job_file_schema(), indent=2)
     elif as_markdown:
         click.echo(markdown(), nl=False)
     else:

@@ -1,6 +1,5 @@
 """Which machine this is, so that a process id in a record is not taken for the same number elsewhere."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import os
 from contextlib import suppress
 

@@ -1,6 +1,5 @@
 """The ranks' reports on their binding: the lines that each rank's shell writes to the job's folder."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Callable, Iterable
 

@@ -1,6 +1,5 @@
 """The JSON documents about jobs that commands print with ``--json``; schemas: docs/reference/json."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import datetime as dt
 from typing import Any, Literal
 

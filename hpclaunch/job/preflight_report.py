@@ -1,6 +1,5 @@
 """The nodes' reports before the ranks started: the lines that a preflight writes to the job's folder."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
 from typing import Literal
 

@@ -1,6 +1,5 @@
 """JobRecord: the record of a job, one JSON file in its folder."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import Any, Literal
 
 import msgspec

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 
 TOKEN = "submission"  # noqa: S105  # a folder's name
@@ -23,31 +24,6 @@ WAIT_S = 60
 _NO_ANSWER = CommandResult(exit_code=75, stdout="hpclaunch: begun, no answer\n", stderr="")
 _NO_ROOM = CommandResult(exit_code=74, stdout="hpclaunch: no room\n", stderr="")
 _NO_PROGRAM = CommandResult(exit_code=127, stdout="hpclaunch: no program\n", stderr="")
-
-# The answer's last piece is its exit code, put there by a rename when all else is complete. The pipe waits
-# for what the command leaves running with its stdout open; both its sides outlive the shell, should that be
-# killed. Room for the answer is reserved before: the id of a job that was taken must not be lost because the
-# disk is full by then.
-_ONCE = f"""
-token=$1 wait_s=$2 program=$3; shift 3
-command -v "$program" > /dev/null || {{ echo '{_NO_PROGRAM.stdout.strip()}'; exit {_NO_PROGRAM.exit_code}; }}
-if mkdir "$token" 2>/dev/null; then
-  {{ printf '%1023s\\n' '' > "$token/stdout" && echo > "$token/room"; }} 2> /dev/null \\
-    || {{ rm -rf "$token"; echo '{_NO_ROOM.stdout.strip()}'; exit {_NO_ROOM.exit_code}; }}
-  {{ "$@" 2> "$token/stderr" < /dev/null
-    echo $? 1<> "$token/room" && mv "$token/room" "$token/exit_code.new"; }} | {{
-    cat 1<> "$token/stdout"; mv "$token/exit_code.new" "$token/exit_code"; }}
-elif [ ! -d "$token" ]; then
-  mkdir "$token"; echo '{_NO_ROOM.stdout.strip()}'; exit {_NO_ROOM.exit_code}
-fi
-waited=0
-until [ -e "$token/exit_code" ]; do
-  [ "$waited" -lt "$wait_s" ] || {{ echo '{_NO_ANSWER.stdout.strip()}'; exit {_NO_ANSWER.exit_code}; }}
-  sleep 1; waited=$((waited + 1))
-done
-cat "$token/stdout"; cat "$token/stderr" >&2
-read -r code < "$token/exit_code"; exit "$code"
-"""
 
 
 def submit_once(
@@ -66,7 +42,9 @@ def submit_once(
     """
     program = scheduler.submit_program
     settings = (f"{folder}/{TOKEN}", str(WAIT_S), program)
-    command = ("/bin/bash", "-c", _ONCE, "hpclaunch-submit", *settings, *scheduler.submit_command(script))
+    text = text_beside(__file__, "submit_once.sh")
+    begin = ("/bin/bash", "-c", text, "hpclaunch-submit", "submit_once")
+    command = (*begin, *settings, *scheduler.submit_command(script))
     try:
         answer = host.run(command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
     except NoAnswerError as lost:
@@ -101,24 +79,13 @@ def _ask_again(
         raise NoAnswerError(words, error.hint) from None
 
 
-_PREVENT = """
-mkdir -p -- "${1%/*}" || exit 1
-if mkdir -- "$1" 2> /dev/null; then
-  echo 'cancelled before it was submitted' > "$1/stderr"; : > "$1/stdout"; echo 1 > "$1/exit_code"
-elif [ -d "$1" ]; then
-  exit 3
-else
-  mkdir -- "$1"; exit 1
-fi
-"""
-
-
 def prevent_submission(host: Host, folder: str) -> bool:
     """Make sure that a job whose submission has not begun is never submitted; False: it has begun.
 
     Raises RefusedError where the folder cannot be written.
     """
-    answer = host.run(("sh", "-c", _PREVENT, "hpclaunch-prevent", f"{folder}/{TOKEN}"), timeout_s=TIMEOUT_S)
+    words = ("/bin/bash", "-c", text_beside(__file__, "submit_once.sh"), "hpclaunch-prevent", "prevent")
+    answer = host.run((*words, f"{folder}/{TOKEN}"), timeout_s=TIMEOUT_S)
     if answer.exit_code not in (0, 3):
         raise RefusedError(f"{folder}: cannot be written on {host.name}: {answer.stderr.strip()}")
     return answer.exit_code == 0

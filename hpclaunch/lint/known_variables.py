@@ -11,6 +11,10 @@ PREFIXES = ("NCCL_", "MIOPEN_", "MASTER_", "OMP_", "ROCR_", "HIP_VIS")
 """Beginnings of names that are compared with ``NAMES``."""
 SLIPS: dict[str, str] = _TABLE["slips"]
 """Names that people write -> the name that is read."""
+SYSTEM = name_set(_TABLE["system"])
+"""Variables that every job has."""
+INFORMATION_COMMANDS = name_set(_TABLE["information_commands"])
+"""Commands that only print information."""
 SLURM = name_set(_TABLE["slurm"])
 """Names that Slurm sets."""
 VALUES: dict[str, frozenset[str]] = {name: name_set(values) for name, values in _TABLE["values"].items()}

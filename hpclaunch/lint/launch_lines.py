@@ -1,23 +1,13 @@
 """The lines of a script that start programs: the launcher, its options, and the program."""
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from hpclaunch.lint.command_options import (
-    APRUN_LONG,
-    APRUN_SHORT,
-    INFORMATION_COMMANDS,
-    JSRUN_SHORT,
-    MPI_TWO,
-    MPI_VALUED,
-    SRUN_FLAGS,
-    SRUN_SHORT,
-    SRUN_VALUED,
-)
+from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.shell_variables import Variables
+from hpclaunch.plan.wrappers import program_at
 from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.shell.launcher_options import read_option
 from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
 from hpclaunch.software.container_runtimes import RUNTIMES
 
@@ -26,9 +16,6 @@ LAUNCHERS = name_set(
 )
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
-_WRAPPERS = name_set(
-    "hpclaunch_supervise time /usr/bin/time exec nohup command nice stdbuf env numactl timeout catchsegv"
-)
 _SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")
 _SHORTEST_LIST = 4
 _LIST_OPTIONS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
@@ -98,7 +85,7 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
 
     ``variables``: those of the script, for options that are written in one of them.
     """
-    words = _resolved(_unwrapped(command.words), variables)
+    words = _resolved(command.words[_program_at(command) :], variables)
     if not words:
         return None
     name = words[0].visible.rpartition("/")[2]
@@ -112,6 +99,11 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
     if _RUNS_PYTHON.fullmatch(words[0].visible) or name in _CONTAINERS:
         return Launch(command, "python", [], words)
     return None
+
+
+def _program_at(command: Command) -> int:
+    """Return the position of the program's first word, behind time, exec, env NAME=value, timeout 10m."""
+    return program_at(tuple(word.visible for word in command.words))
 
 
 def _resolved(words: list[Word], variables: Variables | None) -> list[Word]:
@@ -166,125 +158,18 @@ def _is_list_in(made: Assignment, piece: str) -> bool:
     return len(text) >= _SHORTEST_LIST and text in piece
 
 
-def _unwrapped(words: list[Word]) -> list[Word]:
-    """Drop what stands before the launcher: time, exec, env NAME=value, timeout 10m."""
-    at = 0
-    while at < len(words) and words[at].visible in _WRAPPERS:
-        name = words[at].visible
-        at += 1
-        if name == "command" and at < len(words) and words[at].raw in ("-v", "-V"):
-            return []  # it only checks that the program exists
-        while at < len(words) and _belongs_to_wrapper(words[at], name):
-            at += 1
-    return words[at:]
-
-
-def _belongs_to_wrapper(word: Word, wrapper: str) -> bool:
-    """Tell whether a word is an option of a wrapper, NAME=value of env, or the time of timeout."""
-    time = wrapper == "timeout" and re.fullmatch(r"[\d.]+[smhd]?", word.visible)
-    return word.raw.startswith("-") or "=" in word.raw or bool(time)
-
-
 def _read_options(launch: Launch, words: list[Word]) -> None:
     """Split a launcher's words into options and program."""
-    read_option = _READERS.get(launch.launcher, _mpi_option)
     at = 0
     while at < len(words) and words[at].visible.startswith("-") and words[at].visible not in ("-", "--"):
         line = words[at].line
-        name, value, prefix, count = read_option(words[at : at + 2])
+        name, value, prefix, count = read_option(launch.launcher, words[at : at + 2])
         at += count
         broken = _torn_off(words, at, value, prefix) if name in _LIST_OPTIONS else ()
         at += len(broken)
         launch.options.append(Option(name, value, prefix, line, broken))
     behind_dashes = at < len(words) and words[at].visible == "--"
     launch.program = words[at + behind_dashes :]
-
-
-class _OptionWords(NamedTuple):
-    """An option, read from a command's words."""
-
-    name: str
-    value: Word | None
-    """The word that holds the value."""
-    prefix: int
-    """Characters of that word before the value."""
-    words: int
-    """Words that the option takes."""
-
-
-def _srun_option(words: list[Word]) -> _OptionWords:
-    """Read the option of srun in the first of these words; its value may be the second."""
-    if words[0].visible.startswith("--"):
-        return _long_srun_option(words)
-    shown = words[0].visible
-    while shown[1] in SRUN_FLAGS and len(shown) > 2:
-        shown = shown[0] + shown[2:]
-    if shown[1] in SRUN_FLAGS:
-        return _OptionWords(shown[1], None, 0, 1)
-    name = SRUN_SHORT.get(shown[1], shown[1])
-    if len(shown) > 2 or len(words[0].parts) > 1:
-        flags = len(words[0].visible) - len(shown)
-        return _OptionWords(name, words[0], flags + 2 + (shown[2:3] == "="), 1)
-    return _with_next_word(name, words)
-
-
-def _long_srun_option(words: list[Word]) -> _OptionWords:
-    name, equals, _ = words[0].visible[2:].partition("=")
-    if equals:
-        return _OptionWords(name, words[0], len(name) + 3, 1)
-    if name in SRUN_VALUED and name != "multi-prog":
-        return _with_next_word(name, words)
-    return _OptionWords(name, None, 0, 1)
-
-
-def _mpi_option(words: list[Word]) -> _OptionWords:
-    """Read the option of mpiexec in the first of these words; its value may be the second."""
-    shown = words[0].visible
-    name, equals, _ = shown.lstrip("-").partition("=")
-    if equals:
-        return _OptionWords(name, words[0], shown.index("=") + 1, 1)
-    joined = re.match(r"-(np|ppn|n|N|c|d)(?=\d|$)", shown)
-    if joined and (len(shown) > joined.end() or len(words[0].parts) > 1):  # -n4, -n$RANKS
-        return _OptionWords(joined[1], words[0], joined.end(), 1)
-    if name in MPI_TWO:  # hydra: --env NAME VALUE; PALS: --env NAME=VALUE
-        in_one_word = len(words) > 1 and "=" in words[1].visible
-        return _with_next_word(name, words)._replace(words=2 if in_one_word else 3)
-    return _with_next_word(name, words) if name in MPI_VALUED else _OptionWords(name, None, 0, 1)
-
-
-def _short_option(words: list[Word], names: Mapping[str, str], long: frozenset[str]) -> _OptionWords:
-    """Read ``-n4``, ``-n 4``, ``--nrs=4`` or ``--nrs 4`` of jsrun and aprun; every one has a value."""
-    shown = words[0].visible
-    name, equals, _ = shown.lstrip("-").partition("=")
-    if shown.startswith("--") or name in long:
-        if equals:
-            return _OptionWords(name, words[0], shown.index("=") + 1, 1)
-        return _with_next_word(name, words)
-    if shown[1] not in names:
-        return _OptionWords(name, None, 0, 1)
-    if len(shown) > 2 or len(words[0].parts) > 1:
-        return _OptionWords(names[shown[1]], words[0], 2 + (shown[2:3] == "="), 1)
-    return _with_next_word(names[shown[1]], words)
-
-
-def _jsrun_option(words: list[Word]) -> _OptionWords:
-    return _short_option(words, JSRUN_SHORT, frozenset())
-
-
-def _aprun_option(words: list[Word]) -> _OptionWords:
-    return _short_option(words, APRUN_SHORT, APRUN_LONG)
-
-
-_READERS: dict[str, Callable[[list[Word]], _OptionWords]] = {
-    "srun": _srun_option,
-    "jsrun": _jsrun_option,
-    "aprun": _aprun_option,
-}
-
-
-def _with_next_word(name: str, words: list[Word]) -> _OptionWords:
-    """Return an option whose value is the next word, where there is one."""
-    return _OptionWords(name, words[1], 0, 2) if len(words) > 1 else _OptionWords(name, None, 0, 1)
 
 
 def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tuple[Word, ...]:

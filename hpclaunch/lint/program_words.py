@@ -10,6 +10,7 @@ from functools import lru_cache
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.shell_variables import MAX_CHARS
+from hpclaunch.plan.worker_launchers import TORCHRUN, split_options
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 
@@ -130,27 +131,12 @@ def torch_run(script: Script, launch: Launch) -> TorchRun | None:
 
 
 def _options_of(words: tuple[str, ...]) -> dict[str, str]:
-    """Read torchrun's options up to the program that it starts."""
-    options: dict[str, str] = {}
-    at = 0
-    while at < len(words):
-        name, equals, value = words[at].partition("=")
-        if not name.startswith("-"):
-            if name.startswith("$"):  # options in a variable that is not known
-                options[name] = ""
-                at += 1
-                continue
-            break
-        name = name.lstrip("-").replace("_", "-")
-        if not equals and name not in _FLAGS and at + 1 < len(words):
-            at += 1
-            value = words[at]
-        options[name] = value
-        at += 1
-    return options
-
-
-_FLAGS = frozenset({"standalone", "module", "m", "no-python", "run-path", "use-env"})
+    """Read torchrun's options up to the program that it starts, past variables of no known value."""
+    found, rest = split_options(TORCHRUN, words)
+    while rest and rest[0].startswith("$"):
+        more, after = split_options(TORCHRUN, rest[1:])
+        found, rest = {**found, rest[0]: "", **more}, after
+    return {name.lstrip("-").replace("_", "-"): value for name, value in found.items()}
 
 
 def line_of(script: Script, launch: Launch, text: str) -> int:

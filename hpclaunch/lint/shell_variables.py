@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from hpclaunch.lint.command_options import SYSTEM_VARIABLES
+from hpclaunch.lint.known_variables import SYSTEM
 from hpclaunch.shell.shell_syntax import (
     Assignment,
     Command,
@@ -70,7 +70,7 @@ class Variables:
 
     def is_set(self, name: str) -> bool:
         """Tell whether the script, the scheduler or the system sets a variable."""
-        known = _SCHEDULER.fullmatch(name) or name in SYSTEM_VARIABLES or not variable_name(name)
+        known = _SCHEDULER.fullmatch(name) or name in SYSTEM or not variable_name(name)
         return bool(known) or name in self.assignments or name in self.provided
 
     def all_assignments(self, name: str) -> list[Assignment]:

@@ -1,15 +1,16 @@
 """Options of sbatch, qsub, flux batch, bsub and torchrun, as somebody types them for ``submit``, and ours.
 
-``NOTIONS`` is the one table: the refusals are made from it, and docs/reference/options.md. Which option of a
-scheduler is about which notion stands in ``scheduler.foreign_words``. Pure.
+``foreign_options.yaml`` is the one table: the refusals are made from it, and docs/reference/options.md. Which
+option of a scheduler is about which notion stands in ``scheduler/NAME_words.yaml``. Pure.
 """
 
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.directive_reader import (
     Directive,
     DirectiveOption,
@@ -17,7 +18,7 @@ from hpclaunch.scheduler.directive_reader import (
     RequestedResources,
 )
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
-from hpclaunch.scheduler.foreign_words import AT_SITE, TORCHRUN, ForeignWords, Subject, foreign_words, shown
+from hpclaunch.scheduler.foreign_words import ForeignWords, Subject
 from hpclaunch.scheduler.option_words import GnuOptions
 from hpclaunch.walltime import format_walltime
 
@@ -27,88 +28,27 @@ class Notion(NamedTuple):
 
     meaning: str
     """For the docs."""
-    ours: str
+    ours: str = ""
     """Our options; empty: there is none, and ``--directive`` hands the scheduler's own to it."""
     say: str = ""
     """What to type instead where it is not ``ours`` with the value; ``{directive}``: the option as one."""
 
 
-_KEPT = "leave it out: the output is kept as out.log in the job's folder, and hpclaunch logs ID shows it"
-_LEFT = "leave it out: hpclaunch submits and follows the job in its own way"
-_BY_RANK = "GPUs are counted by ranks"
-NOTIONS: dict[Subject, Notion] = {
-    "name": Notion("name of the job", "--name"),
-    "account": Notion("project that pays", "--account"),
-    "queue": Notion("partition or queue", "--queue"),
-    "qos": Notion(
-        "quality of service",
-        "--queue",
-        "--queue {value} if the site's profile lists that QOS (hpclaunch sites show NAME), else {directive}",
-    ),
-    "reservation": Notion("reservation", ""),
-    "constraint": Notion("features of the nodes", ""),
-    "node list": Notion("nodes to run on", ""),
-    "left out": Notion("nodes to leave out", "--exclude"),
-    "nodes": Notion("nodes", "--nodes", "--nodes N"),
-    "select": Notion("nodes and what each must have", "--nodes --tasks-per-node", "--nodes N"),
-    "tasks": Notion("ranks of the job", "--tasks", "--tasks N"),
-    "tasks per node": Notion("ranks per node", "--tasks-per-node", "--tasks-per-node N"),
-    "cpus": Notion("cores per rank", "--cpus-per-task", "--cpus-per-task N"),
-    "gpus": Notion("GPUs of the job", "--tasks --gpus-per-task", f"{_BY_RANK}: --tasks N --gpus-per-task 1"),
-    "gpus per node": Notion(
-        "GPUs per node",
-        "--tasks-per-node --gpus-per-task",
-        f"{_BY_RANK}: --tasks-per-node N --gpus-per-task 1",
-    ),
-    "gpus per task": Notion("GPUs per rank", "--gpus-per-task", "--gpus-per-task N"),
-    "memory": Notion("memory", "--mem", "--mem AMOUNT, such as 64G: the memory of each node"),
-    "exclusive": Notion("whole nodes", "--exclusive", "--exclusive, the default, or --no-exclusive"),
-    "walltime": Notion("walltime limit", "--time", "--time TIME"),
-    "begin": Notion("earliest start", "--begin", "--begin YYYY-MM-DDTHH:MM; other forms: {directive}"),
-    "after": Notion(
-        "jobs that must end first",
-        "--after --after-any",
-        "--after ID,...: when they have succeeded; with --after-any in any state",
-    ),
-    "array": Notion("job array", "--array", "--array INDICES"),
-    "signal": Notion("signal before the limit", "--warn-before", "--max-restarts N --warn-before TIME"),
-    "requeue": Notion("restarts", "--max-restarts", "--max-restarts N"),
-    "output": Notion("files for the output", "", _KEPT),
-    "mail events": Notion("mail: events", ""),
-    "mail user": Notion("mail: address", ""),
-    "folder": Notion(
-        "working folder",
-        "",
-        "leave it out: the job runs where it is submitted, with --host in --sync FOLDER",
-    ),
-    "export": Notion("variables of the job", "--env", "--env NAME=VALUE"),
-    "container": Notion("container image", "--container"),
-    "binding": Notion(
-        "binding of ranks",
-        "--binding --threads-per-core",
-        "leave it out: the binding is computed; --binding off leaves it to the launcher",
-    ),
-    "fabric": Notion("network", ""),
-    "carried": Notion("only this scheduler has it", ""),
-    "site": Notion("for some sites", ""),
-    "rendezvous": Notion(
-        "rendezvous of the ranks",
-        "",
-        "leave it out: the script sets MASTER_ADDR, MASTER_PORT and RANK",
-    ),
-    "module": Notion("a Python module as program", "", "-- python -m {value} ..."),
-    "wrap": Notion("a command line as script", "", "-- bash -c {value}"),
-    "interactive": Notion("interactive job", "--interactive", "--interactive (Slurm)"),
-    "nothing": Notion("not needed", "", _LEFT),
-}
-_BY_NAME = {
-    "ntasks-per-gpu": f"{_BY_RANK}: --tasks-per-node N --gpus-per-task 1",
-    "cpus-per-gpu": "--cpus-per-task N, the cores of each rank",
-    "wait": "--wait",
-}
+def _table() -> dict[str, Any]:
+    import yaml  # a submission does without
+
+    found: dict[str, Any] = yaml.safe_load(text_beside(__file__, "foreign_options.yaml"))
+    return found
+
+
+_TABLE = _table()
+NOTIONS: dict[Subject, Notion] = {subject: Notion(**row) for subject, row in _TABLE["subjects"].items()}
+_BY_NAME: dict[str, str] = _TABLE["by_name"]
 """Options whose answer is another one than that of their notion."""
 
-_TORCHRUN = GnuOptions({"m": "module"}, frozenset({"standalone", "no-python"}), frozenset(TORCHRUN.options))
+_TORCHRUN = ForeignWords(kind="torchrun")
+"""PyTorch's launcher: it has no directives, only ``submit`` asks for its options."""
+_TORCHRUN_FLAGS = frozenset({"standalone", "no-python"})
 
 
 class _Tool(NamedTuple):
@@ -124,18 +64,17 @@ class _Tool(NamedTuple):
 def _read_torchrun(words: Sequence[str]) -> Iterable[DirectiveOption]:
     """Read its options, whose names have dashes or underscores (torch/distributed/run.py, 2.0 to 2.9)."""
     name, equals, value = words[0].partition("=")
-    return _TORCHRUN.read([f"{name.replace('_', '-')}{equals}{value}", *words[1:]])
+    options = GnuOptions({"m": "module"}, _TORCHRUN_FLAGS, frozenset(_TORCHRUN.options))
+    return options.read([f"{name.replace('_', '-')}{equals}{value}", *words[1:]])
 
 
 def tools() -> tuple[_Tool, ...]:
     """Return the schedulers' submit commands and torchrun."""
-    known = ((reader, foreign_words(reader.kind)) for reader in DIRECTIVE_READERS)
     schedulers = (
-        _Tool(reader.kind, reader.submit_command, words, reader.read, reader)
-        for reader, words in known
-        if words is not None
+        _Tool(reader.kind, reader.submit_command, reader.words, reader.read, reader)
+        for reader in DIRECTIVE_READERS
     )
-    return (*schedulers, _Tool("torchrun", "torchrun", TORCHRUN, _read_torchrun))
+    return (*schedulers, _Tool("torchrun", "torchrun", _TORCHRUN, _read_torchrun))
 
 
 class _Found(NamedTuple):
@@ -264,7 +203,7 @@ def _at_site(found: _Found, kind: str | None) -> str:
     target = next((one for one in tools() if one.kind == kind and one.reader), tool)
     if target.kind == tool.kind:
         return _directive(option.text)
-    if said := AT_SITE.get((subject, target.kind), "").format(value=shlex.quote(found.value or "VALUE")):
+    if said := target.words.at_site.get(subject, "").format(value=shlex.quote(found.value or "VALUE")):
         return said
     names = names_of(target, subject)
     has = f"has {' and '.join(names)} for it, which --directive hands to it"
@@ -286,4 +225,4 @@ def _directive(text: str) -> str:
 
 def names_of(tool: _Tool, subject: Subject) -> list[str]:
     """Return the options of a tool about a notion, as they are typed."""
-    return [shown(tool.kind, name) for name, about in tool.words.options.items() if about == subject]
+    return [tool.words.shown(name) for name, about in tool.words.options.items() if about == subject]

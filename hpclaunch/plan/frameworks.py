@@ -1,4 +1,4 @@
-"""What each framework needs of a job's script, as a table: its variables, its GPUs, its files. Pure.
+"""What each framework needs of a job's script by its row in ``frameworks.json``: variables, GPUs, files.
 
 ``--framework`` sets what is in its row and nothing else. Sources:
 
@@ -16,15 +16,15 @@
   (jax/_src/clusters); so ranks of other launchers get those. Where OMPI_VERSION names Open MPI 5, 0.12.0 asks
   mpi4py instead. JAX_NUM_PROCESSES and JAX_PROCESS_ID are for programs that pass the numbers on themselves,
   names that are usual and that JAX itself does not read.
+- ray: without a token all who reach a cluster run programs as its user (docs.ray.io, "Token authentication").
 - GPUs: `gpu_visibility.py`.
 """
 
 import re
 from pathlib import PurePath
 
-import msgspec
-
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import FRAMEWORKS, Framework
 from hpclaunch.plan.gpu_visibility import local_rank_fits, rank_gpus
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
@@ -39,36 +39,6 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import literal
 
-
-class Framework(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ranks of one framework need."""
-
-    rank_variables: tuple[str, ...] = ()
-    """Environment variables from which a rank's program reads its rank."""
-    rendezvous: bool = False
-    """MASTER_ADDR and MASTER_PORT."""
-    by_mpi: bool = False
-    """The ranks find each other by MPI, so srun's plugin must fit the MPI of their Python."""
-    timeline: bool = False
-    """It writes HOROVOD_TIMELINE."""
-    hostfile: bool = False
-    """``HOST slots=N`` for each node, in the job's folder."""
-    device_by_local_rank: bool = False
-    """Its programs take the GPU whose number is the local rank; else a rank takes the first that it sees."""
-    nccl: bool = False
-    """On GPUs its tensors go by NCCL or RCCL, which want the fabric's plugin."""
-    coordinator: bool = False
-    """JAX_COORDINATOR_ADDRESS, and JAX_LOCAL_DEVICE_IDS where GPUs are planned."""
-    per_node: bool = False
-    """One process on each node, which gets all of it."""
-    lines: tuple[Line, ...] = ()
-    """What the job's shell sets for it."""
-    module: str | None = None
-    """What a Python must be able to import."""
-    imports: tuple[str, ...] = ()
-    """Modules by whose import a program is known to use it."""
-
-
 _TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 BUNDLED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
@@ -76,64 +46,6 @@ BUNDLED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
 
 UNKNOWN = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True, device_by_local_rank=True)
 """None was named, and the program does not show one."""
-
-# Without a token all who reach a cluster run programs as its user (docs.ray.io, "Token authentication").
-_RAY = (
-    Line(text="export RAY_USAGE_STATS_ENABLED=0", reason="Ray sends no statistics about its use"),
-    Line(
-        text="export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$HPCLAUNCH_JOB_FOLDER/ray_token",
-        reason="who has not this job's token runs nothing in its cluster (Ray 2.52 and newer)",
-    ),
-    Line(
-        text='install -m 600 /proc/sys/kernel/random/uuid "$RAY_AUTH_TOKEN_PATH"',
-        reason="a new token for each run, in the folder of the job",
-    ),
-)
-
-# In the order in which they are looked for: Horovod and DeepSpeed programs import torch, too, and JAX
-# programs may take torch's data loaders.
-FRAMEWORKS = {
-    "ray": Framework(rendezvous=True, per_node=True, lines=_RAY, module="ray", imports=("ray",)),
-    "horovod": Framework(
-        by_mpi=True,
-        timeline=True,
-        device_by_local_rank=True,
-        nccl=True,
-        module="horovod",
-        imports=("horovod",),
-    ),
-    "deepspeed": Framework(
-        rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE", "LOCAL_SIZE"),
-        rendezvous=True,
-        device_by_local_rank=True,
-        nccl=True,
-        hostfile=True,
-        module="deepspeed",
-        imports=("deepspeed",),
-    ),
-    "jax": Framework(
-        rank_variables=("JAX_NUM_PROCESSES", "JAX_PROCESS_ID"),
-        rendezvous=True,
-        coordinator=True,
-        device_by_local_rank=True,
-        nccl=True,
-        module="jax",
-        imports=("jax", "flax"),
-    ),
-    "torch": Framework(
-        rank_variables=(*_TORCH, "LOCAL_WORLD_SIZE", "GROUP_RANK"),
-        rendezvous=True,
-        device_by_local_rank=True,
-        nccl=True,
-        module="torch",
-        imports=(
-            *("torch", "accelerate", "lightning", "pytorch_lightning", "transformers"),
-            *("composer", "colossalai", "megatron"),
-        ),
-    ),
-    "mpi4py": Framework(by_mpi=True, module="mpi4py", imports=("mpi4py",)),
-    "none": Framework(),
-}
 
 
 def framework_of(request: JobRequest) -> Framework:
@@ -159,6 +71,10 @@ def check_framework(request: JobRequest) -> None:
         )
 
 
+def _own_lines(framework: Framework) -> list[Line]:
+    return [Line(text=text, reason=reason) for text, reason in framework.lines]
+
+
 def framework_lines(
     request: JobRequest, profile: SiteProfile, nodes: int, tasks_per_node: int
 ) -> tuple[Line, ...]:
@@ -168,7 +84,7 @@ def framework_lines(
     lines: list[Line] = []
     if framework.rendezvous or started:
         lines += rendezvous(scheduler, profile.fabric.name_suffix, array=bool(request.array))
-    lines += framework.lines
+    lines += _own_lines(framework)
     if framework.coordinator:
         lines.append(
             Line(

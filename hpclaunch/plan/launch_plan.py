@@ -1,6 +1,5 @@
 """LaunchPlan: everything that a script needs, computed."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import Literal
 
 import msgspec

@@ -12,7 +12,6 @@ from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
-from hpclaunch.plan.allocation import check_fit
 from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.documented_cores import cores_line, documented_cores, with_documented_cores
@@ -26,7 +25,7 @@ from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.node_share import NodeShare, node_share
 from hpclaunch.plan.preflight_plan import plan_preflight
-from hpclaunch.plan.rank_counts import resolve
+from hpclaunch.plan.rank_counts import check_fit, resolve
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from hpclaunch.plan.frameworks import FRAMEWORKS
+from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.plan.script_commands import ReadText, script_commands
 from hpclaunch.plan.worker_launchers import launched_program
 from hpclaunch.plan.wrappers import inner_words, unwrap

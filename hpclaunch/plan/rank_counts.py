@@ -1,8 +1,9 @@
-"""How many nodes, and how many ranks on each: the arithmetic behind --nodes, --tasks and --tasks-per-node."""
+"""How many nodes, and how many ranks on each: --nodes, --tasks, --tasks-per-node; room in an allocation."""
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plural import counted
+from hpclaunch.scheduler.scheduler_interface import Allocation
 
 _COUNTS = {"nodes": 1, "tasks": 1, "tasks_per_node": 1, "gpus_per_task": 0, "cpus_per_task": 1} | {
     "threads_per_core": 1
@@ -48,3 +49,31 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
 
 def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per_node: int) -> None:
+    """Refuse what the allocation has no room for, and what only a job in the queue can have."""
+    queue = "--no-here queues the job instead"
+    for name, value in (
+        ("--after", request.after),
+        ("--begin", request.begin),
+        ("--array", request.array),
+        ("--max-restarts", request.max_restarts),
+    ):
+        if value:
+            raise BadInputError(
+                f"{name} is for jobs in the queue, this one runs in {_words(allocation)}", queue
+            )
+    if nodes > allocation.nodes:
+        raise BadInputError(f"{nodes} nodes requested; {_words(allocation)} has {allocation.nodes}", queue)
+    cpus = tasks_per_node * (request.cpus_per_task or 1) * request.threads_per_core
+    if allocation.cpus_per_node is not None and cpus > allocation.cpus_per_node:
+        raise BadInputError(
+            f"{counted(cpus, 'CPU')} per node requested ({counted(tasks_per_node, 'rank')});"
+            f" {_words(allocation)} has {allocation.cpus_per_node}",
+            f"ask for fewer, or {queue}",
+        )
+
+
+def _words(allocation: Allocation) -> str:
+    return f"the allocation {allocation.job_id}"

@@ -1,6 +1,5 @@
 """JobRequest, the first of the three forms of a job; LaunchPlan and JobRecord follow from it."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import TYPE_CHECKING
 
 import msgspec

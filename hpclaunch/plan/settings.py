@@ -4,7 +4,6 @@ Command line > job file > user config for the site > user config > defaults. ``e
 ``directives`` add up; everything else is replaced by the higher source.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -161,3 +160,22 @@ def _env(layers: list[Layer], origins: list[Setting]) -> dict[str, str]:
         came_from.update(dict.fromkeys(layer.settings.env, layer.origin))
     origins += [setting_of(f"env {name}", value, came_from[name]) for name, value in merged.items()]
     return merged
+
+
+def job_file_schema() -> dict[str, Any]:
+    """Return the JSON Schema, draft 2020-12, of a job file, for editors: ``submit`` checks the rest."""
+    definitions = msgspec.json.schema(JobSettings)["$defs"]
+    properties = definitions.pop("JobSettings")["properties"]
+    for row in rows():
+        properties[row.name].pop("default", None)  # of the file; that of the setting is in its help
+        properties[row.name]["description"] = " ".join(row.help.split())
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://json.schemastore.org/hpclaunch-job.json",
+        "title": "hpclaunch job file",
+        "description": "The settings of one job, which hpclaunch submit --file reads.",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+        "$defs": definitions,
+    }

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import GOALS
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.profile_plan import starts_python
@@ -25,7 +26,6 @@ from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite, source_of
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software.goals import GOALS
 from hpclaunch.software.shell_quoting import word
 from hpclaunch.software.site_software import in_setup, needs_install
 from hpclaunch.software.software_lines import GIVEN

@@ -14,175 +14,22 @@ from pathlib import PurePosixPath
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import LAUNCHERS, WorkerLauncher
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.wrappers import program_at
-
-
-class WorkerLauncher(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that starts other processes; options are written with underscores."""
-
-    name: str
-    framework: str | None = None
-    """``--framework`` of what it starts; None: any program."""
-    imports: tuple[str, ...] = ()
-    """Modules without which it does not start."""
-    per_node: bool = False
-    """It runs once per node, and the job knows how to fill in what a command leaves open."""
-    nodes: str = ""
-    """Option with the number of nodes."""
-    workers: tuple[str, ...] = ()
-    """Options with the number of workers of each node."""
-    processes: str = ""
-    """Option with the number of workers of the whole job."""
-    node_rank: str = ""
-    """Option with the number of the node that it runs on."""
-    meets: tuple[str, ...] = ()
-    """Options that say where the nodes meet; one of them in a command, and it has said so itself."""
-    flags: frozenset[str] = frozenset()
-    """Options without a value."""
-    contradicts: Mapping[str, str] = {}
-    """Option -> why it is wrong in a job of hpclaunch."""
-    fills: Mapping[str, str] = {}
-    """Option that a command may leave open -> its value as shell text, with ``{nodes}``, ``{workers}`` of
-    each node, ``{tasks}`` of the job and the ``{rank}`` of the node; empty for a flag."""
-
-
-_BINDS = "it binds each worker, and so does hpclaunch: leave it out, or add --binding off"
-_HOSTS = "hosts and their GPUs are known when the job runs: leave it out, --num_gpus N is enough"
-_ADDRESS, _PORT = '"$MASTER_ADDR"', '"$MASTER_PORT"'
-
 
 IN_SCRIPT = "script"
 """Key of a command's ``config``: the words by which its shell script starts torchrun."""
 
 
-def _flags(text: str) -> frozenset[str]:
-    return frozenset(f"--{name}" if len(name) > 1 else f"-{name}" for name in text.split())
-
-
-TORCHRUN = WorkerLauncher(
-    name="torchrun",
-    framework="torch",
-    imports=("torch",),
-    per_node=True,
-    nodes="--nnodes",
-    workers=("--nproc_per_node",),
-    node_rank="--node_rank",
-    meets=(
-        "--rdzv_backend",
-        "--rdzv_endpoint",
-        "--rdzv_id",
-        "--master_addr",
-        "--master_port",
-        "--standalone",
-    ),
-    flags=_flags("standalone m module no_python run_path virtual_local_rank h help"),
-    contradicts={
-        "--numa_binding": _BINDS,
-        "--virtual_local_rank": "workers are bound by their LOCAL_RANK, which it makes 0: leave it out",
-    },
-)
-ACCELERATE = WorkerLauncher(
-    name="accelerate launch",
-    framework="torch",
-    imports=("accelerate",),
-    per_node=True,
-    nodes="--num_machines",
-    processes="--num_processes",
-    node_rank="--machine_rank",
-    meets=("--main_process_ip", "--main_process_port", "--rdzv_backend"),
-    flags=_flags(
-        "h help q quiet cpu multi_gpu tpu enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic"
-        " dynamo_use_regional_compilation use_deepspeed use_fsdp use_parallelism_config use_megatron_lm"
-        " same_network m module no_python tpu_cluster no_tpu_cluster tpu_use_sudo downcast_bf16"
-        " fp8_use_autocast_during_eval debug"
-    ),
-    contradicts={
-        "--enable_cpu_affinity": "it moves each worker to other cores than those that hpclaunch has bound it"
-        " to: leave it out, or add --binding off"
-    },
-    fills={
-        "--num_machines": "{nodes}",
-        "--num_processes": "{tasks}",
-        "--machine_rank": "{rank}",
-        "--main_process_ip": _ADDRESS,
-        "--main_process_port": _PORT,
-    },
-)
-DEEPSPEED = WorkerLauncher(
-    name="deepspeed",
-    framework="deepspeed",
-    imports=("deepspeed",),
-    per_node=True,
-    nodes="--num_nodes",
-    workers=("--num_gpus", "--num_accelerators"),
-    node_rank="--node_rank",
-    meets=("--master_addr", "--master_port"),
-    flags=_flags(
-        "module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid bind_cores_to_rank q quiet"
-        " h help"
-    ),
-    contradicts={
-        "--bind_cores_to_rank": _BINDS,
-        "--bind_core_list": _BINDS,
-        "--hostfile": "the job's nodes are known when it runs: leave it out, hpclaunch writes the file",
-        "--launcher": "the site's launcher starts deepspeed on each node, without ssh: leave it out",
-        "--include": _HOSTS,
-        "--exclude": _HOSTS,
-        "--no_python": "the workers' Python is started bound: name the Python file itself",
-    },
-    fills={
-        "--hostfile": '"$HPCLAUNCH_JOB_FOLDER/hostfile"',
-        "--no_ssh": "",
-        "--node_rank": "{rank}",
-        "--master_addr": _ADDRESS,
-        "--master_port": _PORT,
-        "--no_python": "",
-    },
-)
-FABRIC = WorkerLauncher(
-    name="fabric run",
-    framework="torch",
-    imports=("lightning",),
-    per_node=True,
-    nodes="--num_nodes",
-    workers=("--devices",),
-    node_rank="--node_rank",
-    meets=("--main_address", "--main_port"),
-    flags=_flags("help"),
-    fills={
-        "--devices": "{workers}",
-        "--num_nodes": "{nodes}",
-        "--node_rank": "{rank}",
-        "--main_address": _ADDRESS,
-        "--main_port": _PORT,
-    },
-)
-# Their programs are started by the site's launcher as well, or their options were not read.
-_OTHERS = {
-    "horovodrun": WorkerLauncher(name="horovodrun", framework="horovod"),
-    "composer": WorkerLauncher(name="composer", framework="torch"),
-    "colossalai": WorkerLauncher(name="colossalai", framework="torch"),
-    **{
-        name: WorkerLauncher(name=name)
-        for name in ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "prterun", "aprun", "jsrun")
-    },
-}
+TORCHRUN, ACCELERATE = LAUNCHERS["torchrun"], LAUNCHERS["accelerate launch"]
+DEEPSPEED, FABRIC = LAUNCHERS["deepspeed"], LAUNCHERS["fabric run"]
+_OF_SITES = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "prterun", "aprun", "jsrun")
 _PROGRAMS: dict[tuple[str, ...], WorkerLauncher] = {
-    ("torchrun",): TORCHRUN,
-    ("accelerate", "launch"): ACCELERATE,
-    ("accelerate-launch",): ACCELERATE,
-    ("deepspeed",): DEEPSPEED,
-    ("fabric", "run"): FABRIC,
-    ("lightning", "run", "model"): FABRIC,
-    **{(name,): row for name, row in _OTHERS.items()},
+    tuple(words.split()): row for row in LAUNCHERS.values() for words in row.commands
 }
-_MODULES = {
-    "torch.distributed.run": TORCHRUN,
-    "torch.distributed.launch": TORCHRUN,
-    "accelerate.commands.launch": ACCELERATE,
-    "deepspeed.launcher.runner": DEEPSPEED,
-}
+_PROGRAMS |= {(name,): WorkerLauncher(name=name) for name in _OF_SITES}
+_MODULES = {module: row for row in LAUNCHERS.values() for module in row.modules}
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,13 +68,19 @@ def find_launcher(argv: tuple[str, ...]) -> Started | None:
         row, taken = _PROGRAMS.get(found), len(found)
     if row is None:
         return None
-    options, rest = _split(row, argv[at + taken :])
+    options, rest = split_options(row, argv[at + taken :])
     program = _as_command(row, options, rest)
     return Started(launcher=row, words=at + taken, options=options, program=program, tail=len(rest))
 
 
-def _split(row: WorkerLauncher, words: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the options, and the words after them."""
+def framework_launcher(argv: tuple[str, ...]) -> Started | None:
+    """Return the launcher that a framework brings along, where a command begins with one."""
+    found = find_launcher(argv)
+    return found if found and found.launcher.framework else None
+
+
+def split_options(row: WorkerLauncher, words: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Return the options of a launcher, and the words after them."""
     options: dict[str, str] = {}
     at = 0
     while at < len(words) and words[at].startswith("-") and words[at] != "--":

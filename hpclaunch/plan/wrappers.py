@@ -1,4 +1,4 @@
-"""Programs that start the program behind them: ``nohup``, ``env A=b``, ``uv run``, ``conda run``. Pure.
+"""Programs that start the program behind them, ``wrappers.json``: ``nohup``, ``env A=b``, ``uv run``. Pure.
 
 Sources of the options that take a value: coreutils 9.1 (env, nice, nohup, stdbuf, timeout ``--help``),
 util-linux 2.38 (ionice, setsid, taskset ``--help``), GNU time 1.9 (man time), numactl 2.0.16 (man numactl),
@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.plan.request import JobRequest
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
@@ -35,68 +36,7 @@ class Wrapper(msgspec.Struct, frozen=True, kw_only=True):
     """It brings a Python environment."""
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-_RUN = ("run",)
-_CONDA = "-n --name -p --prefix --cwd"
-_MAMBA = Wrapper(
-    values=_names(f"{_CONDA} -r --root-prefix -a --attach -e --env --label --rc-file"),
-    folders=("--cwd",),
-    commands=_RUN,
-    python=True,
-)
-_UV = (
-    "--allow-insecure-host --cache-dir --color --config-file --config-setting -C --default-index --directory"
-    " --env-file --exclude-newer --extra --extra-index-url --find-links -f --fork-strategy --group --index"
-    " --index-strategy --index-url -i --keyring-provider --link-mode --no-binary-package --no-extra"
-    " --no-build-isolation-package --no-build-package --no-group --only-group --package --prerelease"
-    " --project --python -p --python-platform --python-preference --refresh-package --reinstall-package"
-    " --resolution --upgrade-package -P --with -w --with-editable --with-requirements"
-)
-_NUMACTL = (
-    "-i --interleave -w --weighted-interleave -N --cpunodebind -c --cpubind -C --physcpubind -m --membind"
-    " -p --preferred -P --preferred-many"
-)
-
-WRAPPERS = {
-    "nohup": Wrapper(),
-    "exec": Wrapper(values=("-a",)),
-    "command": Wrapper(unread=("-v", "-V")),
-    "time": Wrapper(values=_names("-f --format -o --output")),
-    "env": Wrapper(
-        values=_names("-u --unset -C --chdir"),
-        folders=("-C", "--chdir"),
-        assignments=True,
-        unread=("-S", "--split-string"),
-    ),
-    "nice": Wrapper(values=_names("-n --adjustment")),
-    "ionice": Wrapper(values=_names("-c --class -n --classdata"), unread=_names("-p -P -u")),
-    "setsid": Wrapper(),
-    "numactl": Wrapper(values=_names(_NUMACTL)),
-    "taskset": Wrapper(words=1, unread=("-p", "--pid")),
-    "stdbuf": Wrapper(values=_names("-i --input -o --output -e --error")),
-    "timeout": Wrapper(values=_names("-k --kill-after -s --signal"), words=1),
-    "uv": Wrapper(values=_names(_UV), folders=("--directory",), commands=_RUN, python=True),
-    "poetry": Wrapper(
-        values=_names("-C --directory -P --project"),
-        folders=("-C", "--directory"),
-        commands=_RUN,
-        python=True,
-    ),
-    "pixi": Wrapper(
-        values=_names(
-            "-e --environment -p --platform --manifest-path --auth-file --pypi-keyring-provider --config-file"
-            " --concurrent-solves --concurrent-downloads --pinning-strategy --tls-root-certs --color"
-        ),
-        commands=(*_RUN, "r"),
-        python=True,
-    ),
-    "conda": Wrapper(values=_names(_CONDA), folders=("--cwd",), commands=_RUN, python=True),
-    "mamba": _MAMBA,
-    "micromamba": _MAMBA,
-}
+WRAPPERS = msgspec.json.decode(text_beside(__file__, "wrappers.json"), type=dict[str, Wrapper])
 _UV_FILES = ("-s", "--script", "--gui-script")
 _UV_MODULES = ("-m", "--module")
 

@@ -1,6 +1,5 @@
 """The report of a port: what happened to each line of the old script."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Callable
 
 from hpclaunch.lint.bind_lists import is_list
-from hpclaunch.lint.command_options import INFORMATION_COMMANDS
+from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.plan.worker_launchers import framework_launcher
 from hpclaunch.port.foreign_values import Value
-from hpclaunch.port.launcher_words import inner_launcher
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import binds_of, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
@@ -150,10 +150,10 @@ def _exported_name(port: Port, name: str, offset: int) -> Verdict:
 
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on an exported variable; one that holds a launch is not the program's."""
-    inner = inner_launcher((value.plain or value.seen).split(), "") if group_of(name) is None else None
+    inner = framework_launcher(tuple((value.plain or value.seen).split())) if group_of(name) is None else None
     if inner is None:
         return port_variable(port, name, value)
-    why = f"it holds the words of {inner[0].name}, and hpclaunch itself starts a rank for each worker"
+    why = f"it holds the words of {inner.launcher.name}, and hpclaunch itself starts a rank for each worker"
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
     if name in used_names(port) or re.search(rf"\$\{{?{name}\b", text):
         return Verdict("changed", "its program stands in the command", why, JOB_FILE)

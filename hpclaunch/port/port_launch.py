@@ -8,10 +8,8 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import (
-    LAUNCHER_WORDS,
     LaunchOption,
     Piece,
-    Size,
     read_options,
     words_of,
 )
@@ -31,6 +29,7 @@ from hpclaunch.port.ported_command import (
 )
 from hpclaunch.port.written_script import find_written, read_written
 from hpclaunch.scheduler.directive_reader import RequestedResources
+from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.schema import SiteProfile
 
@@ -94,7 +93,7 @@ def _per_node(given: dict[Size, int], requested: RequestedResources) -> int | No
 
 
 def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
-    known = LAUNCHER_WORDS.get(launch.launcher)
+    known = LAUNCHER_OPTIONS.get(launch.launcher)
     found: dict[Size, int] = {}
     for option in read_options(launch, values).options if known else ():
         size = known.sizes.get(option.name) if known else None
@@ -126,7 +125,7 @@ def _rank_count(
         return given["tasks"]
     if "tasks per node" in given and nodes:
         return given["tasks per node"] * nodes
-    if launch is not None and launch.launcher not in LAUNCHER_WORDS:
+    if launch is not None and launch.launcher not in LAUNCHER_OPTIONS:
         return nodes if launch.launcher in ("torchrun", "horovodrun") else 1
     if launch is not None and (_open(launch, values, "tasks") or _open(launch, values, "tasks per node")):
         return None
@@ -139,7 +138,7 @@ def _rank_count(
 
 def _open(launch: Launch, values: Values, size: Size) -> bool:
     """Tell whether a launch has an option for a size, whose value could then not be read."""
-    sizes = LAUNCHER_WORDS[launch.launcher].sizes
+    sizes = LAUNCHER_OPTIONS[launch.launcher].sizes
     return any(sizes.get(option.name) == size for option in read_options(launch, values).options)
 
 
@@ -321,7 +320,7 @@ def _first_verdict(port: Port, launch: Launch) -> Verdict:
     words = port.settings.get("command", ())
     said = [*port.command.said]
     starts = f"{port.here} starts ranks by {port.launcher.name}"
-    known = LAUNCHER_WORDS.get(launch.launcher)
+    known = LAUNCHER_OPTIONS.get(launch.launcher)
     options = read_options(launch, port.values).options
     sized = known and any(option.name in known.sizes for option in options)
     if port.sizes is not None and not sized:
@@ -364,13 +363,13 @@ def _is_of_inner(port: Port, word: Word) -> bool:
     """Tell whether a word is torchrun's or one of its options, in the launch of this script."""
     if port.written is not None or port.launch is None or not port.command.inner:
         return False
-    names = re.compile(rf"(.*/)?{re.escape(port.command.inner)}")
+    names = re.compile(rf"(.*/)?{re.escape(port.command.inner)}|torch\.distributed\.(run|launch)")
     starts = [one.start for one in port.launch.program if names.fullmatch(one.visible)]
     return bool(starts) and word.start >= starts[0]
 
 
 def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:
-    known = LAUNCHER_WORDS.get(launch.launcher)
+    known = LAUNCHER_OPTIONS.get(launch.launcher)
     text = f"{launch.launcher}'s {option.name}"
     if known is None:
         return Verdict("left out", why=f"{text}: hpclaunch starts the ranks itself")

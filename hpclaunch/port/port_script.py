@@ -27,7 +27,8 @@ from hpclaunch.port.port_launch import (
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import FILL_IN, port_command
 from hpclaunch.scheduler.directive_reader import RequestedResources
-from hpclaunch.scheduler.foreign_words import Fact, ForeignWords, foreign_words, words_by_variables
+from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
+from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler

@@ -1,6 +1,5 @@
 """The report of a port as text for a terminal, as a JSON document, and the difference of the scripts."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import difflib
 
 import msgspec

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from hpclaunch.plan.request_texts import looks_secret
+from hpclaunch.plan.worker_launchers import framework_launcher
 from hpclaunch.port.foreign_values import Value, Values, shell_word
-from hpclaunch.port.launcher_words import Piece, after_options, inner_launcher
+from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Word
@@ -151,20 +152,20 @@ def _texts(words: list[Value]) -> list[str]:
 
 def _take_off_inner(found: PortedCommand, launcher: str) -> None:
     """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
-    texts = _texts(found.words)
-    seen = inner_launcher(texts, launcher)
-    if seen is None:
+    own = (launcher,) if launcher in ("torchrun", "horovodrun") else ()
+    started = framework_launcher((*own, *_texts(found.words)))
+    if started is None:
         return
-    inner, begin = seen
-    at, before = after_options(texts, begin)
-    option = re.compile(inner.workers)
-    for number, text in enumerate(texts[begin:at], begin):
-        name, equals, value = text.partition("=")
-        if option.fullmatch(name):
-            found.workers = whole_number(value if equals else next(iter(texts[number + 1 :]), ""))
-    found.words = [*(Value(text, text) for text in before), *found.words[at:]]
-    found.inner, found.framework, found.workers_of_job = inner.name, inner.framework, inner.whole_job
-    found.said.append(f"without {inner.name}: hpclaunch starts one rank for each of its workers")
+    row, options = started.launcher, started.options
+    number = next((options[name] for name in (*row.workers, row.processes, "-np") if name in options), None)
+    before = started.program[: len(started.program) - started.tail]
+    found.words = [
+        *(Value(text, text) for text in before),
+        *found.words[len(found.words) - started.tail :],
+    ]
+    found.workers, found.workers_of_job = whole_number(number), bool(row.processes)
+    found.inner, found.framework = row.name.partition(" ")[0], row.framework
+    found.said.append(f"without {found.inner}: hpclaunch starts one rank for each of its workers")
 
 
 def _take_off_container(found: PortedCommand, target: str) -> None:

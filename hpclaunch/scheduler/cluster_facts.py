@@ -1,6 +1,5 @@
 """The nodes and queues of a cluster as its scheduler describes them, before any job ran there."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import json
 import re
 from collections import Counter

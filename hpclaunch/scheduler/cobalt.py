@@ -4,7 +4,6 @@ Known from Cobalt's manual of qsub and ALCF's guides to both machines; not tried
 submitted to it: its machines are switched off.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

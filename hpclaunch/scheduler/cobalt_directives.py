@@ -8,20 +8,11 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    name_set,
 )
-from hpclaunch.scheduler.option_words import GnuOptions
+from hpclaunch.scheduler.foreign_words import After, ForeignWords
+from hpclaunch.scheduler.option_words import gnu_options
 
-_LETTERS = {
-    "A": "project", "d": "debug", "e": "error", "h": "held", "I": "interactive", "i": "inputfile",
-    "K": "kerneloptions", "M": "notify", "n": "nodecount", "O": "outputprefix", "o": "output", "q": "queue",
-    "t": "time", "u": "umask",
-}  # fmt: skip
-_FLAGS = name_set("debug held help version disable_preboot run_project interactive")
-_VALUED = name_set(
-    "project attrs cwd debuglog dependencies error env jobname geometry inputfile notify nodecount output "
-    "outputprefix proccount queue run_users user_list umask time kernel kerneloptions mode"
-)
+_OPTIONS = gnu_options("cobalt")
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
@@ -42,13 +33,18 @@ def cobalt_time_s(text: str) -> int | None:
     return (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
 
 
+def _read_after(text: str) -> After | None:
+    match = re.fullmatch(r"\d+(:\d+)*", text.strip())
+    return After(tuple(text.strip().split(":")), False) if match else None
+
+
 COBALT_DIRECTIVES = DirectiveReader(
     kind="cobalt",
     sentinel="COBALT",
     # "#COBALT directives following a blank line will be ignored" (ALCF, ThetaGPU)
     read_in="lines at top",
     submit_command="qsub",
-    read=GnuOptions(_LETTERS, _FLAGS, _VALUED).read,
+    read=_OPTIONS.read,
     requested=_requested,
     roles={
         "cwd": "folder",
@@ -62,7 +58,8 @@ COBALT_DIRECTIVES = DirectiveReader(
     account_option="-A ",
     requests_gpus=False,
     retired="the machines that had it, ALCF's Theta and ThetaGPU, are switched off",
-    known_options=_FLAGS | _VALUED,
+    known_options=_OPTIONS.flags | _OPTIONS.valued,
     # Cobalt itself expands $jobid and $COBALT_JOBID there (man qsub, jobid expansion).
     dollar_options=frozenset({"env", "jobname", "output", "error", "outputprefix", "debuglog"}),
+    words=ForeignWords(kind="cobalt", mail_by_user=frozenset({"begin", "end"}), read_after=_read_after),
 )

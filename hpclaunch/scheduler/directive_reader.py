@@ -9,6 +9,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from hpclaunch.scheduler.foreign_words import ForeignWords
+
 Role = Literal[
     "account",
     "error",
@@ -162,6 +164,8 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Directives may be indented."""
     continued: bool = False
     """A backslash at the end of a directive joins the next line to it."""
+    words: ForeignWords = ForeignWords()
+    """The meaning of its options and variables, for ``port``."""
 
     def read_text(self, text: str) -> Iterator[DirectiveOption]:
         """Yield the options of a directive line's text after the sentinel."""

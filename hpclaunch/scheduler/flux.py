@@ -5,7 +5,6 @@ scheduler (answers in tests/data/flux); not with Fluxion or a system instance. N
 (flux hostlist, --bank).
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import datetime as dt
 import json
 import re
@@ -25,11 +24,11 @@ from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import (
     ArrayRules,
     JobIdentity,
-    JobState,
     JobStatus,
     Scheduler,
     array_status,
 )
+from hpclaunch.scheduler.state_words import state_words
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
@@ -37,18 +36,7 @@ if TYPE_CHECKING:
 _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 """The digits of a job id in base 58 (RFC 19)."""
 
-_STATES: dict[str, JobState] = {
-    "NEW": "queued",
-    "DEPEND": "queued",
-    "PRIORITY": "queued",
-    "SCHED": "queued",
-    "RUN": "running",
-    "CLEANUP": "running",
-    "COMPLETED": "done",
-    "FAILED": "failed",
-    "TIMEOUT": "failed",
-    "CANCELED": "cancelled",
-}
+_WORDS = state_words("flux")
 _CANCELLED_BEFORE_RUN = -128
 
 
@@ -187,7 +175,7 @@ def _own_words(answer: CommandResult) -> str:
 def _status(job: Mapping[str, Any]) -> JobStatus:
     """Return the status of a job of ``flux jobs --json``, which leaves out what is empty."""
     word = str(job["status"])
-    state = _STATES.get(word)
+    state = _WORDS.states.get(word)
     if state is None:
         return JobStatus(state="running", reason=f"Flux calls its state {word!r}")
     if state == "queued":

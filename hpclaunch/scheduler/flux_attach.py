@@ -1,6 +1,5 @@
 """Looking into a running Flux job from outside: its shells start one process on each of its nodes."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import json
 import re
 

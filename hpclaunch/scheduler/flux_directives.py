@@ -8,21 +8,11 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    name_set,
 )
-from hpclaunch.scheduler.option_words import GnuOptions
+from hpclaunch.scheduler.foreign_words import ForeignWords, read_after_ok
+from hpclaunch.scheduler.option_words import gnu_options
 
-_LETTERS = {
-    "B": "bank", "c": "cores-per-slot", "g": "gpus-per-slot", "l": "label-io", "N": "nodes", "n": "nslots",
-    "o": "setopt", "q": "queue", "S": "setattr", "t": "time-limit", "u": "unbuffered", "v": "verbose",
-    "x": "exclusive",
-}  # fmt: skip
-_FLAGS = name_set("exclusive label-io unbuffered verbose quiet dry-run")
-_VALUED = name_set(
-    "add-file bank begin-time broker-opts conf cores-per-slot cwd dependency dump env env-file env-remove "
-    "error flags gpus-per-slot input job-name log log-stderr nodes nslots output queue requires rlimit "
-    "setattr setopt signal taskmap time-limit urgency wrap"
-)
+_OPTIONS = gnu_options("flux")
 _UNIT_S = {"": 60, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -44,7 +34,7 @@ FLUX_DIRECTIVES = DirectiveReader(
     sentinel="flux:",
     line_start=r"#+[ \t]*(?:flux|FLUX):[ \t]*",
     submit_command="flux batch",
-    read=GnuOptions(_LETTERS, _FLAGS, _VALUED).read,
+    read=_OPTIONS.read,
     requested=_requested,
     roles={
         "bank": "account",
@@ -57,5 +47,6 @@ FLUX_DIRECTIVES = DirectiveReader(
         "time-limit": "walltime",
     },
     account_option="--bank=",
-    known_options=_FLAGS | _VALUED,
+    known_options=_OPTIONS.flags | _OPTIONS.valued,
+    words=ForeignWords(kind="flux", read_after=read_after_ok),
 )

@@ -1,6 +1,5 @@
 """What a job requests of its scheduler, and the lines of a script with their reasons."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import datetime as dt
 import re
 from collections.abc import Iterable

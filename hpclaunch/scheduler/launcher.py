@@ -1,6 +1,5 @@
 """What starts the ranks inside a job: the words before the program, and how a rank learns its number."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from collections.abc import Iterable
 
 import msgspec

@@ -4,7 +4,6 @@ Known from IBM's documentation of 10.1, from OLCF's guide to Summit (jsrun, -nno
 others recorded (tests/data/lsf); not tried on a real LSF.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -18,11 +17,11 @@ from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     ArrayRules,
     JobIdentity,
-    JobState,
     JobStatus,
     Scheduler,
     array_status,
 )
+from hpclaunch.scheduler.state_words import state_words
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
@@ -37,37 +36,8 @@ exec bsub < "$1"
 """
 # --- answers ---
 
-_STATES: dict[str, JobState] = {
-    "PEND": "queued",
-    "PSUSP": "queued",
-    "PROV": "queued",
-    "WAIT": "queued",
-    "RUN": "running",
-    "USUSP": "running",
-    "SSUSP": "running",
-    "UNKWN": "running",
-    "ZOMBI": "running",
-    "DONE": "done",
-    "PDONE": "done",
-    "EXIT": "failed",
-}
-_WORDS = {
-    "PSUSP": "it is held: bresume ID releases it",
-    "PROV": "its host is waking up",
-    "WAIT": "it waits for the other jobs of its chunk",
-    "USUSP": "it is suspended: bresume ID releases it",
-    "SSUSP": "it is suspended by LSF: its host is overloaded, or the queue's time window is closed",
-    "UNKWN": "LSF has lost contact with its host",
-    "ZOMBI": "it was cancelled while its host did not answer; LSF ends it when the host is back",
-}
-_PENDING = (
-    (r"never satisfied", "the job that it depends on did not end as required: cancel this one"),
-    (r"dependency condition not satisfied", "it waits for another job to end"),
-    (r"waiting for scheduling", "it was not considered yet; it will start automatically"),
-    (r"limit", "a limit is reached: it starts when other jobs end, or never if it requests more than that"),
-    (r"not enough|not satisfied", "what it requests is in use, or no host has it: bjobs -p3 ID says why"),
-    (r"closed|inactiv|window", "the queue or its hosts take no jobs to run now: wait, or take another queue"),
-)
+_WORDS = state_words("lsf")
+
 # exit_reason begins with a word of lsbatch.h; the jobs that were cancelled, then why LSF ended others.
 _CANCELLED = (
     "TERM_OWNER",
@@ -76,13 +46,6 @@ _CANCELLED = (
     "TERM_FORCE_ADMIN",
     "TERM_BUCKET_KILL",
 )
-_ENDED = {
-    "TERM_RUNLIMIT": "it reached its walltime: request more (--time), or save checkpoints and continue",
-    "TERM_MEMLIMIT": "it used more memory than allowed: request more, or use less",
-    "TERM_SWAP": "it used more memory than allowed: request more, or use less",
-    "TERM_PREEMPT": "a job of higher priority took its place: submit it again",
-    "TERM_UNKNOWN": "LSF does not know why it ended: ask the site",
-}
 
 _FIELDS = {
     "reasons": "jobid jobindex stat exit_code exit_reason pend_reason output_file",
@@ -257,20 +220,20 @@ def _own_words(answer: CommandResult) -> str:
 
 def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> JobStatus:
     """Return the status; ``exit_code`` is empty or a dash for DONE and for many that were cancelled."""
-    state = _STATES.get(word)
+    state = _WORDS.states.get(word)
     if state is None:
         return JobStatus(state="running", reason=f"LSF calls its state {word!r}")
     if state == "done":
         return JobStatus(state=state, exit_code=0)
     if state != "failed":
-        return JobStatus(state=state, reason=_WORDS.get(word) or _pending_sentence(pend_reason))
+        return JobStatus(state=state, reason=_WORDS.running.get(word) or _pending_sentence(pend_reason))
     code = int(exit_code) if exit_code.isdigit() and int(exit_code) else None
     term = exit_reason.partition(":")[0]
     if term in _CANCELLED:
         by_another = exit_reason if "ADMIN" in term else None
         return JobStatus(state="cancelled", exit_code=code, reason=by_another)
     if term.startswith("TERM_"):
-        reason = f"{exit_reason}: {_ENDED[term]}" if term in _ENDED else exit_reason
+        reason = f"{exit_reason}: {_WORDS.ended[term]}" if term in _WORDS.ended else exit_reason
     else:
         reason = f"the script ended with exit status {code}" if code else "it ended without exit status"
     return JobStatus(state=state, exit_code=code, reason=reason)
@@ -278,7 +241,7 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
 
 def _pending_sentence(reason: str) -> str | None:
     reason = reason.strip(" ;-")
-    found = (words for pattern, words in _PENDING if re.search(pattern, reason, re.IGNORECASE))
+    found = (words for pattern, words in _WORDS.pending_parts if re.search(pattern, reason, re.IGNORECASE))
     words = next(found, None) if reason else None
     return f"{reason}: {words}" if words else reason or None
 

@@ -13,6 +13,7 @@ from hpclaunch.scheduler.directive_reader import (
     name_set,
     whole_number,
 )
+from hpclaunch.scheduler.foreign_words import After, ForeignWords, MailEvent
 from hpclaunch.scheduler.option_words import word_options
 
 # Option -> how many words follow it; bsub has some 100 options, so one that is not here is not called wrong.
@@ -68,6 +69,28 @@ def lsf_time_s(text: str) -> int | None:
     return (int(match[1] or 0) * 60 + int(match[2])) * 60 if match else None
 
 
+def _read_array(name: str) -> str | None:
+    match = re.search(r"\[([\d,:-]+)\](%\d+)?$", name.strip())
+    return f"{match[1]}{match[2] or ''}" if match else None
+
+
+def _read_after(text: str) -> After | None:
+    parts = [part.strip() for part in text.strip("\"' ").split("&&")]
+    matches = [re.fullmatch(r"(done|ended)\((\d+)\)|(\d+)", part) for part in parts]
+    kinds = {match[1] or "done" for match in matches if match}
+    if not parts or None in matches or len(kinds) != 1:
+        return None
+    return After(tuple(match[2] or match[3] for match in matches if match), kinds == {"ended"})
+
+
+_MAIL: dict[str, MailEvent] = {"B": "begin", "N": "end"}
+
+
+def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
+    words = [f"-{option}" for option, event in _MAIL.items() if event in events]
+    return (*words, *((f"-u {user}",) if user else ()))
+
+
 LSF_DIRECTIVES = DirectiveReader(
     kind="lsf",
     sentinel="BSUB",
@@ -89,4 +112,14 @@ LSF_DIRECTIVES = DirectiveReader(
     },
     account_option="-P ",
     account_variable="LSB_DEFAULTPROJECT",
+    words=ForeignWords(
+        kind="lsf",
+        dashes="-",
+        read_mail=lambda name, value: frozenset({_MAIL[name]} if name in _MAIL else ()),
+        write_mail=_write_mail,
+        read_array=_read_array,
+        write_array=lambda text: f"-J NAME[{text}]",
+        read_after=_read_after,
+        read_name=lambda text: re.sub(r"\[.*", "", text),
+    ),
 )

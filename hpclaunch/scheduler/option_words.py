@@ -2,8 +2,11 @@
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
+
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.directive_reader import DirectiveOption
 
 
@@ -65,6 +68,19 @@ class GnuOptions(NamedTuple):
                 return
             yield DirectiveOption(name or letters[0], None, f"-{letters[0]}", known=name is not None)
             letters = letters[1:]
+
+
+def gnu_options(kind: str, **more: Any) -> GnuOptions:
+    """Return the options of a scheduler's submit command, ``slurm_options.json``; ``more``: other fields."""
+    row = msgspec.json.decode(text_beside(__file__, f"{kind}_options.json"), type=_Row)
+    return GnuOptions(row.letters, row.flags, row.valued, row.aliases, **more)
+
+
+class _Row(msgspec.Struct):
+    letters: dict[str, str]
+    flags: frozenset[str]
+    valued: frozenset[str]
+    aliases: dict[str, str] = {}
 
 
 def _with_value(name: str, word: str, value: str, rest: deque[str]) -> DirectiveOption:

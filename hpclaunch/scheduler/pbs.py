@@ -3,7 +3,6 @@
 Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

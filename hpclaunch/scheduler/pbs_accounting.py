@@ -4,7 +4,6 @@ Its figures are those that pbs_mom gathers (``resources_used``): memory is that 
 the job on all its nodes together. Tested on outputs recorded from OpenPBS 23.06.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Mapping
 from typing import Any

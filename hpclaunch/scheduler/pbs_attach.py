@@ -1,6 +1,5 @@
 """Looking into a running PBS job from outside: the nodes of its exec_host, each by ssh."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 
 from hpclaunch.command_result import CommandResult

@@ -15,6 +15,7 @@ from hpclaunch.scheduler.directive_reader import (
     last_directive,
     whole_number,
 )
+from hpclaunch.scheduler.foreign_words import ForeignWords, MailEvent, read_after_ok
 
 # Letters of options that take a value.
 # Both PBS' and Torque's: qsub of PBS has no -b, -d, -D, -F, -t and refuses them by name.
@@ -105,6 +106,20 @@ def pbs_time_s(text: str) -> int | None:
     return (hours * 60 + minutes) * 60 + seconds
 
 
+_MAIL: dict[str, MailEvent] = {"b": "begin", "e": "end", "a": "fail"}
+
+
+def read_mail(name: str, text: str) -> frozenset[MailEvent]:
+    """Read the letters after ``-m``, as PBS and Grid Engine have them."""
+    return frozenset(_MAIL[letter] for letter in text if letter in _MAIL)
+
+
+def write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
+    """Write ``-m`` and ``-M``."""
+    letters = "".join(letter for letter, event in _MAIL.items() if event in events)
+    return ((f"-m {letters}",) if letters else ()) + ((f"-M {user}",) if user else ())
+
+
 PBS_DIRECTIVES = DirectiveReader(
     kind="pbs",
     sentinel="PBS",
@@ -126,4 +141,17 @@ PBS_DIRECTIVES = DirectiveReader(
     indented=True,
     continued=True,
     refuses_zero_walltime=True,
+    words=ForeignWords(
+        kind="pbs",
+        dashes="-",
+        read_mail=read_mail,
+        write_mail=write_mail,
+        write_array=lambda text: f"-J {text}",
+        read_after=lambda text: read_after_ok(text.removeprefix("depend=")),
+        at_site={
+            "reservation": "--queue {value}: a reservation of PBS is a queue",
+            "constraint": "scheduler: select: of a site profile says what nodes must have on PBS",
+            "node list": "scheduler: select: of a site profile says which nodes are meant on PBS",
+        },
+    ),
 )

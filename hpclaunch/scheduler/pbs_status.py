@@ -14,47 +14,11 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, array_status
+from hpclaunch.scheduler.state_words import state_words
 
-_STATES: dict[str, JobState] = {
-    "Q": "queued",
-    "H": "queued",
-    "W": "queued",
-    "T": "queued",
-    "M": "queued",
-    "B": "running",  # an array of which some have begun
-    "R": "running",
-    "S": "running",
-    "U": "running",
-    "E": "running",
-    "F": "failed",  # finished; how, is in Exit_status
-    "X": "failed",  # a finished subjob
-    "C": "failed",  # completed, as Torque and old versions say
-}
-_RUNNING_WORDS = {
-    "S": "it is suspended by the site",
-    "U": "it is suspended: its workstation is in use",
-    "E": "it is ending",
-}
-
-# Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes".
-_EXEC_WORDS = {
-    -1: "its execution failed before its files were staged: submit it again; tell the site if it comes back",
-    -2: "its execution failed after its files were staged: submit it again; tell the site if it comes back",
-    -3: "its execution failed and PBS will try it again",
-    -4: "it was aborted when its node was rebooted",
-    -5: "it was aborted with its checkpoint when its node was rebooted",
-    -6: "it was aborted when its node was rebooted, and will be tried again",
-    -10: "the node could not read or set its credentials: tell the site",
-    -11: "it was requeued: its node went down",
-    -12: "it was requeued and could not go on",
-    -17: "its checkpoint failed",
-    -24: "a file of it could not be staged in",
-    -25: "a setup by the site (prologue or hook) refused it: tell the site",
-    -26: "its node refused it and it was requeued",
-    -27: "a hook of the site ended it: ask the site",
-    -28: "a hook of the site requeued it",
-    -29: "it reached its walltime: request more (--time), or save checkpoints and continue",
-}
+# Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes". States:
+# B, an array of which some jobs have begun; X, a finished subjob; C, completed in Torque and old versions.
+_WORDS = state_words("pbs")
 # Above 256 the top shell was ended by signal N: 256+N; a script that signals itself ends with 128+N.
 _TOP_SHELL_SIGNAL = 256
 _SUBSTATE_DELETED = 91
@@ -164,14 +128,14 @@ def _integer(value: Any) -> int | None:
 def status_of(attributes: Mapping[str, Any]) -> JobStatus:
     """Return what the attributes of a job mean."""
     letter = str(attributes.get("job_state", ""))
-    state = _STATES.get(letter)
+    state = _WORDS.states.get(letter)
     if state is None:
         return JobStatus(state="running", reason=f"PBS calls its state {letter!r}")
     if state == "queued":
         return JobStatus(state=state, reason=_queued_sentence(letter, attributes))
     started = iso_time(attributes.get("stime"))
     if state == "running":
-        return JobStatus(state=state, reason=_RUNNING_WORDS.get(letter), started=started)
+        return JobStatus(state=state, reason=_WORDS.running.get(letter), started=started)
     return _finished(attributes, started)
 
 
@@ -205,7 +169,7 @@ def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
     if code is None:
         reason = "it ended without having run, as when a job it depends on failed"
     elif code < 0:
-        reason = _EXEC_WORDS.get(code, f"PBS could not run it (Exit_status {code}): tell the site")
+        reason = _WORDS.ended.get(str(code), f"PBS could not run it (Exit_status {code}): tell the site")
     elif code >= _TOP_SHELL_SIGNAL:
         reason = f"its shell was ended by signal {code - _TOP_SHELL_SIGNAL}"
     elif code > 0:

@@ -1,34 +1,12 @@
 """Slurm's ``salloc``: the script runs where it was submitted, in its own allocation."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Sequence
 
 from hpclaunch.command_result import CommandResult
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.slurm import SCHEDULER, SlurmScheduler
 
-# salloc runs detached, so that neither a lost terminal nor a lost connection ends it; its id is known as
-# soon as it waits for nodes. It ends the script when the allocation is taken away (scancel, time limit).
-_SUBMIT = r"""
-script=$1; shift
-log=${script%/*}/out.log
-salloc --kill-command=TERM "$@" bash "$script" < /dev/null > "$log" 2>&1 &
-salloc=$!
-while :; do
-  ended=; kill -0 $salloc 2> /dev/null || ended=1
-  line=$(grep -m 1 -E '^salloc: (Pending|Granted) job allocation [0-9]+' "$log" 2> /dev/null) && break
-  [ -z "$ended" ] || { cat "$log" >&2; exit 1; }
-  sleep 0.05
-done
-id=${line##* }
-# salloc has no --kill-on-invalid-dep: while it waits for another job, look whether that has failed.
-case " $*" in *' --dependency='*)
-  while sleep 5 && [ "$(squeue -h -j "$id" -t PENDING -o %i)" ]; do
-    [ "$(squeue -h -j "$id" -o %r)" != DependencyNeverSatisfied ] || scancel "$id"
-  done < /dev/null > /dev/null 2>&1 & ;;
-esac
-printf '%s\n' "$id"
-"""
 # What only batch scripts have (man sbatch, man salloc).
 _BATCH_ONLY = (
     *("--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--signal"),
@@ -44,7 +22,8 @@ class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Allocate and run the script, detached; its output goes to ``out.log`` in its folder."""
-        return ("setsid", "bash", "-c", _SUBMIT, "hpclaunch-salloc", script, *self.options)
+        text = text_beside(__file__, "salloc_submit.sh")
+        return ("setsid", "bash", "-c", text, "hpclaunch-salloc", script, *self.options)
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id of the allocation; raise RefusedError with Slurm's words."""

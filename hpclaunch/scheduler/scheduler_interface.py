@@ -1,6 +1,5 @@
 """What a scheduler is: data, and a few translations between data and text. Nothing here runs a command."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal

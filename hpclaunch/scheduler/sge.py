@@ -3,7 +3,6 @@
 Known from the manual of qsub and AIST's guide to ABCI; its directives are tried on the real qsub of 8.1.9.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

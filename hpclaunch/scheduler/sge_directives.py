@@ -12,8 +12,9 @@ from hpclaunch.scheduler.directive_reader import (
     name_set,
     whole_number,
 )
+from hpclaunch.scheduler.foreign_words import After, ForeignWords
 from hpclaunch.scheduler.option_words import word_options
-from hpclaunch.scheduler.pbs_directives import pbs_time_s
+from hpclaunch.scheduler.pbs_directives import pbs_time_s, read_mail, write_mail
 
 # Option -> how many words follow it.
 _VALUES = {
@@ -63,6 +64,12 @@ def _slots(text: str) -> int | None:
     return whole_number(text.split()[-1].split("-")[-1]) if text.split() else None
 
 
+def _read_after(text: str) -> After | None:
+    """Read ``-hold_jid 12,13``: they must have ended, in any state."""
+    ids = tuple(text.strip().split(","))
+    return After(ids, True) if all(re.fullmatch(r"\d+", each) for each in ids) else None
+
+
 SGE_DIRECTIVES = DirectiveReader(
     kind="sge",
     sentinel="$",
@@ -83,4 +90,12 @@ SGE_DIRECTIVES = DirectiveReader(
     },
     account_option="-P ",
     known_options=frozenset(_VALUES),
+    words=ForeignWords(
+        kind="sge",
+        dashes="-",
+        read_mail=read_mail,
+        write_mail=write_mail,
+        write_array=lambda text: f"-t {text}",
+        read_after=_read_after,
+    ),
 )

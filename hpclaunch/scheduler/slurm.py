@@ -3,7 +3,6 @@
 Tested on 22.05.8 and 25.05.9; those between are known from their man pages and sources.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -4,7 +4,6 @@ Tried with 22.05.8. Which of the figures a site gathers is its own choice (JobAc
 AcctGatherEnergyType in slurm.conf); what it does not gather is empty or 0, and None here.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,6 +1,5 @@
 """Looking into a running Slurm job from outside: a step of one process per node that shares its resources."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob

@@ -9,50 +9,13 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    name_set,
     whole_number,
 )
-from hpclaunch.scheduler.option_words import GnuOptions
+from hpclaunch.scheduler.foreign_words import ForeignWords, MailEvent, read_after_ok
+from hpclaunch.scheduler.option_words import gnu_options
 
-_LETTERS = {
-    "A": "account", "a": "array", "B": "extra-node-info", "b": "begin", "C": "constraint",
-    "c": "cpus-per-task", "D": "chdir", "d": "dependency", "e": "error", "F": "nodefile", "G": "gpus",
-    "H": "hold", "I": "immediate", "i": "input", "J": "job-name", "k": "no-kill", "L": "licenses",
-    "M": "clusters", "m": "distribution", "N": "nodes", "n": "ntasks", "O": "overcommit", "o": "output",
-    "p": "partition", "Q": "quiet", "q": "qos", "S": "core-spec", "s": "oversubscribe", "t": "time",
-    "V": "version", "v": "verbose", "W": "wait", "w": "nodelist", "x": "exclude",
-}  # fmt: skip
-# Options that stand alone, or take a value after = only.
-_FLAGS = name_set(
-    "hold no-kill overcommit quiet oversubscribe version verbose wait contiguous exclusive ignore-pbs "
-    "parsable reboot requeue no-requeue spread-job test-only use-min-nodes propagate get-user-env "
-    "parallel-workaround help usage stepmgr kill-on-invalid-dep consolidate-segments spread-segments external"
-)
-_VALUED = name_set(
-    "account acctg-freq array batch bb bbf begin chdir cluster-constraint clusters comment constraint "
-    "container container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline "
-    "delay-boot dependency distribution error exclude export export-file extra extra-node-info gid gpu-bind "
-    "gpu-freq gpus gpus-per-node gpus-per-socket gpus-per-task gres gres-flags hint input job-name "
-    "licenses mail-type mail-user mcs-label mem mem-bind mem-per-cpu mem-per-gpu mincpus network nice "
-    "no-bell nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu ntasks-per-node "
-    "ntasks-per-socket open-mode output partition power prefer priority profile qos reservation resv-ports "
-    "segment signal sockets-per-node switches thread-spec threads-per-core time time-min tmp tres-bind "
-    "tres-per-job tres-per-task uid wait-all-nodes wckey wrap oom-kill-step resources autocomplete"
-)
-# Options of plugins that several sites have: Shifter, EAR, CSCS' uenv and container engine, and pyxis.
-_PLUGIN_FLAGS = name_set(
-    "container-mount-home container-remap-root container-entrypoint container-writable container-readonly "
-    "no-container-mount-home no-container-remap-root no-container-entrypoint no-container-entrypoint-log"
-)
-_PLUGINS = name_set(
-    "image module volume entrypoint ear ear-policy ear-verbose ear-cpufreq ear-policy-th ear-user-db ear-tag "
-    "ear-gpu-freq uenv view repo environment container-image container-mounts container-workdir "
-    "container-name container-env container-save"
-)
-# Other names that sbatch takes for an option.
-_ALIASES = {
-    "tasks-per-node": "ntasks-per-node", "workdir": "chdir", "share": "oversubscribe", "cluster": "clusters",
-}  # fmt: skip
+# With options of plugins that several sites have: Shifter, EAR, CSCS' uenv and container engine, and pyxis.
+_OPTIONS = gnu_options("slurm", separators=COMPONENT_SEPARATORS, equals_is_value=True)
 _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
 
 
@@ -106,18 +69,36 @@ def slurm_time_s(text: str) -> int | None:
     return first * 60 + second
 
 
+_MAIL: dict[str, tuple[MailEvent, ...]] = {
+    "BEGIN": ("begin",),
+    "END": ("end",),
+    "FAIL": ("fail",),
+    "ALL": ("begin", "end", "fail"),
+}
+
+
+def _read_mail(name: str, text: str) -> frozenset[MailEvent]:
+    return frozenset(event for word in text.upper().split(",") for event in _MAIL.get(word.strip(), ()))
+
+
+def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
+    kinds = ",".join(event.upper() for event in _ordered(events))
+    return (
+        *((f"--mail-type={kinds}",) if kinds else ()),
+        *((f"--mail-user={user}",) if user else ()),
+    )
+
+
+def _ordered(events: frozenset[MailEvent]) -> list[MailEvent]:
+    order: tuple[MailEvent, ...] = ("begin", "end", "fail")
+    return [event for event in order if event in events]
+
+
 SLURM_DIRECTIVES = DirectiveReader(
     kind="slurm",
     sentinel="SBATCH",
     submit_command="sbatch",
-    read=GnuOptions(
-        _LETTERS,
-        _FLAGS | _PLUGIN_FLAGS,
-        _VALUED | _PLUGINS,
-        _ALIASES,
-        COMPONENT_SEPARATORS,
-        equals_is_value=True,
-    ).read,
+    read=_OPTIONS.read,
     requested=_requested,
     roles={
         "account": "account",
@@ -133,6 +114,13 @@ SLURM_DIRECTIVES = DirectiveReader(
     },
     account_option="--account=",
     account_variable="SBATCH_ACCOUNT",
-    known_options=_FLAGS | _VALUED | _PLUGINS | _PLUGIN_FLAGS,
+    known_options=_OPTIONS.flags | _OPTIONS.valued,
     dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
+    words=ForeignWords(
+        kind="slurm",
+        read_mail=_read_mail,
+        write_mail=_write_mail,
+        write_array=lambda text: f"--array={text}",
+        read_after=read_after_ok,
+    ),
 )

@@ -14,36 +14,14 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, array_status
-from hpclaunch.scheduler.slurm_reasons import ENDED, pending_sentence
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, array_status
+from hpclaunch.scheduler.state_words import state_words
 
-_STATES: dict[str, JobState] = {
-    "PENDING": "queued",
-    "REQUEUED": "queued",
-    "REQUEUE_HOLD": "queued",
-    "REQUEUE_FED": "queued",
-    "SPECIAL_EXIT": "queued",
-    "RESV_DEL_HOLD": "queued",
-    "CONFIGURING": "running",
-    "RUNNING": "running",
-    "COMPLETING": "running",
-    "RESIZING": "running",
-    "SIGNALING": "running",
-    "STAGE_OUT": "running",
-    "STOPPED": "running",
-    "SUSPENDED": "running",
-    "COMPLETED": "done",
-    "CANCELLED": "cancelled",
-    "REVOKED": "cancelled",
-    "FAILED": "failed",
-    **dict.fromkeys(ENDED, "failed"),
-}
-_RUNNING_WORDS = {
-    "CONFIGURING": "its nodes are being made ready",
-    "COMPLETING": "it is ending",
-    "SUSPENDED": "it is suspended by the site",
-    "STOPPED": "it is stopped",
-}
+# Sources of the sentences: the sections JOB REASON CODES and JOB STATE CODES of man squeue and sacct (22.05
+# to 24.11), and slurm.schedmd.com/job_reason_codes.html. Limits come as {Assoc,QOS}{Grp,Max}{what}{Limit,
+# Minutes,...}: the parts name those that are no keys.
+WORDS = state_words("slurm")
+
 
 _SQUEUE_COLUMNS = (
     ("JobArrayID", 60),
@@ -254,13 +232,13 @@ def _status(row: Mapping[str, str]) -> JobStatus:
 
 def _state(row: Mapping[str, str]) -> JobStatus:
     word = row["state"].strip().partition(" ")[0].rstrip("+")  # CANCELLED by 1000
-    state = _STATES.get(word)
+    state = WORDS.states.get(word)
     if state is None:
         return JobStatus(state="running", reason=f"Slurm calls its state {word!r}")
     if state == "queued":
         return JobStatus(state=state, reason=pending_sentence(row["reason"]))
     if state == "running":
-        return JobStatus(state=state, reason=_RUNNING_WORDS.get(word), started=iso_time(row["start"]))
+        return JobStatus(state=state, reason=WORDS.running.get(word), started=iso_time(row["start"]))
     code = _exit_code(row["code"])
     if state == "done":
         return JobStatus(state=state, exit_code=0, started=iso_time(row["start"]), ended=iso_time(row["end"]))
@@ -303,8 +281,8 @@ def _never_begun(word: str, row: Mapping[str, str]) -> str | None:
 
 
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:
-    if word in ENDED:
-        return f"{word}: {ENDED[word]}"
+    if word in WORDS.ended:
+        return f"{word}: {WORDS.ended[word]}"
     if word == "FAILED":
         # The signals that end programs; 192, say, is srun's own "cannot bind", not SIGRTMAX.
         if code and 128 < code < 128 + 32:
@@ -324,3 +302,15 @@ def iso_time(text: str) -> str | None:
     if not text.strip().isdigit() or int(text) == 0:
         return None
     return dt.datetime.fromtimestamp(int(text), dt.timezone.utc).astimezone().isoformat()
+
+
+def pending_sentence(reason: str) -> str | None:
+    """Return ``Reason: sentence`` for a waiting job; an unknown reason comes back as it is, none as None."""
+    reason = reason.strip().strip("()")
+    if reason in ("", "None", "(null)", "null"):
+        return None
+    key = reason.split(",")[0].split("(")[0].strip()
+    sentence = WORDS.pending.get(key)
+    if sentence is None and key.startswith(("Assoc", "QOS")):
+        sentence = next((words for part, words in WORDS.pending_parts if part in key), None)
+    return f"{reason}: {sentence}" if sentence else reason

@@ -4,7 +4,6 @@ The forms are those of 22.05.8 and 25.05.9, tried with both; 25.05 may name the 
 has a stray "a" there (src/api/allocate.c).
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 
 from hpclaunch.command_result import CommandResult

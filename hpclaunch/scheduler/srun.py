@@ -1,6 +1,5 @@
 """Slurm's srun (man srun, 22.05 to 25.05) and TACC's ibrun (TACC-Docs at 1d94ecf, hpc/vista) as launchers."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable
 

@@ -5,15 +5,17 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import GOALS
 from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.goals import GOALS
 from hpclaunch.software.gpu_arch import version_numbers
 from hpclaunch.software.horovod_facts import VERSION
 from hpclaunch.software.known_pairs import bad_pairs
+
+ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
 
 class JobPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +35,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One way to install."""
 
     name: str
-    """One of ``goals.ROUTES``."""
+    """One of ``ROUTES``."""
     possible: bool
     why: str
     """What it gives, or why it does not work here."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
+from hpclaunch.framework_table import GOALS
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import Environment, JobEasyBuild, JobEessi
 from hpclaunch.site.queue_limits import cite
@@ -17,7 +18,6 @@ from hpclaunch.software import easyconfig
 from hpclaunch.software.container_lines import bind_lines, gpu_flag, module_lines
 from hpclaunch.software.container_runtimes import RUNTIMES, facts_of, runtime_of
 from hpclaunch.software.eessi import IMAGE, SCRIPTS, EessiModule, init_lines
-from hpclaunch.software.goals import GOALS
 from hpclaunch.software.horovod_facts import CXX17_FROM_TORCH, TESTED_TENSORFLOW, VERSION, build_variables
 from hpclaunch.software.install_plan import InstallPlan, Route
 from hpclaunch.software.shell_quoting import double_quote

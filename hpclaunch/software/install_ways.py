@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from hpclaunch.framework_table import GOALS, Goal
 from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
@@ -14,7 +15,6 @@ from hpclaunch.software import easyconfig, eessi, install_steps
 from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.easyconfig import Recipe, parse_easyconfig, provided
-from hpclaunch.software.goals import GOALS, Goal
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
 from hpclaunch.software.horovod_facts import DOCUMENTED_GPU_BUILDS
 from hpclaunch.software.install_plan import Way, stated

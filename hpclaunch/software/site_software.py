@@ -6,10 +6,10 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.framework_table import GOALS
 from hpclaunch.json_document import Document
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import Offer, SiteProfile
-from hpclaunch.software.goals import GOALS
 from hpclaunch.software.install_plan import plan_install
 
 Way = Literal["in the setup", "taken by submit", "to install", "none", "unknown"]

@@ -252,7 +252,7 @@ def test_many_jobs_are_one_question(store: Store, tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(LocalHost, "run", counting)
     assert [record.state for record in refresh_all(store, HOST, records)] == ["running"] * 3
-    assert asked == ["hpclaunch-status"]
+    assert asked == ["running_jobs"]
     monkeypatch.undo()
     for record in records:
         cancel_job(store, HOST, record)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.plan.foreign_options import NOTIONS, explain, tools
-from hpclaunch.scheduler.foreign_words import Subject, shown
+from hpclaunch.scheduler.foreign_words import Subject
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 COLUMNS = {
@@ -139,7 +139,7 @@ def options_of(kind: str, subject: Subject) -> str:
         if option.known:
             letters[option.name] = f" `-{letter}`"
     names = [name for name, about in tool.words.options.items() if about == subject]
-    return ", ".join(f"`{shown(kind, name)}`{letters.get(name, '')}" for name in names)
+    return ", ".join(f"`{tool.words.shown(name)}`{letters.get(name, '')}" for name in names)
 
 
 def table() -> str:

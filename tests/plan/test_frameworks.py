@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.job.settings_files import read_layers
-from hpclaunch.plan.frameworks import FRAMEWORKS
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan

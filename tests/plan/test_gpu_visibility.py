@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.frameworks import FRAMEWORKS
 from hpclaunch.plan.gpu_visibility import are_shared, positions, visible_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace

@@ -414,7 +414,7 @@ srun bash -c '$CMD'
     assert ported.settings["command"] == ("python", "train.py", "--lr", "1")
     assert ported.settings["tasks_per_node"] == 8
     assert "env" not in ported.settings
-    assert fate(ported, 8)[1].startswith("it holds the words of torch.distributed.launch")
+    assert fate(ported, 8)[1].startswith("it holds the words of torchrun")
     assert fate(ported, 9) == ("changed", "its program stands in the command")
     assert not [one for one in find_faults(rendered(ported)[1], shipped("lumi-g")) if one.severity == "error"]
 

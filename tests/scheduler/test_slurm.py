@@ -11,7 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
-from hpclaunch.scheduler.slurm_reasons import ENDED, PENDING, pending_sentence
+from hpclaunch.scheduler.slurm_status import WORDS, pending_sentence
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
 
@@ -167,12 +167,12 @@ def test_no_answer_is_not_taken_for_a_lost_job(source: str, stderr: str) -> None
 
 
 def test_every_ended_state_has_a_sentence_and_is_final() -> None:
-    for word in ENDED:
+    for word in WORDS.ended:
         row = f"1|{word}|0:0|1|2|1|lab|None|\n"
         status = SLURM.parse_status("sacct", ["1"], answer(row))["1"]
         assert status.state == "failed"
         assert status.exit_code is None
-        assert status.reason == f"{word}: {ENDED[word]}"
+        assert status.reason == f"{word}: {WORDS.ended[word]}"
 
 
 def test_an_unknown_state_is_not_taken_for_an_end() -> None:
@@ -200,12 +200,12 @@ def test_no_row_is_an_answer(source: str, text: str) -> None:
 def test_reasons_become_sentences() -> None:
     assert pending_sentence("None") is None
     assert pending_sentence("(null)") is None
-    assert pending_sentence("Priority") == f"Priority: {PENDING['Priority']}"
+    assert pending_sentence("Priority") == f"Priority: {WORDS.pending['Priority']}"
     assert "hours are used up" in (pending_sentence("AssocGrpBillingMinutes") or "")
     assert "hours are used up" in (pending_sentence("QOSGrpGRESMinutes") or "")
     assert "starts when one ends" in (pending_sentence("QOSMaxJobsPerUserLimit") or "")
     down = "ReqNodeNotAvail, UnavailableNodes:nid[1-3]"
-    assert pending_sentence(down) == f"{down}: {PENDING['ReqNodeNotAvail']}"
+    assert pending_sentence(down) == f"{down}: {WORDS.pending['ReqNodeNotAvail']}"
     assert pending_sentence("SomethingNew") == "SomethingNew"
 
 

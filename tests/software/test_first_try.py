@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
+from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.frameworks import FRAMEWORKS
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import choose_software, goals_of
 from tests.in_process import hpclaunch_here

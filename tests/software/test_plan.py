@@ -19,13 +19,13 @@ from msgspec.structs import replace
 from hpclaunch.api import Job
 from hpclaunch.cli import software as software_cli
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import GOALS
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software import easyconfig
 from hpclaunch.software.easyconfig import EULAS, RECIPES
-from hpclaunch.software.goals import GOALS, ROUTES
 from hpclaunch.software.horovod_facts import build_variables, rebuild_command
-from hpclaunch.software.install_plan import InstallPlan, Route, plan_install
+from hpclaunch.software.install_plan import ROUTES, InstallPlan, Route, plan_install
 from hpclaunch.software.install_steps import job_text, script
 from hpclaunch.software.known_pairs import bad_pairs
 from tests.how_much import examples

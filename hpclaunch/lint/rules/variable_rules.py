@@ -10,7 +10,7 @@ from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
 from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, VALUES
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
-from hpclaunch.scheduler.foreign_words import foreign_words, words_by_variables
+from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
 from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 
 _MOST = 12

@@ -1,0 +1,135 @@
+"""The options of launchers, ``launcher_options.yaml``, and how each launcher reads them from a command."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import yaml
+
+from hpclaunch.package_data import text_beside
+from hpclaunch.shell.shell_syntax import Word
+
+Size = Literal[
+    "nodes",
+    "tasks",
+    "tasks per node",
+    "cpus",
+    "gpus",
+    "gpus per node",
+    "gpus per task",
+    "sets",
+    "sets per node",
+]
+About = Literal["binding", "container", "environment", "fabric", "log", "nodes by name", "nothing"]
+
+
+class LauncherOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of one launcher, without dashes."""
+
+    letters: Mapping[str, str] = {}
+    """One-letter option -> its name."""
+    flags: frozenset[str] = frozenset()
+    """Letters without a value."""
+    valued: frozenset[str] = frozenset()
+    """Options whose value may be the next word."""
+    pairs: frozenset[str] = frozenset()
+    """Options with a name and a value."""
+    sizes: Mapping[str, Size] = {}
+    about: Mapping[str, About] = {}
+
+
+def _read(row: dict[str, Any]) -> LauncherOptions:
+    sets = {part: row.get(part, "").split() for part in ("flags", "valued", "pairs")}
+    maps = {
+        part: {name: subject for subject, names in row[part].items() for name in names.split()}
+        for part in ("sizes", "about")
+    }
+    return msgspec.convert({**row, **sets, **maps}, LauncherOptions)
+
+
+LAUNCHER_OPTIONS = {
+    name: _read(row) for name, row in yaml.safe_load(text_beside(__file__, "launcher_options.yaml")).items()
+}
+SRUN, MPIEXEC = LAUNCHER_OPTIONS["srun"], LAUNCHER_OPTIONS["mpiexec"]
+
+
+class OptionWords(NamedTuple):
+    """An option, read from a command's words."""
+
+    name: str
+    value: Word | None
+    """The word that holds the value."""
+    prefix: int
+    """Characters of that word before the value."""
+    words: int
+    """Words that the option takes."""
+
+
+def read_option(launcher: str, words: list[Word]) -> OptionWords:
+    """Read the option of a launcher in the first of these words; its value may be the second."""
+    if launcher == "srun":
+        return _srun_option(words)
+    if launcher in ("jsrun", "aprun"):
+        return _short_option(words, LAUNCHER_OPTIONS[launcher])
+    return _mpi_option(words)
+
+
+def _srun_option(words: list[Word]) -> OptionWords:
+    """Read the option of srun in the first of these words; its value may be the second."""
+    if words[0].visible.startswith("--"):
+        return _long_srun_option(words)
+    shown = words[0].visible
+    while shown[1] in SRUN.flags and len(shown) > 2:
+        shown = shown[0] + shown[2:]
+    if shown[1] in SRUN.flags:
+        return OptionWords(shown[1], None, 0, 1)
+    name = SRUN.letters.get(shown[1], shown[1])
+    if len(shown) > 2 or len(words[0].parts) > 1:
+        flags = len(words[0].visible) - len(shown)
+        return OptionWords(name, words[0], flags + 2 + (shown[2:3] == "="), 1)
+    return _with_next_word(name, words)
+
+
+def _long_srun_option(words: list[Word]) -> OptionWords:
+    name, equals, _ = words[0].visible[2:].partition("=")
+    if equals:
+        return OptionWords(name, words[0], len(name) + 3, 1)
+    if name in SRUN.valued:
+        return _with_next_word(name, words)
+    return OptionWords(name, None, 0, 1)
+
+
+def _mpi_option(words: list[Word]) -> OptionWords:
+    """Read the option of mpiexec in the first of these words; its value may be the second."""
+    shown = words[0].visible
+    name, equals, _ = shown.lstrip("-").partition("=")
+    if equals:
+        return OptionWords(name, words[0], shown.index("=") + 1, 1)
+    joined = re.match(r"-(np|ppn|n|N|c|d)(?=\d|$)", shown)
+    if joined and (len(shown) > joined.end() or len(words[0].parts) > 1):  # -n4, -n$RANKS
+        return OptionWords(joined[1], words[0], joined.end(), 1)
+    if name in MPIEXEC.pairs:  # hydra: --env NAME VALUE; PALS: --env NAME=VALUE
+        in_one_word = len(words) > 1 and "=" in words[1].visible
+        return _with_next_word(name, words)._replace(words=2 if in_one_word else 3)
+    return _with_next_word(name, words) if name in MPIEXEC.valued else OptionWords(name, None, 0, 1)
+
+
+def _short_option(words: list[Word], options: LauncherOptions) -> OptionWords:
+    """Read ``-n4``, ``-n 4``, ``--nrs=4`` or ``--nrs 4`` of jsrun and aprun; every one has a value."""
+    shown = words[0].visible
+    name, equals, _ = shown.lstrip("-").partition("=")
+    if shown.startswith("--") or name in options.valued:
+        if equals:
+            return OptionWords(name, words[0], shown.index("=") + 1, 1)
+        return _with_next_word(name, words)
+    if shown[1] not in options.letters:
+        return OptionWords(name, None, 0, 1)
+    if len(shown) > 2 or len(words[0].parts) > 1:
+        return OptionWords(options.letters[shown[1]], words[0], 2 + (shown[2:3] == "="), 1)
+    return _with_next_word(options.letters[shown[1]], words)
+
+
+def _with_next_word(name: str, words: list[Word]) -> OptionWords:
+    """Return an option whose value is the next word, where there is one."""
+    return OptionWords(name, words[1], 0, 2) if len(words) > 1 else OptionWords(name, None, 0, 1)

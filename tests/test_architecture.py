@@ -59,6 +59,7 @@ HEAVY = {
     "psutil",
     "msgspec",
     "mpi4py",
+    "paramiko",
     "torch",
     "horovod",
 }

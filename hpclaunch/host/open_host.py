@@ -1,10 +1,16 @@
 """The host of a name: this machine without a name, another machine over ssh with one."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
+
+NO_PROGRAM = (
+    "there is no program ssh on PATH, so no ssh configuration is read: "
+    "address, user and port are those of --host, the keys those of the agent and ~/.ssh/id_*"
+)
 
 
 @contextmanager
@@ -16,7 +22,11 @@ def open_host(name: str | None) -> Iterator[Host]:
     if name is None:
         yield LocalHost()
         return
-    from hpclaunch.host.ssh import connect  # few commands leave this machine
+    import shutil  # few commands leave this machine
 
+    from hpclaunch.host.ssh import connect
+
+    if shutil.which("ssh") is None:
+        print(f"hpclaunch: {NO_PROGRAM}", file=sys.stderr)
     with connect(name) as host:
         yield host

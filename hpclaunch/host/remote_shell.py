@@ -13,8 +13,6 @@ from hpclaunch.errors import BadInputError
 
 MARK = b"\x02hpclaunch\x03"
 """Printed before the program's own output: the user's start-up files may print anything before it."""
-GO = b"\n"
-"""The command begins when it has read this line: until then it is certain that it has not."""
 RUNS, NO_FOLDER, NO_PROGRAM = b"r", b"f", b"p"
 """The byte after the mark: the program was started, or why it was not."""
 
@@ -26,13 +24,12 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 def remote_command(
     argv: Sequence[str], env: Mapping[str, str | None] | None = None, cwd: str | None = None
 ) -> str:
-    """Return a command line that prints ``MARK``, reads ``GO``, and prints one byte and the program's output.
+    """Return a command line that prints ``MARK``, one byte and the program's output, with its exit status.
 
-    After it come ``MARK`` and the exit status, which is 128+N where signal N ended the program: without them
-    the connection was lost. Raises BadInputError for a NUL byte, for a bad name of a variable and for
-    arguments that are too long together.
+    The exit status is 128+N where signal N ended the program. Raises BadInputError for a NUL byte, for a bad
+    name of a variable and for arguments that are too long together.
     """
-    steps = [f"printf '{_octal(MARK)}'; read -r _ || exit 1"]
+    steps = [f"printf '{_octal(MARK)}'"]
     if cwd is not None:
         steps.append(f"cd {_quote(cwd if cwd.startswith('/') else './' + cwd)} || {_stop(NO_FOLDER)}")
     for name, value in (env or {}).items():
@@ -43,7 +40,7 @@ def remote_command(
     steps.append(f"printf {RUNS.decode()}")
     # exec: the program itself, never a builtin of that name; in a subshell: a signal gives 128+N.
     steps.append(f"(exec {' '.join(_quote(word) for word in argv)})")
-    steps.append(f"printf '{_octal(MARK)}%d\\n' $?")
+    steps.append("exit $?")
     command = f"""exec sh -c 'eval "$(printf "{_octal(os.fsencode("; ".join(steps)))}")"'"""
     if len(command) > _MAX_BYTES:
         raise BadInputError(f"{argv[0]}: {len(command)} bytes of arguments are too many for one ssh command")

@@ -1,27 +1,19 @@
-"""Another machine as a host, over one connection of the user's own ssh.
-
-A master (ssh_config(5), ControlMaster) logs in, with ssh's own questions on the terminal, and goes to the
-background; each command is a session of its connection. So host keys, logins, certificates and jump hosts
-are those of ssh. Files are read and written by commands, too.
-"""
+"""Another machine as a host, over one ssh connection."""
 
 from __future__ import annotations
 
 import io
-import math
 import os
 import posixpath
 import re
 import secrets
-import selectors
-import subprocess
 import tarfile
-import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -33,55 +25,44 @@ from hpclaunch.host.host_interface import (
     UnreadableFileError,
     with_retry,
 )
-from hpclaunch.host.remote_shell import GO, MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
-from hpclaunch.host.ssh_config import added_options, parse_address, split_route
+from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
+from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
+from hpclaunch.host.ssh_config import split_route
+from hpclaunch.host.ssh_link import Link, need_paramiko, open_link
 
-_PIECE_BYTES = 16 << 20
-_READ_BYTES = 1 << 16
+if TYPE_CHECKING:
+    from paramiko import Channel, SFTPClient, SFTPFile
+
+T = TypeVar("T")
+
+_PIECE_BYTES = 1 << 20
+_REQUEST_BYTES = 32768  # every SFTP server answers a request of this size at once
+_OPEN_TIMEOUT_S = 60.0
 _START_TIMEOUT_S = 60.0
-"""Time for the login shell there to start a command: its start-up files come first."""
+"""Time for the login shell there to start a command, or SFTP: its start-up files come first."""
+_SFTP_SILENCE_S = 300.0
 _SOON_S, _PAUSE_S = 5.0, 0.5
 """A connection that broke within the first time is tried again after the second."""
-# Waits until its stdin ends, as it also does when hpclaunch is killed. $0: the master's socket.
-_END_MASTER = """
-read -r _; ssh -F /dev/null -S "$0" -O exit master > /dev/null 2>&1; rm -rf -- "${0%/*}"
-"""
 _MAX_ANSWER_BYTES = 256 << 20
-"""The most that one command may print, or one file that is read whole may hold: it is kept in memory."""
-_LONGEST_PLACE = 60
-"""A socket's name may have 104 bytes (108 on Linux), of which ssh appends 17 while it makes the socket."""
+"""What one command may print, and one file that is read whole may hold: what is kept in memory."""
 # Absolute names, links followed, names from stdin with NUL between them: any number of files, any name.
 _TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--format=gnu", "--no-recursion",
                  "--null", "-T", "-")  # fmt: skip
-_ABSENT = (": No such file or directory", ": No such file", ": Not a directory")
-# $1: a temporary name; $2: the file; $3: its mode; $4: its size, so that an upload that was cut is not taken.
-_WRITE = """
-trap 'rm -f -- "$1"' EXIT; umask 077
-dd of="$1" bs=65536 conv=excl,fsync status=none || exit 1
-[ "$(wc -c < "$1")" -eq "$4" ] && chmod "$3" -- "$1" && mv -fT -- "$1" "$2"
-"""
-# $1: the first byte, from 1 on; $2: how many; $3: the file.
-_TAIL = """exec 3< "$3" && tail -c "+$1" <&3 | head -c "$2" """
-_IN_ENGLISH = {"LC_ALL": "C"}
-_NEVER = ("ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "PermitLocalCommand=no")
-_REFUSED = re.compile(
-    r"Permission denied|Host key verification failed|[Tt]oo many authentication failures|Unable to negotiate"
-    r"|[Rr]evoked|[Bb]ad (configuration|owner)"
-)
-"""Words of ssh for what another try does not change."""
+_ABSENT = (": No such file or directory", ": Not a directory")
 
 
 @contextmanager
-def connect(host: str, *, config: Path | None = None) -> Iterator[SshHost]:
+def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> Iterator[SshHost]:
     """Connect to ``[user@]host[:port]``, where host may be an alias of the ssh configuration.
 
     ``JUMP,...,HOST`` names jump hosts for the case that the configuration names no way to HOST.
 
-    ``config``: the ssh configuration to read instead of the user's and the system's. Raises RefusedError
-    where ssh is missing, the host cannot be reached, its key is unknown or changed, or it refuses the login;
-    BadInputError for a destination or configuration that cannot be used.
+    ``config``: the ssh configuration to read instead of the user's and the system's; ``ask``: gets the
+    answers to the questions of a login. Raises RefusedError where paramiko is missing, the host cannot be
+    reached, its key is unknown or changed, or it refuses the login; BadInputError for a destination or
+    configuration that cannot be used.
     """
-    remote = SshHost(host, config=config)
+    remote = SshHost(host, config=config, ask=ask)
     try:
         try:
             remote.connect()
@@ -111,84 +92,39 @@ class SshHost:
     """Commands and files of another machine; see Host.
 
     After a connection was lost, the next operation opens a new one. Reading and writing files is then
-    repeated, since that does no harm; a command that was begun is not: ``run`` raises NoAnswerError.
+    repeated, since that does no harm; a command is not repeated: ``run`` raises NoAnswerError.
     """
 
-    def __init__(self, destination: str, *, config: Path | None = None) -> None:
+    def __init__(self, destination: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> None:
         """Read the destination, without connecting."""
         self._jumps, self.name = split_route(destination)
-        self._config = config
+        need_paramiko()
+        self._config, self._ask = config, ask
         self.repeats = False
-        self._socket: str | None = None
-        self._end: subprocess.Popen[bytes] | None = None
-        """Ends the master when its stdin ends."""
+        self._link: Link | None = None
+        self._sftp_client: SFTPClient | None = None
+        self._unfinished: list[bytes] = []
+        """Temporary files that uploads over a lost connection left behind."""
 
     def connect(self) -> None:
         """Connect, unless there is a connection; a connection that breaks at once is tried three times."""
         for may_retry in (True, True, False):
-            if self._is_open():
+            if self._link is not None and self._link.is_open():
                 return
             self.close()
             begun = time.monotonic()
             try:
-                self._log_in()
+                self._link = open_link(self.name, self._config, self._ask, self._jumps)
             except NoConnectionError:
-                self.close()
                 if not may_retry or time.monotonic() - begun > _SOON_S:
                     raise
                 time.sleep(_PAUSE_S)
 
-    def _log_in(self) -> None:
-        """Start a master, which asks the user on the terminal; it returns when the login is complete."""
-        added = added_options(self.name, self._config, self._jumps)
-        self._socket = f"{_short_folder()}/s"
-        self._end = subprocess.Popen(
-            ("sh", "-c", _END_MASTER, self._socket), stdin=subprocess.PIPE, start_new_session=True
-        )
-        # Without ControlPersist: with it, ssh throws away the messages of jump hosts.
-        settings = ("StrictHostKeyChecking=yes", "ControlPersist=no", "RemoteCommand=none", *_NEVER)
-        file = ["-F", str(self._config)] if self._config else []
-        options = [*file, *(word for setting in settings for word in ("-o", setting)), *added]
-        with tempfile.TemporaryFile() as said:
-            # -f: to the background and another session, where Ctrl-C does not reach it.
-            words = ["ssh", "-f", "-N", "-T", "-M", "-S", self._socket, *options]
-            code = subprocess.call(
-                [*words, *parse_address(self.name).words()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=said,
-            )
-            if code != 0:
-                said.seek(0)
-                raise self._not_logged_in(_text(said.read()))
-
-    def _not_logged_in(self, said: str) -> RefusedError:
-        lines = (line.strip(" @") for line in said.splitlines())  # ssh frames a warning with @
-        words = " ".join(line for line in lines if line) or "ssh gives no reason"
-        try_it = f"try ssh -v {self.name}"
-        if "Host key verification failed" in said or "REMOTE HOST IDENTIFICATION" in said:
-            return RefusedError(
-                f"{self.name}: the key of the host is not the one of your known hosts: {words}",
-                f"connect once with ssh {self.name}, and compare the fingerprint that it shows with the one "
-                "that the site publishes. Where a known key has changed, another machine may be between you "
-                "and the host",
-            )
-        if _REFUSED.search(said):
-            return RefusedError(f"{self.name}: the login was refused: {words}", try_it)
-        return NoConnectionError(
-            f"{self.name} cannot be reached: {words}",
-            f"check the name, the network and, where the site needs one, the VPN or ProxyJump; {try_it}",
-        )
-
-    def _is_open(self) -> bool:
-        """Return whether there is a connection, as far as is known: a master removes its socket."""
-        return self._socket is not None and os.path.exists(self._socket)
-
     def close(self) -> None:
         """Close the connection."""
-        end, self._end, self._socket = self._end, None, None
-        if end is not None:
-            end.communicate()
+        link, self._link, self._sftp_client = self._link, None, None
+        if link is not None:
+            link.close()
 
     def run(
         self,
@@ -214,56 +150,43 @@ class SshHost:
         env: Mapping[str, str | None] | None = None,
         cwd: str | None = None,
     ) -> tuple[int, bytes, bytes]:
-        """Return exit status, stdout and stderr; over a new connection where none of it had begun there."""
-        command = remote_command(argv, env, cwd)
-        for may_retry in (True, True, False):
-            self.connect()
-            try:
-                out, err = self._session(argv[0], command, stdin or b"", timeout_s)
-                return self._answer(argv[0], cwd, out, err)
-            except _NotBegun as error:
-                self.close()
-                if not may_retry:
-                    raise NoConnectionError(f"{self.name} opens no session: {error}") from None
-        raise AssertionError
+        from paramiko import SSHException
 
-    def _session(
-        self, program: str, command: str, stdin: bytes, timeout_s: float | None
-    ) -> tuple[bytes, bytes]:
-        """Return stdout and stderr of one session; a master that is gone is not replaced by the session."""
-        words = ["ssh", "-F", "/dev/null", "-S", str(self._socket), "-T", "-o", "ProxyCommand=false"]
-        process = subprocess.Popen(
-            [*words, "session", command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        command = remote_command(argv, env, cwd)
+        channel = self._session()
         try:
-            return _Exchange(process, GO + stdin).finish(timeout_s)
+            with _closing_after(channel, _START_TIMEOUT_S):
+                channel.exec_command(command)
+            code, out, err = _Exchange(channel, stdin or b"").finish(timeout_s)
         except _Timeout:
-            raise NoAnswerError(f"{program} gave no answer within {timeout_s:g} s on {self.name}") from None
+            raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
         except _NotStarted:
             raise NoAnswerError(
-                f"the login shell on {self.name} did not start {program} within {_START_TIMEOUT_S:g} s",
+                f"the login shell on {self.name} did not start {argv[0]} within {_START_TIMEOUT_S:g} s",
                 f"its start-up files (~/.bashrc) may wait for input: try ssh {self.name} true",
             ) from None
         except _TooMuch:
             raise RefusedError(
-                f"{program} on {self.name} printed more than {_MAX_ANSWER_BYTES >> 20} MiB, which is too much"
+                f"{argv[0]} on {self.name} printed more than {_MAX_ANSWER_BYTES >> 20} MiB, which is too much"
             ) from None
+        except (SSHException, EOFError, OSError) as error:
+            raise self._no_answer(argv[0]) from error
         finally:
-            process.kill()
-            process.wait()
+            with suppress(SSHException, EOFError, OSError):
+                channel.close()
+        if code < 0:
+            raise self._no_answer(argv[0])
+        return code, self._after_mark(argv[0], cwd, out, err), err
 
-    def _answer(self, program: str, cwd: str | None, out: bytes, err: bytes) -> tuple[int, bytes, bytes]:
-        """Return exit status, output and errors of the program; RefusedError where it was not started."""
-        started, after_mark = out.partition(MARK)[2][:1], out.partition(MARK)[2][1:]
+    def _no_answer(self, program: str) -> CutError:
+        return CutError(f"the connection to {self.name} was lost before {program} answered")
+
+    def _after_mark(self, program: str, cwd: str | None, out: bytes, err: bytes) -> bytes:
+        """Return the program's output; raises RefusedError where it was not started."""
+        after_mark = out.partition(MARK)[2]
+        started, output = after_mark[:1], after_mark[1:]
         if started == RUNS:
-            output, end, code = after_mark.rpartition(MARK)
-            if not end or not code.endswith(b"\n"):
-                raise CutError(f"the connection to {self.name} was lost before {program} answered")
-            return int(code), output, err
+            return output
         if started == NO_FOLDER:
             raise RefusedError(f"cannot run {program} in {cwd}: no such folder on {self.name}")
         if started == NO_PROGRAM:
@@ -271,44 +194,78 @@ class SshHost:
                 f"{program}: no such program on {self.name}",
                 "a login by ssh without a terminal may have another PATH: set it in ~/.bashrc there",
             )
-        if MARK in out:
-            raise CutError(f"the connection to {self.name} was lost before {program} answered")
         answer = _text(err).strip() or _text(out).strip() or "nothing"
         raise RefusedError(f"{self.name} runs no commands for this login; its answer: {answer}")
 
+    def _session(self) -> Channel:
+        """Open a channel for one command; a lost connection is replaced, since no command was sent yet."""
+        from paramiko import SSHException
+
+        for may_retry in (True, True, False):
+            self.connect()
+            assert self._link is not None  # noqa: S101
+            try:
+                return self._link.transport.open_session(timeout=_OPEN_TIMEOUT_S)
+            except (SSHException, EOFError, OSError) as error:
+                open_still = self._link.is_open()
+                if open_still or not may_retry:
+                    kind = RefusedError if open_still else NoConnectionError
+                    raise kind(f"{self.name} opens no session: {error}") from None
+        raise AssertionError
+
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a whole file at once: temporary name, fsync, rename."""
+        """Write a whole file at once: temporary name, fsync where the server can, rename."""
 
-        def write() -> CommandResult:
+        def write(sftp: SFTPClient) -> None:
             folder, name = posixpath.split(path)
-            temporary = posixpath.join(folder, f".{name}.{secrets.token_hex(4)}")
-            words = (temporary, path, f"{mode:o}", str(len(data)))
-            return self.run(("sh", "-c", _WRITE, "hpclaunch-write", *words), stdin=data, env=_IN_ENGLISH)
+            temporary = os.fsencode(posixpath.join(folder, f".{name}.{secrets.token_hex(4)}"))
+            self._unfinished.append(temporary)
+            try:
+                # Not pipelined: paramiko then ignores the server's answers to single requests.
+                with sftp.open(temporary, "wbx") as file:
+                    file.write(data)
+                    file.flush()
+                    file.chmod(mode)
+                    _fsync(sftp, file)
+                sftp.posix_rename(temporary, os.fsencode(path))
+            except OSError:
+                self._remove_unfinished(sftp)
+                raise
+            self._unfinished.remove(temporary)
 
-        answer = with_retry(write)
-        if answer.exit_code != 0:
-            raise BadInputError(f"{path}: cannot be written on {self.name}: {_reason(answer.stderr)}")
+        try:
+            self._with_sftp(write)
+        except OSError as error:
+            raise BadInputError(f"{path}: cannot be written on {self.name}: {_reason(error)}") from None
 
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
-        return self._read(path, ("cat", "--", path))
 
-    def _read(self, path: str, command: Sequence[str]) -> bytes | None:
-        """Return the output of a command that reads a file; None: the file does not exist."""
-        code, out, err = with_retry(lambda: self._run(command, env=_IN_ENGLISH))
-        messages = _text(err).strip()
-        if code != 0 and messages.endswith(_ABSENT):
+        def read(sftp: SFTPClient) -> bytes | None:
+            with _open(sftp, path) as file:
+                if (file.stat().st_size or 0) > _MAX_ANSWER_BYTES:
+                    return None
+                file.prefetch()
+                data = bytearray()  # paramiko's read(SIZE) copies all it has with each answer
+                while len(data) < _MAX_ANSWER_BYTES and (piece := file.read(_REQUEST_BYTES)):
+                    data += piece
+                return bytes(data)
+
+        try:
+            if (data := self._with_sftp(read)) is None:
+                raise RefusedError(f"{path} on {self.name} has more than {_MAX_ANSWER_BYTES >> 20} MiB")
+            return data
+        except FileNotFoundError:
             return None
-        if code != 0:
-            raise UnreadableFileError(f"{path}: cannot be read on {self.name}: {_reason(messages)}")
-        return out
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be read on {self.name}: {_reason(error)}") from None
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the files that exist, all in one round trip."""
         if not paths:
             return {}
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        _, out, err = with_retry(lambda: self._run(_TAR_OF_FILES, stdin=names, env=_IN_ENGLISH))
+        _, out, err = with_retry(lambda: self._run(_TAR_OF_FILES, stdin=names, env={"LC_ALL": "C"}))
         messages = _text(err)
         for line in messages.splitlines():
             if ": Cannot " in line and not line.endswith(_ABSENT):
@@ -323,7 +280,13 @@ class SshHost:
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists at that path."""
-        return self._read(path, ("ls", "-d", "-L", "--", path)) is not None
+        try:
+            self._with_sftp(lambda sftp: sftp.stat(os.fsencode(path)))
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be checked on {self.name}: {_reason(error)}") from None
+        return True
 
     def make_folder(self, path: str, *, private: bool = False) -> None:
         """Make a folder and those above it; a new ``private`` one is for its owner only."""
@@ -333,13 +296,94 @@ class SshHost:
             raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
 
     def tail(self, path: str, offset: int) -> bytes:
-        """Return up to 16 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
-        words = (str(offset + 1), str(_PIECE_BYTES), path)
-        return self._read(path, ("sh", "-c", _TAIL, "hpclaunch-tail", *words)) or b""
+        """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
+
+        def read(sftp: SFTPClient) -> bytes:
+            with _open(sftp, path) as file:
+                end = min(file.stat().st_size or 0, offset + _PIECE_BYTES)
+                starts = range(offset, end, _REQUEST_BYTES)
+                return b"".join(file.readv([(at, min(_REQUEST_BYTES, end - at)) for at in starts]))
+
+        try:
+            return self._with_sftp(read)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise RefusedError(f"{path}: cannot be read on {self.name}: {_reason(error)}") from None
+
+    def _with_sftp(self, operation: Callable[[SFTPClient], T]) -> T:
+        """Do something with files; where the connection is lost, repeat it over a new one, twice.
+
+        Raises OSError with the server's answer about the file, and RefusedError for everything else.
+        """
+        from paramiko import SFTPError, SSHException
+
+        for may_retry in (True, True, False):
+            try:
+                return operation(self._sftp())
+            except TimeoutError:
+                starting = self._sftp_client is None
+                self.close()
+                raise NoAnswerError(
+                    f"{self.name} gives no access to files: SFTP "
+                    + (f"did not start within {_START_TIMEOUT_S:g} s" if starting else "gives no answer"),
+                    f"a ~/.bashrc there that waits for input keeps it from starting: try sftp {self.name}",
+                ) from None
+            except (SSHException, SFTPError, EOFError, OSError) as error:
+                if isinstance(error, OSError) and self._sftp_is_open():
+                    raise
+                kind = RefusedError if self._link and self._link.is_open() else NoConnectionError
+                self.close()
+                if not may_retry:
+                    raise kind(
+                        f"{self.name} gives no access to files: {error}", f"try sftp {self.name}"
+                    ) from None
+        raise AssertionError
+
+    def _sftp_is_open(self) -> bool:
+        sftp, link = self._sftp_client, self._link
+        if sftp is None or link is None or not link.is_open():
+            return False
+        channel = sftp.get_channel()
+        return channel is not None and not channel.closed
+
+    def _sftp(self) -> SFTPClient:
+        from paramiko import SFTPClient
+
+        self.connect()
+        assert self._link is not None  # noqa: S101
+        if self._sftp_client is None:
+            channel = self._sftp_channel()
+            self._sftp_client = SFTPClient(channel)
+            channel.settimeout(_SFTP_SILENCE_S)
+            self._remove_unfinished(self._sftp_client)
+        return self._sftp_client
+
+    def _sftp_channel(self) -> Channel:
+        """Open a channel with SFTP at its end; each answer has a time limit, the first one too."""
+        channel = self._session()
+        channel.settimeout(_START_TIMEOUT_S)
+        with _closing_after(channel, _START_TIMEOUT_S):
+            channel.invoke_subsystem("sftp")
+        return channel
+
+    def _remove_unfinished(self, sftp: SFTPClient) -> None:
+        while self._unfinished:
+            with suppress(FileNotFoundError):
+                sftp.remove(self._unfinished[-1])
+            self._unfinished.pop()
 
 
-class _NotBegun(Exception):
-    """The session ended before the line that lets the command begin was sent."""
+@contextmanager
+def _closing_after(channel: Channel, limit_s: float) -> Iterator[None]:
+    """Close the channel if the server has not answered a request by then; the request then fails."""
+    timer = threading.Timer(limit_s, channel.close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _Timeout(Exception):
@@ -355,83 +399,75 @@ class _TooMuch(Exception):
 
 
 class _Exchange:
-    """The stdin, stdout and stderr of a session.
+    """A command's stdin, stdout and stderr, each in its thread.
 
-    The stdin is sent when the mark has come: the login shell's start-up files would read it otherwise, and
-    until then it is certain that the command has not begun.
+    The stdin is sent when the command has begun: the login shell's start-up files would read it otherwise.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
-        assert process.stdin is not None and process.stdout is not None and process.stderr is not None  # noqa: S101, PT018
-        self._process, self._stdin, self._rest = process, process.stdin, memoryview(stdin)
+    def __init__(self, channel: Channel, stdin: bytes) -> None:
+        self._channel, self._stdin = channel, stdin
         self._out, self._err = bytearray(), bytearray()
-        self._selector = selectors.DefaultSelector()
-        for pipe, read in ((process.stdout, self._out), (process.stderr, self._err)):
-            self._selector.register(pipe, selectors.EVENT_READ, read)
-        os.set_blocking(self._stdin.fileno(), False)
+        self._begun, self._full = threading.Event(), threading.Event()
 
-    def finish(self, timeout_s: float | None) -> tuple[bytes, bytes]:
-        """Return stdout and stderr."""
-        now = time.monotonic()
-        deadline = math.inf if timeout_s is None else now + timeout_s
-        start_by, begun = now + _START_TIMEOUT_S, False
-        with self._selector:
-            while self._selector.get_map():
-                self._step(min(deadline, start_by))
-                if not begun and MARK in self._out:
-                    begun, start_by = True, math.inf
-                    self._selector.register(self._stdin, selectors.EVENT_WRITE)
-                if time.monotonic() >= deadline:
+    def finish(self, timeout_s: float | None) -> tuple[int, bytes, bytes]:
+        """Return exit status (below 0: none came), stdout and stderr."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        readers = [threading.Thread(target=each, daemon=True) for each in (self._read_out, self._read_err)]
+        for thread in (*readers, threading.Thread(target=self._write, daemon=True)):
+            thread.start()
+
+        def remaining_s() -> float | None:
+            return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+        try:
+            start_s = _START_TIMEOUT_S if timeout_s is None else min(timeout_s, _START_TIMEOUT_S)
+            if not self._begun.wait(start_s):
+                raise _Timeout if start_s == timeout_s else _NotStarted
+            for reader in readers:
+                reader.join(remaining_s())
+                if reader.is_alive():
                     raise _Timeout
-                if time.monotonic() >= start_by:
-                    raise _NotStarted
-        self._stdin.close()
-        return self._outcome(begun, deadline)
+            if self._full.is_set():
+                raise _TooMuch
+            if not self._channel.status_event.wait(remaining_s()):
+                raise _Timeout  # the program closed its output and runs on
+        finally:
+            self._begun.set()  # nothing that waits for it may stay behind
+        return self._channel.recv_exit_status(), bytes(self._out), bytes(self._err)
 
-    def _outcome(self, begun: bool, deadline: float) -> tuple[bytes, bytes]:
-        remaining_s = None if math.isinf(deadline) else max(0.0, deadline - time.monotonic())
-        try:
-            code = self._process.wait(remaining_s)  # the program may have closed its output and run on
-        except subprocess.TimeoutExpired:
-            raise _Timeout from None
-        if not begun and code == 255:
-            raise _NotBegun(_text(bytes(self._err)).strip() or "the connection was lost")
-        return bytes(self._out), bytes(self._err)
+    def _read_out(self) -> None:
+        self._read(self._channel.recv, self._out)
+        self._begun.set()  # nothing more will come
 
-    def _step(self, until: float) -> None:
-        """Wait until a pipe is ready, and read from it or write to it."""
-        left_s = None if math.isinf(until) else max(0.0, until - time.monotonic())
-        for key, _ in self._selector.select(left_s):
-            pipe: IO[bytes] = key.fileobj  # type: ignore[assignment]
-            over = self._write() if pipe is self._stdin else self._read(pipe, key.data)
-            if over:
-                self._selector.unregister(pipe)
-                pipe.close()
+    def _read_err(self) -> None:
+        self._read(self._channel.recv_stderr, self._err)
 
-    def _read(self, pipe: IO[bytes], buffer: bytearray) -> bool:
-        """Read what is there; True: it was the end."""
-        data = os.read(pipe.fileno(), _READ_BYTES)
-        buffer += data
-        if len(buffer) > _MAX_ANSWER_BYTES:
-            raise _TooMuch
-        return not data
+    def _read(self, receive: Callable[[int], bytes], kept: bytearray) -> None:
+        with suppress(OSError, EOFError):
+            while data := receive(1 << 16):
+                if len(kept) + len(data) > _MAX_ANSWER_BYTES:
+                    self._full.set()
+                    self._channel.close()
+                    break
+                kept += data
+                if kept is self._out and not self._begun.is_set() and MARK in kept:
+                    self._begun.set()
 
-    def _write(self) -> bool:
-        """Write as much as the pipe takes; True: that was all, or the reader has ended."""
-        try:
-            self._rest = self._rest[os.write(self._stdin.fileno(), self._rest[:_READ_BYTES]) :]
-        except BrokenPipeError:
-            return True
-        return not self._rest
+    def _write(self) -> None:
+        with suppress(OSError, EOFError, _ssh_error()):  # a command need not read its stdin
+            if self._stdin:
+                self._begun.wait()
+            for at in range(
+                0, len(self._stdin), _PIECE_BYTES
+            ):  # sendall copies the remainder for every packet
+                self._channel.sendall(self._stdin[at : at + _PIECE_BYTES])
+            self._channel.shutdown_write()
 
 
-def _short_folder() -> str:
-    """Make the folder of a master's socket, in /tmp where the usual place has too long a name for sockets."""
-    place = tempfile.gettempdir()
-    return tempfile.mkdtemp(
-        prefix="hpclaunch-",
-        dir=place if len(os.fsencode(place)) < _LONGEST_PLACE else "/tmp",  # noqa: S108
-    )
+def _ssh_error() -> type[Exception]:
+    from paramiko import SSHException
+
+    return SSHException
 
 
 def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:
@@ -449,9 +485,38 @@ def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:
     return found
 
 
-def _reason(messages: str) -> str:
-    """Return the reason in the last line of a program's messages."""
-    return messages.strip().rpartition("\n")[2].rpartition(": ")[2] or "no reason was given"
+def _open(sftp: SFTPClient, path: str) -> SFTPFile:
+    """Open a file for reading; a lost connection raises in the thread that reads, and only there."""
+    file: Any = sftp.open(os.fsencode(path), "rb")
+    # prefetch() and readv() send their requests in a thread of paramiko's that prints a traceback when the
+    # connection is lost. That thread takes no hook, so its private method is wrapped here. Reading without
+    # both does not help: each 32 KiB would then wait for one round trip.
+    send_requests = file._prefetch_thread
+
+    def send_requests_quietly(*arguments: Any) -> None:
+        with suppress(EOFError, OSError):
+            send_requests(*arguments)
+
+    file._prefetch_thread = send_requests_quietly
+    opened: SFTPFile = file
+    return opened
+
+
+def _fsync(sftp: SFTPClient, file: SFTPFile) -> None:
+    """Make a file durable where the server knows OpenSSH's fsync extension; others cannot do it."""
+    from paramiko.sftp import CMD_EXTENDED
+
+    try:
+        # The only way: of OpenSSH's extensions paramiko has a public method for posix-rename alone.
+        sftp._request(CMD_EXTENDED, "fsync@openssh.com", file.handle)  # type: ignore[attr-defined]
+    except OSError as error:
+        # paramiko keeps only the text of SSH_FX_OP_UNSUPPORTED.
+        if error.errno or not re.search("unsupported|not supported|not implemented", str(error), re.I):
+            raise
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _text(data: bytes) -> str:

@@ -1,10 +1,17 @@
-"""The name of a host, and the settings of the user's ssh for it: ``ssh -G HOST`` prints them only.
+"""What a host's name means: its address, the user who logs in, keys and jump hosts, as ``ssh -G`` says it.
 
-OpenSSH 6.8 and later, see https://www.openssh.com/txt/release-6.8. Its lines are ``keyword value``, the
-keyword in lower case. ssh follows its settings itself when it connects; here hpclaunch adds what they lack.
+``ssh -G HOST`` prints all settings that ssh would use, and connects to nothing: OpenSSH 6.8 and later, see
+https://www.openssh.com/txt/release-6.8. So Host, Match, Include, CanonicalizeHostname and times mean what
+they mean to the user's own ssh, whatever its version. Its lines are ``keyword value``, the keyword in lower
+case. OpenSSH 9.2 leaves ``~`` and tokens in IdentityFile, CertificateFile, RevokedHostKeys and ProxyCommand,
+and has expanded those of UserKnownHostsFile and IdentityAgent; other versions may leave a ``~`` there, too.
 """
 
+import getpass
+import os
+import pwd
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +24,19 @@ _TIMEOUT_S = 60.0
 _CONNECT_TIMEOUT_S = 30
 _KEEPALIVE_S = 15
 """Where ServerAliveInterval is 0, its default: what waits for a job must see that a connection is dead."""
+_DEFAULTS: Mapping[str, list[str]] = {
+    "identityfile": ["~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519"],
+    "userknownhostsfile": ["~/.ssh/known_hosts ~/.ssh/known_hosts2"],
+    "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"],
+}
+"""Without ``ssh``."""
+_METHODS = {
+    "publickey": ("pubkeyauthentication",),
+    # Before OpenSSH 8.7 the option had another name.
+    "keyboard-interactive": ("kbdinteractiveauthentication", "challengeresponseauthentication"),
+    "password": ("passwordauthentication",),
+}
+"""The ways to log in that exist here, in ssh's order, and the options that forbid them."""
 _PORTS = range(1, 65536)
 
 _PLACE = re.compile(
@@ -24,12 +44,43 @@ _PLACE = re.compile(
     r"|(?P<name>[^:]+)(?::(?P<name_port>[0-9]{1,5}))?"
     r"|(?P<ipv6>(?:[0-9A-Fa-f.]*:){2}[0-9A-Fa-f:.]*(?:%\w+)?)"
 )
-# Hosts and users become words of ssh's command line and of hints: no special characters.
+# Hosts and users become part of commands (ssh -G, ProxyCommand, hints of messages): no special characters.
 _HOSTNAME = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9._:%-]*")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@+-]*\$?")
 
-Found = Mapping[str, str]
-"""Keywords in lower case, each with its first value, where that is not ``none``."""
+Found = Mapping[str, list[str]]
+"""Keywords in lower case, each with its values."""
+
+
+class Login(msgspec.Struct, frozen=True, kw_only=True):
+    """Where to log in, as which user, and how to get there; all paths are absolute."""
+
+    destination: str
+    """Unchanged from the user: the host's name in messages."""
+    hostname: str
+    port: int
+    user: str
+    identity_files: tuple[str, ...]
+    """Private keys to try; files that the configuration names may be missing."""
+    certificate_files: tuple[str, ...]
+    identities_only: bool
+    agent: str | None
+    """Socket of the agent; None: no agent is used."""
+    methods: tuple[str, ...]
+    """The ways to log in that the configuration permits, in its order."""
+    unusable: tuple[str, ...]
+    """Options that are set, and by which ssh may log in or know the host, but not we."""
+    jumps: tuple[str, ...]
+    """Jump hosts, in order."""
+    proxy_command: str | None
+    user_known_hosts: tuple[str, ...]
+    global_known_hosts: tuple[str, ...]
+    revoked_host_keys: str | None
+    host_key_alias: str | None
+    algorithms: Mapping[str, tuple[str, ...]]
+    """What may be agreed on, by option: Ciphers, MACs, KexAlgorithms, HostKeyAlgorithms; none: anything."""
+    connect_timeout_s: int
+    keepalive_s: int
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,12 +89,6 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     user: str | None = None
     port: int | None = None
-
-    def words(self) -> list[str]:
-        """Return the words of a command line of ssh that name the host, at its end."""
-        user = ["-l", self.user] if self.user else []
-        port = ["-p", str(self.port)] if self.port else []
-        return [*user, *port, "--", self.host]
 
 
 def parse_address(text: str) -> Address:
@@ -76,64 +121,100 @@ def _host_and_port(place: str) -> tuple[str, str | None]:
     return match["bracketed"] or match["name"] or match["ipv6"], match["port"] or match["name_port"]
 
 
-def added_options(destination: str, config: Path | None, usual_jumps: Sequence[str] = ()) -> list[str]:
-    """Return the options of ssh for what its configuration does not say about ``[user@]alias[:port]``.
+def resolve(destination: str, config: Path | None, usual_jumps: Sequence[str] = ()) -> Login:
+    """Return what ssh knows of ``[user@]alias[:port]``; user and port of the destination go first.
 
     ``config``: the file to read instead of the user's and the system's, as ``ssh -F``; ``usual_jumps``: jump
     hosts where the configuration says nothing of how to get there. Raises BadInputError with ssh's own words
-    for a configuration that it cannot read, and for jump hosts that lead in a circle.
+    for a configuration that it cannot read, and for a setting that cannot be used.
     """
     address = parse_address(destination)
     found = _ask_ssh(address, ["-F", str(config)] if config else [])
-    options: list[str] = []
-    if found.get("serveraliveinterval", "0") == "0":
-        options += ["-o", f"ServerAliveInterval={_KEEPALIVE_S}"]
-    if "connecttimeout" not in found:
-        options += ["-o", f"ConnectTimeout={_CONNECT_TIMEOUT_S}"]
-    if "proxyjump" in found:
-        _refuse_circle(found["proxyjump"], config, (destination,))
-    elif usual_jumps and "proxycommand" not in found and not _goes_directly(address, config):
-        options += ["-J", ",".join(usual_jumps)]
-    return options
+    hostname, port, user = _place(destination, address, found)
+    tokens = _tokens(address.host, hostname, port, user, _one(found, "hostkeyalias"))
+    jumps, proxy_command = _jumps(found, tokens), _proxy_command(destination, found, tokens)
+    if usual_jumps and not (jumps or proxy_command or _goes_directly(address, config)):
+        jumps = tuple(usual_jumps)
+    return Login(
+        destination=destination,
+        hostname=hostname,
+        port=port,
+        user=user,
+        identity_files=_files(found, "identityfile", tokens),
+        certificate_files=_files(found, "certificatefile", tokens),
+        identities_only=_is_on(found, "identitiesonly"),
+        agent=_agent(found),
+        methods=_methods(found),
+        unusable=tuple(name for name in _UNUSABLE if _is_on(found, name.lower())),
+        jumps=jumps,
+        proxy_command=proxy_command,
+        user_known_hosts=_known_hosts_files(found, "userknownhostsfile"),
+        global_known_hosts=_known_hosts_files(found, "globalknownhostsfile"),
+        revoked_host_keys=next(iter(_files(found, "revokedhostkeys", tokens)), None),
+        host_key_alias=_one(found, "hostkeyalias"),
+        algorithms=_algorithms(found),
+        connect_timeout_s=_number(found, "connecttimeout", _CONNECT_TIMEOUT_S),
+        keepalive_s=_number(found, "serveraliveinterval", _KEEPALIVE_S),
+    )
 
 
-def _refuse_circle(jumps: str, config: Path | None, seen: tuple[str, ...]) -> None:
-    """Raise BadInputError where the first jump host is reached through itself: ssh would never stop."""
-    first, *_ = (part.strip() for part in jumps.split(","))
-    address = parse_address(first)
-    if first in seen:
-        raise BadInputError(f"ProxyJump goes in a circle: {' -> '.join((*seen, first))}")
-    found = _ask_ssh(address, ["-F", str(config)] if config else [])
-    if "proxyjump" in found:
-        _refuse_circle(found["proxyjump"], config, (*seen, first))
+_UNUSABLE = (
+    "GSSAPIAuthentication",
+    "HostbasedAuthentication",
+    "PKCS11Provider",
+    "KnownHostsCommand",
+    "VerifyHostKeyDNS",
+)
+_ALGORITHMS = ("Ciphers", "MACs", "KexAlgorithms", "HostKeyAlgorithms")
 
 
 def _ask_ssh(address: Address, options: Sequence[str], stdin: str = "") -> Found:
-    """Return what ``ssh -G`` prints; raises RefusedError where this machine has no ssh."""
+    """Return what ``ssh -G`` prints; the defaults where this machine has no ssh."""
     import subprocess  # only for another host
 
-    command = ["ssh", "-G", "-T", *options, *address.words()]
+    own = ["-l", address.user] if address.user else []
+    own += ["-p", str(address.port)] if address.port else []
+    command = ["ssh", "-G", "-T", *options, *own, "--", address.host]
     try:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, errors="surrogateescape", timeout=_TIMEOUT_S
         )
+    except FileNotFoundError:
+        return _DEFAULTS
     except subprocess.TimeoutExpired:
         raise RefusedError(
             f"ssh -G {address.host} gave no answer within {_TIMEOUT_S:g} s",
             "a command of Match exec, or the DNS (CanonicalizeHostname), may not answer",
         ) from None
     except OSError as error:
-        raise RefusedError(
-            f"ssh cannot be run: {error.strerror}", "install OpenSSH's client: it makes the connection"
-        ) from None
+        raise RefusedError(f"ssh cannot be run: {error.strerror}") from None
     if done.returncode != 0:
         words = "\n".join(line.rstrip() for line in done.stderr.splitlines() if line.strip())
         raise BadInputError(
             f"ssh -G {address.host}: {words or f'exit status {done.returncode}'}",
             "correct the ssh configuration, so that this command works (OpenSSH 6.8 or later)",
         )
-    lines = (line.partition(" ") for line in reversed(done.stdout.splitlines()))
-    return {keyword.lower(): value for keyword, _, value in lines if value.lower() != "none"}
+    return _settings(done.stdout)
+
+
+def _settings(text: str) -> Found:
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        keyword, _, value = line.partition(" ")
+        found.setdefault(keyword.lower(), []).append(value)
+    return found
+
+
+def _place(destination: str, address: Address, found: Found) -> tuple[str, int, str]:
+    """Return the host's address, its port and the user there."""
+    hostname = _one(found, "hostname") or address.host.lower()
+    user = _one(found, "user") or address.user or getpass.getuser()
+    port = _number(found, "port", address.port or 22)
+    if not (_HOSTNAME.fullmatch(hostname) and _USER.fullmatch(user) and port in _PORTS):
+        raise BadInputError(
+            f"{destination}: the ssh configuration leads to {user}@{hostname} port {port}: this is not a host"
+        )
+    return hostname, port, user
 
 
 def _goes_directly(address: Address, config: Path | None) -> bool:
@@ -143,4 +224,117 @@ def _goes_directly(address: Address, config: Path | None) -> bool:
     """
     files = [str(config)] if config else ["~/.ssh/config", "/etc/ssh/ssh_config"]
     lines = [*(f'Include "{file}"' for file in files), "Host *", "ProxyJump nowhere.invalid", ""]
-    return "proxyjump" not in _ask_ssh(address, ["-F", "/dev/stdin"], stdin="\n".join(lines))
+    found = _ask_ssh(address, ["-F", "/dev/stdin"], stdin="\n".join(lines))
+    return found is not _DEFAULTS and "proxyjump" not in found
+
+
+def _one(found: Found, keyword: str) -> str | None:
+    """Return the first value; None: there is none, or it is ``none``."""
+    value = found[keyword][0].strip() if keyword in found else "none"
+    return None if value.lower() == "none" else value
+
+
+def _is_on(found: Found, keyword: str, default: str = "no") -> bool:
+    """Return whether an option is set and not ``no``, which some versions write as ``false``."""
+    return (_one(found, keyword) or default) not in ("no", "false")
+
+
+def _number(found: Found, keyword: str, default: int) -> int:
+    """Return a number, the default for ``none`` and 0."""
+    text = _one(found, keyword) or "0"
+    if not text.isdecimal():
+        raise BadInputError(f"ssh configuration: {keyword} {text!r} is not a number")
+    return int(text) or default
+
+
+def _proxy_command(destination: str, found: Found, tokens: Mapping[str, str]) -> str | None:
+    command = _one(found, "proxycommand")
+    if command and _is_on(found, "proxyusefdpass"):
+        raise RefusedError(
+            f"{destination}: ProxyUseFDPass is not supported", "use a ProxyCommand that relays the connection"
+        )
+    return _expanded(command, tokens, "ProxyCommand") if command else None
+
+
+def _jumps(found: Found, tokens: Mapping[str, str]) -> tuple[str, ...]:
+    text = _one(found, "proxyjump")
+    if text is None:
+        return ()
+    jumps = tuple(part.strip() for part in _expanded(text, tokens, "ProxyJump").split(","))
+    for jump in jumps:
+        parse_address(jump)
+    return jumps
+
+
+def _methods(found: Found) -> tuple[str, ...]:
+    usual = [
+        method
+        for method, options in _METHODS.items()
+        if all(_is_on(found, option, default="yes") for option in options)
+    ]
+    preferred = _one(found, "preferredauthentications")
+    return tuple(each for each in preferred.split(",") if each in usual) if preferred else tuple(usual)
+
+
+def _algorithms(found: Found) -> dict[str, tuple[str, ...]]:
+    """Return the lists that are complete; one that changes ssh's own, as by ``+``, is of an old ssh."""
+    texts = {name: _one(found, name.lower()) for name in _ALGORITHMS}
+    return {name: tuple(text.split(",")) for name, text in texts.items() if text and text[0] not in "+-^"}
+
+
+def _home() -> str:
+    """Return the home folder as ssh finds it: that of the user database, whatever HOME is."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return os.path.expanduser("~")
+
+
+def _tokens(name: str, hostname: str, port: int, user: str, alias: str | None) -> dict[str, str]:
+    """Return ssh_config(5), TOKENS, but %C and %j, which differ between versions."""
+    here = socket.gethostname()
+    tokens = {"%": "%", "d": _home(), "h": hostname, "i": str(os.getuid()), "k": alias or name, "n": name}
+    return tokens | {
+        "L": here.partition(".")[0],
+        "l": here,
+        "p": str(port),
+        "r": user,
+        "u": getpass.getuser(),
+    }
+
+
+def _expanded(text: str, tokens: Mapping[str, str], option: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in tokens:
+            raise BadInputError(f"ssh configuration: {option} {text!r}: {match[0]!r} is not supported")
+        return tokens[match[1]]
+
+    return re.sub("%(.?)", value, text)
+
+
+def _files(found: Found, keyword: str, tokens: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the files of a keyword with one file per line."""
+    names = (name.strip().strip('"') for name in found.get(keyword, []))
+    return tuple(_path(_expanded(name, tokens, keyword)) for name in names if name.lower() != "none")
+
+
+def _path(name: str) -> str:
+    """Expand ``~`` as ssh does, and ``${NAME}``, which OpenSSH knows since 8.4."""
+    name = re.sub(r"\$\{(\w+)\}", lambda match: os.environ.get(match[1], match[0]), name)
+    return _home() + name[1:] if name == "~" or name.startswith("~/") else os.path.expanduser(name)
+
+
+def _agent(found: Found) -> str | None:
+    """Return the agent's socket: IdentityAgent is a path, ``SSH_AUTH_SOCK``, or a variable as ``$NAME``."""
+    setting = found.get("identityagent", ["SSH_AUTH_SOCK"])[0]
+    if setting.lower() == "none":
+        return None
+    if setting == "SSH_AUTH_SOCK" or re.fullmatch(r"\$\w+", setting):
+        return os.environ.get(setting.removeprefix("$"))
+    return _path(setting)
+
+
+def _known_hosts_files(found: Found, keyword: str) -> tuple[str, ...]:
+    """Return the files of one line. ``ssh -G`` writes no quotes: each begins with ``/`` or ``~``."""
+    text = _one(found, keyword)
+    return () if text is None else tuple(map(_path, re.split(r" +(?=[/~])", text.strip())))

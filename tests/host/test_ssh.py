@@ -188,7 +188,7 @@ def test_the_answer_of_an_account_that_runs_nothing_is_shown(
     with connect("closed", config=tmp_path / "config") as host:
         with pytest.raises(RefusedError, match=r"runs no commands.*this account is closed"):
             host.run(["true"])
-        with pytest.raises(RefusedError, match="runs no commands"):
+        with pytest.raises(RefusedError, match="no access to files"):
             host.write_file(f"{tmp_path}/x", b"")
 
 
@@ -226,7 +226,7 @@ def test_reading_what_is_there_and_what_is_not(host: SshHost, tmp_path: Path) ->
 
 def test_tail_goes_on_where_it_stopped(host: SshHost, tmp_path: Path) -> None:
     path = tmp_path / "log"
-    path.write_bytes(b"x" * 17_500_000 + b"end")
+    path.write_bytes(b"x" * 1_500_000 + b"end")
     got = b""
     while piece := host.tail(str(path), len(got)):
         got += piece
@@ -377,21 +377,21 @@ def test_start_up_files_that_wait_for_input_end_in_a_message(
     start_sshd: Callable[..., Sshd], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The forced command is what bash makes of a ~/.bashrc with ``read``: that runs before any command."""
-    server = start_sshd(config='ForceCommand read -r answer; exec sh -c "$SSH_ORIGINAL_COMMAND"')
+    then = "case $SSH_ORIGINAL_COMMAND in *sftp*) exec /usr/lib/openssh/sftp-server;; esac"
+    server = start_sshd(config=f'ForceCommand read -r answer; {then}; exec sh -c "$SSH_ORIGINAL_COMMAND"')
     (tmp_path / "config").write_text(server.host_block("asks"))
     monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
     with connect("asks", config=tmp_path / "config") as host:
-        for use in (
-            lambda: host.run(["cat"], stdin=b"the first line is not for the shell\n"),
-            lambda: host.exists("/"),
-            lambda: host.write_file(f"{tmp_path}/f", b"x"),
-        ):
-            with pytest.raises(
-                NoAnswerError, match=r"login shell on asks did not start \w+ within"
-            ) as caught:
+        assert host.run(["echo", "no input is needed"]).stdout == "no input is needed\n"
+        with pytest.raises(
+            NoAnswerError, match=r"login shell on asks did not start cat within 1 s"
+        ) as caught:
+            host.run(["cat"], stdin=b"the first line is not for the shell\n")
+        assert caught.value.exit_code == 4
+        assert "~/.bashrc" in (caught.value.hint or "")
+        for use in (lambda: host.exists("/"), lambda: host.write_file(f"{tmp_path}/f", b"x")):
+            with pytest.raises(NoAnswerError, match=r"SFTP did not start within 1 s") as caught:
                 use()
-            assert caught.value.exit_code == 4
-            assert "~/.bashrc" in (caught.value.hint or "")
     assert not (tmp_path / "f").exists()
 
 
@@ -490,6 +490,6 @@ def test_an_answer_without_end_is_refused(
     with pytest.raises(RefusedError, match="tar on lies printed more than 1 MiB"):
         host.read_files(["/job/a"])
     (tmp_path / "large").write_bytes(b"x" * ((1 << 20) + 1))
-    with pytest.raises(RefusedError, match="cat on lies printed more than 1 MiB"):
+    with pytest.raises(RefusedError, match="has more than 1 MiB"):
         host.read_file(f"{tmp_path}/large")
     host.close()

@@ -233,7 +233,8 @@ def test_status_of_many_jobs_is_one_round_trip_to_each_source(
 
         return count
 
-    monkeypatch.setattr(SshHost, "_run", counted("_run"))  # every command and use of a file goes through it
+    for name in ("_run", "_with_sftp"):  # what every command and every use of a file goes through
+        monkeypatch.setattr(SshHost, name, counted(name))
     assert {record.state for record in refresh_all(store, host, waiting)} == {"queued"}
     assert trips == ["squeue"]
     trips.clear()

@@ -1,0 +1,286 @@
+"""The connection to a host: socket, jump hosts, host key, login. A link is one open connection."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import shlex
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from select import select
+from typing import TYPE_CHECKING, Any
+
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import NoConnectionError
+from hpclaunch.host.known_hosts import (
+    KnownKey,
+    ShownKey,
+    check_host_key,
+    known_types,
+    listed_name,
+    read_known_hosts,
+)
+from hpclaunch.host.ssh_auth import Ask, authenticate
+from hpclaunch.host.ssh_config import Login, resolve
+
+if TYPE_CHECKING:
+    from paramiko import Channel, ProxyCommand, Transport
+
+_DEAD_AFTER_S = 60
+"""The connection counts as lost when data that were sent stay without an acknowledgement for this time."""
+_MAX_JUMPS = 16
+_TYPING_S = 300.0
+"""Time for the user to answer the questions of a login."""
+_PARAMIKO_NAMES = {
+    "Ciphers": "ciphers",
+    "MACs": "digests",
+    "KexAlgorithms": "kex",
+    "HostKeyAlgorithms": "key_types",
+}
+
+_RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
+
+
+class Link:
+    """An open connection to a host, with the connections to its jump hosts below it."""
+
+    def __init__(self, transport: Transport, below: ExitStack) -> None:
+        self.transport = transport
+        self._below = below
+
+    def is_open(self) -> bool:
+        """Return whether the connection is open, as far as is known."""
+        return self.transport.is_active()
+
+    def close(self) -> None:
+        """Close the connection, then those to its jump hosts."""
+        self._below.close()
+
+
+def need_paramiko() -> None:
+    """Raise RefusedError where paramiko is not installed."""
+    try:
+        import paramiko  # noqa: F401
+    except ImportError:
+        raise RefusedError("to reach another host hpclaunch needs paramiko", "pip install paramiko") from None
+    # Without a handler Python prints paramiko's log messages, some with tracebacks.
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+def open_link(destination: str, config: Path | None, ask: Ask, usual_jumps: Sequence[str] = ()) -> Link:
+    """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
+
+    ``config`` and ``usual_jumps`` as for ``resolve``. NoConnectionError: it is the network.
+    """
+    below = ExitStack()
+    try:
+        login = resolve(destination, config, usual_jumps)
+        return Link(_Way(config, ask, below).open(login, login.jumps, (destination,)), below)
+    except BaseException:
+        below.close()
+        raise
+
+
+class _Way:
+    """The connections to a host and to the jump hosts before it, which are closed with ``stack``."""
+
+    def __init__(self, config: Path | None, ask: Ask, stack: ExitStack) -> None:
+        self._config, self._ask, self._stack = config, ask, stack
+
+    def open(self, login: Login, jumps: Sequence[str], seen: tuple[str, ...]) -> Transport:
+        """Open the transport to a host through ``jumps``; ``seen``: the hosts since the destination."""
+        sock: socket.socket | Channel | ProxyCommand
+        if jumps:
+            sock = self._behind(jumps, login, seen)
+        elif login.proxy_command:
+            sock = _by_command(login)
+        else:
+            sock = _direct(login)
+        self._stack.callback(sock.close)
+        transport = _handshake(sock, login)
+        self._stack.callback(transport.close)
+        _guarded(login, lambda: authenticate(transport, login, self._ask))
+        transport.set_keepalive(login.keepalive_s)
+        return transport
+
+    def _behind(self, jumps: Sequence[str], login: Login, seen: tuple[str, ...]) -> Channel:
+        """As in ssh, the last jump host is reached through those before it, else by its own configuration."""
+        *before, last = jumps
+        if last in seen or len(seen) == _MAX_JUMPS:
+            raise BadInputError(f"ProxyJump goes in a circle: {' -> '.join((*seen, last))}")
+        jump = resolve(last, self._config)
+        return _through(self.open(jump, before or jump.jumps, (*seen, last)), last, login)
+
+
+def _guarded(login: Login, step: Callable[[], None]) -> None:
+    """Do one step of connecting; raise RefusedError for algorithms, NoConnectionError for other errors."""
+    from paramiko import SSHException
+    from paramiko.ssh_exception import IncompatiblePeer
+
+    try:
+        step()
+    except (SSHException, EOFError, OSError) as error:
+        reason = str(error) or "the host closed the connection"
+        kind = RefusedError if isinstance(error, IncompatiblePeer) else NoConnectionError
+        raise kind(
+            f"{login.destination}: no ssh connection: {reason}", f"try {_ssh_words(login, '-v')}"
+        ) from None
+
+
+def _direct(login: Login) -> socket.socket:
+    try:
+        sock = socket.create_connection((login.hostname, login.port), login.connect_timeout_s)
+    except OSError as error:
+        raise NoConnectionError(
+            f"{login.destination} cannot be reached: {login.hostname} port {login.port}: "
+            f"{error.strerror or error}",
+            "check the name, the network and, where the site needs one, the VPN or ProxyJump",
+        ) from None
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _DEAD_AFTER_S * 1000)
+    return sock
+
+
+def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
+    from paramiko import SSHException
+
+    try:
+        return jump.open_channel(
+            "direct-tcpip",
+            (login.hostname, login.port),
+            ("127.0.0.1", 0),
+            timeout=login.connect_timeout_s,
+        )
+    except (SSHException, EOFError, OSError) as error:
+        raise NoConnectionError(
+            f"{login.destination} cannot be reached through {jump_name}: "
+            f"{login.hostname} port {login.port}: {error}",
+            "check the name, and whether the jump host allows forwarding",
+        ) from None
+
+
+def _by_command(login: Login) -> ProxyCommand:
+    from paramiko import ProxyCommand
+
+    class Command(ProxyCommand):
+        """One whose end is the end of the connection: paramiko 5.1 reads on until its time is over."""
+
+        def recv(self, size: int) -> bytes:
+            output: Any = self.process.stdout
+            if not select([output], [], [], self.timeout)[0]:
+                raise TimeoutError
+            return os.read(output.fileno(), size)
+
+    try:
+        return Command(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
+    except (OSError, ValueError) as error:
+        raise RefusedError(
+            f"{login.destination}: ProxyCommand {login.proxy_command!r} cannot be run: {error}"
+        ) from None
+
+
+def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:
+    """Agree on session keys with the host and check its host key."""
+    from paramiko import Transport
+
+    transport = Transport(sock)
+    transport.banner_timeout = login.connect_timeout_s
+    transport.auth_timeout = _TYPING_S
+    name = listed_name(login.hostname, login.port, login.host_key_alias)
+    known = _known_keys(login)
+    try:
+        _restrict(transport, login, known_types(known, name))
+        _guarded(login, lambda: _agree(transport, login.connect_timeout_s))
+        key = transport.get_remote_server_key()
+        shown = ShownKey(name=name, destination=_ssh_words(login), type=key.get_name(), key=key.asbytes())
+        _refuse_revoked(shown, login)
+        check_host_key(shown, known, (*login.user_known_hosts, "~/.ssh/known_hosts")[0], login.unusable)
+    except BaseException:
+        transport.close()
+        raise
+    return transport
+
+
+def _agree(transport: Transport, timeout_s: float) -> None:
+    from paramiko import SSHException
+
+    transport.start_client(timeout=timeout_s)
+    if not transport.initial_kex_done:  # paramiko does not raise when the time is over
+        raise SSHException(f"no answer of an ssh server within {timeout_s:g} s")
+
+
+def _ssh_words(login: Login, *options: str) -> str:
+    """Return a command line of ssh for the destination; a ``host:port`` is an ``ssh://`` for it."""
+    uri = "ssh://" if ":" in login.destination and not login.destination.startswith("ssh:") else ""
+    return " ".join(["ssh", *options, uri + login.destination])
+
+
+def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
+    """Offer the host what the configuration permits, of host keys those of ``known`` types first.
+
+    The host may have keys of other types, which are not known.
+    """
+    options: Any = transport.get_security_options()
+    for option, name in _PARAMIKO_NAMES.items():
+        if option in login.algorithms:
+            setattr(options, name, _usable(login, option, getattr(options, name)))
+    algorithms = [name for kind in known for name in (_RSA if kind == "ssh-rsa" else [kind])]
+    offered = list(options.key_types)
+    options.key_types = sorted(offered, key=lambda name: [*algorithms, name].index(name))
+
+
+def _usable(login: Login, option: str, supported: Sequence[str]) -> list[str]:
+    """Return what the configuration permits, in its order; RefusedError where paramiko has none of it."""
+    permitted = login.algorithms[option]
+    usable = [each for each in permitted if each in supported]
+    if not usable:
+        raise RefusedError(
+            f"{login.destination}: {option} permits only {', '.join(permitted)}, and here exist only "
+            f"{', '.join(supported)}",
+            "permit one of these in the ssh configuration, or run hpclaunch on the host itself",
+        )
+    return usable
+
+
+def _refuse_revoked(shown: ShownKey, login: Login) -> None:
+    """Raise RefusedError for a key that RevokedHostKeys lists, as text or as a key revocation list."""
+    file, word = login.revoked_host_keys, base64.b64encode(shown.key)
+    if file is None:
+        return
+    try:
+        data = Path(file).read_bytes()
+        revoked = _in_krl(file, shown.type, word) if data.startswith(b"SSHKRL\n") else word in data.split()
+    except OSError as error:  # ssh refuses every host then
+        raise RefusedError(f"RevokedHostKeys {file} cannot be used: {error.strerror}") from None
+    if revoked:
+        raise RefusedError(
+            f"{shown.name} shows a host key that {file} (RevokedHostKeys) revokes",
+            "ask the site for its new key",
+        )
+
+
+def _in_krl(file: str, kind: str, key: bytes) -> bool:
+    """Ask ssh-keygen(1), KEY REVOCATION LISTS, since OpenSSH 6.2; a list that it cannot read revokes all."""
+    import subprocess
+
+    command, line = ["ssh-keygen", "-Q", "-f", file, "/dev/stdin"], b"%s %s\n" % (kind.encode(), key)
+    return subprocess.run(command, input=line, capture_output=True, check=False).returncode != 0
+
+
+def _known_keys(login: Login) -> list[KnownKey]:
+    """Read the user's and the system's files of known hosts; a missing file counts as empty."""
+    known: list[KnownKey] = []
+    for file in (*login.user_known_hosts, *login.global_known_hosts):
+        try:
+            text = Path(file).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise BadInputError(f"{file}: cannot be read: {error.strerror}") from None
+        known += read_known_hosts(text, file)
+    return known

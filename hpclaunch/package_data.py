@@ -8,3 +8,8 @@ def resource_dir(name: str) -> Path:
     package = Path(__file__).parent
     inside = package / name
     return inside if inside.is_dir() else package.parent / name
+
+
+def text_beside(module: str, name: str) -> str:
+    """Return the text of a file next to the module with this ``__file__``, such as a program for bash."""
+    return (Path(module).parent / name).read_text(encoding="utf-8")

@@ -327,7 +327,7 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
 
 
 def computes(looks: Tuple[Dict[str, Any], Dict[str, Any]]) -> bool:
-    """Tell whether the main thread runs, as in a loop that comes back to its line, or another of the program."""
+    """Tell whether the main thread runs, as in a loop that comes back to its line, or another own one."""
     others = (frame for stack in looks[0]["stacks"][1:] for frame in stack)
     return "R" in (looks[0].get("state"), looks[1].get("state")) or any(map(is_own, others))
 

@@ -321,9 +321,15 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     waits = called(process) is not None or message in ("receive", "send")
     if waits and calls != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
-    if not waits and all(look.get("state") == "R" for look in looks):  # a loop comes back to its line
-        return ticks >= _COMPUTES
+    if not waits and ticks >= _COMPUTES and computes(looks):
+        return True
     return calls <= set(_SLEEPS) and wakes >= _WAKES
+
+
+def computes(looks: Tuple[Dict[str, Any], Dict[str, Any]]) -> bool:
+    """Tell whether the main thread runs, as in a loop that comes back to its line, or another own one."""
+    others = (frame for stack in looks[0]["stacks"][1:] for frame in stack)
+    return "R" in (looks[0].get("state"), looks[1].get("state")) or any(map(is_own, others))
 
 
 # --- the roll call -----------------------------------------------------------------------------------------

@@ -219,6 +219,23 @@ def test_a_receive_that_looks_for_its_message_all_the_time_does_not_move() -> No
         assert called([reduces, polls])["suspects"] == expected
 
 
+def test_a_rank_that_waits_for_a_thread_of_the_program_that_computes_moves() -> None:
+    waits = process(
+        1, [["/usr/lib/python3.11/concurrent/futures/_base.py", 451, "result"], TRAIN], call="futex"
+    )
+    idle = [["/usr/lib/python3.11/threading.py", 324, "wait"]]
+    computes = [["/env/lib/python3.11/site-packages/numpy/linalg.py", 9, "solve"], LOAD]
+    waits["second"]["ticks"] = waits["first"]["ticks"] + 40
+    for thread, expected in ((idle, [1]), (computes, [])):
+        waits["first"]["stacks"][1:] = [thread]
+        assert called([allreduce(0), waits, allreduce(2)])["suspects"] == expected
+    waits["first"]["state"], waits["first"]["stacks"][1:] = "R", [idle]
+    assert called([allreduce(0), waits, allreduce(2)])["suspects"] == [], "it gave out the next piece"
+    waits["first"]["state"], waits["first"]["stacks"][1:] = "S", [computes]
+    waits["second"]["ticks"] = waits["first"]["ticks"] + 2
+    assert called([allreduce(0), waits, allreduce(2)])["suspects"] == [1], "a deadlock of two threads"
+
+
 def test_another_thread_of_a_deadlock_is_shown() -> None:
     first, second = ["/home/me/a.py", 5, "main", "with b:"], ["/home/me/a.py", 9, "other", "with a:"]
     idle = ["/usr/lib/python3.11/threading.py", 324, "wait"]

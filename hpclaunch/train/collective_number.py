@@ -4,8 +4,6 @@ All ranks call the same allreduces in the same order, so a rank with another num
 the one that they wait for.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A JSON array in a file that grows: closed again by every write."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The settings of a training run, checked before anything starts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

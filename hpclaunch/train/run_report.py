@@ -1,7 +1,5 @@
 """What a run writes: progress while it goes, a table at its end. Only rank 0 writes."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

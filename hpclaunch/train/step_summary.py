@@ -1,7 +1,5 @@
 """What a run prints before its first step: the size of a step, the learning rate, warnings. Pure."""
 
-from __future__ import annotations
-
 from .data.epoch_partition import steps_per_epoch
 from .run_options import Options
 

@@ -1,7 +1,5 @@
 """Writing a file whole or not at all: at any moment a reader finds the old one, or the whole new one."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import secrets

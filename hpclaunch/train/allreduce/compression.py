@@ -1,7 +1,5 @@
 """The values of ``--compression``, read without starting MPI."""
 
-from __future__ import annotations
-
 from ..run_errors import BadRequestError
 
 COMPRESSIONS = ("none", "fp16", "bf16")

@@ -10,8 +10,6 @@ at the same time share their bandwidth; with one rank per node the formulas are 
 Congestion inside the network is left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ the number of dimensions, the size of each as a big-endian 32-bit word, then the
 Here: labels have one dimension (magic 0x00000801), images three (magic 0x00000803).
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

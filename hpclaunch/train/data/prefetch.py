@@ -1,7 +1,5 @@
 """The next batches are made in a thread while the current one is used."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor

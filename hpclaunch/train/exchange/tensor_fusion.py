@@ -4,8 +4,6 @@ All gradients lie in one flat buffer, so a message of neighbouring tensors is a 
 into a fusion buffer and back, as Horovod does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

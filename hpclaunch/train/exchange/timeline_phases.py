@@ -1,7 +1,5 @@
 """An exchange on a timeline, with the names of Horovod: one lane per tensor, and one for computing."""
 
-from __future__ import annotations
-
 from ..engine import Engine
 from ..timeline_writer import COMPUTING, Timeline, begins, ends
 from .tensor_fusion import Bucket, shape_of

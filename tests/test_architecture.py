@@ -26,7 +26,7 @@ FLOORS: list[set[str]] = [
     {"atomic_file", "command_result", "cpuset", "file_chunks", "json_document", "package_data"}
     | {"plural", "shell", "text_table", "user_folders", "walltime"},
     {"cache"},
-    {"failures", "host", "remote", "scheduler"},
+    {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},
     {"site"},
     {"binding"},

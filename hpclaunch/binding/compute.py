@@ -11,7 +11,7 @@ from math import gcd, lcm
 import msgspec
 
 from hpclaunch.binding.core_shares import balanced_counts, split
-from hpclaunch.binding.gpu_shares import idle_note, share_gpus
+from hpclaunch.binding.locality import idle_note, share_gpus
 from hpclaunch.binding.machine import L3, Block, Machine, machine_for
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from hpclaunch.check.folder_census import SMALL_BYTES
-from hpclaunch.check.io_facts import IoFacts, Stripes
+from hpclaunch.check.io_facts import SMALL_BYTES, IoFacts, Stripes
 from hpclaunch.check.judge_node import format_bytes
 from hpclaunch.json_document import Document
 from hpclaunch.plural import counted

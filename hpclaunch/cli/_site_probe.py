@@ -97,8 +97,7 @@ def _with_node(
 
     from hpclaunch.api import Job
     from hpclaunch.package_data import resource_dir
-    from hpclaunch.probes.gather_probe import node_answers
-    from hpclaunch.probes.probe_items import node_command
+    from hpclaunch.probes.gather_probe import node_answers, node_command
 
     command = node_command((resource_dir("remote") / "probe_node.sh").read_text())
     job = Job(

@@ -262,8 +262,7 @@ def _wanted(
 def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
     """Print the jobs that are left: size, cost at most, expected start; with ``dry_run`` their scripts."""
     from hpclaunch.plural import counted
-    from hpclaunch.study.run_study import expected_start
-    from hpclaunch.study.study_jobs import point_job
+    from hpclaunch.study.run_study import expected_start, point_job
     from hpclaunch.text_table import text_table
 
     rows, total, unknown, scripts, starts = [], 0.0, False, [], []

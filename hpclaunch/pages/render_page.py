@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from hpclaunch.json_document import Document, document_text
@@ -26,7 +26,7 @@ def html_page(template: str, document: Document, **facts: Any) -> str:
 def _templates() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
+        autoescape=select_autoescape(("html.j2", "svg.j2")),  # not of Markdown
         undefined=StrictUndefined,
         finalize=_shown,
         trim_blocks=True,

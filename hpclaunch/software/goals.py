@@ -1,6 +1,10 @@
-"""What ``hpclaunch software plan`` can plan, as a table."""
+"""What ``hpclaunch software plan`` can plan, as a table, and the wheels that pip installs."""
+
+from functools import cache
 
 import msgspec
+
+from hpclaunch.package_data import package_table
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,3 +71,22 @@ GOALS = {
 }
 """Name, as ``--for`` takes it -> what it is."""
 ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
+
+
+class Wheels(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``pip install`` gets."""
+
+    words: tuple[str, ...]
+    """Requirements."""
+    index: str | None = None
+    """Index to take them from; None: pip's own."""
+    versions: dict[str, str] = {}
+    source: str
+
+
+@cache
+def wheels_of(goal: str, vendor: str | None) -> Wheels | None:
+    """Return the wheels for GPUs of a vendor, or for CPUs; None: no index is known."""
+    table = package_table("software/install_recipes.yaml")["wheels"]
+    found = table.get(goal, {}).get(vendor or "cpu")
+    return None if found is None else msgspec.convert(found, Wheels)

@@ -12,8 +12,7 @@ from ..run_options import Options
 from ..timeline_writer import Timeline
 from . import MicroBatch, micro_batches
 from .message_thread import Messenger, Progress, check_threads
-from .tensor_fusion import Bucket, buckets
-from .timeline_phases import Phases
+from .tensor_fusion import Bucket, Phases, buckets
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -56,8 +56,7 @@ def probe_here(
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.probes.compare_probe import compare
     from hpclaunch.probes.gather_probe import ask_login, private_names
-    from hpclaunch.probes.private_names import without_names
-    from hpclaunch.probes.probe_file import write_probe
+    from hpclaunch.probes.probe_file import without_names, write_probe
     from hpclaunch.site.load_profile import load_site
 
     name = site or _site_here()

@@ -316,7 +316,7 @@ def _go_on(study: StudyFile, wait: bool, report: dict[str, Any]) -> None:
 
 
 def _report(study: StudyFile, report: dict[str, Any]) -> None:
-    from hpclaunch.study.study_document import report_of
+    from hpclaunch.study.study_file import report_of
 
     site = study.settings.get("site")
     document, law = report_of(study, report["efficiency"], report["steps"], _boundaries(site, None, None))
@@ -376,8 +376,7 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
     from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
-    from hpclaunch.study.study_document import measurement_of
-    from hpclaunch.study.study_file import load_study
+    from hpclaunch.study.study_file import load_study, measurement_of
     from hpclaunch.text_table import text_table
 
     found = [measurement_of(look_again(load_study(name), _note)) for name in studies]

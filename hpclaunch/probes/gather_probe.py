@@ -12,8 +12,7 @@ from typing import NamedTuple
 from hpclaunch import __version__
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.probes.private_names import Names, without_secrets
-from hpclaunch.probes.probe_file import Answer, ProbeFile
+from hpclaunch.probes.probe_file import Answer, Names, ProbeFile, without_secrets
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.module_facts import loaded_modules
 from hpclaunch.site.schema import SiteProfile

@@ -30,8 +30,7 @@ from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.study.point_measure import measured_point
-from hpclaunch.study.study_document import measurement_of
-from hpclaunch.study.study_file import StudyFile, StudyPoint, save_study
+from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, save_study
 
 _PLACES = ("{batch}", "{nodes}", "{ranks}")
 

@@ -34,15 +34,12 @@ _PARTS = (
 def page(report: ReportDocument) -> str:
     """Return the page."""
     code = "" if report.exit_code is None else f", exit code {report.exit_code}"
-    spans = [(label, getattr(report.times, name), colour) for name, label, colour in _PARTS]
-    parts = [(label, seconds, colour) for label, seconds, colour in spans if seconds is not None]
-    total = sum(seconds for _, seconds, _ in parts)
     return html_page(
         "report.html.j2",
         report,
         title=f"Report of job {report.id}",
         about=f"{report.name}, {report.state}{code}; {report.site}, {counted(report.nodes, 'node')}",
-        bar=[(f"{label} {s:.0f} s", s / total, colour) for label, s, colour in parts] if total else [],
+        bar=_bar(report),
         times=list(time_rows(report)),
         facts=list(_facts(report)),
         next=[(one.what, one.ask, one.text) for one in report.next],
@@ -53,6 +50,14 @@ def page(report: ReportDocument) -> str:
         ranks=list(rank_rows(report)),
         gpus=[_gpu_row(node, gpu) for node in report.by_node for gpu in node.gpus],
     )
+
+
+def _bar(report: ReportDocument) -> list[tuple[str, float, str]]:
+    """Return the known parts of the time with their share of it."""
+    spans = [(label, getattr(report.times, name), colour) for name, label, colour in _PARTS]
+    known = [(label, seconds, colour) for label, seconds, colour in spans if seconds is not None]
+    total = sum(seconds for _, seconds, _ in known)
+    return [(f"{label} {s:.0f} s", s / total, colour) for label, s, colour in known] if total else []
 
 
 def _facts(report: ReportDocument) -> Iterator[tuple[str, str | None]]:
@@ -81,18 +86,18 @@ def _pictures(report: ReportDocument) -> Iterator[dict[str, Any]]:
     for field, title, colour, divisor, unit in _SERIES:
         points = [(point.second, getattr(point, field)) for point in report.over_time]
         known = [(second, value / divisor) for second, value in points if value is not None]
-        if len(known) < 2:
-            continue
-        top = max(value for _, value in known) * 1.1 or 1.0
-        length = known[-1][0] or 1
-        yield {
-            "label": title,
-            "heading": f"{title}: {sum(value for _, value in known) / len(known):.4g}{unit} on average",
-            "points": [(second / length, value) for second, value in known],
-            "top": top,
-            "top_text": f"{top:.4g}{unit}",
-            "first": "0",
-            "last": f"{length} s",
-            "colour": colour,
-            "height": 130,
-        }
+        if len(known) > 1:
+            yield {"label": title, "colour": colour, "height": 130, **_curve(title, known, unit)}
+
+
+def _curve(title: str, known: list[tuple[int, float]], unit: str) -> dict[str, Any]:
+    values = [value for _, value in known]
+    top, length = max(values) * 1.1 or 1.0, known[-1][0] or 1
+    return {
+        "heading": f"{title}: {sum(values) / len(values):.4g}{unit} on average",
+        "points": [(second / length, value) for second, value in known],
+        "top": top,
+        "top_text": f"{top:.4g}{unit}",
+        "first": "0",
+        "last": f"{length} s",
+    }

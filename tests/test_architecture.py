@@ -24,7 +24,7 @@ MAX_LINES = 50
 FLOORS: list[set[str]] = [
     {"__init__", "errors"},
     {"atomic_file", "command_result", "cpuset", "file_chunks", "json_document", "package_data"}
-    | {"plural", "shell", "text_table", "user_folders", "walltime"},
+    | {"plural", "shell", "text_table", "units", "user_folders", "walltime"},
     {"cache"},
     {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},

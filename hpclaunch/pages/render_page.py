@@ -4,10 +4,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from hpclaunch.json_document import Document, document_text
+from hpclaunch.json_document import document_text
 from hpclaunch.plural import counted
 
 
@@ -16,7 +17,7 @@ def render(template: str, **facts: Any) -> str:
     return _templates().get_template(template).render(facts)
 
 
-def html_page(template: str, document: Document, **facts: Any) -> str:
+def html_page(template: str, document: msgspec.Struct, **facts: Any) -> str:
     """Return a page about a document, which is in it as JSON under the id ``document``, too."""
     data = Markup(document_text(document).replace("<", "\\u003c"))  # noqa: S704 - no tag can begin in it
     return render(template, document=document, data=data, **facts)

@@ -13,6 +13,7 @@ from hpclaunch.usage.report_text import (
     energy_text,
     node_rows,
     rank_rows,
+    size_text,
     speed_text,
     time_rows,
 )
@@ -74,8 +75,8 @@ def _gpu_row(node: NodeUse, gpu: GpuUse) -> tuple[str | None, ...]:
         node.node,
         ", ".join(map(str, gpu.ranks)) or None,
         None if gpu.busy is None else f"{gpu.busy:.0f} %",
-        None if gpu.memory_peak is None else f"{gpu.memory_peak / GIB:.1f} GiB",
-        None if gpu.memory_of is None else f"{gpu.memory_of / GIB:.1f} GiB",
+        size_text(gpu.memory_peak),
+        size_text(gpu.memory_of),
         None if gpu.power_w is None else f"{gpu.power_w:.0f} W",
         gpu.source,
     )

@@ -82,8 +82,8 @@ def probe_here(
 
 def _site_here() -> str:
     """Return the detected site, else the generic profile of the scheduler here."""
-    from hpclaunch.site.base_profile import base_here
     from hpclaunch.site.detect import detect_here
+    from hpclaunch.site.site_scheduler import base_here
 
     return detect_here().site or base_here()
 

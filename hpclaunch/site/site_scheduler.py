@@ -1,8 +1,10 @@
-"""The scheduler and the launcher that a site's profile names."""
+"""The scheduler and the launcher that a site's profile names, and the profiles that name nothing else."""
+
+import shutil
 
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.scheduler.launcher import Launcher
-from hpclaunch.scheduler.registry import get_scheduler
+from hpclaunch.scheduler.registry import get_scheduler, schedulers
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
@@ -51,3 +53,27 @@ def refuse_submission(profile: SiteProfile) -> None:
             f"nothing can be submitted: {sentence}",
             "--dry-run shows the script; to run the job, name another site (hpclaunch sites list)",
         )
+
+
+def base_profiles() -> dict[str, Scheduler]:
+    """Return the profiles of which nothing but the scheduler is known, with that scheduler."""
+    return {
+        scheduler.kind if scheduler.starts_at_once else f"generic-{scheduler.kind}": scheduler
+        for scheduler in schedulers()
+        if not scheduler.no_submission
+    }
+
+
+def base_here() -> str:
+    """Return the profile for the scheduler whose commands are here; else that of this machine alone.
+
+    Raises BadInputError for a scheduler to which nothing is submitted.
+    """
+    for its in schedulers():
+        if its.told_by and shutil.which(its.told_by):
+            raise BadInputError(
+                f"this machine has {its.title} ({its.told_by} is here), which {its.no_submission}",
+                "name another profile to begin with: --extends",
+            )
+    bases = base_profiles()
+    return next(name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program))

@@ -112,7 +112,7 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
     from hpclaunch.check.requirements import parse_require
     from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.site.load_profile import load_site
-    from hpclaunch.software.site_software import read_environment
+    from hpclaunch.software.read_environment import read_environment
 
     site, file = options["site"], options["job_file"]
     if file is not None and site is None:

@@ -15,7 +15,6 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from hpclaunch import json_document
-from hpclaunch.pages.render_page import render
 from hpclaunch.site import schema
 from hpclaunch.site.merge_profiles import FROM_ANOTHER_MACHINE
 from hpclaunch.site.validate import choices_of, without_note
@@ -111,6 +110,8 @@ def markdown() -> str:
         f"`{key}`" + (f" ({', '.join(inner)})" if inner else "")
         for key, inner in FROM_ANOTHER_MACHINE.items()
     ]
+    from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
+
     return render(
         "profile_reference.md.j2",
         inherited=textwrap.fill("; ".join(parts), 110, subsequent_indent="  "),

@@ -2,17 +2,13 @@
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import Offer, SiteProfile
-from hpclaunch.site.validate import to_struct
-from hpclaunch.site.yaml_tree import read_tree
 from hpclaunch.software.goals import GOALS
 from hpclaunch.software.install_plan import plan_install
 
@@ -126,17 +122,3 @@ What a job with such a program gets from `hpclaunch submit`, as `hpclaunch softw
 setup*: each job has it. *Taken by submit*: with its modules, image or uenv. *To install*: the submission is
 refused with the command that helps. *None*: the site has none, or none was found. *Unknown*: the profile says
 nothing, and the submission is refused. Then the version, and the day on which the linked page was read."""
-
-
-def read_environment(path: Path) -> Environment | None:
-    """Return the ``environment`` of a YAML job file; None: it has none.
-
-    Raises BadInputError with file and line of every problem in it; other keys are ignored.
-    """
-    tree = read_tree(path)
-    if not isinstance(tree.value, dict):
-        raise BadInputError(f"{tree.where}: not a mapping", "write it as environment: {modules: [...]}")
-    below = tree.value.get("environment")
-    if below is None or below.value is None:
-        return None
-    return to_struct(below, Environment)

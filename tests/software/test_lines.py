@@ -17,8 +17,8 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software.contradictions import contradictions
+from hpclaunch.software.read_environment import read_environment
 from hpclaunch.software.shell_quoting import double_quote, word
-from hpclaunch.software.site_software import read_environment
 from hpclaunch.software.software_lines import (
     environment_lines,
     launch_options,

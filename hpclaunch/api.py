@@ -117,7 +117,7 @@ class _JobMethods:
 
     @cached_property
     def _connection(self) -> _Connection:
-        from hpclaunch.site.retired_site import refuse_submission
+        from hpclaunch.site.site_scheduler import refuse_submission
 
         refuse_submission(self.prepared.profile)  # before its host is called
         return _Connection(self.prepared.host)

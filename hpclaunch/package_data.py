@@ -1,6 +1,8 @@
-"""Where the package's folders are: in a wheel inside the package, in a checkout next to it."""
+"""Where the folders of the package are, in a wheel or a checkout, and its tables in YAML."""
 
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 def resource_dir(name: str) -> Path:
@@ -13,3 +15,12 @@ def resource_dir(name: str) -> Path:
 def text_beside(module: str, name: str) -> str:
     """Return the text of a file next to the module with this ``__file__``, such as a program for bash."""
     return (Path(module).parent / name).read_text(encoding="utf-8")
+
+
+@cache
+def package_table(file: str) -> Any:
+    """Return the data of a YAML file of the package, such as ``software/known_pairs.yaml``; read once."""
+    import yaml  # only where a table is asked for
+
+    text = (Path(__file__).parent / file).read_text("utf-8")
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506

@@ -31,9 +31,9 @@ FLOORS: list[set[str]] = [
         "framework_table",
         "json_document",
     }
-    | {"plural", "shell", "text_table", "user_folders", "walltime"},
+    | {"plural", "shell", "text_table", "units", "user_folders", "walltime"},
     {"cache"},
-    {"failures", "host", "remote", "scheduler"},
+    {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},
     {"site"},
     {"binding"},

@@ -10,9 +10,8 @@ from math import gcd, lcm
 
 import msgspec
 
-from hpclaunch.binding.core_shares import balanced_counts, split
-from hpclaunch.binding.gpu_shares import idle_note, share_gpus
-from hpclaunch.binding.machine import L3, Block, Machine, machine_for
+from hpclaunch.binding.core_shares import L3, Block, Machine, balanced_counts, machine_for, split
+from hpclaunch.binding.locality import idle_note, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
@@ -386,7 +385,7 @@ def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu
     _note_leftovers(machine, users)
     _note_idle_gpus(machine, ranks)
     return NodeBinding(
-        ranks=tuple(_with_nic(rank, nics.get(rank.local_rank)) for rank in ranks),
+        ranks=tuple(msgspec.structs.replace(rank, nic=nics.get(rank.local_rank)) for rank in ranks),
         notes=tuple(dict.fromkeys(machine.notes)),
     )
 
@@ -399,12 +398,6 @@ def _thread_share(threads: tuple[int, ...], place: int, users: int) -> tuple[int
     """Return the threads of the ``place``-th user of a core: its own ones where there are enough."""
     start, end = place * len(threads) // users, (place + 1) * len(threads) // users
     return threads[start : max(end, start + 1)]
-
-
-def _with_nic(rank: RankBinding, nic: str | None) -> RankBinding:
-    return RankBinding(
-        local_rank=rank.local_rank, cpus=rank.cpus, gpus=rank.gpus, numa=rank.numa, l3=rank.l3, nic=nic
-    )
 
 
 def _nics(nics: tuple[Nic, ...], ranks: list[RankBinding]) -> dict[int, str]:

@@ -9,8 +9,7 @@ import msgspec
 
 from hpclaunch.binding.binding_documents import Finding, ListDocument, ListedRank
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.gpu_shares import share_gpus
-from hpclaunch.binding.locality import Locality, cpus_in_words
+from hpclaunch.binding.locality import Locality, cpus_in_words, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding, rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError

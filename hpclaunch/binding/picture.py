@@ -7,7 +7,6 @@ from its rank's cores and a core with two ranks are also framed in red.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 from hpclaunch.binding.locality import Locality
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
@@ -156,39 +155,39 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: 
 
     ``name``: of the node, for the title. ``captions``: lines below the drawing, in addition to its own.
     """
+    from hpclaunch.pages.render_page import render  # Jinja, which the drawing in text does not need
+
     scene = _scene(topology, binding)
     title = _title(topology, binding, name)
     across = 1 if len(scene.panels) == 1 else 2
-    panels_width = across * (_panel_width(scene) + 2 * _GAP) + 2 * _GAP
-    width = max(panels_width, _LEGEND_WIDTH, _rank_width(binding), 4 * _GAP + 11 * len(title))
-    parts: list[str] = []
-    y = 2 * _GAP + 22
-    parts.append(_text(2 * _GAP, y, title, size=18, weight="bold"))
-    y += 2 * _GAP
-    for start in range(0, len(scene.panels), across):
-        row = scene.panels[start : start + across]
-        height = max(_panel_height(panel) for panel in row)
-        for column, panel in enumerate(row):
-            x = 2 * _GAP + column * (_panel_width(scene) + 2 * _GAP)
-            parts += _draw_panel(scene, panel, x, y, height)
-        y += height + 2 * _GAP
-    y = _draw_legend(parts, y)
-    y = _draw_ranks(parts, binding, y, width)
-    for caption in (*scene.captions, *captions):
-        y += _LINE
-        parts.append(_text(2 * _GAP, y, caption, colour=_RED, weight="bold"))
-    height = y + 3 * _GAP
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" font-family="DejaVu Sans, Arial, sans-serif" role="img">'
+    panel_width = _panel_width(scene)
+    words = _rank_words(binding)
+    rank_width = 40 + 8 * max(map(len, words), default=0)
+    legend_width = 4 * _GAP + sum(44 + 8 * len(word) for _, _, word in _LEGEND)
+    panels_width = across * (panel_width + 2 * _GAP) + 2 * _GAP
+    width = max(panels_width, legend_width, rank_width, 4 * _GAP + 11 * len(title))
+    columns = max(1, min(4, width // rank_width))
+    rows = [scene.panels[start : start + across] for start in range(0, len(scene.panels), across)]
+    heights = [max(map(_panel_height, row)) for row in rows]
+    notes = [*scene.captions, *captions]
+    below = -(-len(words) // columns) + len(notes) + 1
+    return render(
+        "binding.svg.j2",
+        title=title,
+        width=width,
+        height=8 * _GAP + 22 + sum(height + 2 * _GAP for height in heights) + below * _LINE,
+        panel_width=panel_width,
+        rows=list(zip(rows, heights, strict=True)),
+        groups=_rows,
+        devices=lambda panel: list(_devices(scene, panel)),
+        core=lambda at: _core(scene, at),
+        cpu=lambda at: topology.cores[at].cpus[0],
+        legend=_LEGEND,
+        ranks=[(_colour(rank.local_rank), word) for rank, word in zip(binding.ranks, words, strict=True)],
+        columns=columns,
+        captions=notes,
+        size=_SIZE,
     )
-    hatch = (
-        '<defs><pattern id="reserved" width="6" height="6" patternUnits="userSpaceOnUse" '
-        'patternTransform="rotate(45)"><rect width="6" height="6" fill="#eee"/>'
-        '<rect width="3" height="6" fill="#aaa"/></pattern></defs>'
-    )
-    ground = f'<rect width="{width}" height="{height}" fill="#fff"/>'
-    return "\n".join([head, f"<title>{_printable(title)}</title>", hatch, ground, *parts, "</svg>"]) + "\n"
 
 
 def _panel_width(scene: _Scene) -> int:
@@ -225,78 +224,24 @@ def _panel_height(panel: _Panel) -> int:
     return 2 * _LINE + cores + devices + _GAP
 
 
-def _draw_panel(scene: _Scene, panel: _Panel, x: int, y: int, height: int) -> list[str]:
-    width = _panel_width(scene)
-    parts = [
-        _box(x, y, width, height, "#f7f7f7", "#555", radius=6),
-        _text(x + 2 * _GAP, y + _LINE, panel.title, size=14, weight="bold"),
-    ]
-    top = y + 2 * _LINE - _GAP
-    for row in _rows(panel):
-        left = x + _GAP
-        for name, cores in row:
-            parts += _draw_group(scene, name, cores, left, top)
-            left += min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP
-        top += max(_group_height(cores) for _, cores in row) + _GAP
-    return parts + _draw_devices(scene, panel, x, top, width)
-
-
-def _draw_group(scene: _Scene, name: str, cores: list[int], x: int, y: int) -> list[str]:
-    width = min(len(cores), _CELLS_PER_ROW) * _CELL_W + 2 * _GAP
-    first, last = scene.topology.cores[cores[0]], scene.topology.cores[cores[-1]]
-    label = f"{name} · cores {first.cpus[0]}-{last.cpus[0]}".removeprefix(" · ")
-    parts = [
-        _box(x, y, width, _group_height(cores), "#fff", "#999", radius=4),
-        _text(x + _GAP, y + _LINE - 4, label, size=11, colour="#444"),
-    ]
-    for place, at in enumerate(cores):
-        line, column = divmod(place, _CELLS_PER_ROW)
-        parts += _draw_core(scene, at, x + _GAP + column * _CELL_W, y + _LINE + line * _CELL_H)
-    return parts
-
-
-def _draw_core(scene: _Scene, at: int, x: int, y: int) -> list[str]:
+def _core(scene: _Scene, at: int) -> tuple[str, str, str, str]:
+    """Return the state of a core, its colour, what is said about it, and the word for its ranks."""
     core, state, ranks = scene.topology.cores[at], scene.state(at), scene.core_ranks.get(at, [])
     fill = {"reserved": "url(#reserved)", "denied": "#ddd", "idle": "#fff"}.get(state) or _colour(ranks[0])
     tip = f"core {core.cpus[0]} (CPUs {format_cpu_list(core.cpus)})"
     tip += f": rank {', '.join(map(str, ranks))}" if ranks else f": {_WORDS[state]}"
-    parts = [
-        f"<g><title>{_printable(tip)}</title>",
-        _box(
-            x,
-            y,
-            _CELL_W - 2,
-            _CELL_H - 2,
-            fill,
-            _RED if state == "wrong" else "#777",
-            stroke=2.5 if state == "wrong" else 0.8,
-        ),
-    ]
-    if state != "reserved":
-        parts.append(_text(x + 3, y + 12, str(core.cpus[0]), size=9, colour="#555"))
-    if ranks:
-        word = f"r{ranks[0]}" if len(ranks) == 1 else f"r{ranks[0]}+{len(ranks) - 1}"
-        parts.append(_text(x + _CELL_W - 5, y + _CELL_H - 6, word, size=11, weight="bold", anchor="end"))
-    return [*parts, "</g>"]
+    more = f"+{len(ranks) - 1}" if len(ranks) > 1 else ""
+    return state, fill, tip, f"r{ranks[0]}{more}" if ranks else ""
 
 
-def _draw_devices(scene: _Scene, panel: _Panel, x: int, y: int, width: int) -> list[str]:
-    parts: list[str] = []
-    slot = (width - _GAP) // 4
-    boxes: list[tuple[str, str, bool]] = []
+def _devices(scene: _Scene, panel: _Panel) -> Iterator[tuple[str, str, bool]]:
+    """Yield the words, the colour and whether it is far from its rank, of each GPU and NIC."""
     for gpu in panel.gpus:
-        ranks = scene.gpu_ranks.get(gpu.index, [])
+        ranks, far = scene.gpu_ranks.get(gpu.index, []), gpu.index in scene.far
         word = f"GPU {gpu.index}" + (f" · {_ranks_in_words(ranks)}" if ranks else "")
-        boxes.append((word, _colour(ranks[0]) if ranks else "#fff", gpu.index in scene.far))
-    boxes += [(f"NIC {nic.name}", "#e8e8e8", False) for nic in panel.nics]
-    for place, (word, fill, far) in enumerate(boxes):
-        line, column = divmod(place, 4)
-        left, top = x + _GAP + column * slot, y + line * (_CELL_H + _GAP)
-        parts += [
-            _box(left, top, slot - _GAP, _CELL_H, fill, _RED if far else "#333", stroke=4 if far else 1.2),
-            _text(left + 6, top + 21, word + (" FAR" if far else ""), size=12, weight="bold"),
-        ]
-    return parts
+        yield word + (" FAR" if far else ""), _colour(ranks[0]) if ranks else "#fff", far
+    for nic in panel.nics:
+        yield f"NIC {nic.name}", "#e8e8e8", False
 
 
 _WORDS = {"reserved": "reserved", "denied": "not granted", "idle": "idle"}
@@ -307,7 +252,13 @@ _LEGEND = (
     ("#ddd", "#777", "not granted"),
     ("#fff", _RED, "wrong: shared, reserved, or far from its GPU"),
 )
-_LEGEND_WIDTH = 4 * _GAP + sum(44 + 8 * len(word) for _, _, word in _LEGEND)
+_SIZE = {
+    "cell_w": _CELL_W,
+    "cell_h": _CELL_H,
+    "gap": _GAP,
+    "line": _LINE,
+    "per_row": _CELLS_PER_ROW,
+}
 
 
 def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:
@@ -317,15 +268,6 @@ def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:
     ranks = counted(len(binding.ranks), "rank")
     facts = [name, gpus if topology.gpus else "", ranks if binding.ranks else "no ranks"]
     return f"{_TITLE}: {', '.join(filter(None, facts))}"
-
-
-def _draw_legend(parts: list[str], y: int) -> int:
-    x = 2 * _GAP
-    for fill, stroke, word in _LEGEND:
-        parts.append(_box(x, y, 18, 14, fill, stroke, stroke=2.5 if stroke == _RED else 0.8))
-        parts.append(_text(x + 24, y + 12, word, size=12))
-        x += 44 + 8 * len(word)
-    return y + _LINE + _GAP
 
 
 def _rank_words(binding: NodeBinding) -> list[str]:
@@ -338,69 +280,12 @@ def _rank_words(binding: NodeBinding) -> list[str]:
     ]
 
 
-def _rank_width(binding: NodeBinding) -> int:
-    """Return the width of one column of these lines."""
-    return 40 + 8 * max((len(word) for word in _rank_words(binding)), default=0)
-
-
-def _draw_ranks(parts: list[str], binding: NodeBinding, y: int, width: int) -> int:
-    """List the ranks below the drawing, in columns."""
-    words = _rank_words(binding)
-    columns = max(1, min(4, width // _rank_width(binding)))
-    rows = -(-len(words) // columns)
-    for place, word in enumerate(words):
-        column, line = divmod(place, rows)
-        x, top = 2 * _GAP + column * (width // columns), y + line * _LINE
-        rank = binding.ranks[place].local_rank
-        parts.append(_box(x, top + 2, 14, 12, _colour(rank), "#777", stroke=0.8))
-        parts.append(_text(x + 20, top + 13, word, size=12))
-    return y + rows * _LINE
-
-
 def _ranks_in_words(ranks: Iterable[int]) -> str:
     return "r" + format_cpu_list(ranks).replace(",", ",r")
 
 
 def _colour(rank: int) -> str:
     return _COLOURS[rank % len(_COLOURS)]
-
-
-def _box(
-    x: int,
-    y: int,
-    width: int,
-    height: int,
-    fill: str,
-    stroke_colour: str,
-    *,
-    radius: int = 2,
-    stroke: float = 1,
-) -> str:
-    return (
-        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="{radius}" fill="{fill}" '
-        f'stroke="{stroke_colour}" stroke-width="{stroke}"/>'
-    )
-
-
-def _text(
-    x: int,
-    y: int,
-    words: str,
-    *,
-    size: int = 12,
-    weight: str = "normal",
-    colour: str = "#111",
-    anchor: str = "start",
-) -> str:
-    return (
-        f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{colour}" '
-        f'text-anchor="{anchor}">{_printable(words)}</text>'
-    )
-
-
-def _printable(words: str) -> str:
-    """Escape text for XML and leave out characters that XML forbids."""
-    return escape("".join(char for char in words if char.isprintable()))
 
 
 # --- Text -----------------------------------------------------------------------------------------------

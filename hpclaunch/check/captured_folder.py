@@ -5,9 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.check import check_build
 from hpclaunch.check.check_report import Check, Report, Requirement, make_report
-from hpclaunch.check.judge_build import BOX_NAMES, BuildText, judge_text
+from hpclaunch.check.judge_build import BOX_NAMES, Boxes, BuildText, judge_text, parse_boxes
 from hpclaunch.check.judge_launch import judge_mpi_list
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import default_requirements, site_requirements
@@ -35,7 +34,7 @@ def judge_folder(
     checks: list[Check] = []
     needs = tuple(required)
     if build is not None:
-        boxes = check_build.parse(build)
+        boxes = parse_boxes(build)
         checks += judge_text(BuildText(boxes=boxes, origin=CHECK_BUILD), remedies)
         if not needs:
             needs, hidden = _of_the_site(boxes, remedies)
@@ -49,9 +48,7 @@ def judge_folder(
     return found, needs
 
 
-def _of_the_site(
-    boxes: check_build.Boxes, remedies: Remedies
-) -> tuple[tuple[Requirement, ...], tuple[Check, ...]]:
+def _of_the_site(boxes: Boxes, remedies: Remedies) -> tuple[tuple[Requirement, ...], tuple[Check, ...]]:
     """Return the site's requirements that have a box, and those that text cannot show as unknown checks.
 
     A section without any box means that output was lost; then nothing in it is taken for not shown.
@@ -75,7 +72,7 @@ def _of_the_site(
     return tuple(need for need in needs if need not in hidden), unknown
 
 
-def _never_shown(need: Requirement, boxes: check_build.Boxes) -> bool:
+def _never_shown(need: Requirement, boxes: Boxes) -> bool:
     return bool(boxes.operations) or not set(need.names).intersection(BOX_NAMES)
 
 

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from hpclaunch.check.folder_census import SMALL_BYTES
-from hpclaunch.check.io_facts import IoFacts, Stripes
-from hpclaunch.check.judge_node import format_bytes
+from hpclaunch.check.io_facts import SMALL_BYTES, IoFacts, Stripes
 from hpclaunch.json_document import Document
 from hpclaunch.plural import counted
+from hpclaunch.units import format_bytes
 
 LUSTRE_WIKI = "https://wiki.lustre.org/Lustre_Striping_Best_Practices"
 CSCS_GUIDE = "https://docs.cscs.ch/guides/storage/"

@@ -1,17 +1,86 @@
 """Verdicts on a Horovod build, from the collected facts. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-from hpclaunch.check import check_build
 from hpclaunch.check.check_report import Check, Status
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, Outcome
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 from hpclaunch.software.known_pairs import bad_pairs
 from hpclaunch.software.mpi_families import linked_mpi, mpi_family
+
+# The command always exits with status 0, and up to 0.24.3 it may lose its output in a pipe (``os._exit``).
+# Its boxes for controllers and operations come from the first extension that loads. A framework's box says
+# only that ``import horovod.NAME`` raised no exception; for torch it raises none even without native code
+# or without torch itself (horovod/torch/__init__.py, 0.28.1).
+
+_VERSION = re.compile(r"^[ \t]*Horovod v(\S+?):[ \t]*$", re.MULTILINE)
+_SECTION = re.compile(r"^[ \t]*Available (Frameworks|Controllers|Tensor Operations):[ \t]*$")
+_BOX = re.compile(r"^[ \t]*\[([Xx ]?)\][ \t]*([A-Za-z][\w .+-]*?)[ \t]*$")
+_NAMES = {
+    "tensorflow": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet", "keras": "keras", "mpi": "mpi",
+    "gloo": "gloo", "nccl": "nccl", "ddl": "ddl", "ccl": "ccl", "mlsl": "ccl",
+}  # fmt: skip
+# Programs that print what hvd.nccl_built() and its kin say, as guides show them.
+_SENTENCE = re.compile(
+    r"(?:Horovod|MPI) is (not )?compiled with (rocm|cuda|nccl|horovod) support", re.IGNORECASE
+)
+_SECTIONS = {"Frameworks": "frameworks", "Controllers": "controllers", "Tensor Operations": "operations"}
+
+
+class Boxes(msgspec.Struct, frozen=True, kw_only=True):
+    """The boxes, by section and lower-case name; CCL's box was called MLSL up to 0.18.2."""
+
+    version: str | None
+    """Horovod's version from the first line; None: that line is missing."""
+    frameworks: dict[str, bool] = {}
+    controllers: dict[str, bool] = {}
+    operations: dict[str, bool] = {}
+
+    def __bool__(self) -> bool:
+        """Whether there is any box at all."""
+        return bool(self.frameworks or self.controllers or self.operations)
+
+    def line(self, name: str) -> str:
+        """Quote the boxes of a name, such as ``Controllers [X] MPI, Tensor Operations [ ] MPI``."""
+        found = [
+            f"{title} [{'X' if section[name] else ' '}]"
+            for title, section in (
+                ("Frameworks", self.frameworks),
+                ("Controllers", self.controllers),
+                ("Tensor Operations", self.operations),
+            )
+            if name in section
+        ]
+        return ", ".join(found)
+
+
+def parse_boxes(text: str) -> Boxes:
+    """Read the boxes in any text; other lines (warnings, --verbose) and colours are ignored.
+
+    An empty or unrelated text has no boxes; a box outside of a section is not counted. Sentences such as
+    "Horovod is compiled with NCCL support" count as boxes of operations.
+    """
+    plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "")
+    version = _VERSION.search(plain)
+    sections: dict[str, dict[str, bool]] = {"frameworks": {}, "controllers": {}, "operations": {}}
+    current: dict[str, bool] | None = None
+    for line in plain.splitlines():
+        if section := _SECTION.match(line):
+            current = sections[_SECTIONS[section[1]]]
+        elif (box := _BOX.match(line)) and current is not None:
+            name = _NAMES.get(box[2].lower())
+            if name is not None:
+                current[name] = box[1] in ("X", "x")
+    for negated, what in _SENTENCE.findall(plain):
+        name = "mpi" if what.lower() == "horovod" else what.lower()
+        sections["operations"].setdefault(name, not negated)
+    return Boxes(version=version[1] if version else None, **sections)
+
 
 _BOX_FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 _BOX_OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl")
@@ -27,7 +96,7 @@ _WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
 class BuildText(msgspec.Struct, frozen=True, kw_only=True):
     """Horovod's boxes, and where they come from."""
 
-    boxes: check_build.Boxes
+    boxes: Boxes
     origin: str
 
 
@@ -80,7 +149,7 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
     if not installed.get("folder"):
         return (_not_installed(installed, remedies),)
     frameworks = tuple(_framework(name, facts, installed, remedies) for name in _MODULE)
-    boxes = check_build.parse(facts.check_build.stdout) if facts.check_build else None
+    boxes = parse_boxes(facts.check_build.stdout) if facts.check_build else None
     operations = tuple(_operation(name, facts, installed, boxes, remedies) for name in _OPERATIONS)
     return (
         *operations,
@@ -162,7 +231,7 @@ def _operation(
     name: str,
     facts: BuildFacts,
     installed: Mapping[str, Any],
-    boxes: check_build.Boxes | None,
+    boxes: Boxes | None,
     remedies: Remedies,
 ) -> Check:
     """Judge an operation by the functions of the libraries that load; if none loads, it is not known."""

@@ -9,14 +9,7 @@ from hpclaunch.check.facts import NOT_FOUND, NodeFacts, Outcome
 from hpclaunch.plural import counted
 from hpclaunch.remote.probe import GPU_LINES, MAX_CLOCK_OFFSET_S, MIN_FREE_BYTES, MIN_FREE_INODES
 from hpclaunch.site.schema import SiteProfile
-
-
-def format_bytes(count: int) -> str:
-    """Write a number of bytes, such as ``1.5 GiB``."""
-    for unit, size in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
-        if abs(count) >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} bytes"
+from hpclaunch.units import format_bytes
 
 
 def judge_node(facts: NodeFacts, profile: SiteProfile | None) -> tuple[Check, ...]:

@@ -21,7 +21,6 @@ from hpclaunch.check.gather import (
     run_probe,
 )
 from hpclaunch.check.judge_build import judge_build, judge_interpreter, working_frameworks
-from hpclaunch.check.judge_framework import judge_framework
 from hpclaunch.check.judge_launch import judge_launch, judge_setup, open_mpi_at_run_time
 from hpclaunch.check.judge_node import judge_node
 from hpclaunch.check.remedies import Remedies
@@ -29,6 +28,7 @@ from hpclaunch.check.requirements import (
     FRAMEWORKS,
     default_requirements,
     framework_requirements,
+    judge_framework,
     site_requirements,
 )
 from hpclaunch.errors import RefusedError

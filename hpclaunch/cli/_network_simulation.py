@@ -17,12 +17,14 @@ from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
-from hpclaunch.scaling.network_shape import NetworkOptions, NetworkShape, network_shape
 from hpclaunch.scaling.simulated_exchange import (
     ALLREDUCES,
     MessageRecord,
+    NetworkOptions,
+    NetworkShape,
     SimulatedExchange,
     Simulation,
+    network_shape,
     replay_text,
 )
 from hpclaunch.site.load_profile import load_site

@@ -56,8 +56,7 @@ def probe_here(
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.probes.compare_probe import compare
     from hpclaunch.probes.gather_probe import ask_login, private_names
-    from hpclaunch.probes.private_names import without_names
-    from hpclaunch.probes.probe_file import write_probe
+    from hpclaunch.probes.probe_file import without_names, write_probe
     from hpclaunch.site.load_profile import load_site
 
     name = site or _site_here()
@@ -83,8 +82,8 @@ def probe_here(
 
 def _site_here() -> str:
     """Return the detected site, else the generic profile of the scheduler here."""
-    from hpclaunch.site.base_profile import base_here
     from hpclaunch.site.detect import detect_here
+    from hpclaunch.site.site_scheduler import base_here
 
     return detect_here().site or base_here()
 
@@ -97,8 +96,7 @@ def _with_node(
 
     from hpclaunch.api import Job
     from hpclaunch.package_data import resource_dir
-    from hpclaunch.probes.gather_probe import node_answers
-    from hpclaunch.probes.probe_items import node_command
+    from hpclaunch.probes.gather_probe import node_answers, node_command
 
     command = node_command((resource_dir("remote") / "probe_node.sh").read_text())
     job = Job(

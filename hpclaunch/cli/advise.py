@@ -63,7 +63,7 @@ def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> Non
 
 
 def _facts(facts: IoFacts) -> list[str]:
-    from hpclaunch.check.judge_node import format_bytes
+    from hpclaunch.units import format_bytes
 
     census, local = facts.census, facts.local
     there = f"{counted(census.files, 'file', spec=',')} in {counted(census.folders, 'folder', spec=',')}"

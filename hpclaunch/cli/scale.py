@@ -262,8 +262,7 @@ def _wanted(
 def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
     """Print the jobs that are left: size, cost at most, expected start; with ``dry_run`` their scripts."""
     from hpclaunch.plural import counted
-    from hpclaunch.study.run_study import expected_start
-    from hpclaunch.study.study_jobs import point_job
+    from hpclaunch.study.run_study import expected_start, point_job
     from hpclaunch.text_table import text_table
 
     rows, total, unknown, scripts, starts = [], 0.0, False, [], []
@@ -317,7 +316,7 @@ def _go_on(study: StudyFile, wait: bool, report: dict[str, Any]) -> None:
 
 
 def _report(study: StudyFile, report: dict[str, Any]) -> None:
-    from hpclaunch.study.study_document import report_of
+    from hpclaunch.study.study_file import report_of
 
     site = study.settings.get("site")
     document, law = report_of(study, report["efficiency"], report["steps"], _boundaries(site, None, None))
@@ -377,8 +376,7 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
     from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
-    from hpclaunch.study.study_document import measurement_of
-    from hpclaunch.study.study_file import load_study
+    from hpclaunch.study.study_file import load_study, measurement_of
     from hpclaunch.text_table import text_table
 
     found = [measurement_of(look_again(load_study(name), _note)) for name in studies]

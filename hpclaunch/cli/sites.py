@@ -391,10 +391,10 @@ def new(
     import socket
 
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.site.base_profile import base_here, base_profiles
     from hpclaunch.site.load_profile import load_site, site_names
     from hpclaunch.site.new_profile import check_name, cpu_model, profile_text
     from hpclaunch.site.profile_files import user_sites_folder
+    from hpclaunch.site.site_scheduler import base_here, base_profiles
     from hpclaunch.topology.sources import read_folder, read_live
 
     check_name(name)

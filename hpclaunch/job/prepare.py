@@ -259,8 +259,8 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
             return layer.settings.site, layer.origin
     if host is not None:
         raise BadInputError(f"--host {host}: which site is it?", "name it with --site (hpclaunch sites list)")
-    from hpclaunch.site.base_profile import base_here, base_profiles
     from hpclaunch.site.detect import detect_here  # seldom needed, and it starts programs
+    from hpclaunch.site.site_scheduler import base_here, base_profiles
 
     found = detect_here()
     if found.site is None and not found.evidence and not base_profiles()[base := base_here()].starts_at_once:

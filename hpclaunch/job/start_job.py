@@ -44,9 +44,8 @@ from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.profile_node import site_topology
-from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.site.site_scheduler import refuse_submission, site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import double_quote
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import msgspec
 
-from hpclaunch.binding.gpu_shares import share_gpus
+from hpclaunch.binding.locality import share_gpus
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.request import JobRequest

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
-from hpclaunch.binding.gpu_shares import idle_note, share_gpus
+from hpclaunch.binding.locality import idle_note, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
@@ -45,9 +45,8 @@ from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import source_of
-from hpclaunch.site.retired_site import no_submission
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.site.site_scheduler import no_submission, site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_time_limit_s, parse_walltime_s
 

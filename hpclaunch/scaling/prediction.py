@@ -14,12 +14,10 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
-from hpclaunch.scaling.layer_times import groups_of, layer_costs
-from hpclaunch.scaling.machine_speed import Machine, Parameter
+from hpclaunch.scaling.machine_speed import Machine, Parameter, node_sharing
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
 from hpclaunch.scaling.model_table import Layer, Model, ModelTable
-from hpclaunch.scaling.node_sharing import node_sharing
 from hpclaunch.scaling.simulated_exchange import Simulation
 from hpclaunch.scaling.strategy_costs import (
     HYBRIDS,
@@ -28,6 +26,8 @@ from hpclaunch.scaling.strategy_costs import (
     LayerCost,
     Strategy,
     balanced_stages,
+    groups_of,
+    layer_costs,
     most_gpus,
     step_cost,
 )

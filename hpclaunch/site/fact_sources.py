@@ -8,26 +8,10 @@ from typing import get_args
 from hpclaunch.package_data import resource_dir
 from hpclaunch.site.fact_age import CountedFacts
 from hpclaunch.site.profile_rules import structs_of
-from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile, Source
+from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile
 
 _GROUPS = {"production": "In operation", "historic": "Switched off"}
 """Status of a profile -> heading; generic profiles describe no machine."""
-
-_HEAD = """\
-# The machines: sources of their facts, and facts not known
-
-<!-- Written by `hpclaunch sites list --markdown` from the profiles: change them there. -->
-
-A site profile names for each fact the page that states it, and the day on which the page was read. This
-page lists, for each shipped profile, these sources with the facts that were taken from them, and at last
-what is not known: a fact that is not there was not found, and it is not filled in from a similar machine.
-`hpclaunch sites show NAME` prints the facts themselves, `hpclaunch sites check` the sources that were read
-more than a year ago. A part of a machine has the machine's facts, too.
-
-The evidence is *documented* (the site's own page or repository), *community* (users' scripts and third-
-party pages), *stated* (a talk or article), *unverified* (general knowledge that no page was found to state)
-or *conflicting* (sources disagree).
-"""
 
 
 def _cited(profile: SiteProfile | NodeKind) -> dict[tuple[str, ...], str]:
@@ -104,39 +88,18 @@ def _words(path: Iterable[object]) -> tuple[str, ...]:
 
 def markdown(profiles: Mapping[str, SiteProfile], kinds: Mapping[str, NodeKind], software: str) -> str:
     """Return the reference page of the machines and node kinds; ``software``: its section about that."""
-    lines = [_HEAD, software]
-    for status, heading in _GROUPS.items():
-        lines += [f"## {heading}", ""]
-        for name, profile in profiles.items():
-            if profile.status == status and profile.sources:
-                lines += [*_section(name, profile), ""]
-    lines += ["## Node kinds", "", "Hardware without a site, which a profile names by `node_kind`.", ""]
-    for name, kind in kinds.items():
-        lines += [f"### {name}", "", f"{kind.description}.", "", *_table(kind), ""]
-    return "\n".join(lines)
+    from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
 
-
-def _section(name: str, profile: SiteProfile) -> list[str]:
-    starts = {"Extends": profile.extends, "Part of": profile.part_of, "Nodes of the kind": profile.node_kind}
-    relations = "".join(f" {words} `{other}`." for words, other in starts.items() if other)
-    unknown = (
-        ", ".join(f"`{key}`" for key in unknown_facts(profile)) or "none of the facts that every machine has"
+    return render(
+        "machines.md.j2",
+        profiles=profiles,
+        kinds=kinds,
+        software=software,
+        headings=_GROUPS,
+        fact_sources=fact_sources,
+        unknown_facts=unknown_facts,
+        plain=_plain,
     )
-    about = [f"### {name}", "", f"{profile.description}.{relations}", ""]
-    return [*about, *_table(profile), "", f"Unknown: {unknown}."]
-
-
-def _table(profile: SiteProfile | NodeKind) -> list[str]:
-    facts = fact_sources(profile)
-    rows = (_row(source, facts[key]) for key, source in profile.sources.items() if facts[key])
-    return ["| page | read | evidence | facts |", "|---|---|---|---|", *rows]
-
-
-def _row(source: Source, facts: tuple[str, ...]) -> str:
-    note = f": {_plain(source.note)}" if source.note else ""
-    page = source.url.removeprefix("https://").removeprefix("http://").rstrip("/")
-    keys = ", ".join(f"`{fact}`" for fact in facts)
-    return f"| [{_plain(page)}]({source.url}) | {source.checked} | {source.evidence}{note} | {keys} |"
 
 
 def _plain(text: str) -> str:

@@ -10,9 +10,9 @@ import yaml
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.cluster_facts import QueueFacts
-from hpclaunch.site.base_profile import base_profiles
 from hpclaunch.site.profile_node import VISIBLE, threads_of
 from hpclaunch.site.schema import Node, NumaDomain, SiteName
+from hpclaunch.site.site_scheduler import base_profiles
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 _GIB = 1 << 30

@@ -27,46 +27,6 @@ _STARTS = ("extends", "part_of", "node_kind")
 _YAML_WORD = {"None": "null", "True": "true", "False": "false"}
 _PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
 
-_HEAD = """\
-# Site profile reference
-
-<!-- Written by `hpclaunch sites schema --markdown` from hpclaunch/site/schema.py: change it there. -->
-
-A site profile is one YAML file that describes one machine. `hpclaunch sites validate FILE` checks it,
-`hpclaunch sites schema` prints its JSON Schema for editors.
-
-## Merging
-
-A profile may start from another one, from a node kind, or from both, and contains only the differences:
-
-- `extends: NAME` takes all of a generic profile, or of the one of the same name that yours hides. Of another
-  machine it takes the hardware, and how ranks are started and bound:
-  @INHERITED@.
-  Nothing else comes along: no login host, queue, price, storage, software or page that is not cited;
-- `part_of: NAME` takes all of the profile of the same machine, for one of its partitions or clusters;
-- `node_kind: NAME` takes `node`, `links` and `gpu_visible_var` of a kind (`hpclaunch sites list --kinds`).
-
-The profile's own keys are merged over those of the kind, and these over those of `extends` or `part_of`,
-whose own `node` and `links` then do not count. `hpclaunch sites show` names what came from where. The rules:
-
-- mappings merge key by key; `null` removes an inherited key; everything else, lists too, is replaced;
-- an environment variable and a source are replaced whole: a value needs its own reason, a date its own page;
-- queues that the profile names come first, in its order: the order of queues is their preference;
-- `schema` and `name` are not inherited.
-
-Your own profiles are in `$XDG_CONFIG_HOME/hpclaunch/sites/NAME.yaml` (`~/.config` where the variable is unset
-or not an absolute path). They hide a shipped profile of the same name, which they may extend. Your own node
-kinds are in the folder `nodes` there. A profile that was read is cached in `$XDG_CACHE_HOME/hpclaunch/sites`
-(by default in `~/.cache`) and used from there until a file that it was made from changes. You may delete that
-folder at any time.
-
-## Reading
-
-Stricter than YAML 1.1: a key may appear once; aliases and tags are refused; all plain words are text except
-`true`, `false`, `null` and decimal numbers. So `48:00:00` and `no` need no quotes, and the value of an
-environment variable that looks like a number needs them (`"1"`).
-"""
-
 
 @cache
 def field_docs() -> dict[str, dict[str, str]]:
@@ -150,20 +110,26 @@ def markdown() -> str:
         f"`{key}`" + (f" ({', '.join(inner)})" if inner else "")
         for key, inner in FROM_ANOTHER_MACHINE.items()
     ]
-    taken = textwrap.fill("; ".join(parts), 110, subsequent_indent="  ")
-    return _HEAD.replace("@INHERITED@", taken) + "".join(f"\n{_section(struct)}" for struct in structs())
+    from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
+
+    return render(
+        "profile_reference.md.j2",
+        inherited=textwrap.fill("; ".join(parts), 110, subsequent_indent="  "),
+        structs=[_section(struct) for struct in structs()],
+    )
 
 
-def _section(struct: type[msgspec.Struct]) -> str:
+def _section(struct: type[msgspec.Struct]) -> dict[str, object]:
     docs = field_docs().get(struct.__name__, {})
-    rows = []
-    for field in sorted(msgspec.structs.fields(struct), key=lambda field: field.name == "source"):
-        meaning = _cell(docs.get(field.name, ""))
-        cells = (f"`{field.name}`", _type_text(field.type), _default_text(field), meaning)
-        rows.append(f"| {' | '.join(cells)} |\n")
-    about = textwrap.fill(" ".join((inspect.getdoc(struct) or "").split()), 110)
-    head = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n"
-    return f"## {struct.__name__}\n\n{about}\n\n{head}{''.join(rows)}"
+    fields = sorted(msgspec.structs.fields(struct), key=lambda field: field.name == "source")
+    return {
+        "name": struct.__name__,
+        "about": textwrap.fill(" ".join((inspect.getdoc(struct) or "").split()), 110),
+        "rows": [
+            (f"`{each.name}`", _type_text(each.type), _default_text(each), _cell(docs.get(each.name, "")))
+            for each in fields
+        ],
+    }
 
 
 def _cell(text: str) -> str:

@@ -6,10 +6,12 @@ docs, "Writing easyconfig files", and its default module naming scheme). CUDA wa
 """
 
 import re
+from functools import cache
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_table
 
 _TOOLCHAINS = (
     "foss|fosscuda|intel|intelcuda|gompi|gompic|gfbf|iimpi|iimpic|iimkl|gomkl|GCC|GCCcore|gcccuda|iccifort"
@@ -90,7 +92,7 @@ def cuda_in(text: str) -> str | None:
 SOURCE = "https://github.com/easybuilders/easybuild-easyconfigs"
 """The recipes; what moved to easybuild-easyconfigs-archive is not found by ``eb``."""
 RELEASE = "5.4.1"
-"""The release in which the recipes below without a commit are (read 2026-11)."""
+"""The release in which the recipes without a commit are (read 2026-11)."""
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,38 +105,13 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """Versions that its name does not tell."""
 
 
-RECIPES = {
-    "horovod-tensorflow": (
-        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb"),
-        Recipe(
-            file="Horovod-0.28.1-foss-2023a-CUDA-12.1.1-TensorFlow-2.15.1.eb",
-            commit="0422aed1fd86163afa7f0edd23e4bdd656a2c609",
-        ),
-        Recipe(
-            file="Horovod-0.28.1-foss-2023a-TensorFlow-2.13.0.eb",
-            commit="189942ea2bb502d5ecd22f8324ccdd206877537f",
-        ),
-    ),
-    "horovod-torch": (
-        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.13.1.eb"),
-        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.1.eb"),
-        Recipe(file="Horovod-0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0.eb"),
-        Recipe(file="Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb"),
-    ),
-    "torch": (
-        Recipe(file="PyTorch-2.9.1-foss-2024a-CUDA-12.6.0.eb"),
-        Recipe(file="PyTorch-2.1.2-foss-2023a-CUDA-12.1.1.eb"),
-        Recipe(file="PyTorch-2.9.1-foss-2024a.eb"),
-    ),
-    "jax": (
-        Recipe(file="jax-0.6.2-gfbf-2024a-CUDA-12.6.0.eb"),
-        Recipe(file="jax-0.4.25-gfbf-2023a-CUDA-12.1.1.eb"),
-        Recipe(file="jax-0.6.2-gfbf-2024a.eb"),
-    ),
-    "mpi4py": (Recipe(file="mpi4py-4.0.1-gompi-2023b.eb"), Recipe(file="mpi4py-4.1.0-gompi-2025b.eb")),
-}
-"""Goal of ``software plan`` -> recipes, the preferred first. No release has one of Horovod for foss 2022b or
-later; the two with a commit are of pull requests, and no report of a build of them was read."""
+@cache
+def recipes() -> dict[str, tuple[Recipe, ...]]:
+    """Return the recipes for each goal of ``software plan``, the preferred first."""
+    table = package_table("software/install_recipes.yaml")["easyconfigs"]
+    return msgspec.convert(table, dict[str, tuple[Recipe, ...]])
+
+
 OPEN_MPI = {
     "2022a": "4.1.4", "2022b": "4.1.4", "2023a": "4.1.5", "2023b": "4.1.6", "2024a": "5.0.3",
     "2025a": "5.0.7", "2025b": "5.0.8",

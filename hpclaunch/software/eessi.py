@@ -5,14 +5,16 @@ Facts: EESSI/software-layer-scripts, init/arch_specs/*.spec and init/eessi_archd
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobEessi
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.easyconfig import RECIPES, Recipe, module_of
+from hpclaunch.software.easyconfig import Recipe, module_of
 from hpclaunch.software.shell_quoting import double_quote, literal, word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
@@ -49,32 +51,12 @@ class EessiModule(msgspec.Struct, frozen=True, kw_only=True):
         return f"{more} on top of the module {self.name}" if more else f"the module {self.name}"
 
 
-_TORCH = EessiModule(name="PyTorch/2.1.2-foss-2023a", versions={"torch": "2.1.2"})
-_TORCH_CUDA = EessiModule(
-    name="PyTorch/2.7.1-foss-2024a-CUDA-12.6.0", cuda="12.6.0", versions={"torch": "2.7.1", "cuda": "12.6.0"}
-)
-MODULES: dict[str, dict[str, tuple[EessiModule, ...]]] = {
-    "2023.06": {
-        "torch": (_TORCH,),
-        "deepspeed": (msgspec.structs.replace(_TORCH, package="deepspeed"),),
-        "mpi4py": (
-            EessiModule(name="mpi4py/3.1.5-gompi-2023b", mpi="4.1.6", versions={"mpi": "Open MPI 4.1.6"}),
-        ),
-        "horovod-tensorflow": (
-            EessiModule(
-                name="TensorFlow/2.13.0-foss-2023a",
-                mpi="4.1.5",
-                versions={"tensorflow": "2.13.0", "mpi": "Open MPI 4.1.5"},
-                extend=RECIPES["horovod-tensorflow"][-1],
-            ),
-        ),
-    },
-    "2025.06": {
-        "torch": (_TORCH_CUDA,),
-        "deepspeed": (msgspec.structs.replace(_TORCH_CUDA, package="deepspeed"),),
-    },
-}
-"""Version -> goal of ``software plan`` -> modules (SOURCE; PyTorch with CUDA: Sigma2's page about Olivia)."""
+@cache
+def eessi_modules() -> dict[str, dict[str, tuple[EessiModule, ...]]]:
+    """Return the modules of each version for each goal of ``software plan``."""
+    table = package_table("software/install_recipes.yaml")["eessi"]
+    return msgspec.convert(table, dict[str, dict[str, tuple[EessiModule, ...]]])
+
 
 # CPU targets that EESSI builds for.
 _CPU_TARGETS = (

@@ -19,7 +19,7 @@ from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numb
 from hpclaunch.software.horovod_facts import DOCUMENTED_GPU_BUILDS
 from hpclaunch.software.install_plan import Way, stated
 from hpclaunch.software.mpi_families import compatible, mpi_family
-from hpclaunch.software.wheels import WHEELS
+from hpclaunch.software.wheels import Wheels, wheels_of
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,8 +212,8 @@ def easybuild(target: Target) -> Way | str:
         return offline
     if re.search(r"\s", target.prefix):
         return "EasyBuild cannot install into a folder with a blank in its name (its modules have no quotes)"
-    own = target.name in easyconfig.RECIPES
-    recipes = easyconfig.RECIPES.get(target.name if own else target.goal.base or "", ())
+    own = target.name in easyconfig.recipes()
+    recipes = easyconfig.recipes().get(target.name if own else target.goal.base or "", ())
     if not recipes:
         return f"no easyconfig of {target.name} is in release {easyconfig.RELEASE}"
     refused: list[str] = []
@@ -291,7 +291,7 @@ def eessi_native(target: Target) -> Way | str:
     site = target.profile.software.eessi
     if site is None:
         return f"our profile of {target.profile.name} knows no EESSI{_no_horovod(target)}"
-    return _eessi(target, site.versions or tuple(eessi.MODULES), "module")
+    return _eessi(target, site.versions or tuple(eessi.eessi_modules()), "module")
 
 
 def eessi_container(target: Target) -> Way | str:
@@ -306,7 +306,7 @@ def eessi_container(target: Target) -> Way | str:
         return f"compute nodes of {profile.name} do not reach the internet, from which its CernVM-FS reads"
     if target.goal.by_mpi:
         return "the MPI in EESSI's container is not known to reach the launcher outside of it"
-    return _eessi(target, tuple(eessi.MODULES), "container")
+    return _eessi(target, tuple(eessi.eessi_modules()), "container")
 
 
 def _eessi(target: Target, versions: tuple[str, ...], init: str) -> Way | str:
@@ -314,7 +314,7 @@ def _eessi(target: Target, versions: tuple[str, ...], init: str) -> Way | str:
         return f"EESSI has no framework for {target.vendor} GPUs{_no_horovod(target)}"
     refused: list[str] = []
     for version in sorted(versions, reverse=True):
-        for module in eessi.MODULES.get(version, {}).get(target.name, ()):
+        for module in eessi.eessi_modules().get(version, {}).get(target.name, ()):
             found = _eessi_way(target, version, module, init)
             if not isinstance(found, str):
                 return found
@@ -405,16 +405,14 @@ def _no_plugin(target: Target) -> tuple[str, ...]:
     return ("on several nodes RCCL uses TCP: the wheels have no plugin for Slingshot (aws-ofi-rccl)",)
 
 
-def _wheels(target: Target) -> Any:
+def _wheels(target: Target) -> Wheels | str:
     """Return the wheels of the goal, or of its base, for the site's GPUs; text: why there are none."""
     if target.goal.by_mpi:
         return "wheels are not compiled with the site's MPI"
     if offline := target.download():
         return offline
     name = target.goal.base or target.name
-    return (
-        WHEELS.get((name, target.vendor or "cpu")) or f"no index of {name} for {target.vendor} GPUs is known"
-    )
+    return wheels_of(name, target.vendor) or f"no index of {name} for {target.vendor} GPUs is known"
 
 
 # --- pip ---------------------------------------------------------------------------------------------------
@@ -431,13 +429,13 @@ def pip(target: Target) -> Way | str:
     if target.goal.by_mpi and not target.anonymous:
         return f"nothing is known about compiling {target.name} with the MPI of {profile.name}"
     name = target.goal.base or target.name
-    if not target.goal.by_mpi and (name, target.vendor or "cpu") not in WHEELS:
+    wheels = wheels_of(name, target.vendor)
+    if not target.goal.by_mpi and wheels is None:
         return f"no index of {name} for {target.vendor} GPUs is known"
     offer = python or Offer()
     job = _job_of(offer, target.prefix)
     inside = install_steps.pip(profile, target.name, target.vendor)
     job["environment"] = replace(job["environment"], venv=target.prefix)
-    wheels = WHEELS.get((name, target.vendor or "cpu"))
     job["versions"] = {**job["versions"], **(wheels.versions if wheels and not target.goal.by_mpi else {})}
     notes = install_steps.pip_notes(target.name)
     if target.anonymous and not site_scheduler(profile).starts_at_once:

@@ -1,9 +1,11 @@
-"""Versions that are known to fail together, as data with sources, and the function that finds them."""
+"""Versions that are known to fail together, of ``known_pairs.yaml``, and the function that finds them."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import msgspec
 
+from hpclaunch.package_data import package_table
 from hpclaunch.software.gpu_arch import version_numbers
 
 
@@ -43,37 +45,10 @@ class BadPair(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.what} ({self.source})"
 
 
-BAD_PAIRS = (
-    BadPair(
-        parts={"horovod": Range(below=(0, 29)), "keras": Range(at_least=(3,))},
-        cured_by=("TF_USE_LEGACY_KERAS", "1"),
-        what="Horovod up to 0.28 supports Keras 2 only; with Keras 3 its optimizers and callbacks fail",
-        remedy="use TensorFlow up to 2.15, or install tf_keras and set TF_USE_LEGACY_KERAS=1",
-        source="https://github.com/horovod/horovod/blob/v0.28.1/horovod/_keras/__init__.py",
-    ),
-    BadPair(
-        parts={"horovod": Range(below=(0, 29)), "tensorflow": Range(at_least=(2, 13))},
-        what="Horovod 0.28 was tested with TensorFlow up to 2.12",
-        certain=False,
-        remedy="use TensorFlow 2.12, or run the allreduce test and a short training before a long one",
-        source="https://github.com/horovod/horovod/blob/v0.28.1/.github/workflows/ci.yaml",
-    ),
-    BadPair(
-        parts={"mpi-linked": Range(below=(5,)), "mpi-runtime": Range(at_least=(5,))},
-        what="Horovod was linked with the C++ bindings of Open MPI 4 (libmpi_cxx), which Open MPI 5 does not"
-        " have",
-        remedy="load the Open MPI 4 that it was built with, or rebuild Horovod with Open MPI 5",
-        source="https://docs.open-mpi.org/en/v5.0.x/release-notes/changelog/v5.0.x.html",
-    ),
-    BadPair(
-        parts={"nccl": Range(at_least=(2, 27, 3))},
-        only=frozenset({"slingshot-11", "sm_90"}),
-        cured_by=("NCCL_PROTO", "^LL128"),
-        what="NCCL from 2.27.3 on gives wrong sums on GH200 with Slingshot through its protocol LL128",
-        remedy="export NCCL_PROTO=^LL128 (the site profile sets it), and run --allreduce-test",
-        source="https://github.com/NVIDIA/nccl/issues/2001",
-    ),
-)
+@cache
+def known_pairs() -> tuple[BadPair, ...]:
+    """Return the rows of the table."""
+    return msgspec.convert(package_table("software/known_pairs.yaml"), tuple[BadPair, ...])
 
 
 def bad_pairs(
@@ -85,7 +60,7 @@ def bad_pairs(
     """
     return tuple(
         pair
-        for pair in BAD_PAIRS
+        for pair in known_pairs()
         if pair.only <= features
         and all(part in versions and r.holds(versions[part]) for part, r in pair.parts.items())
         and not (pair.cured_by and pair.cured_by[1] in variables.get(pair.cured_by[0], ""))

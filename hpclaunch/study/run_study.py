@@ -7,6 +7,8 @@ message.
 
 import os
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,19 +16,88 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.open_host import open_host
 from hpclaunch.job.follow_job import wait_job
+from hpclaunch.job.prepare import Prepared, dry_run, prepare
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import refresh
+from hpclaunch.job.settings_files import read_layers
 from hpclaunch.job.start_job import start
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission
 from hpclaunch.job.trial_submission import try_submission
+from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.study.point_measure import measured_point
-from hpclaunch.study.study_document import measurement_of
-from hpclaunch.study.study_file import StudyFile, StudyPoint, save_study
-from hpclaunch.study.study_jobs import PointJob, gpus_of, point_job
+from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, save_study
+
+_PLACES = ("{batch}", "{nodes}", "{ranks}")
+
+
+class PointJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A point's job, ready to be submitted."""
+
+    prepared: Prepared
+    plan: LaunchPlan
+    script: str
+    most_cost: float | None
+    """For the whole walltime; None: the site's rule is unknown, or there is no walltime."""
+
+
+def point_job(study: StudyFile, point: StudyPoint, after: str | None = None) -> PointJob:
+    """Return the job of a point. Raises as a submission does, and for a batch that does not divide."""
+    command = tuple(study.settings["command"])
+    plan = dry_run(_prepared(study, point, _filled(command, dict.fromkeys(_PLACES, "1")), after))[0]
+    ranks = plan.tasks
+    values = {"{nodes}": str(plan.nodes), "{ranks}": str(ranks)}
+    if any("{batch}" in word for word in command):
+        values["{batch}"] = str(_batch(study, ranks))
+    prepared = _prepared(study, point, _filled(command, values), after)
+    plan, script = dry_run(prepared)
+    billing, walltime = plan.profile.billing, plan.walltime_s
+    cost = plan.nodes * walltime / 3600 * billing.per_node_hour if billing and walltime else None
+    return PointJob(prepared=prepared, plan=plan, script=script, most_cost=cost)
+
+
+def _filled(command: tuple[str, ...], values: dict[str, str]) -> tuple[str, ...]:
+    words = list(command)
+    for place, value in values.items():
+        words = [word.replace(place, value) for word in words]
+    return tuple(words)
+
+
+def _batch(study: StudyFile, ranks: int) -> int:
+    """Return the samples per rank and step: the same in a weak study, a share of the same in a strong one."""
+    if study.batch is None:
+        raise BadInputError(
+            "the command has {batch}, but no --batch was given",
+            "--batch N: samples per step, of each rank (weak) or of all ranks (strong)",
+        )
+    if study.kind == "weak":
+        return study.batch
+    if study.batch % ranks:
+        raise BadInputError(f"--batch {study.batch} is not divisible by {ranks} ranks", "choose a multiple")
+    return study.batch // ranks
+
+
+def _prepared(study: StudyFile, point: StudyPoint, command: tuple[str, ...], after: str | None) -> Prepared:
+    size: dict[str, Any] = {"nodes": point.size} if study.by == "nodes" else {"tasks": point.size}
+    more: dict[str, Any] = {} if after is None else {"after": (after,), "after_any": True}
+    given = {**study.settings, **size, **more, "name": study.job_name(point), "command": command}
+    settings = msgspec.convert(given, JobSettings, str_keys=True)
+    file = Path(study.file) if study.file else None
+    return prepare(read_layers(settings, file, is_program=study.is_program, is_file=study.is_file))
+
+
+def gpus_of(plan: LaunchPlan) -> int | None:
+    """Return the GPUs that a job computes on; None: its ranks compute on CPUs."""
+    node = plan.profile.node
+    if node is None or not node.gpus:
+        return None
+    per_task = plan.request.gpus_per_task
+    return plan.nodes * len(node.gpus) if per_task is None else plan.tasks * per_task or None
+
 
 Note = Callable[[str], None]
 

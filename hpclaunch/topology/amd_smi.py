@@ -9,8 +9,7 @@ from typing import Any
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.amd_columns import settle_numa
-from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.partial import GpuFact, Partial, settle_numa
 from hpclaunch.topology.tool_text import (
     ONE_FILE_PER_NODE,
     Line,

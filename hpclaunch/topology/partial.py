@@ -3,7 +3,7 @@
 import msgspec
 
 from hpclaunch.cpuset import CpuSet
-from hpclaunch.topology.node_topology import Core, Nic, NumaNode
+from hpclaunch.topology.node_topology import Core, Nic, NumaNode, numa_differs
 
 
 class GpuFact(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,3 +61,22 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """Kind and origin, as notes and errors name this source."""
         return f"{self.kind.replace('_', '-')} ({self.origin})"
+
+
+def settle_numa(
+    node: int | None, affinity: int | None, *, has_affinity: bool, gpu: str, notes: list[str]
+) -> int | None:
+    """Return a GPU's NUMA node, None where it is unknown or the columns contradict each other.
+
+    ``node`` is "Numa Node" (the driver's topology), ``affinity`` "Numa Affinity" (/sys numa_node),
+    ``has_affinity`` whether the output has the second column. Where that is unknown (-1), the first is only
+    the driver's default of 0. Both columns are known to be wrong at once on partitioned MI300A (ROCm 6.1.0
+    release notes), so a contradiction is noted and left unknown.
+    """
+    if has_affinity and affinity is None:
+        notes.append(f"{gpu}: the kernel does not know its NUMA node (affinity -1 or N/A)")
+        return None
+    if numa_differs(node, affinity):
+        notes.append(f"{gpu}: NUMA node {node} but NUMA affinity {affinity}; it stays unknown")
+        return None
+    return affinity if node is None else node

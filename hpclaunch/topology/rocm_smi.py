@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.topology.amd_columns import settle_numa
-from hpclaunch.topology.partial import GpuFact, Partial
+from hpclaunch.topology.partial import GpuFact, Partial, settle_numa
 from hpclaunch.topology.tool_text import (
     ONE_FILE_PER_NODE,
     Line,

@@ -5,8 +5,6 @@ both. The file's name is ``checkpoint-<start of the run>-<step>.npz``: sorted by
 newest of the newest run. ``best.npz`` is another name of the best one, which stays when that is removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

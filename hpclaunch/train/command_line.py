@@ -24,9 +24,8 @@ from .option_parser import HelpRequested, parse
 from .progress_display import TerminalBar, progress_file
 from .run_errors import EXIT_FAILED, TrainError, UsageError
 from .run_options import Options
-from .run_report import EventLog, Reporter
+from .run_report import EventLog, Reporter, step_lines, step_warnings
 from .run_result import run_result
-from .step_summary import step_lines, step_warnings
 from .stop_signals import Checkpointed, Interrupted, StopRequest, checkpoint_exit_code
 from .training_loop import Training
 from .whole_files import prepare_folder, write_whole

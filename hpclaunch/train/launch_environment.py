@@ -1,7 +1,5 @@
 """What a process can read about its launch before MPI starts: rank and threads."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ old rate when it changes) is built in: no optimiser of this package includes the
 equation 9), which is the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The options of the runner's command line."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence

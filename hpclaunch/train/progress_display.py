@@ -4,8 +4,6 @@ Behind a launcher a rank's output comes whole lines at a time, so that a bar mus
 of `hpclaunch submit` rank 0 writes a small file in the job's folder, and the command that waits draws.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -4,8 +4,6 @@ The runner's folder is copied to compute nodes alone, so it has its own error ro
 of hpclaunch; messages and exit codes follow the same rules as those of the command.
 """
 
-from __future__ import annotations
-
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_BAD_INPUT = 3

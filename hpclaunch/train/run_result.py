@@ -20,7 +20,7 @@ from .engine import Engine
 from .exchange import Exchange
 from .launch_environment import threads_per_rank
 from .run_options import Options
-from .step_summary import step_warnings
+from .run_report import step_warnings
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .collective import on_all_ranks
-from .growing_json import GrowingArray
 from .run_errors import BadRequestError
 from .run_options import Options
+from .whole_files import GrowingArray
 
 if TYPE_CHECKING:
     from mpi4py import MPI

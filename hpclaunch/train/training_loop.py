@@ -23,9 +23,9 @@ import numpy.typing as npt
 from .allreduce import ALLREDUCES
 from .checkpoint import Checkpoint, CheckpointFolder, check_matches, read_checkpoint
 from .collective import AgreedError, broadcast, largest, on_all_ranks, on_rank_0, same_everywhere
+from .data.dataset import prefetched
 from .data.epoch_partition import epoch_order, rank_shares, steps_per_epoch
 from .data.image_sources import Source
-from .data.prefetch import prefetched
 from .engine import ENGINES, Images, Labels, Sums
 from .exchange import COMMS, micro_batches
 from .exchange.rank_consistency import agree_on_tensors, not_finite

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import JobState
+from hpclaunch.units import format_bytes
 from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.report_documents import JobTimes, NextRequest, NodeUse, RankUse
 from hpclaunch.walltime import format_walltime
@@ -77,16 +78,17 @@ def _memory(
     known = [node for node in nodes if node.memory_peak is not None]
     if not known and job_memory:
         needed = math.ceil(job_memory * _MEMORY_FACTOR / GIB)
-        found = f"{gib(job_memory)} on its one node, by the scheduler; x {_MEMORY_FACTOR:g} = {needed} GiB"
+        product = f"x {_MEMORY_FACTOR:g} = {needed} GiB"
+        found = f"{format_bytes(job_memory)} on its one node, by the scheduler; {product}"
         return NextRequest(what="memory", ask=f"{needed}G", option=None, text=found)
     if not known:
         once = ": its ranks were looked at once only, as they started" if nodes else ""
-        largest = f"; its largest rank had {gib(rank_memory)}" if rank_memory else ""
+        largest = f"; its largest rank had {format_bytes(rank_memory)}" if rank_memory else ""
         return _nothing("memory", f"the job's peak on a node is not known{once}{largest}")
     most = max(known, key=lambda node: node.memory_peak or 0)
     peak = most.memory_peak or 0
     needed = math.ceil(peak * _MEMORY_FACTOR / GIB)
-    of = f" of {gib(most.memory_of)}" if most.memory_of else ""
+    of = f" of {format_bytes(most.memory_of)}" if most.memory_of else ""
     exact = most.memory_source == "cgroup"
     whose = "the job's" if exact else "all its ranks at a look, what they share in each"
     ask = f"{needed}G"
@@ -94,7 +96,7 @@ def _memory(
         what="memory",
         ask=ask,
         option=None,
-        text=f"most on {most.node}: {gib(peak)}{of} ({whose}); x {_MEMORY_FACTOR:g} = {needed} GiB"
+        text=f"most on {most.node}: {format_bytes(peak)}{of} ({whose}); x {_MEMORY_FACTOR:g} = {needed} GiB"
         " per node; whole nodes cost the same with less",
     )
 
@@ -155,10 +157,3 @@ def _is_idle(node: NodeUse, cpus_busy: float) -> bool:
 
 def _nothing(what: str, text: str) -> NextRequest:
     return NextRequest(what=what, ask=None, option=None, text=text)  # type: ignore[arg-type]
-
-
-def gib(size: float | None) -> str:
-    """Write bytes for people."""
-    if size is None:
-        return "?"
-    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / (1 << 20):.1f} MiB"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from hpclaunch.plural import counted
 from hpclaunch.text_table import printable, text_table
-from hpclaunch.usage.next_request import gib
+from hpclaunch.units import format_bytes
 from hpclaunch.usage.report_documents import EnergyUse, NodeUse, ReportDocument
 from hpclaunch.walltime import format_walltime
 
@@ -60,7 +60,7 @@ def _about(report: ReportDocument) -> Iterator[tuple[str, str]]:
         yield "CPU time", f"{format_walltime(round(report.cpu_s))} of all processes (scheduler)"
     for size, whose in ((report.rank_memory, "of the largest rank"), (report.job_memory, "of all nodes")):
         if size is not None:
-            yield "memory", f"{gib(size)} {whose}, at its peak (scheduler)"
+            yield "memory", f"{format_bytes(size)} {whose}, at its peak (scheduler)"
     for number, figure in enumerate(report.energy):
         yield "energy" if number == 0 else "", energy_text(figure)
     if report.speed is not None:
@@ -92,6 +92,11 @@ def duration(seconds: float) -> str:
     return format_walltime(round(seconds)) if seconds >= 60 else f"{seconds:.1f} s"
 
 
+def size_text(size: int | None) -> str | None:
+    """Write bytes; None: they are not known."""
+    return None if size is None else format_bytes(size)
+
+
 def energy_text(figure: EnergyUse) -> str:
     """Return a figure of energy with its source."""
     power = "" if figure.power_w is None else f", {figure.power_w:,.0f} W on average"
@@ -120,11 +125,11 @@ def node_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:
             str(node.looks),
             _number(node.cpus_busy, ".1f"),
             str(node.cpus),
-            gib(node.memory_peak) if node.memory_peak is not None else "-",
-            gib(node.memory_of) if node.memory_of is not None else "-",
+            size_text(node.memory_peak) or "-",
+            size_text(node.memory_of) or "-",
             node.memory_source or "-",
             f"{sum(busy) / len(busy):.0f} %" if busy else "-",
-            gib(max(memory)) if memory else "-",
+            size_text(max(memory, default=None)) or "-",
             next((f"{f.power_w:.0f} W ({f.source})" for f in node.energy if f.power_w is not None), "-"),
         )
 
@@ -144,7 +149,7 @@ def rank_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:
             _number(rank.cpus_busy, ".2f"),
             _number(rank.cpus_most, ".2f"),
             "-" if rank.cpus_bound is None else counted(rank.cpus_bound, "CPU"),
-            "-" if rank.memory_peak is None else gib(rank.memory_peak),
+            size_text(rank.memory_peak) or "-",
             "-" if rank.gpu_busy is None else f"{rank.gpu_busy:.0f} %",
             "-" if rank.waiting_ms is None else f"{rank.waiting_ms:.1f} ms",
         )

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.check import check_build
 from hpclaunch.check.captured_folder import judge_folder
+from hpclaunch.check.judge_build import Boxes, parse_boxes
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import parse_require
 from hpclaunch.site.load_profile import load_site, site_names
@@ -26,8 +26,8 @@ GPU_SITES = [name for name in sorted(site_names()) if (node := shipped(name).nod
 REAL = (DATA / "check-build" / "torch-mpi-gloo.stdout").read_text()
 
 
-def boxes_of(name: str) -> check_build.Boxes:
-    return check_build.parse((DATA / "check-build" / name).read_text())
+def boxes_of(name: str) -> Boxes:
+    return parse_boxes((DATA / "check-build" / name).read_text())
 
 
 @pytest.mark.parametrize("file", EXPECTED)
@@ -179,16 +179,16 @@ def test_verbose_output_has_the_same_boxes() -> None:
     ids=["crlf", "small-x", "noise", "colours", "tabs"],
 )
 def test_the_form_of_the_text_does_not_matter(change: Any) -> None:
-    assert check_build.parse(change(REAL)) == check_build.parse(REAL)
+    assert parse_boxes(change(REAL)) == parse_boxes(REAL)
 
 
 def test_mlsl_is_the_old_name_of_ccl() -> None:
-    assert check_build.parse(REAL.replace("[ ] CCL", "[X] MLSL")).operations["ccl"]
+    assert parse_boxes(REAL.replace("[ ] CCL", "[X] MLSL")).operations["ccl"]
 
 
 @pytest.mark.parametrize("text", ["", "Traceback (most recent call last):\nqueue.Empty\n", "[X] MPI\n"])
 def test_a_text_without_sections_has_no_boxes(text: str, tmp_path: Path) -> None:
-    assert not check_build.parse(text)
+    assert not parse_boxes(text)
     (tmp_path / "check-build.txt").write_text(text)
     status, document = check_json("--from", str(tmp_path))
     assert (status, names_by_status(document)["have"]) == (1, set())
@@ -197,6 +197,6 @@ def test_a_text_without_sections_has_no_boxes(text: str, tmp_path: Path) -> None
 
 @given(st.text())
 def test_no_text_breaks_the_reader(text: str) -> None:
-    check_build.parse(text + REAL)
-    check_build.parse(REAL + text)
-    assert check_build.parse(REAL + "\n" + text).version == "0.28.1"
+    parse_boxes(text + REAL)
+    parse_boxes(REAL + text)
+    assert parse_boxes(REAL + "\n" + text).version == "0.28.1"

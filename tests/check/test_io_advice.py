@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.check.folder_census import Census, take_census
 from hpclaunch.check.io_advice import MANY_FILES, advise_io
-from hpclaunch.check.io_facts import IoFacts, LocalStorage, Stripes, parse_stripes
+from hpclaunch.check.io_facts import Census, IoFacts, LocalStorage, Stripes, parse_stripes, take_census
 from hpclaunch.errors import BadInputError
 from tests.in_process import hpclaunch_here
 

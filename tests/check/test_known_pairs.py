@@ -10,7 +10,7 @@ from hpclaunch.check.judge_build import judge_versions
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.software.known_pairs import BAD_PAIRS, Range, bad_pairs
+from hpclaunch.software.known_pairs import Range, bad_pairs, known_pairs
 
 NONE: frozenset[str] = frozenset()
 
@@ -54,7 +54,7 @@ def test_ll128_is_wrong_on_grace_hopper_with_slingshot_only_and_has_a_cure() -> 
 
 
 def test_every_pair_names_its_source() -> None:
-    assert all(pair.source.startswith("https://") and pair.remedy for pair in BAD_PAIRS)
+    assert all(pair.source.startswith("https://") and pair.remedy for pair in known_pairs())
 
 
 def torch_built_for(cuda: str, archs: str) -> dict[str, Check]:

@@ -14,7 +14,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
-from hpclaunch.site.retired_site import refuse_submission, retired_sentence
+from hpclaunch.site.site_scheduler import refuse_submission, retired_sentence
 from tests.own_process import hpclaunch
 
 PROFILE = """\

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from hpclaunch.cli.main import program
 from hpclaunch.errors import BadInputError
-from hpclaunch.scaling.network_shape import NetworkOptions, network_shape
+from hpclaunch.scaling.simulated_exchange import NetworkOptions, network_shape
 from hpclaunch.site.load_profile import load_site
 
 MODEL = """\

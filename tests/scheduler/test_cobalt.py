@@ -18,8 +18,8 @@ from hpclaunch.plan.script_text import render
 from hpclaunch.scheduler.cobalt import SCHEDULER as COBALT
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import refuse_submission
 from tests.scheduler.directive_options import active, requested
 
 

@@ -18,8 +18,8 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
 from hpclaunch.scheduler.sge import SCHEDULER as SGE
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.site.retired_site import refuse_submission
 from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.site.site_scheduler import refuse_submission
 from tests.own_process import hpclaunch
 from tests.scheduler.directive_options import active, requested
 

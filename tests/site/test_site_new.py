@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.base_profile import base_profiles
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.new_profile import cpu_model, profile_text
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import base_profiles
 from hpclaunch.site.validate import checked
 from hpclaunch.site.yaml_tree import parse_tree
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode

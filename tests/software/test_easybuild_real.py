@@ -15,7 +15,7 @@ import pytest
 
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software import easyconfig
-from hpclaunch.software.easyconfig import RECIPES, RELEASE, EasyConfig, Recipe, parse_easyconfig
+from hpclaunch.software.easyconfig import RELEASE, EasyConfig, Recipe, parse_easyconfig, recipes
 from hpclaunch.software.install_plan import plan_install
 from hpclaunch.software.install_steps import job_text, script
 from tests.own_process import hpclaunch
@@ -24,7 +24,7 @@ from tests.testbed.cluster import Slurm
 pytestmark = pytest.mark.slow
 
 NAMES = [
-    *sorted({each.file for each in chain.from_iterable(RECIPES.values())}),
+    *sorted({each.file for each in chain.from_iterable(recipes().values())}),
     "zlib-1.2.12.eb",
     "PyTorch-bundle-2.1.2-foss-2023a.eb",
 ]
@@ -101,7 +101,7 @@ def test_a_planned_installation_ends_in_a_job_that_runs_with_it(
     slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan's script with a real EasyBuild and real modules; its job file on a real Slurm."""
-    monkeypatch.setitem(easyconfig.RECIPES, "jax", (RECIPE,))
+    monkeypatch.setitem(easyconfig.recipes(), "jax", (RECIPE,))
     make_recipe(tmp_path / "recipes")
     make_wheel(tmp_path)
     plan = plan_install(load_site("generic-slurm"), "jax", str(tmp_path / "software"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.software.easyconfig import RECIPES, cuda_in, module_of, parse_easyconfig
+from hpclaunch.software.easyconfig import cuda_in, module_of, parse_easyconfig, recipes
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
 
 
@@ -93,10 +93,10 @@ def test_which_cuda_addresses_which_gpu() -> None:
     assert version_numbers("2.13.0+cpu") == (2, 13, 0)
 
 
-@pytest.mark.parametrize("goal", RECIPES)
+@pytest.mark.parametrize("goal", recipes())
 def test_every_known_recipe_can_be_read(goal: str) -> None:
     names = {"torch": "PyTorch", "horovod-torch": "Horovod", "horovod-tensorflow": "Horovod"}
-    for recipe in RECIPES[goal]:
+    for recipe in recipes()[goal]:
         parsed = parse_easyconfig(recipe.file)
         assert parsed.name == names.get(goal, goal)
         assert (parsed.toolchain or "") in ("foss", "gfbf", "gompi")

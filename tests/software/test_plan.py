@@ -23,7 +23,7 @@ from hpclaunch.framework_table import GOALS
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software import easyconfig
-from hpclaunch.software.easyconfig import EULAS, RECIPES
+from hpclaunch.software.easyconfig import EULAS, recipes
 from hpclaunch.software.horovod_facts import build_variables, rebuild_command
 from hpclaunch.software.install_plan import ROUTES, InstallPlan, Route, plan_install
 from hpclaunch.software.install_steps import job_text, script
@@ -165,7 +165,7 @@ def test_no_pair_is_on_the_list_of_bad_pairs(site: str) -> None:
 
 @pytest.mark.parametrize("site", SITES)
 def test_eb_gets_licences_and_the_commit_of_a_recipe_outside_of_the_release(site: str) -> None:
-    known = {recipe.file: recipe for each in RECIPES.values() for recipe in each}
+    known = {recipe.file: recipe for each in recipes().values() for recipe in each}
     lines = [
         line
         for _, route in possible(site)
@@ -344,7 +344,7 @@ def test_variables_of_each_site() -> None:
 
 
 def test_names_of_recipes_tell_their_versions() -> None:
-    recipe = RECIPES["horovod-tensorflow"][1]
+    recipe = recipes()["horovod-tensorflow"][1]
     assert easyconfig.provided(recipe) == {
         "horovod": "0.28.1",
         "tensorflow": "2.15.1",

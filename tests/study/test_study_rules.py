@@ -9,10 +9,8 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.study.point_measure import known_elapsed_s, pop_factors, read_metric
-from hpclaunch.study.run_study import why_stop
-from hpclaunch.study.study_document import report_of
-from hpclaunch.study.study_file import StudyFile, StudyPoint
-from hpclaunch.study.study_jobs import PointJob
+from hpclaunch.study.run_study import PointJob, why_stop
+from hpclaunch.study.study_file import StudyFile, StudyPoint, report_of
 
 ALIKE = {"profile": "p", "versions": "v"}
 

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from hpclaunch.train.allreduce.chunks import chunk_bounds
-from hpclaunch.train.allreduce.compression import check_compression
 from hpclaunch.train.run_errors import BadRequestError
+from hpclaunch.train.run_options import check_compression
 from tests.testbed.cluster import Slurm
 from tests.train.mpirun import environment, mpiexec, run_program
 

@@ -9,7 +9,7 @@ import sys
 from hpclaunch.remote.rank_stands import own_collective
 
 RANK = """
-from hpclaunch.train.collective_number import COLLECTIVES
+from hpclaunch.train.allreduce.algorithm import COLLECTIVES
 for _ in range(3):
     with COLLECTIVES.within("allreduce"):
         with COLLECTIVES.within("allreduce"):  # of some ranks only
@@ -39,5 +39,5 @@ def test_the_newest_collective_of_a_rank_is_read() -> None:
 
 
 def test_without_a_request_nothing_is_counted() -> None:
-    code = "from hpclaunch.train.collective_number import COLLECTIVES; print(COLLECTIVES)"
+    code = "from hpclaunch.train.allreduce.algorithm import COLLECTIVES; print(COLLECTIVES)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "None\n"

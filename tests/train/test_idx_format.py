@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.train.data.idx_format import load_pair, parse_content, read_bytes, read_idx, unpack
+from hpclaunch.train.data.idx_format import Bytes, check_pair, parse_content, read_bytes, read_idx, unpack
 from hpclaunch.train.run_errors import BadDataError
 from tests.train.mirror import idx
 
@@ -190,8 +190,12 @@ def written(tmp_path: Path, images: bytes, labels: bytes) -> tuple[Path, Path]:
     return paths
 
 
+def pair(images: Path, labels: Path) -> tuple[Bytes, Bytes]:
+    return check_pair(read_idx(images), read_idx(labels), str(images), str(labels))
+
+
 def test_pair(tmp_path: Path) -> None:
-    images, labels = load_pair(*written(tmp_path, GZIP, idx(LABELS)))
+    images, labels = pair(*written(tmp_path, GZIP, idx(LABELS)))
     np.testing.assert_array_equal(images, IMAGES)
     np.testing.assert_array_equal(labels, LABELS)
 
@@ -214,4 +218,4 @@ def test_pair_that_does_not_fit(
     tmp_path: Path,
 ) -> None:
     with pytest.raises(BadDataError, match=said):
-        load_pair(*written(tmp_path, idx(images), idx(labels)))
+        pair(*written(tmp_path, idx(images), idx(labels)))

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hpclaunch.train.data.prefetch import prefetched
+from hpclaunch.train.data.dataset import prefetched
 
 
 def test_all_come_in_their_order_from_another_thread() -> None:

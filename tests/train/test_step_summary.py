@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.train.run_options import Options
-from hpclaunch.train.step_summary import step_lines, step_warnings
+from hpclaunch.train.run_report import step_lines, step_warnings
 from tests.train.mpirun import RUNNER, run_ranks, train, write_digits
 
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpclaunch.train.growing_json import GrowingArray
 from hpclaunch.train.timeline_writer import Timeline
+from hpclaunch.train.whole_files import GrowingArray
 from tests.how_much import examples
 from tests.train.interrupted import killed
 from tests.train.mpirun import RUNNER, environment, run_program, run_ranks, train

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy.typing as npt
 
+from ..run_options import check_compression
 from .chunks import Array
-from .compression import check_compression
 
 if TYPE_CHECKING:
     from mpi4py import MPI

@@ -1,7 +1,5 @@
 """The fastest of the allreduce algorithms, found by measuring them on the ranks and arrays of the run."""
 
-from __future__ import annotations
-
 import os
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """How a flat array is cut over ranks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy.typing as npt

@@ -4,8 +4,6 @@ bf16 has the range of float32 and 8 bits of each number, fp16 has 11 bits of num
 numbers become infinite. A chunk's sum is rounded on each of its p-1 hops and once at its end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The MPI library's own allreduce, to compare with."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import pairwise
 from typing import cast

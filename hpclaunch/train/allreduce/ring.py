@@ -5,8 +5,6 @@ Distrib. Comput. 69 (2009) 117-124, doi:10.1016/j.jpdc.2008.09.002. Each of p ra
 1/p of the buffer: no algorithm sends less, and every link carries the same load.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

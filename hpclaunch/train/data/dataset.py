@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +22,7 @@ from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
+
 
 Bytes = npt.NDArray[np.uint8]
 Log = Callable[[str], None]
@@ -184,3 +187,29 @@ def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
         comm.Bcast(array, root=0)
     train_images, train_labels, test_images, test_labels = arrays
     return Dataset(name, source, train_images, train_labels, test_images, test_labels)
+
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+_AHEAD = 4  # more than one, since the thread may get its turn late
+
+
+def prefetched(make: Callable[[Given], Made], wanted: Iterable[Given]) -> Generator[Made, None, None]:
+    """``make(item)`` for each item in turn, a few items ahead in another thread.
+
+    What ``make`` raises is raised where its result would have come. ``make`` may use no MPI. The thread ends
+    with the generator.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="prefetch") as thread:
+        made: deque[Future[Made]] = deque()
+        try:
+            for item in wanted:
+                made.append(thread.submit(make, item))
+                if len(made) > _AHEAD:
+                    yield made.popleft().result()
+            while made:
+                yield made.popleft().result()
+        finally:
+            for future in made:
+                future.cancel()

@@ -7,8 +7,6 @@ image is used exactly once, by exactly one rank. Only the last step can be short
 empty.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -5,8 +5,6 @@ the number of dimensions, the size of each as a big-endian 32-bit word, then the
 Here: labels have one dimension (magic 0x00000801), images three (magic 0x00000803).
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math
@@ -39,17 +37,11 @@ def read_idx(path: Path) -> Bytes:
     return parse_content(unpack(read_bytes(path), str(path)), str(path))
 
 
-def load_pair(images: Path, labels: Path) -> tuple[Bytes, Bytes]:
-    """Images (n, 28, 28) and their labels (n,), checked against each other.
-
-    Raises BadDataError as `read_idx`, and for counts that differ, no images at all, images that are
-    not 28 x 28 and labels over 9.
-    """
-    return check_pair(read_idx(images), read_idx(labels), str(images), str(labels))
-
-
 def check_pair(images: Bytes, labels: Bytes, images_where: str, labels_where: str) -> tuple[Bytes, Bytes]:
-    """The same pair, if it fits together; raises BadDataError as `load_pair`."""
+    """Images (n, 28, 28) and their labels (n,), if they fit together.
+
+    Raises BadDataError for counts that differ, no images at all, images that are not 28 x 28, labels over 9.
+    """
     if images.ndim != 3 or images.shape[1:] != (IMAGE_SIDE, IMAGE_SIDE):
         found = " x ".join(map(str, images.shape))
         raise BadDataError(

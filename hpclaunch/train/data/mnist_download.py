@@ -32,7 +32,7 @@ def download(url: str, file: RemoteFile, log: Log) -> bytes:
     """All of ``url``, no longer than ``file`` can be, else UnreachableError or DamagedError."""
     request = urllib.request.Request(url, headers={"User-Agent": "hpclaunch"})  # noqa: S310 (checked)
     try:
-        answer = _opener().open(request, timeout=CONNECT_TIMEOUT_S)
+        answer = urllib.request.build_opener(_Redirects).open(request, timeout=CONNECT_TIMEOUT_S)
     except urllib.error.HTTPError as error:
         error.close()
         raise DamagedError(f"answered {error.code} {error.reason}") from error
@@ -95,19 +95,3 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
             raise urllib.error.HTTPError(newurl, code, f"(redirect to {scheme} refused)", headers, fp)
         fp.close()  # else urllib reads the redirect's own body, however long it is
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """An opener that knows http and https and nothing else: urllib's default also opens file: and ftp:."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(),
-        _Redirects(),
-    ):
-        opener.add_handler(handler)
-    return opener

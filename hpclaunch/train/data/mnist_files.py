@@ -5,8 +5,6 @@ original content; only then is it written to the cache, under a temporary name t
 cache never holds a damaged file, and any number of processes may fill it at once.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

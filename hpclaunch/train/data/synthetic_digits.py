@@ -7,8 +7,6 @@ arithmetic is on integers, and the randomness is raw PCG64 output, whose stream 
 Lengths are in sixteenths of a pixel ("units"), factors in 256ths, positions relative to the image's centre.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

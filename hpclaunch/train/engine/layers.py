@@ -5,8 +5,6 @@ is one large matrix product per block of images. What a layer returns is its own
 next forward; it may overwrite the gradient that it is given, but not its input unless documented.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """The networks by name, as sequences of layers over one flat buffer of parameters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

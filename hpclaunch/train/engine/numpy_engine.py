@@ -1,7 +1,5 @@
 """The engine that needs nothing but numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 

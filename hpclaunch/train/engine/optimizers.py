@@ -3,8 +3,6 @@
 The arrays are numpy's, or tensors of torch on a device: `Optimizer.move`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol

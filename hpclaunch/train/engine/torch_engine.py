@@ -6,8 +6,6 @@ tensors are views of numpy's buffers: the gradients can lie in memory that ranks
 buffers; what is ready there is copied to the host's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -4,8 +4,6 @@ Images go through them as (batch, channels, height, width) with the channels of 
 (torch calls it channels_last): that is how numpy's layers have them, and on CPUs 1.5 times as fast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 

@@ -25,8 +25,7 @@ from ..run_errors import BadRequestError, TrainError
 from ..run_options import Options
 from ..timeline_writer import Timeline
 from . import MicroBatch, micro_batches
-from .tensor_fusion import Bucket
-from .timeline_phases import Phases
+from .tensor_fusion import Bucket, Phases
 
 if TYPE_CHECKING:
     from mpi4py import MPI

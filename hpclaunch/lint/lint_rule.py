@@ -234,18 +234,8 @@ class Context:
 
     @property
     def without_gpus(self) -> bool:
-        """Whether the job runs on nodes without GPUs, which the profile does not describe.
-
-        It may where it asks for no GPUs and names no queue that is known.
-        """
-        named = [queue for _, _, queue in self.queues if queue]
-        return self._other_constraint() or any(not queue.gpus for queue in named or self._possible_queues())
-
-    def _possible_queues(self) -> list[Queue]:
-        """The site's queues, for a job that names none of them and asks for no GPUs."""
-        wants = self.requested
-        gpus = wants.gpus or wants.gpus_per_node or wants.gpus_per_task
-        return list(self.profile.queues.values()) if self.queues and self.profile and not gpus else []
+        """Whether the job runs on nodes without GPUs, which the profile does not describe."""
+        return self._other_constraint() or any(q is not None and not q.gpus for _, _, q in self.queues)
 
     def _other_constraint(self) -> bool:
         """Tell whether the script names other nodes than those that the profile's own constraint names."""

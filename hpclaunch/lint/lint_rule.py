@@ -234,19 +234,17 @@ class Context:
 
     @property
     def without_gpus(self) -> bool:
-        """Whether the job runs on nodes without GPUs, which the profile does not describe.
+        """Whether the job runs on nodes without GPUs, which the profile does not describe."""
+        return self._other_constraint() or any(q is not None and not q.gpus for _, _, q in self.queues)
 
-        It may where it asks for no GPUs and names no queue that is known.
-        """
+    def _other_constraint(self) -> bool:
+        """Tell whether the script names other nodes than those that the profile's own constraint names."""
         given = last_directive(self.directives, "constraint")
-        features = re.split(r"[&|*\[\]\"]", given.value or "") if given else []
-        advised = [each.text.split() for each in self.profile.directives] if self.profile else []
-        other = given is not None and any(words[0] == "-C" and words[-1] not in features for words in advised)
-        known = [queue for _, _, queue in self.queues if queue]
-        wants = self.requested
-        if self.queues and not known and not (wants.gpus or wants.gpus_per_node or wants.gpus_per_task):
-            known = list(self.profile.queues.values()) if self.profile else []
-        return other or any(not queue.gpus for queue in known)
+        if given is None or self.profile is None:
+            return False
+        features = re.split(r"[&|*\[\]\"]", given.value or "")
+        advised = [each.text.split() for each in self.profile.directives]
+        return any(words[0] == "-C" and words[-1] not in features for words in advised)
 
 
 Check = Callable[[Context], Iterator[Violation]]

@@ -39,8 +39,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """What they are."""
     walltime_s: int
     account: str | None = None
-    account_option: str = "-A"
-    """Of PBS' qsub."""
+    account_option: str = "-A"  # of PBS' qsub
     queue: str | None = None
     queue_reason: str = ""
     queue_kind: str = ""
@@ -54,10 +53,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     memory: str | None = None
     exclusive: bool = False
     select: str | None = None
-    """What follows the node count in PBS' ``-l select=``, such as ``system=polaris``.
-
-    ``TASKS`` in it: the ranks of a node.
-    """
+    """What follows the node count in PBS' ``-l select=``, such as ``system=polaris``."""
     launcher: str = ""
     """Name of the launcher, for schedulers whose requests depend on it."""
     begin: dt.datetime | None = None

@@ -78,8 +78,9 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
     cores = len(_cores_for_jobs(topology))
     limit = threads if _multithread(context) else cores
     has = _cores_of_node(profile, cores, reserved=len(topology.cores) - cores)
+    counted = (threads, context.requested.cpus_per_task)
     for cpus, given, product in _cpus_requested(context.requested):
-        if cpus > limit and not (cpus == threads and given is context.requested.cpus_per_task):
+        if cpus > limit and (cpus, given) != counted:
             severity: Severity | None = "note" if cpus <= threads else None
             yield Violation(given.line, f"{product} = {cpus} CPUs per node; {has}", severity=severity)
 

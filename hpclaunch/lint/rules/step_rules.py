@@ -348,12 +348,17 @@ def nothing_started(context: Context) -> Iterator[Violation]:
     commands = [one for one in script.commands if one.words]
     if not script.active_directives or not script.is_posix or script.launches:
         return
-    if any(map(_runs_something, commands)) or (script.shell.placeholders and not commands):
+    if any(map(_runs_something, commands)) or _is_no_program(script, commands):
         return
-    if any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script.text):
-        return  # it shows what the job got
     message = f"no command of the script starts a program{_switched_off(script.text)}"
     yield Violation(None, message, severity=None if commands else "note")
+
+
+def _is_no_program(script: Script, commands: list[Command]) -> bool:
+    """Tell whether the script only shows the GPUs that a job gets, or its commands are to be filled in."""
+    if not commands:
+        return bool(script.shell.placeholders)
+    return any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script.text)
 
 
 def _switched_off(text: str) -> str:

@@ -59,8 +59,7 @@ GROWS = 1.5
 """Times: the lateness of the last third of the steps against the first third."""
 _PARTS = 500
 """Into which the time of all moments is divided, to compute with whole numbers; at least four per moment."""
-_MOST_MOMENTS = 300
-"""The longest ones."""
+_MOST_MOMENTS = 300  # the longest ones
 _MOST_VALUES = 400_000
 """Ranks x steps that are compared; of more, every n-th step is."""
 _MOST_DRAWN = 1000

@@ -1,12 +1,12 @@
 """Which rank is late, by how long the ranks wait: the one that waits least keeps the other ranks waiting.
 
 A rank's lateness in a step is by how much it comes after the median of the other ranks. Two questions are
-asked, each with an error rate for the whole file, whatever its number of ranks and steps: a file of equal
-ranks gets no name with a probability of at least 1 - ``CHANCE_MOST`` - ``CHANCE_SOME``.
+asked, each with an error rate for the whole file: equal ranks get a name with a probability of at most
+``CHANCE_MOST`` + ``CHANCE_SOME``.
 
 Late in most steps: a rank comes last in more steps than chance, which prefers none, would give it (a sign
 test, its probability multiplied by the ranks), and its median lateness is above a floor at any place of its
-interval, by the bootstrap.
+interval, by the bootstrap. Of few steps ``CHANCE_CLEAR`` is enough, if that is above ``CLEAR`` x the noise.
 
 Late in some steps: of the time that the other ranks wait for the last one, a rank costs more than chance
 would give it. That the ranks are equal means that each late moment, whatever it costs, is any rank's with
@@ -32,8 +32,7 @@ autocorrelation at lag 1 around their trend; von Storch and Zwiers, Statistical 
 other are one moment.
 
 The noise is the median over the ranks of the spread of a rank's lateness (1.4826 x the median absolute
-deviation, which is the standard deviation of a normal distribution). It is printed, and no rule depends on
-it where ranks can be compared.
+deviation, which is the standard deviation of a normal distribution). It is printed.
 """
 
 import math
@@ -45,6 +44,8 @@ from itertools import pairwise
 from statistics import median
 
 CHANCE_MOST = 0.001
+CHANCE_CLEAR = 0.01
+CLEAR = 5.0
 CHANCE_SOME = 0.009
 CHANCE_PAUSES = 0.05
 LEAST_STEPS = 3
@@ -58,8 +59,7 @@ GROWS = 1.5
 """Times: the lateness of the last third of the steps against the first third."""
 _PARTS = 500
 """Into which the time of all moments is divided, to compute with whole numbers; at least four per moment."""
-_MOST_MOMENTS = 300
-"""The longest ones."""
+_MOST_MOMENTS = 300  # the longest ones
 _MOST_VALUES = 400_000
 """Ranks x steps that are compared; of more, every n-th step is."""
 _MOST_DRAWN = 1000
@@ -152,8 +152,8 @@ def _mostly_late(
         chances = {rank: _sign_test([each == rank for each in last], 1 / len(left)) for rank in left}
         rank = min(left, key=lambda rank: chances[rank])
         values, chance = late[rank], chances[rank] * len(late)
-        low, high = _interval(values) if chance < CHANCE_MOST and median(values) > floor else (0.0, 0.0)
-        if low <= floor:
+        low, high = _interval(values) if chance < CHANCE_CLEAR and median(values) > floor else (0.0, 0.0)
+        if low <= (floor if chance < CHANCE_MOST else max(floor, CLEAR * noise)):
             break
         over = sum(value > floor for value in values)
         each = Lateness(rank, len(values), over, median(values), noise, (low, high))
@@ -176,7 +176,7 @@ def _sign_test(signs: Sequence[bool], probability: float) -> float:
     rest = [sign - share - slope * (step - middle) for step, sign in enumerate(signs)]
     together, alone = sum(a * b for a, b in pairwise(rest)), sum(a * a for a in rest)
     lag = min(max(together / alone, 0.0), 0.9) if alone > 1e-9 else 0.0
-    steps = max(1, round(len(signs) * (1 - lag) / (1 + lag)))
+    steps = max(1, round(count * (1 - lag) / (1 + lag)))
     return at_least(round(share * steps), steps, probability)
 
 

@@ -14,8 +14,6 @@ import re
 import sys
 from collections import Counter
 from contextlib import suppress
-from itertools import filterfalse
-from operator import itemgetter
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF, WORKER_LAUNCHERS
@@ -465,6 +463,12 @@ def most_move(reports: List[Report]) -> bool:
     return bool(sum(known) * 2 > len(known))
 
 
+def at_rest(reports: List[Report]) -> List[Report]:
+    """Return the ranks that do not move; where one does, those of which it is not known may wait for it."""
+    moves = any(one["moved"] for one in reports)
+    return [one for one in reports if not one["moved"] and (one["moved"] is False or not moves)]
+
+
 def mark_suspects(groups: List[List[Report]]) -> str:
     """Mark the ranks that other ranks wait for, but none that moves; return the kind of the finding."""
     every = [one for group in groups for one in group]
@@ -478,7 +482,7 @@ def mark_suspects(groups: List[List[Report]]) -> str:
         outside = differing(waiting)
         kind = "mismatch" if outside else "alike"
     else:
-        still = list(filterfalse(itemgetter("moved"), outside))
+        still = at_rest(outside)
         kind = "slow" if outside and not still else kind_of_wait(still + disk)
         outside = still
     for one in stopped + outside + disk:

@@ -219,6 +219,15 @@ def test_a_receive_that_looks_for_its_message_all_the_time_does_not_move() -> No
         assert called([reduces, polls])["suspects"] == expected
 
 
+def test_a_receive_is_not_accused_where_another_rank_moves() -> None:
+    receives = process(0, [["/home/me/prog.py", 19, "main", "world.recv(source=2)"]], state="R")
+    receives["second"]["ticks"] = receives["first"]["ticks"] + 250
+    moves = process(2, [["/home/me/prog.py", 30, "solve"]])
+    moves["second"] = {**moves["first"], "stacks": [[["/home/me/prog.py", 33, "solve"]]]}
+    found = called([receives, allreduce(1), moves])
+    assert (found["kind"], found["suspects"]) == ("slow", [])
+
+
 def test_a_rank_that_waits_for_a_thread_of_the_program_that_computes_moves() -> None:
     waits = process(
         1, [["/usr/lib/python3.11/concurrent/futures/_base.py", 451, "result"], TRAIN], call="futex"

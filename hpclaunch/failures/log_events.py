@@ -8,7 +8,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, error_named, error_of, log_words
+from hpclaunch.failures.known_errors import (
+    CERTAINLY,
+    OWN_ERROR,
+    KnownError,
+    each_of,
+    error_named,
+    error_of,
+    log_words,
+)
 
 Line = tuple[int, str]
 """Its place among all lines, and its text without labels."""
@@ -41,7 +49,7 @@ class Event(NamedTuple):
     """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
-_HEADER = re.compile(r"^(?:Exception Group |Original )?Traceback \(most recent call last\):")
+_HEADER = re.compile(r"^(?:\s*traceback +: )?(?:Exception Group |Original )?Traceback \(most recent call last\):")
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
 _FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
@@ -101,13 +109,17 @@ def _accused(event: Event, lines: Sequence[Line]) -> str | None:
     )
 
 
-_SPAWNED = re.compile(r"^-- Process (\d+) terminated with the following error:")
-
-
 def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
-    """Return the process whose traceback torch.multiprocessing.spawn passes on, by its words before it."""
-    before = (_SPAWNED.match(text) for place, text in lines if 0 < event.start - place <= 2)
-    return next((match[1] for match in before if match), None)
+    """Return the process that failed by the words before its error, or by those with which the error begins."""
+    before = (
+        match for place, text in lines if 0 < event.start - place <= 2 for match in _matches("told_before", text)
+    )
+    named = _matches("told_itself", event.lines[0]) if event.lines and not event.error.follows else ()
+    return next((match[1] for match in (*before, *named)), None)
+
+
+def _matches(name: str, text: str) -> list[re.Match[str]]:
+    return [match for pattern in each_of(name) if (match := pattern.search(text))]
 
 
 def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
@@ -121,7 +133,19 @@ def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
         if at >= 3 and text.startswith(("SyntaxError", "IndentationError"))
         else None
     )
-    yield Event(place, (text,), error, bool(frame), _where([frame]) if frame else None, start=place)
+    where = _where([frame]) if frame else _compiled(lines, at) if error.follows < CERTAINLY else None
+    more = lines[at + 1][1].strip() if text.endswith(":") and at + 1 < len(lines) else ""
+    yield Event(place, (f"{text} {more}".strip(),), error, bool(frame), where, start=place)
+
+
+_PLACE_BEFORE, _PLACE_AFTER = 2, 25
+
+
+def _compiled(lines: Sequence[Line], at: int) -> str | None:
+    """Return FILE:LINE of a program in another language, as its error or the lines around it give it."""
+    around = lines[max(0, at - _PLACE_BEFORE) : at + _PLACE_AFTER]
+    found = next((match for _, text in around for match in _matches("places", text)), None)
+    return f"{found['file']}:{found['line']}" if found else None
 
 
 _MOST_STRANGERS = 5
@@ -160,8 +184,17 @@ def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
         elif text.strip() and not text[0].isspace():
             strangers += 1
         if strangers > _MOST_STRANGERS:
-            break
-    return None
+            return None
+    return _cut(lines, at, frames)
+
+
+def _cut(lines: Sequence[Line], at: int, frames: Sequence[int]) -> _Trace | None:
+    """Return the traceback with which the lines end, before its exception: the log was cut off there."""
+    if not frames:
+        return None
+    matches = [match for index in frames if (match := _FRAME.match(lines[index][1]))]
+    head = lines[at][1].strip()
+    return _Trace(len(lines), head, (head,), _where(matches))
 
 
 def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trace:

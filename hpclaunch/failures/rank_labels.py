@@ -8,24 +8,28 @@ from collections.abc import Callable, Iterable, Sequence
 # MPICH's -prepend-rank, flux run --label-io, PALS' mpiexec --label, horovodrun over Gloo.
 _LABELS = (
     r" *(\d+): ",
-    r"\[(?:\d+,)?(\d+)\]<\w+>: ?",
+    r"\[(?:[\w.@-]+,)?(\d+)\](?:\[[\w.:-]+\])?<\w+>: ?",
     r"\[(\d+)\] ",
     r"\[rank(\d+)\]: ?",
     r"\[default(\d+)\]: ?",
     r"\w[\w.-]* (\d+): ",
 )
-# Labels of processes whose rank they do not tell: torchrun's roles, Ray's workers, pdsh's nodes (DeepSpeed).
+# Labels of processes whose rank they do not tell: nodes with their local ranks (Accelerate over several nodes),
+# torchrun's roles, Ray's workers, pdsh's nodes (DeepSpeed).
 _PROCESSES = (
+    r"\[[A-Za-z][\w.-]*:\d{1,3}\]: ?",
     r"\[(?!rank)[a-z_]+\d+\]: ?",
     r"\((?:[\w.:]+ )?pid=\d+(?:, ip=[\d.]+)?\) ?",
     r"[A-Za-z][\w-]*\d[\w.-]*: ",
 )
-_FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?")
+_FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? ")
 """What a rank itself puts before a line: it may stand after a launcher's label, or alone."""
 # Open MPI 4 puts its label into the middle of a line, too, where the program writes it in pieces.
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m|(?<=.)\[\d+,\d+\]<std\w+>:")
 _TEXT = tuple(map(re.compile, (*_PROCESSES, *_LABELS)))
 _BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-1])
+_SURE = re.compile(r"<|pid=|default|:\\d\{1,3\}")
+"""What the labels have that no program writes."""
 _SHARE = 0.5
 """The least share of lines with a launcher's label in a log with labels."""
 
@@ -74,7 +78,7 @@ def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
     full = [line for line in lines if line.strip()]
     counts = {label: _count(label, full) for label in _TEXT if label is not _FRAMEWORK}
     best = max(counts, key=lambda label: counts[label])
-    least = 0 if "<" in best.pattern or "pid=" in best.pattern else _SHARE * len(full)
+    least = 0 if _SURE.search(best.pattern) else _SHARE * len(full)
     return best if counts[best] >= max(2, least) else None
 
 
@@ -89,5 +93,5 @@ def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str]:
     if label and (match := label.match(line)):
         rank, line = match[label.groups], line[match.end() :]
     if match := _FRAMEWORK.match(line):
-        rank, line = match[1], line[match.end() :]
+        rank, line = match[1] or match[2], line[match.end() :]
     return rank, line

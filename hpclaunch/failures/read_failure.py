@@ -24,7 +24,7 @@ from hpclaunch.failures.known_errors import (
     error_of_code,
     log_words,
 )
-from hpclaunch.failures.launcher_lines import SLURM_SAYS, launchers_own
+from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS, launchers_own
 from hpclaunch.failures.log_events import Event, Line, events, harmless, refined
 from hpclaunch.failures.rank_labels import by_rank
 
@@ -183,8 +183,17 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
 
 def _of_log(process: str | None, lines: Sequence[Line], failed: bool) -> list[Event]:
     said = _marked(lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
-    rank = process if process and process.isdigit() else None
+    rank = process if process and process.isdigit() else _named_itself(process, lines)
     return [event._replace(rank=rank, process=process) for event in said]
+
+
+_WHO = re.compile(rf"(?<!local )(?<!local_)\b{SAYS_RANK.replace('[0-9]+', '([0-9]+)', 1)}", re.IGNORECASE)
+
+
+def _named_itself(process: str | None, lines: Sequence[Line]) -> str | None:
+    """Return the rank that a labelled process calls its own; None: it names none, or several."""
+    said = {match[1] for _, text in lines if process and (match := _WHO.search(text))}
+    return said.pop() if len(said) == 1 else None
 
 
 def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:

@@ -14,7 +14,7 @@ from hpclaunch.job.record import Failure, JobRecord
 # which is PMIx' and known from its source. A program that fails on a node does not make the node bad.
 _NODE_WORDS = (
     r"Node failure on (?P<node>[\w.-]+)",
-    r"Task launch for \S+ failed on node (?P<node>[\w.-]+): (?!.*cpu bind)",
+    r"Task launch for \S+ failed on node (?P<node>[\w.-]+): (?!.*(?:cpu bind|given cpus))",
     r"[Ll]ost connection to (?:node|host) (?P<node>[\w.-]+)",
 )
 

@@ -64,14 +64,18 @@ def command(
         if others := [name for name, value in given.items() if value is not None]:
             raise click.UsageError(f"--attach does not go with {others[0]}")
         ctx.exit(0 if verify_attached(attach, site, as_json=as_json, summary=summary) else EXIT_FAILED)
-    if summary:
-        raise click.UsageError("--summary goes with --attach")
-    if site is not None:
-        raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
+    _refuse_without_attach(site, summary)
     if node is not None and picture is None:
         raise click.UsageError("--node: it is the node of --picture")
     check_picture_name(picture)
     ctx.exit(0 if _recorded(job, picture, node, as_json=as_json) else EXIT_FAILED)
+
+
+def _refuse_without_attach(site: str | None, summary: bool) -> None:
+    if summary:
+        raise click.UsageError("--summary goes with --attach")
+    if site is not None:
+        raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
 
 
 def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_json: bool) -> bool:

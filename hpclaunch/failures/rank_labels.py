@@ -14,7 +14,7 @@ _LABELS = (
     r"\[default(\d+)\]: ?",
     r"\w[\w.-]* (\d+): ",
 )
-# Labels of processes whose rank they do not tell: nodes with their local ranks (Accelerate over several nodes),
+# Labels of processes whose rank they do not tell: nodes with their local ranks (Accelerate on several nodes),
 # torchrun's roles, Ray's workers, pdsh's nodes (DeepSpeed).
 _PROCESSES = (
     r"\[[A-Za-z][\w.-]*:\d{1,3}\]: ?",

@@ -20,14 +20,16 @@ from hpclaunch.topology.node_topology import NodeTopology
 
 _NO_GPU = ("-1", "NoDevFiles")
 """What hides GPUs, with all after it, as CUDA and ROCr read it; NoDevFiles is Slurm's."""
-_FROM_SLURM = ("SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE")
+_FROM_SLURM = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE"}
 _GPU_FILE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+)$")
 NO_SUCH_GPU = "no-such-gpu"
 GPU_SHARED = "gpu-shared"
+_UNKNOWN = {NO_SUCH_GPU: NO_SUCH_GPU, "": NOT_JUDGED}
+"""What `_Node` finds where a name names none of the GPUs -> the verdict."""
 
 
 class SeenGpus(NamedTuple):
-    """What is known of the GPUs of one rank."""
+    """The GPUs of one rank, where they are known."""
 
     text: str | None
     """Value of the variable; None: there is none."""
@@ -47,21 +49,19 @@ def gpus_of_ranks(
     ``ranks`` has the processes of each, the main one first.
     """
     known = _Node(node, topology)
-    texts = [_gpu_variable(processes[0]) for processes in ranks]
-    managed = any(name in one.variables for processes in ranks for one in processes for name in _FROM_SLURM)
-    numbered = _numbered(texts, managed, [processes[0] for processes in ranks], len(known.addresses))
-    seen = [known.seen(text, processes, numbered) for text, processes in zip(texts, ranks, strict=True)]
+    mains = [processes[0] for processes in ranks]
+    numbered = _numbered(mains, len(known.addresses))
+    seen = [known.seen(processes, numbered) for processes in ranks]
     users = Counter(one.own for one in seen if one.own)
-    return [
-        one._replace(verdict=GPU_SHARED) if one.own and users[one.own] > len(one.own) else one for one in seen
-    ]
+    return [one._replace(verdict=GPU_SHARED) if users[one.own] > len(one.own) else one for one in seen]
 
 
-def _numbered(texts: list[str | None], managed: bool, mains: list[Process], count: int) -> str:
+def _numbered(mains: list[Process], count: int) -> str:
     """Return whose numbers the variables have: the node's, the job's, or each rank's own."""
-    if not managed:
+    if not any(one.variables.keys() & _FROM_SLURM for one in mains):
         return "node"
-    if len(texts) > 1 and len({text for text in texts if text}) == 1 and str(texts[0]).isdigit():
+    texts = {_gpu_variable(one) or "" for one in mains}
+    if len(mains) > 1 and len(texts) == 1 and texts.pop().isdigit():
         return "rank"
     given = {one.variables.get("SLURM_GPUS_ON_NODE") for one in mains}
     return "node" if given == {str(count)} else "job"
@@ -81,40 +81,47 @@ class _Node:
         self.address_of = {gpu.index: gpu.bus_id or f"GPU {gpu.index}" for gpu in gpus}
         self.addresses = set(self.address_of.values()) or set(node.gpus.values())
 
-    def seen(self, text: str | None, processes: Sequence[Process], numbered: str) -> SeenGpus:
+    def seen(self, processes: Sequence[Process], numbered: str) -> SeenGpus:
         """Judge one rank, of which nothing is compared with other ranks yet."""
+        text = _gpu_variable(processes[0])
         opened = frozenset(self.node.devices.get(file, "") for file in _gpu_files(processes))
         if len(opened) == 1 and "" not in opened:  # the one GPU that it uses
             return SeenGpus(text, opened, self._numbers(opened), "ok")
         if text is None:
             return SeenGpus(text, frozenset() if "" in opened else opened, (), "ok")
-        names = [name for name in takewhile(lambda name: name not in _NO_GPU, text.split(",")) if name]
-        if not names:
-            return SeenGpus(text, frozenset(), (), NO_SUCH_GPU if self.addresses else "ok")
-        found = [self._gpu(name, numbered) for name in names]
-        if NO_SUCH_GPU in found:
-            return SeenGpus(text, frozenset(), (), NO_SUCH_GPU)
-        if "" in found:
-            return SeenGpus(text, frozenset(), (), NOT_JUDGED if self.addresses else "ok")
+        return self._named(text, numbered)
+
+    def _named(self, text: str, numbered: str) -> SeenGpus:
+        """Judge a rank by the value of its variable."""
+        names = filter(None, takewhile(lambda name: name not in _NO_GPU, text.split(",")))
+        found = [self._gpu(name, numbered) for name in names] or [NO_SUCH_GPU]
+        wrong = next((verdict for name, verdict in _UNKNOWN.items() if name in found), None)
+        if wrong is not None:
+            return SeenGpus(text, frozenset(), (), wrong if self.addresses else "ok")
         return SeenGpus(text, frozenset(found), self._numbers(found), "ok")
 
     def _gpu(self, name: str, numbered: str) -> str:
         """Return which GPU a name is; `NO_SUCH_GPU`: the node has none such; empty: not known."""
-        if number := re.match(r"(\d{1,4})(\.\d+)?$", name):  # 1.0: a tile of an Intel GPU
-            if numbered == "rank":
-                return ""
-            if numbered == "job":
-                return f"the job's GPU {name}"
-            address = self.address_of.get(int(number[1]), "" if not self.address_of else NO_SUCH_GPU)
-            return (address or f"GPU {number[1]}") + (number[2] or "")
-        slices = [uuid for uuid in self.node.slices if name.startswith("MIG-") and uuid.startswith(name)]
-        if slices:
-            return slices[0]
-        known = [uuid for uuid in self.node.gpus if name.startswith("GPU-") and _begins(uuid, name)]
-        if known:
-            return self.node.gpus[known[0]]
-        listed = self.node.slices if name.startswith("MIG-") else self.node.gpus
-        return NO_SUCH_GPU if listed and name.startswith(("GPU-", "MIG-")) else ""
+        number = re.match(r"(\d{1,4})(\.\d+)?$", name)  # 1.0: a tile of an Intel GPU
+        if number:
+            return self._by_number(int(number[1]), number[2] or "", numbered)
+        if name.startswith("MIG-"):
+            own = {uuid: uuid for uuid in self.node.slices}
+        elif name.startswith("GPU-"):
+            own = self.node.gpus
+        else:
+            return ""
+        known = [gpu for uuid, gpu in own.items() if uuid.lower().startswith(name.lower())]
+        return known[0] if known else NO_SUCH_GPU * bool(own)
+
+    def _by_number(self, number: int, tile: str, numbered: str) -> str:
+        if numbered == "rank":
+            return ""
+        if numbered == "job":
+            return f"the job's GPU {number}{tile}"
+        if not self.address_of:
+            return f"GPU {number}{tile}"
+        return self.address_of[number] + tile if number in self.address_of else NO_SUCH_GPU
 
     def _numbers(self, found: Sequence[str] | frozenset[str]) -> tuple[int, ...]:
         """Return the numbers of one or two GPUs, of slices their GPUs'; none where one is not known."""
@@ -123,10 +130,6 @@ class _Node:
         numbers = [by_name.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
         known = tuple(number for number in numbers if number is not None)
         return known if len(known) == len(own) <= 2 else ()
-
-
-def _begins(uuid: str, name: str) -> bool:
-    return uuid.lower().startswith(name.lower())
 
 
 def _gpu_files(processes: Sequence[Process]) -> set[str]:

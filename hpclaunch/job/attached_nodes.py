@@ -74,14 +74,19 @@ def read_nodes_of(
     found = attach.parse(job, host.run(attach.query(job), env=dict(scheduler.query_env), timeout_s=_LIMIT_S))
     nodes = _answers(host, attach, launcher, found, environ)
     if len(nodes) < len(found.nodes):
-        names = _names(host, attach, found)
-        silent = [name for name in names if name not in {node.host for node in nodes}]
-        who = f"; no answer from {', '.join(silent[:8])}{', ...' * (len(silent) > 8)}" if names else ""
         raise RefusedError(
-            f"{len(nodes)} of {len(found.nodes)} nodes of job {found.id} have answered{who}",
+            f"{len(nodes)} of {len(found.nodes)} nodes of job {found.id} have answered"
+            f"; no answer from {_silent(_names(host, attach, found), nodes)}",
             "python3 must be on the nodes; run it again, or as the user whose job it is",
         )
     return found, nodes if step is None else tuple(_of_step(node, step) for node in nodes)
+
+
+def _silent(names: tuple[str, ...], nodes: tuple[AttachedNode, ...]) -> str:
+    """Return the first nodes that have not answered."""
+    answered = {node.host for node in nodes}
+    silent = [name for name in names if name not in answered]
+    return ", ".join(silent[:8]) + ", ..." * (len(silent) > 8)
 
 
 def _of_step(node: AttachedNode, step: str) -> AttachedNode:
@@ -101,17 +106,21 @@ def _answers(
 ) -> tuple[AttachedNode, ...]:
     program = (resource_dir("remote") / "look.py").read_text()
     commands = attach.commands(job)
-    inside = environ.get(attach.job_variable) == job.id
-    if not commands and inside and len(job.nodes) > 1:
-        started = launcher.one_per_node(len(job.nodes))
-        commands = () if any("$" in word for word in started) else (started,)
-    elif not commands and inside:
-        commands = ((),)
+    if not commands and environ.get(attach.job_variable) == job.id:
+        commands = _from_inside(launcher, len(job.nodes))
     argv = (*PYTHON, "-c", program, attach.job_variable, job.id)
     if commands:
         answers = [host.run((*words, *argv), timeout_s=_LIMIT_S) for words in commands]
         return tuple(node for answer in answers for node in _read(answer, job))
     return tuple(node for name in job.nodes for node in _by_ssh(host, name, program, attach, job))
+
+
+def _from_inside(launcher: Launcher, nodes: int) -> tuple[tuple[str, ...], ...]:
+    """Return the command that starts one process on each node of the job from its own shell."""
+    if nodes == 1:
+        return ((),)
+    started = launcher.one_per_node(nodes)
+    return () if any("$" in word for word in started) else (started,)
 
 
 def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob) -> tuple[AttachedNode, ...]:

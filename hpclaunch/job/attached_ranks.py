@@ -111,14 +111,14 @@ def judge_attached(
     reports: dict[tuple[str, int], RankReport] = {}
     problems: dict[str, str] = {}
     plan: NodeBinding | None = None
-    alone = len({one.step for one in ranks}) == 1
-    for host, step in dict.fromkeys((one.host, one.step) for one in ranks):
-        here = [one for one in ranks if (one.host, one.step) == (host, step)]
-        here.sort(key=lambda one: (one.local_rank, one.rank))
+    together: dict[tuple[str, str], list[_Rank]] = {}
+    for one in sorted(ranks, key=lambda one: (one.local_rank, one.rank)):
+        together.setdefault((one.host, one.step), []).append(one)
+    alone = len({step for _, step in together}) == 1
+    for here in together.values():
         plan = _plan(topology, len(here)) if alone else None
         reports |= _judge_node(here, topology, plan, problems)
-    if not alone:
-        _judge_steps(ranks, reports, problems)
+    _judge_steps(ranks, reports, problems)
     finding, complete = _finding(reports, ranks)
     return AttachedVerdict(
         ok=complete and all(one.ok for one in reports.values()),
@@ -137,9 +137,9 @@ def _judge_steps(
     """Find ranks that have the CPUs of a rank of an earlier step on their node."""
     for at, one in enumerate(ranks):
         report = reports[one.step, one.rank]
-        for other in ranks[:at]:
-            both = _cpus(one.main.cpus) & _cpus(other.main.cpus)
-            if both and (other.host == one.host) and (other.step != one.step) and not report.wrong:
+        others = [other for other in ranks[:at] if other.host == one.host and other.step != one.step]
+        for other in others if not report.wrong else ():
+            if both := _cpus(one.main.cpus) & _cpus(other.main.cpus):
                 message = f"rank {one} shares CPUs {format_cpu_list(both)} of {one.host} with rank {other}"
                 problems.setdefault("shared", f"{message}; srun --exact gives each step its own")
                 reports[one.step, one.rank] = msgspec.structs.replace(report, verdict="shared")
@@ -148,17 +148,17 @@ def _judge_steps(
 
 def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
     """Return the ranks of the surest kind that any process has, of all steps."""
+    processes = [(node, one) for node in nodes for one in node.processes if not _is_helper(one)]
     for needed, rank_name, local_name, size_name in RANKS_OF:
         found: dict[tuple[int, str, int], _Rank] = {}
-        for node, process in ((where, one) for where in nodes for one in where.processes):
+        for node, process in processes:
             variables = process.variables
-            rank, local = _number(variables.get(rank_name)), _number(variables.get(local_name))
-            step = variables.get("SLURM_STEP_ID", "")
-            if needed not in variables or rank is None or _is_helper(process) or step in _NO_STEPS:
-                continue
-            size = _number(variables.get(size_name, variables.get("WORLD_SIZE")))
-            key = (_number(step) or 0, step, rank)
-            found.setdefault(key, _Rank(node, step, rank, local or 0, size, [])).processes.append(process)
+            rank, step = _number(variables.get(rank_name)), variables.get("SLURM_STEP_ID", "")
+            if needed in variables and rank is not None and step not in _NO_STEPS:
+                local = _number(variables.get(local_name)) or 0
+                size = _number(variables.get(size_name, variables.get("WORLD_SIZE")))
+                one = _Rank(node, step, rank, local, size, [])
+                found.setdefault((_number(step) or 0, step, rank), one).processes.append(process)
         if found:
             return [found[key] for key in sorted(found)]
     return _one_rank(nodes)
@@ -214,18 +214,31 @@ def _judge_node(
     # Which GPU a rank would take by its place is only asked where it sees all, and no other step is there.
     by_place = [plan is not None and not one.numbers and one.verdict != NOT_JUDGED for one in gpus]
     verdicts = _core_verdicts(ranks, cpus, topology, by_place, problems)
+    _gpu_verdicts(ranks, gpus, cpus, topology, verdicts, problems)
     for number, (one, seen) in enumerate(zip(ranks, gpus, strict=True)):
-        if number not in verdicts and (far := _far_gpu(topology, cpus[number], seen.numbers)):
-            verdicts[number] = "gpu-on-another-numa-node"
-            problems.setdefault("wrong-gpu", f"rank {one}: {far}")
-        if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
-            verdicts[number] = seen.verdict
-            problems.setdefault(seen.verdict, _gpu_problem(one, seen, ranks, gpus))
         verdicts.setdefault(number, _other_verdict(one, cpus[number], topology, seen, problems))
     return {
         (one.step, one.rank): _report(one, verdicts[number], topology, gpus[number], _planned(plan, number))
         for number, one in enumerate(ranks)
     }
+
+
+def _gpu_verdicts(
+    ranks: list[_Rank],
+    gpus: list[SeenGpus],
+    cpus: list[CpuSet],
+    topology: NodeTopology | None,
+    verdicts: dict[int, str],
+    problems: dict[str, str],
+) -> None:
+    """Add the verdicts on ranks that share a GPU, have none such, or a far one."""
+    for number, (one, seen) in enumerate(zip(ranks, gpus, strict=True)):
+        if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
+            verdicts[number] = seen.verdict
+            problems.setdefault(seen.verdict, _gpu_problem(one, seen, ranks, gpus))
+        elif number not in verdicts and (far := _far_gpu(topology, cpus[number], seen.numbers)):
+            verdicts[number] = "gpu-on-another-numa-node"
+            problems.setdefault("wrong-gpu", f"rank {one}: {far}")
 
 
 def _planned(plan: NodeBinding | None, number: int) -> str:
@@ -355,22 +368,24 @@ def _details(one: _Rank) -> RankDetails:
 
 def _finding(reports: dict[tuple[str, int], RankReport], ranks: list[_Rank]) -> tuple[str, bool]:
     """Return the finding in a sentence, and whether all ranks of the job were seen."""
-    steps: dict[str, list[_Rank]] = {}
+    steps: dict[str, list[int]] = {}
     for one in ranks:
-        steps.setdefault(one.step, []).append(one)
-    size = sum(max((one.size for one in of if one.size), default=len(of)) for of in steps.values())
+        steps.setdefault(one.step, []).append(one.size or 0)
+    size = sum(max(sizes) or len(sizes) for sizes in steps.values())
     missing = len(reports) < size
-    judged = [(one, reports[one.step, one.rank]) for one in ranks]
-    wrong = [f"{one} ({report.verdict})" for one, report in judged if report.wrong]
-    doubtful = [str(one) for one, report in judged if not report.ok]
-    if wrong:
-        words = f"{len(wrong)} of {len(reports)} ranks have a wrong binding: rank {_first(wrong)}"
-    elif doubtful:
-        words = f"{len(doubtful)} of {len(reports)} ranks could not be judged: rank {_first(doubtful)}"
-    else:
-        words = f"all {len(reports)} ranks{' that were seen' * missing} have a right binding"
+    words = _verdict([(one, reports[one.step, one.rank]) for one in ranks], " that were seen" * missing)
     words += f" ({len(steps)} steps: {', '.join(steps)})" * (len(steps) > 1)
     return words + f"; {len(reports)} of {size} ranks were seen" * missing, not missing
+
+
+def _verdict(judged: list[tuple[_Rank, RankReport]], seen: str) -> str:
+    wrong = [f"{one} ({report.verdict})" for one, report in judged if report.wrong]
+    if wrong:
+        return f"{len(wrong)} of {len(judged)} ranks have a wrong binding: rank {_first(wrong)}"
+    doubtful = [str(one) for one, report in judged if not report.ok]
+    if doubtful:
+        return f"{len(doubtful)} of {len(judged)} ranks could not be judged: rank {_first(doubtful)}"
+    return f"all {len(judged)} ranks{seen} have a right binding"
 
 
 def _first(names: list[str]) -> str:

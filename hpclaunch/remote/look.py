@@ -13,7 +13,6 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 from collections import Counter
 from typing import Any, Dict, List, Optional
@@ -154,7 +153,7 @@ def gpus_here() -> Dict[str, Dict[str, str]]:
     unique_id, as ROCR_VISIBLE_DEVICES takes it; the address is in location_id (rocm_smi_kfd.cc).
     """
     uuids: Dict[str, str] = {}
-    files: Dict[str, str] = {}
+    files = render_nodes()
     for address in names_in("/proc/driver/nvidia/gpus"):
         text = read("/proc/driver/nvidia/gpus/" + address + "/information")
         for name, known in (("GPU UUID", uuids), ("Device Minor", files)):
@@ -164,16 +163,24 @@ def gpus_here() -> Dict[str, Dict[str, str]]:
     for node in names_in("/sys/class/kfd/kfd/topology/nodes"):
         text = read("/sys/class/kfd/kfd/topology/nodes/" + node + "/properties")
         numbers = {name: int(value) for name, value in re.findall(r"^(\w+) (\d+)$", text, re.MULTILINE)}
-        if numbers.get("simd_count") and numbers.get("unique_id"):
-            at = numbers.get("location_id", 0)
-            place = f"{numbers.get('domain', 0):04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
-            uuids[f"GPU-{numbers['unique_id']:016x}"] = place
-    for name in names_in("/sys/class/drm"):
-        if name.startswith("renderD"):
-            files["/dev/dri/" + name] = os.path.basename(
-                os.path.realpath("/sys/class/drm/" + name + "/device")
-            )
+        if numbers.get("simd_count") and numbers.get("unique_id"):  # processors have none
+            uuids[f"GPU-{numbers['unique_id']:016x}"] = kfd_address(numbers)
     return {"gpus": uuids, "devices": files}
+
+
+def kfd_address(numbers: Dict[str, int]) -> str:
+    """Return a PCI address from the properties of a node of the kfd."""
+    at = numbers.get("location_id", 0)
+    return f"{numbers.get('domain', 0):04x}:{at >> 8 & 255:02x}:{at >> 3 & 31:02x}.{at & 7}"
+
+
+def render_nodes() -> Dict[str, str]:
+    """Return device file -> PCI address of what draws or computes through the kernel's drm."""
+    names = [name for name in names_in("/sys/class/drm") if name.startswith("renderD")]
+    folder = "/sys/class/drm/"
+    return {
+        "/dev/dri/" + name: os.path.basename(os.path.realpath(folder + name + "/device")) for name in names
+    }
 
 
 def names_in(folder: str) -> List[str]:
@@ -186,6 +193,8 @@ def names_in(folder: str) -> List[str]:
 
 def slices_here() -> Dict[str, str]:
     """Return UUID -> its GPU's UUID of the MIG instances, which nothing but ``nvidia-smi -L`` lists."""
+    import subprocess  # hardly ever needed
+
     try:
         answer = subprocess.run(
             ["nvidia-smi", "-L"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20

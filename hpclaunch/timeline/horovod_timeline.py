@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from statistics import median
 
 from hpclaunch.timeline.collective_count import kind_of, size_of
@@ -219,7 +220,13 @@ class HorovodReader:
         if trace.form == "horovod" and self._asked:
             trace.ranks = max(self._asked) + 1
             trace.names_ranks = owner.named > owner.communicated / 2
-        if len(self._cycles) > 2:
-            trace.cycle_ms = median(b - a for a, b in zip(self._cycles, self._cycles[1:], strict=False)) / 1e3
+        trace.cycle_ms = _usual_cycle_ms(self._cycles)
         trace.steps.finish(None if mine else trace.steps.last)
         return trace
+
+
+def _usual_cycle_ms(cycles: list[float]) -> float | None:
+    """Return the median time between the marks of Horovod's cycles; None: there are too few."""
+    if len(cycles) <= 2:
+        return None
+    return median(later - mark for mark, later in pairwise(cycles)) / 1e3

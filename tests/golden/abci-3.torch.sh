@@ -38,6 +38,7 @@ export OMPI_MCA_mca_base_env_list="PATH;LD_LIBRARY_PATH;PYTHONPATH;VIRTUAL_ENV;M
 read -r MASTER_ADDR < "$PBS_NODEFILE"  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + ${PBS_JOBID%%[!0-9]*} % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=12  # threads for each rank: its share of the node's cores
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

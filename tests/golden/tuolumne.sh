@@ -45,6 +45,7 @@ MASTER_ADDR=$(hostname)  # rendezvous: the job's first node
 # this job's port (10000-19999)
 export MASTER_ADDR MASTER_PORT=$((10000 + ($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24) % 10000))
 export OMP_NUM_THREADS=21  # threads for each rank: the cores it is bound to
+${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :
@@ -55,8 +56,7 @@ gpus=(0 1 2 3)  # GPUs of each local rank, nearest to its cores
 export ROCR_VISIBLE_DEVICES="${gpus[LOCAL_RANK]}"  # this rank sees only its own
 # CPUs planned for each local rank
 cpus=('1-7,9-15,17-23' '25-31,33-39,41-47' '49-55,57-63,65-71' '73-79,81-87,89-95')
-# bind this shell, and so the program that it becomes (man taskset)
-taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null
+taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null  # bind this shell, which becomes the program (man taskset)
 HPCLAUNCH_RANK
 
 flux run --nodes=1 --tasks-per-node=4 --exclusive -o exit-timeout=none -o exit-on-error -o cpu-affinity=off \

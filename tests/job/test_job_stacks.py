@@ -73,7 +73,9 @@ def test_the_nodes_of_pbs_are_reached_by_ssh_and_one_may_be_silent() -> None:
 
 def test_the_nodes_of_an_allocation_are_known_to_its_shell() -> None:
     job = record("local", site="generic-slurm", scheduler_id="123:4")
-    host = PlayedHost(squeue="77|RUNNING|2|None\n", srun=answer("n1", pmi(0)) + answer("n2", pmi(1)))
+    host = PlayedHost(
+        squeue="77|RUNNING|2|None|77|n[1-2]\n", srun=answer("n1", pmi(0)) + answer("n2", pmi(1))
+    )
     host.files["/proc/123/environ"] = b"A=1\0SLURM_JOB_ID=77\0"
     assert stacks_of(host, job)["nodes_answered"] == 2  # type: ignore[arg-type]
     asked = next(command for command in host.commands if "srun" in command)

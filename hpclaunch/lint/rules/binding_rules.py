@@ -295,12 +295,18 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
     """Find a number of OpenMP threads that is above the CPUs of each rank."""
     given, script = context.requested.cpus_per_task, context.script
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
-    text = assigned[0].value.text if len(assigned) == 1 and assigned[0].value else None
-    options = filter(None, (launch.option("cpus-per-task", "c") for launch in script.launches))
-    own = any(one.value is None or "SLURM_CPUS_PER_TASK" not in one.value.raw for one in options)
-    if given and text and text.isascii() and text.isdigit() and int(text) > given.value and not own:
+    if given is None or len(assigned) != 1 or any(_has_own_cpus(launch) for launch in script.launches):
+        return
+    text = assigned[0].value.text if assigned[0].value else None
+    if re.fullmatch("[0-9]{1,4}", text or "") and int(text or 0) > given.value:
         message = f"OMP_NUM_THREADS={text}, and --cpus-per-task={given.value} (line {given.line})"
         yield Violation(assigned[0].line, message)
+
+
+def _has_own_cpus(launch: Launch) -> bool:
+    """Tell whether a launch has other CPUs per task than the job's."""
+    option = launch.option("cpus-per-task", "c")
+    return option is not None and (option.value is None or "SLURM_CPUS_PER_TASK" not in option.value.raw)
 
 
 def _has_cpus(script: Script, launch: Launch) -> bool:

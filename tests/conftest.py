@@ -14,10 +14,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.how_much import LONG
 
 HERE = Path(__file__).parent
+# A busy machine is no fault of a test. Where CI is set, hypothesis has a profile of its own that says the same.
+if settings.default and settings.default.deadline is not None:
+    settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy machine")
 USERS_ENVIRONMENT = dict(os.environ)
 
 # Recorded data that cannot be shipped: without the folder that holds them their tests do not exist.

@@ -48,7 +48,7 @@ FLOORS: list[set[str]] = [
 FLOOR_OF = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 # Only hosts start programs, and the programs that hpclaunch sends to other interpreters.
 STARTS_PROGRAMS = {"subprocess", "pty", "multiprocessing", "asyncio"}
-MAY_START_PROGRAMS = {"remote/probe.py", "remote/rank_stands.py", "remote/stage.py"} | {
+MAY_START_PROGRAMS = {"remote/look.py", "remote/probe.py", "remote/rank_stands.py", "remote/stage.py"} | {
     "remote/archive_reader.py",
     "remote/stage_images.py",
 }

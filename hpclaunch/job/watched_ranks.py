@@ -22,14 +22,18 @@ def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
     moving = any(one["progress"] in ("slow", "fine") for one in reports)
     if stuck or moving:
         reports = [{**one, "suspect": one["progress"] == "stuck"} for one in reports]
-    if moving and not stuck:
-        last["kind"] = "moving"
-    elif stuck and last["kind"] != "missing":
-        last["kind"] = "stopped" if any(one["state"] in ("T", "t") for one in stuck) else kind_of_wait(stuck)
+    last["kind"] = _kind(last["kind"], stuck, moving=moving)
     suspects = [one["rank"] for one in reports if one["suspect"]]
     finding = _finding(reports, len(calls))
     more = {"remedy": REMEDIES.get(last["kind"]), "suspects": suspects, "finding": finding}
     return {**last, "by_rank": reports, **more}
+
+
+def _kind(of_last: str, stuck: Sequence[dict[str, Any]], *, moving: bool) -> str:
+    """Return the kind of wait of the ranks that are stuck; without one that of the last roll call."""
+    if not stuck or of_last == "missing":
+        return "moving" if moving and not stuck else of_last
+    return "stopped" if any(one["state"] in ("T", "t") for one in stuck) else kind_of_wait(stuck)
 
 
 def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool) -> str:

@@ -49,7 +49,9 @@ class Event(NamedTuple):
     """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
-_HEADER = re.compile(r"^(?:\s*traceback +: )?(?:Exception Group |Original )?Traceback \(most recent call last\):")
+_HEADER = re.compile(
+    r"^(?:\s*traceback +: )?(?:Exception Group |Original )?Traceback \(most recent call last\):"
+)
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
 _FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
@@ -112,7 +114,10 @@ def _accused(event: Event, lines: Sequence[Line]) -> str | None:
 def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
     """Return the process that failed by the words before its error, or by those with which the error begins."""
     before = (
-        match for place, text in lines if 0 < event.start - place <= 2 for match in _matches("told_before", text)
+        match
+        for place, text in lines
+        if 0 < event.start - place <= 2
+        for match in _matches("told_before", text)
     )
     named = _matches("told_itself", event.lines[0]) if event.lines and not event.error.follows else ()
     return next((match[1] for match in (*before, *named)), None)

@@ -18,7 +18,7 @@ _LABELS = (
 # torchrun's roles, Ray's workers, pdsh's nodes (DeepSpeed).
 _PROCESSES = (
     r"\[[A-Za-z][\w.-]*:\d{1,3}\]: ?",
-    r"\[(?!rank)[a-z_]+\d+\]: ?",
+    r"\[(?!rank|default)[a-z_]+\d+\]: ?",
     r"\((?:[\w.:]+ )?pid=\d+(?:, ip=[\d.]+)?\) ?",
     r"[A-Za-z][\w-]*\d[\w.-]*: ",
 )
@@ -91,7 +91,7 @@ def _count(label: re.Pattern[str], lines: Iterable[str]) -> int:
 def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str]:
     rank = None
     if label and (match := label.match(line)):
-        rank, line = match[label.groups], line[match.end() :]
+        rank, line = match[label.groups].rstrip(), line[match.end() :]
     if match := _FRAMEWORK.match(line):
         rank, line = match[1] or match[2], line[match.end() :]
     return rank, line

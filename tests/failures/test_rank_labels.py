@@ -16,6 +16,7 @@ from hpclaunch.failures.rank_labels import RankLines, by_rank
         "[1,{}]<stderr>:",
         "[prterun-n1-77@1,{}]<stdout>: ",
         "[{}] ",
+        "rank{}: ",
         "[rank{}]: ",
     ],
 )

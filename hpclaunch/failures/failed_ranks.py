@@ -11,9 +11,7 @@ from hpclaunch.failures.known_errors import each_of
 
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
-FROM_OUTSIDE = frozenset(
-    128 + number for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
-)
+FROM_OUTSIDE = frozenset(128 + n for n in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2))
 """Exit codes of ranks that no fault of theirs has ended: Slurm's --signal sends the last two."""
 
 

@@ -8,15 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hpclaunch.failures.known_errors import (
-    CERTAINLY,
-    OWN_ERROR,
-    KnownError,
-    each_of,
-    error_named,
-    error_of,
-    log_words,
-)
+from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, each_of, error_named, error_of, log_words
 
 Line = tuple[int, str]
 """Its place among all lines, and its text without labels."""
@@ -49,9 +41,7 @@ class Event(NamedTuple):
     """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
-_HEADER = re.compile(
-    r"^(?:\s*traceback +: )?(?:Exception Group |Original )?Traceback \(most recent call last\):"
-)
+_HEADER = re.compile(r"^(?:\s*traceback +: |Exception Group |Original )?Traceback \(most recent call last\):")
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
 _FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
@@ -97,6 +87,7 @@ def events(lines: Sequence[Line]) -> list[Event]:
 
 
 _LINES_OF_THE_ACCUSED = 6
+_PLACE_BEFORE, _PLACE_AFTER = 2, 25
 
 
 def _accused(event: Event, lines: Sequence[Line]) -> str | None:
@@ -112,7 +103,7 @@ def _accused(event: Event, lines: Sequence[Line]) -> str | None:
 
 
 def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
-    """Return the process that failed by the words before its error, or by those that begin the error."""
+    """Return the process that failed by the words before its error, or by the error's own."""
     before = (
         match
         for place, text in lines
@@ -138,12 +129,9 @@ def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
         if at >= 3 and text.startswith(("SyntaxError", "IndentationError"))
         else None
     )
-    where = _where([frame]) if frame else _compiled(lines, at) if error.follows < CERTAINLY else None
+    where = _where([frame]) if frame else _compiled(lines, at)
     more = lines[at + 1][1].strip() if text.endswith(":") and at + 1 < len(lines) else ""
     yield Event(place, (f"{text} {more}".strip(),), error, bool(frame), where, start=place)
-
-
-_PLACE_BEFORE, _PLACE_AFTER = 2, 25
 
 
 def _compiled(lines: Sequence[Line], at: int) -> str | None:
@@ -195,11 +183,8 @@ def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
 
 def _cut(lines: Sequence[Line], at: int, frames: Sequence[int]) -> _Trace | None:
     """Return the traceback with which the lines end, before its exception: the log was cut off there."""
-    if not frames:
-        return None
-    matches = [match for index in frames if (match := _FRAME.match(lines[index][1]))]
-    head = lines[at][1].strip()
-    return _Trace(len(lines), head, (head,), _where(matches))
+    cut = _with_exception(lines, frames, at) if frames else None
+    return cut and cut._replace(end=len(lines), message=lines[at][1:])
 
 
 def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trace:

@@ -12,10 +12,12 @@ _LABELS = (
     r"\[(\d+)\] ",
     r"\[rank(\d+)\]: ?",
     r"\[default(\d+)\]: ?",
+    r"[Rr]ank[_-]?(\d+)[:>|] ?",
+    r" *(\d+) ?\| ",
     r"\w[\w.-]* (\d+): ",
 )
-# Labels of processes whose rank they do not tell: nodes with their local ranks (Accelerate on several nodes),
-# torchrun's roles, Ray's workers, pdsh's nodes (DeepSpeed).
+# Labels of processes whose rank they do not tell: nodes with local ranks, torchrun's roles, Ray's workers,
+# pdsh's nodes (DeepSpeed).
 _PROCESSES = (
     r"\[[A-Za-z][\w.-]*:\d{1,3}\]: ?",
     r"\[(?!rank)[a-z_]+\d+\]: ?",
@@ -24,10 +26,14 @@ _PROCESSES = (
 )
 _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? ")
 """What a rank itself puts before a line: it may stand after a launcher's label, or alone."""
-# Open MPI 4 puts its label into the middle of a line, too, where the program writes it in pieces.
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m|(?<=.)\[\d+,\d+\]<std\w+>:")
-_TEXT = tuple(map(re.compile, (*_PROCESSES, *_LABELS)))
-_BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-1])
+# Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first.
+_COLOURS = re.compile(
+    r"\x1b\[[0-9;]*m|(?<=.)(?<! \d{4})\[\d+,\d+\]<std\w+>:"
+    r"|^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?) *"
+    r"(?=\[\d+,\d+\]<std|\d+: |\[rank\d)"
+)
+_TEXT = tuple(map(re.compile, (*_LABELS, *_PROCESSES)))
+_BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-2])
 _SURE = re.compile(r"<|pid=|default|:\\d\{1,3\}")
 """What the labels have that no program writes."""
 _SHARE = 0.5
@@ -84,14 +90,14 @@ def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
 
 def _count(label: re.Pattern[str], lines: Iterable[str]) -> int:
     """Return how many lines have a label; that of a process repeats, so that "epoch1: " is none."""
-    found = [match[0] for match in map(label.match, lines) if match]
+    found = [match[0].rstrip() for match in map(label.match, lines) if match]
     return len(found) if label.groups or 3 * len(set(found)) <= len(found) else 0
 
 
 def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str]:
     rank = None
     if label and (match := label.match(line)):
-        rank, line = match[label.groups], line[match.end() :]
+        rank, line = match[label.groups].rstrip(), line[match.end() :]
     if match := _FRAMEWORK.match(line):
         rank, line = match[1] or match[2], line[match.end() :]
     return rank, line

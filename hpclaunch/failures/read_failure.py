@@ -15,6 +15,7 @@ from hpclaunch.failures.failed_ranks import (
 )
 from hpclaunch.failures.known_errors import (
     CERTAINLY,
+    KILLED,
     OWN_ERROR,
     RANK_ENDED,
     RANKS_DIFFER,
@@ -67,7 +68,8 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``ranks``: how many it had; 0 where that is not known.
     """
     first = _first(log.ranks)
-    found = [*_said(log, failed or first is not None), *_silent(log.ranks)]
+    said = _said(log, failed or first is not None)
+    found = [*said, *_silent(log.ranks, said)]
     best = _decisive(found, first, failed)
     if best is None or best.error.follows == CERTAINLY:
         silent = _silent_rank(log.ranks, found)
@@ -285,14 +287,20 @@ def _ordinary(line: str) -> bool:
     return not (log_words("of_a_report").search(line) or harmless(line) or launchers_own(line))
 
 
-def _silent(ranks: str) -> list[Event]:
-    """Return an event for each rank whose exit code or signal alone tells how it ended."""
-    found = []
+def _silent(ranks: str, said: Sequence[Event]) -> list[Event]:
+    """Return an event for each rank whose exit code or signal alone tells how it ended.
+
+    After the first that failed of itself, its launcher ends the others, by SIGKILL where SIGTERM does not.
+    """
+    found, ended = list[Event](), False
+    after = {event.rank for event in said if event.error.follows == CERTAINLY}
     for place, failed in enumerate(failed_ranks(ranks)):
         named: list[str | None] = [*sorted(ranks_named(failed.rank))]
-        if error := error_of_code(failed.exit_code):
+        error = error_of_code(failed.exit_code)
+        if error and not (ended and error.cause == KILLED):
             by_signal = failed.exit_code > 128
             found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]
+        ended |= failed.exit_code not in FROM_OUTSIDE and not {None, *named} & after
     return found
 
 
@@ -312,8 +320,8 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) ->
         return *_weight(event), not event.lines, -event.at
 
     def early(event: Event) -> tuple[object, ...]:
-        stranger = _stranger(event, ended)
-        return *_weight(event), stranger == _OTHER, not event.lines, stranger, event.at
+        stranger = event.rank not in ended
+        return *_weight(event), stranger and event.rank is not None, not event.lines, stranger, event.at
 
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
 
@@ -326,16 +334,6 @@ def _weight(event: Event) -> tuple[int, int, int, int]:
 def _certain(event: Event) -> bool:
     """Whether more than a line of the log says it, or the scheduler."""
     return event.traced or _from_scheduler(event)
-
-
-def _stranger(event: Event, ended: set[str]) -> int:
-    """0 for an event of a rank that the launcher names first, 1 where no rank is known, else `_OTHER`."""
-    if event.rank is None:
-        return 1
-    return 0 if event.rank in ended else _OTHER
-
-
-_OTHER = 2
 
 
 _LIMITS = ("time limit", "preempted", "terminated")

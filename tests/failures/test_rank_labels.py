@@ -8,7 +8,17 @@ from hpclaunch.failures.rank_labels import RankLines, by_rank
 
 
 @pytest.mark.parametrize(
-    "label", [" {}: ", "{}: ", "[1,{}]<stdout>: ", "[1,{}]<stderr>:", "[{}] ", "[rank{}]: "]
+    "label",
+    [
+        " {}: ",
+        "{}: ",
+        "[1,{}]<stdout>: ",
+        "[1,{}]<stderr>:",
+        "[prterun-n1-77@1,{}]<stdout>: ",
+        "[{}] ",
+        "rank{}: ",
+        "[rank{}]: ",
+    ],
 )
 def test_lines_of_one_rank_in_pieces(label: str) -> None:
     log = "noise\n" + "".join(f"{label.format(rank)}line {rank}\n" for rank in (1, 0, 11, 1))
@@ -33,10 +43,11 @@ def test_labels_of_processes_split_a_log_and_name_no_rank() -> None:
         ("n1: ", "n2: "),
         ("(Worker pid=7) ", "(Worker pid=8, ip=10.0.0.2) "),
         ("[trainer0]: ", "[trainer1]: "),
+        ("[n1:0]:", "[n2:0]:"),
     ):
         log = [f"{label}step {number}" for number in range(3) for label in (one, other)]
         assert by_rank([*log, "done"]) == [
-            *((line[: -len("step 0")], line[-len("step 0") :]) for line in log),
+            *((line[: -len("step 0")].rstrip(), line[-len("step 0") :]) for line in log),
             (None, "done"),
         ]
 

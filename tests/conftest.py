@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from tests.how_much import LONG
 
 HERE = Path(__file__).parent
-# A busy machine is no fault of a test. Where CI is set, hypothesis has a profile of its own that says the same.
+# A busy machine is no fault of a test. Where CI is set, hypothesis' own profile says the same.
 if settings.default and settings.default.deadline is not None:
     settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("busy machine")

@@ -290,7 +290,7 @@ def _ordinary(line: str) -> bool:
 def _silent(ranks: str, said: Sequence[Event]) -> list[Event]:
     """Return an event for each rank whose exit code or signal alone tells how it ended.
 
-    After the first that failed of itself, its launcher ends the others, by SIGKILL where SIGTERM does not.
+    After the first that failed, its launcher ends the other ranks, by SIGKILL where SIGTERM does not.
     """
     found, ended = list[Event](), False
     after = {event.rank for event in said if event.error.follows == CERTAINLY}

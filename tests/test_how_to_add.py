@@ -297,7 +297,7 @@ def test_a_topology_source(tmp_path: Path) -> None:
     row = '    SourceKind("tide_info", 8, "Output of tide-info."),\n'
     made.insert("hpclaunch/topology/source_kinds.py", row_of("SOURCE_KINDS"), row)
     tool = '    Tool("tide_info", "tide-info.txt", (("tide-info",),), 20),\n'
-    made.insert("hpclaunch/topology/capture.py", row_of("TOOLS"), tool)
+    made.insert("hpclaunch/topology/saved_node.py", row_of("TOOLS"), tool)
     text = made.cwd / "tide.txt"
     text.write_text("node 0: 0-3\nnode 1: 4-7\n")
     assert "Output of tide-info." in made.hpclaunch("topology", "--help")

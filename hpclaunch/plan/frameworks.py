@@ -21,6 +21,7 @@
 """
 
 import re
+import shlex
 from pathlib import PurePath
 
 from hpclaunch.errors import BadInputError
@@ -185,7 +186,11 @@ def rendezvous(scheduler: Scheduler, suffix: str | None, array: bool = False) ->
     number = scheduler.arrays.port_number if array and scheduler.arrays else scheduler.port_number
     return (
         Line(text=scheduler.first_node, reason="rendezvous: the job's first node"),
-        *([Line(text=f"MASTER_ADDR+={suffix}", reason="its name on the fast network")] if suffix else []),
+        *(
+            [Line(text=f"MASTER_ADDR+={shlex.quote(suffix)}", reason="its name on the fast network")]
+            if suffix
+            else []
+        ),
         Line(
             text=f"export MASTER_ADDR MASTER_PORT=$((10000 + {number} % 10000))",
             reason="this job's port (10000-19999)",

@@ -520,6 +520,7 @@ def _slurm_profile() -> dict[str, Any]:
             **source,
         },
         "fabric": {
+            "name_suffix": MARK,
             "network": {"layout": "fat-tree", **note},
             "common": {"C": variable},
             "single_node": {"S": variable},

@@ -68,6 +68,7 @@ def _environment_of(setup: str, rank: int) -> dict[str, str]:
     names = ("SLURM_PROCID", "SLURM_LOCALID", "PMI_RANK", "PMI_LOCAL_RANK", "PMIX_RANK")
     ranks = dict.fromkeys((*names, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"), str(rank))
     ranks |= dict.fromkeys(("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK"), str(rank))
+    ranks |= dict.fromkeys(("FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID"), str(rank))
     answer = subprocess.run(
         ["bash", "-c", f'set -e\n{setup}\nexec "$@"', "rank", "env", "-0"],
         env={"PATH": os.environ["PATH"], **ranks},

@@ -101,6 +101,20 @@ NO_WAY: dict[str, set[str]] = {
     "perlmutter": {"horovod-torch"},
     "polaris": {"horovod-tensorflow", "horovod-torch"},
     "santis": {"horovod-tensorflow", "horovod-torch", "tensorflow"},
+    "abci-3": {"horovod-torch", "tensorflow"},
+    "dardel-gpu": {"horovod-tensorflow", "horovod-torch", "jax", "mpi4py", "tensorflow"},
+    "delta": {"horovod-tensorflow", "horovod-torch", "mpi4py", "tensorflow"},
+    "deltaai": {"horovod-tensorflow", "horovod-torch", "mpi4py", "tensorflow"},
+    "isambard-ai": {"horovod-tensorflow", "horovod-torch", "mpi4py", "tensorflow"},
+    "jean-zay": {"horovod-torch", "tensorflow"},
+    "juwels-booster": {"tensorflow"},
+    "narval": {"tensorflow"},
+    "roihu": {"horovod-torch"},
+    "setonix-gpu": {"horovod-tensorflow", "horovod-torch", "jax", "mpi4py", "tensorflow"},
+    "snellius": {"horovod-torch", "tensorflow"},
+    "snellius-a100": {"tensorflow"},
+    "tuolumne": {"horovod-tensorflow", "horovod-torch", "jax", "mpi4py", "tensorflow"},
+    "vista": {"horovod-torch", "tensorflow"},
 }
 
 
@@ -397,7 +411,7 @@ def test_open_mpi_5_stops_a_build_of_horovod(version: str, code: int, tmp_path: 
 
 
 def test_choices_are_the_real_ones() -> None:
-    assert tuple(GOALS) == software_cli.GOALS
+    assert sorted(GOALS) == sorted(software_cli.GOALS)
     assert software_cli.ROUTES == ROUTES
 
 

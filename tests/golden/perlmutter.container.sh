@@ -52,7 +52,6 @@ export MPICH_OFI_NIC_POLICY=GPU  # Cray MPICH sends by the NIC that is nearest t
 read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")  # rendezvous: the job's first node
 export MASTER_ADDR MASTER_PORT=$((10000 + SLURM_JOB_ID % 10000))  # this job's port (10000-19999)
 export OMP_NUM_THREADS=16  # threads for each rank: the cores it is bound to
-${hpclaunch_startup-:}  # Python tells hpclaunch stacks where it stands; --no-stacks leaves it out
 
 # Each rank is a shell with these lines.
 IFS= read -r -d '' rank_start <<'HPCLAUNCH_RANK' || :

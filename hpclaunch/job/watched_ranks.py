@@ -29,7 +29,7 @@ def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**last, "by_rank": reports, **more}
 
 
-def _kind(of_last: str, stuck: Sequence[dict[str, Any]], *, moving: bool) -> str:
+def _kind(of_last: str, stuck: list[dict[str, Any]], *, moving: bool) -> str:
     """Return the kind of wait of the ranks that are stuck; without one that of the last roll call."""
     if not stuck or of_last == "missing":
         return "moving" if moving and not stuck else of_last

@@ -2,8 +2,9 @@
 
 import re
 from functools import cache, lru_cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from hpclaunch.package_data import package_table
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
 RANKS_DIFFER, TIMED_OUT = "ranks differ", "collective timed out"
@@ -42,27 +43,19 @@ class KnownError(NamedTuple):
 @cache
 def known_errors() -> tuple[KnownError, ...]:
     """Return the rows of the table, in its order."""
-    return tuple(map(_row, _read("known_errors.yaml")))
-
-
-@cache
-def _read(name: str) -> Any:
-    import yaml
-
-    text = Path(__file__).with_name(name).read_text()
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    return tuple(map(_row, package_table("failures/known_errors.yaml")))
 
 
 @cache
 def log_words(name: str) -> re.Pattern[str]:
     """Return what ``log_words.yaml`` has under a name, all alternatives in one pattern."""
-    return re.compile("|".join(_read("log_words.yaml")[name]))
+    return re.compile("|".join(package_table("failures/log_words.yaml")[name]))
 
 
 @cache
 def each_of(name: str) -> tuple[re.Pattern[str], ...]:
     """Return what ``log_words.yaml`` has under a name, each alternative alone."""
-    return tuple(map(re.compile, _read("log_words.yaml")[name]))
+    return tuple(map(re.compile, package_table("failures/log_words.yaml")[name]))
 
 
 def _row(row: dict[str, object]) -> KnownError:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.directive_reader import (
     Directive,
     DirectiveOption,
@@ -34,14 +34,7 @@ class Notion(NamedTuple):
     """What to type instead where it is not ``ours`` with the value; ``{directive}``: the option as one."""
 
 
-def _table() -> dict[str, Any]:
-    import yaml  # a submission does without
-
-    found: dict[str, Any] = yaml.safe_load(text_beside(__file__, "foreign_options.yaml"))
-    return found
-
-
-_TABLE = _table()
+_TABLE: dict[str, Any] = package_table("plan/foreign_options.yaml")
 NOTIONS: dict[Subject, Notion] = {subject: Notion(**row) for subject, row in _TABLE["subjects"].items()}
 _BY_NAME: dict[str, str] = _TABLE["by_name"]
 """Options whose answer is another one than that of their notion."""

@@ -3,9 +3,7 @@
 import re
 from typing import Any, NamedTuple
 
-import yaml
-
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.job_sizes import usable_cores
@@ -25,7 +23,7 @@ class Group(NamedTuple):
     why: str
 
 
-_TABLE: dict[str, dict[str, Any]] = yaml.safe_load(text_beside(__file__, "port_variables.yaml"))
+_TABLE: dict[str, dict[str, Any]] = package_table("port/port_variables.yaml")
 GROUPS = tuple(Group(name, "|".join(row["names"]), row["why"]) for name, row in _TABLE.items())
 
 _KEPT = frozenset({"debug"})

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_table
 
 Subject = Literal[
     "account", "after", "array", "begin", "binding", "carried", "constraint", "container", "cpus",
@@ -76,16 +76,8 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _table(kind: str, part: str) -> dict[str, Any]:
-    table = _file(kind).get(part, {}) if kind else {}
+    table = package_table(f"scheduler/{kind}_words.yaml").get(part, {}) if kind else {}
     return {name: about for about, names in table.items() for name in names.split()}
-
-
-@cache
-def _file(kind: str) -> dict[str, dict[str, str]]:
-    import yaml  # which a submission does without
-
-    found: dict[str, dict[str, str]] = yaml.safe_load(text_beside(__file__, f"{kind}_words.yaml"))
-    return found
 
 
 def read_after_ok(text: str) -> After | None:

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-import yaml
 
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import package_table
 from hpclaunch.shell.shell_syntax import Word
 
 Size = Literal[
@@ -48,9 +47,7 @@ def _read(row: dict[str, Any]) -> LauncherOptions:
     return msgspec.convert({**row, **sets, **maps}, LauncherOptions)
 
 
-LAUNCHER_OPTIONS = {
-    name: _read(row) for name, row in yaml.safe_load(text_beside(__file__, "launcher_options.yaml")).items()
-}
+LAUNCHER_OPTIONS = {name: _read(row) for name, row in package_table("shell/launcher_options.yaml").items()}
 SRUN, MPIEXEC = LAUNCHER_OPTIONS["srun"], LAUNCHER_OPTIONS["mpiexec"]
 
 

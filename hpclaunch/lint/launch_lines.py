@@ -7,7 +7,7 @@ from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plan.wrappers import program_at
 from hpclaunch.scheduler.directive_reader import name_set
-from hpclaunch.shell.launcher_options import read_option
+from hpclaunch.shell.launcher_options import LIST_OPTIONS, continues_list, read_option
 from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
 from hpclaunch.software.container_runtimes import RUNTIMES
 
@@ -18,8 +18,6 @@ _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
 _SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")
 _SHORTEST_LIST = 4
-_LIST_OPTIONS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
-_LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ def _read_options(launch: Launch, words: list[Word]) -> None:
         line = words[at].line
         name, value, prefix, count = read_option(launch.launcher, words[at : at + 2])
         at += count
-        broken = _torn_off(words, at, value, prefix) if name in _LIST_OPTIONS else ()
+        broken = _torn_off(words, at, value, prefix) if name in LIST_OPTIONS else ()
         at += len(broken)
         launch.options.append(Option(name, value, prefix, line, broken))
     behind_dashes = at < len(words) and words[at].visible == "--"
@@ -178,13 +176,9 @@ def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tu
         return ()
     end = at
     last = value.visible[prefix:]
-    while end < len(words):
-        following = words[end].visible
-        open_end = last.endswith((",", ":")) or following.startswith(",")
-        if not (open_end and _LIST_PIECE.fullmatch(following)):
-            break
+    while end < len(words) and continues_list(last, words[end].visible):
+        last = words[end].visible
         end += 1
-        last = following
     return tuple(words[at:end])
 
 

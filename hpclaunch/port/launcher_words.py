@@ -1,12 +1,17 @@
 """The options and the program of a foreign launch."""
 
-import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.port.foreign_values import Value, Values
-from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, MPIEXEC, read_option
+from hpclaunch.shell.launcher_options import (
+    LAUNCHER_OPTIONS,
+    LIST_OPTIONS,
+    MPIEXEC,
+    continues_list,
+    read_option,
+)
 from hpclaunch.shell.shell_syntax import Part, Word
 
 
@@ -42,10 +47,6 @@ class ReadLaunch:
     program: list[Piece] = field(default_factory=list)
 
 
-_BINDS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
-_LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
-
-
 def read_options(launch: Launch, values: Values) -> ReadLaunch:
     """Return the options and the program of a launch, its variables replaced as far as they are known."""
     if launch.launcher == "python":
@@ -58,7 +59,7 @@ def read_options(launch: Launch, values: Values) -> ReadLaunch:
         option, taken = _read_one(rest, launch.launcher)
         found.options.append(option)
         rest = rest[taken:]
-        if option.name in _BINDS:
+        if option.name in LIST_OPTIONS:
             rest = _without_torn(option, rest)
     found.program = rest[1:] if rest and rest[0].text == "--" else rest
     return found
@@ -100,9 +101,6 @@ def _read_one(rest: list[Piece], launcher: str) -> tuple[LaunchOption, int]:
 def _without_torn(option: LaunchOption, rest: list[Piece]) -> list[Piece]:
     """Drop the words that continue a list of cores which blanks have torn."""
     last = option.value or ""
-    while rest:
-        text = rest[0].text
-        if not ((last.endswith((",", ":")) or text.startswith(",")) and _LIST_PIECE.fullmatch(text)):
-            break
-        last, rest = text, rest[1:]
+    while rest and continues_list(last, rest[0].text):
+        last, rest = rest[0].text, rest[1:]
     return rest

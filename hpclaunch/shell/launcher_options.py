@@ -49,6 +49,14 @@ def _read(row: dict[str, Any]) -> LauncherOptions:
 
 LAUNCHER_OPTIONS = {name: _read(row) for name, row in package_table("shell/launcher_options.yaml").items()}
 SRUN, MPIEXEC = LAUNCHER_OPTIONS["srun"], LAUNCHER_OPTIONS["mpiexec"]
+LIST_OPTIONS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
+_LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
+
+
+def continues_list(last: str, word: str) -> bool:
+    """Tell whether a word goes on with the list that ends with ``last``: a blank has torn it."""
+    open_end = last.endswith((",", ":")) or word.startswith(",")
+    return open_end and _LIST_PIECE.fullmatch(word) is not None
 
 
 class OptionWords(NamedTuple):

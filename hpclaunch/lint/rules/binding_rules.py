@@ -20,6 +20,7 @@ from hpclaunch.lint.bind_lists import (
 )
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.shell.launcher_options import LIST_OPTIONS
 from hpclaunch.shell.shell_syntax import Word
 
 _BLANK = r"[ \t\r\n]+"
@@ -70,7 +71,7 @@ def bind_list_blanks(context: Context) -> Iterator[Violation]:
 
 
 def _blanks_in_option(launch: Launch) -> Iterator[Violation]:
-    option = launch.option("cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind")
+    option = launch.option(*LIST_OPTIONS)
     if option is None or option.value is None:
         return
     if option.broken:

@@ -1,4 +1,6 @@
-"""Numbers with their nouns, for people."""
+"""Numbers with their nouns, and lists of names, for people."""
+
+from collections.abc import Sequence
 
 
 def counted(number: int, noun: str, plural: str | None = None, spec: str = "") -> str:
@@ -7,3 +9,8 @@ def counted(number: int, noun: str, plural: str | None = None, spec: str = "") -
     ``plural``: where an s is not enough; ``spec``: how the number is written, such as ``,``.
     """
     return f"{number:{spec}} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Return ``n1, n2``; of more than ``most`` names the first ones, and ``...``."""
+    return ", ".join((*names[:most], "...") if len(names) > most else names)

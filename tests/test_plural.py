@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpclaunch.plural import counted
+from hpclaunch.plural import counted, listed
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,10 @@ from hpclaunch.plural import counted
 )
 def test_a_number_with_its_noun(said: str, expected: str) -> None:
     assert said == expected
+
+
+def test_only_the_first_of_many_names_are_listed() -> None:
+    assert listed(["n1"]) == "n1"
+    assert listed(["n1", "n2"], 2) == "n1, n2"
+    assert listed(["n1", "n2", "n3"], 2) == "n1, n2, ..."
+    assert listed([]) == ""

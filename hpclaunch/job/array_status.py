@@ -10,6 +10,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import BindingVerdict, verdict
 from hpclaunch.job.log_extract import EXIT_STATUS, HANG, REASON, hang_left, reason_left
 from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.plural import listed
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
 
 _SHOWN = 5
@@ -112,9 +113,8 @@ def sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
         return None
     text = f"of {len(array)} jobs " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
     bad = [i for i, job in sorted(array.items()) if job.state in FINAL_STATES and job.state != "done"]
-    whys = [f"{i} ({array[i].reason or array[i].state})" for i in bad[:_SHOWN]]
-    if whys:
-        text += f"; not done: {', '.join(whys)}" + (", ..." if len(bad) > _SHOWN else "")
+    if bad:
+        text += f"; not done: {listed([f'{i} ({array[i].reason or array[i].state})' for i in bad], _SHOWN)}"
     elif not over:
         waiting = next((job.reason for job in array.values() if job.state == "queued" and job.reason), None)
         text += f"; {waiting}" if waiting else ""

@@ -12,6 +12,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
+from hpclaunch.plural import listed
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import whole_answers
 from hpclaunch.scheduler.launcher import Launcher
@@ -85,8 +86,7 @@ def read_nodes_of(
 def _silent(names: tuple[str, ...], nodes: tuple[AttachedNode, ...]) -> str:
     """Return the first nodes that have not answered."""
     answered = {node.host for node in nodes}
-    silent = [name for name in names if name not in answered]
-    return ", ".join(silent[:8]) + ", ..." * (len(silent) > 8)
+    return listed([name for name in names if name not in answered])
 
 
 def _of_step(node: AttachedNode, step: str) -> AttachedNode:

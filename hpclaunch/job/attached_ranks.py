@@ -16,6 +16,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
 from hpclaunch.job.attached_nodes import AttachedNode, Process
 from hpclaunch.job.binding_report import NOT_JUDGED, RankReport
+from hpclaunch.plural import listed
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
@@ -254,7 +255,7 @@ def _gpu_problem(one: _Rank, seen: SeenGpus, ranks: list[_Rank], gpus: list[Seen
     users = [str(rank) for rank, other in zip(ranks, gpus, strict=True) if other.own == seen.own]
     named = ", ".join(sorted(seen.own))
     remedy = "start one rank per GPU, or give each the GPU of its local rank"
-    return f"ranks {_first(users)} of {one.host} share {len(seen.own)} GPU ({named}; {value}): {remedy}"
+    return f"ranks {listed(users)} of {one.host} share {len(seen.own)} GPU ({named}; {value}): {remedy}"
 
 
 def _core_verdicts(
@@ -381,15 +382,11 @@ def _finding(reports: dict[tuple[str, int], RankReport], ranks: list[_Rank]) -> 
 def _verdict(judged: list[tuple[_Rank, RankReport]], seen: str) -> str:
     wrong = [f"{one} ({report.verdict})" for one, report in judged if report.wrong]
     if wrong:
-        return f"{len(wrong)} of {len(judged)} ranks have a wrong binding: rank {_first(wrong)}"
+        return f"{len(wrong)} of {len(judged)} ranks have a wrong binding: rank {listed(wrong)}"
     doubtful = [str(one) for one, report in judged if not report.ok]
     if doubtful:
-        return f"{len(doubtful)} of {len(judged)} ranks could not be judged: rank {_first(doubtful)}"
+        return f"{len(doubtful)} of {len(judged)} ranks could not be judged: rank {listed(doubtful)}"
     return f"all {len(judged)} ranks{seen} have a right binding"
-
-
-def _first(names: list[str]) -> str:
-    return ", ".join(names[:8]) + ", ..." * (len(names) > 8)
 
 
 def _option(profile: SiteProfile, plan: NodeBinding) -> str:

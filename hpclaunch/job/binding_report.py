@@ -7,6 +7,7 @@ import msgspec
 
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import listed
 from hpclaunch.text_table import text_table
 
 PREFIX = "hpclaunch-binding "
@@ -127,7 +128,7 @@ def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
 def _counted(what: str, reports: list[RankReport], why: Callable[[RankReport], str]) -> str:
     """Return to how many ranks that applies, and the first ones, each with why; empty: to none."""
     named = [f"{report.rank} ({reason})" for report in reports if (reason := why(report))]
-    return f"{len(named)} {what}: rank {_first(named)}" if named else ""
+    return f"{len(named)} {what}: rank {listed(named)}" if named else ""
 
 
 def _changed_within(report: RankReport) -> str:
@@ -143,11 +144,6 @@ def _not_compared(report: RankReport) -> str:
     return f"GPU {report.gpus}"
 
 
-def _first(names: list[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-
-
-_NAMED = 8
 NOT_SEEN = (
     "each rank reported as it started, and its threads were looked at again after 2 s, 6 s, 14 s and so on, "
     "at last every 5 minutes; a change after the last look is not seen, nor which GPU the program chooses"

@@ -8,6 +8,7 @@ import re
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
+from hpclaunch.plural import listed
 from hpclaunch.scheduler.scheduler_interface import Trial
 
 # sbatch prints this also where nodes are only temporarily away; the same job, submitted, waits for them.
@@ -74,5 +75,5 @@ def _excuse(answer: CommandResult, queue: str | None, nodes: int) -> str | None:
     away = sorted(node for node, state in states.items() if _AWAY.fullmatch(state))
     if answer.exit_code != 0 or len(states) < nodes or len(states) - len(away) >= nodes:
         return None
-    shown = ", ".join(f"{node} {states[node]}" for node in away[:8]) + (", ..." if len(away) > 8 else "")
+    shown = listed([f"{node} {states[node]}" for node in away])
     return f"of {len(states)} nodes {len(away)} are away ({shown}): the job waits; sinfo -R gives the reason"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from hpclaunch.plural import counted
+from hpclaunch.plural import counted, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.units import format_bytes
 from hpclaunch.usage.node_samples import GIB
@@ -131,7 +131,7 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
         return _nothing("nodes", "how busy the ranks kept the nodes is not known")
     idle = [node for node in known if _is_idle(node, busy[node.node])]
     if idle:
-        names = ", ".join(node.node for node in idle[:8]) + (", ..." if len(idle) > 8 else "")
+        names = listed([node.node for node in idle])
         ask = len({node.node for node in nodes} - {node.node for node in idle})
         why = f"its ranks kept below {_IDLE_CPUS:g} CPUs and {_IDLE_GPU:.0f} % of its GPUs busy"
         return NextRequest(

@@ -77,8 +77,8 @@ class _Node:
     def __init__(self, node: AttachedNode, topology: NodeTopology | None) -> None:
         self.node = node
         gpus = topology.gpus if topology else ()
-        self.number_of = {gpu.bus_id: gpu.index for gpu in gpus if gpu.bus_id}
         self.address_of = {gpu.index: gpu.bus_id or f"GPU {gpu.index}" for gpu in gpus}
+        self.number_of = {address: number for number, address in self.address_of.items()}
         self.addresses = set(self.address_of.values()) or set(node.gpus.values())
 
     def seen(self, processes: Sequence[Process], numbered: str) -> SeenGpus:
@@ -126,8 +126,7 @@ class _Node:
     def _numbers(self, found: Sequence[str] | frozenset[str]) -> tuple[int, ...]:
         """Return the numbers of one or two GPUs, of slices their GPUs'; none where one is not known."""
         own = {self.node.gpus.get(self.node.slices.get(name, ""), name) for name in found}
-        by_name = {**self.number_of, **{f"GPU {n}": n for n in self.address_of}}
-        numbers = [by_name.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
+        numbers = [self.number_of.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
         known = tuple(number for number in numbers if number is not None)
         return known if len(known) == len(own) <= 2 else ()
 

@@ -119,7 +119,8 @@ def judge_attached(
     for here in together.values():
         plan = _plan(topology, len(here)) if alone else None
         reports |= _judge_node(here, topology, plan, problems)
-    _judge_steps(ranks, reports, problems)
+    if not alone:
+        _judge_steps(ranks, reports, problems)
     finding, complete = _finding(reports, ranks)
     return AttachedVerdict(
         ok=complete and all(one.ok for one in reports.values()),
@@ -135,16 +136,18 @@ def judge_attached(
 def _judge_steps(
     ranks: list[_Rank], reports: dict[tuple[str, int], RankReport], problems: dict[str, str]
 ) -> None:
-    """Find ranks that have the CPUs of a rank of an earlier step on their node."""
-    for at, one in enumerate(ranks):
+    """Find ranks that have CPUs of a rank of an earlier step on their node."""
+    owners: dict[tuple[str, int], _Rank] = {}
+    for one in ranks:
         report = reports[one.step, one.rank]
-        others = [other for other in ranks[:at] if other.host == one.host and other.step != one.step]
-        for other in others if not report.wrong else ():
-            if both := _cpus(one.main.cpus) & _cpus(other.main.cpus):
-                message = f"rank {one} shares CPUs {format_cpu_list(both)} of {one.host} with rank {other}"
-                problems.setdefault("shared", f"{message}; srun --exact gives each step its own")
-                reports[one.step, one.rank] = msgspec.structs.replace(report, verdict="shared")
-                break
+        cpus = _cpus(report.cpus)
+        others = {cpu: owners.setdefault((one.host, cpu), one) for cpu in sorted(cpus)}
+        shared = [cpu for cpu, other in others.items() if other.step != one.step]
+        if shared and not report.wrong:
+            message = f"rank {one} shares CPUs {format_cpu_list(shared)} of {one.host}"
+            message += f" with rank {others[shared[0]]}"
+            problems.setdefault("shared", f"{message}; srun --exact gives each step its own")
+            reports[one.step, one.rank] = msgspec.structs.replace(report, verdict="shared")
 
 
 def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:

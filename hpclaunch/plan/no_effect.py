@@ -12,7 +12,7 @@ from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
-from hpclaunch.plan.startup_plan import why_no_startup
+from hpclaunch.plan.startup_plan import why_no_stands, why_no_startup
 from hpclaunch.plan.wrappers import program_at
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -83,7 +83,7 @@ def _without_effect(
         yield "profile_after", "--profile-after has no effect without --profile"
     elif why := why_no_startup(request):
         yield "profile", f"--profile has no effect: {why}, so no step can be recorded"
-    if request.stacks and (why := why_no_startup(request)):
+    if request.stacks and (why := why_no_stands(request, profile)):
         yield "stacks", f"--stacks has no effect: {why}; hpclaunch stacks does without it"
     if not (request.check or request.preflight):
         yield "space", "--space has an effect only with --check or --preflight"

@@ -25,7 +25,7 @@ def job_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     wanted = {
         site_launcher(plan.profile).session_file: True,
         EESSI_IMAGE: pulls_eessi_image(plan),
-        STARTUP_SHELL: needs_startup(plan.request),
+        STARTUP_SHELL: needs_startup(plan.request, plan.profile),
         STAGING: plan.staging is not None,
         PREFLIGHT: plan.preflight is not None,
         SUPERVISE: plan.supervision is not None,
@@ -90,9 +90,9 @@ def _lines(plan: LaunchPlan) -> Iterator[str]:
     }
     yield from (_value(name, value) for name, value in values.items())
     yield from _binding(plan)
-    if needs_startup(plan.request):
+    if needs_startup(plan.request, plan.profile):
         yield _value("python", interpreter_of(plan.argv))
-        yield _value("stacks", STACKS_SIGNAL if tells_stands(plan.request) else "")
+        yield _value("stacks", STACKS_SIGNAL if tells_stands(plan.request, plan.profile) else "")
     if plan.supervision or plan.preflight or plan.staging:
         yield _call("node_names", scheduler.node_names)
     if plan.supervision is not None:

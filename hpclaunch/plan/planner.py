@@ -47,7 +47,6 @@ from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import no_submission, site_launcher, site_scheduler
-from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime, parse_time_limit_s, parse_walltime_s
 
@@ -55,14 +54,6 @@ DEFAULT_WALLTIME = "00:30:00"
 CHECKPOINTED = 85
 """Exit code that means "checkpointed, call me again"; free in the conventions of shells and of sysexits.h."""
 _WHOLE_NODE_BINDINGS = ("mask_cpu", "map_cpu", "list", "taskset")
-
-
-def _without_startup_in_podman(request: JobRequest, profile: SiteProfile) -> JobRequest:
-    """Return the request without --stacks where podman would replace the image's PYTHONPATH by the job's."""
-    container = request.environment.container if request.environment else None
-    if container is None or getattr(RUNTIMES.get(runtime_of(profile, container)), "start", "") != "podman":
-        return request
-    return replace(request, stacks=False)
 
 
 def make_plan(
@@ -78,7 +69,7 @@ def make_plan(
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
     check_names(request)
-    request, said = with_said_sizes(_without_startup_in_podman(request, profile))
+    request, said = with_said_sizes(request)
     settings = (*settings, *said)
     layout = _layout(request, profile, topology, place.allocation)
     profile = with_launcher(request, profile, layout.tasks, settings)

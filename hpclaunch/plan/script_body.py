@@ -73,7 +73,7 @@ def shell_lines(
         lines.append(_threads(request, profile, layout))
     lines += _given_variables(request, profile)
     lines += job_lines(layout.started, layout) if layout.started else ()
-    return (*lines, *startup_lines(request, reported=bool(layout.binding or layout.at_start)))
+    return (*lines, *startup_lines(request, profile, reported=bool(layout.binding or layout.at_start)))
 
 
 def _srun_binding(profile: SiteProfile, layout: JobLayout) -> Iterator[Line]:

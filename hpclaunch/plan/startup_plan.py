@@ -9,6 +9,7 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
 
 STARTUP = "startup"
 """Folder of the job's files that Python finds its start-up file in."""
@@ -34,14 +35,23 @@ STARTUP_CALL = "${hpclaunch_startup-:}"
 """Line of the script: a function of ``startup.sh``, where the job's files are there."""
 
 
-def tells_stands(request: JobRequest) -> bool:
+def tells_stands(request: JobRequest, profile: SiteProfile) -> bool:
     """Whether the ranks' Python is to tell where it stands."""
-    return request.stacks and why_no_startup(request) == ""
+    return request.stacks and why_no_stands(request, profile) == ""
 
 
-def needs_startup(request: JobRequest) -> bool:
+def needs_startup(request: JobRequest, profile: SiteProfile) -> bool:
     """Whether the ranks get the start-up file."""
-    return tells_stands(request) or records_steps(request)
+    return tells_stands(request, profile) or records_steps(request)
+
+
+def why_no_stands(request: JobRequest, profile: SiteProfile) -> str:
+    """Return why the ranks' Python cannot tell where it stands; empty where it can."""
+    container = request.environment.container if request.environment else None
+    runtime = runtime_of(profile, container) if container else None
+    if runtime and RUNTIMES[runtime].overrides:
+        return f"with {runtime} the job's PYTHONPATH takes the place of the image's"
+    return why_no_startup(request)
 
 
 def why_no_startup(request: JobRequest) -> str:
@@ -61,11 +71,11 @@ def look_words(profile: SiteProfile, nodes: int) -> tuple[str, ...]:
     return (*launch, "python3", "-I", "-c", '"$hpclaunch_stands"', *asked)
 
 
-def startup_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:
+def startup_lines(request: JobRequest, profile: SiteProfile, *, reported: bool) -> tuple[Line, ...]:
     """Return the lines before the launch, after all other variables; ``reported``: ranks report their
     binding, and with it their node."""
     profiled = profile_lines(request, reported=reported)
-    if not needs_startup(request):
+    if not needs_startup(request, profile):
         return profiled
     stacks = "Python tells hpclaunch stacks where it stands; --no-stacks leaves it out"
     reason = stacks if request.profile is None else "by a start-up file of Python; an existing one still runs"

@@ -73,6 +73,8 @@ _CALLS = {
     """,
 }
 """Machine -> numbers of system calls, each with its name (asm/unistd_64.h, asm-generic/unistd.h)."""
+_WORDS = _CALLS.get(os.uname().machine, "").split()
+_CALLS_HERE = dict(zip(_WORDS[::2], _WORDS[1::2]))  # noqa: B905  (3.6)
 
 Process = Dict[str, Any]
 _IN_TURN: Dict[int, threading.Lock] = {}
@@ -182,8 +184,7 @@ def system_call(pid: str) -> Tuple[str, str]:
     words = read("/proc/" + pid + "/syscall").split()
     if len(words) < 3 or not words[0].isdigit():
         return "", ""
-    known = _CALLS.get(os.uname().machine, "").split()
-    name = dict(zip(known[::2], known[1::2])).get(words[0], "")  # noqa: B905  (3.6)
+    name = _CALLS_HERE.get(words[0], "")
     if name in _BY_FILE:
         return name, target("/proc/" + pid + "/fd/" + str(int(words[1], 16)))
     if name in _BY_PATH:

@@ -43,6 +43,8 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """Its options with binds."""
     image_by: tuple[str, ...] = ()
     """Its options with the image; empty: that is the first word after the options."""
+    overrides: bool = False
+    """Whether a variable of the job takes the place of the image's own."""
     gpu: dict[str, str] = {}
     """Vendor -> option that shows the GPUs, where no site says otherwise."""
     refused: str = r"(?!)"
@@ -79,6 +81,7 @@ RUNTIMES = {
     ),
     "podman-hpc": Runtime(
         start="podman",
+        overrides=True,
         verbs=("run",),
         flags=name_set(
             "--rm --gpu --nccl --mpi --cuda-mpi --openmpi-pmi2 --openmpi-pmix --cfs --home --scratch --cvmfs"

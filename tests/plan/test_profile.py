@@ -16,6 +16,10 @@ from tests.scripts import rank_shell
 SITE = ("--site", "generic-slurm", "--dry-run")
 
 
+IN_PODMAN = ("--container", "docker://a.example/b:1", "--container-runtime", "podman-hpc")
+"""Whose images would lose their own PYTHONPATH."""
+
+
 def dry_run(*words: str) -> str:
     answer = CliRunner().invoke(program, ["submit", *SITE, *words], catch_exceptions=False)
     return answer.output
@@ -54,6 +58,7 @@ def test_other_options_of_python_and_those_of_the_program_do_no_harm(command: tu
         (("--plain", "--", "python", "train.py"), False),
         (("--", "./solver"), False),
         (("--", "python", "-I", "train.py"), False),
+        ((*IN_PODMAN, "--", "python", "train.py"), False),
     ],
 )
 def test_python_tells_where_it_stands_unless_that_is_declined(words: tuple[str, ...], expected: bool) -> None:
@@ -125,6 +130,7 @@ def test_the_bundled_training_records_itself() -> None:
             "with -E Python reads no start-up",
         ),
         (("--stacks", "--", "python", "-WError", "-S", "-m", "x"), "with -S Python reads no start-up file"),
+        ((*IN_PODMAN, "--stacks", "--", "python", "x.py"), "PYTHONPATH takes the place of the image's"),
     ],
 )
 def test_a_command_that_cannot_be_recorded_is_refused(words: tuple[str, ...], said: str) -> None:

@@ -19,6 +19,7 @@ Role = Literal[
     "folder",
     "hint",
     "output",
+    "project",
     "qos",
     "queue",
     "select",

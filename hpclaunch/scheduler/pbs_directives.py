@@ -128,7 +128,7 @@ PBS_DIRECTIVES = DirectiveReader(
     requested=_requested,
     roles={
         "A": "account",
-        "P": "account",
+        "P": "project",
         "e": "error",
         "l:select": "select",
         "l:walltime": "walltime",

@@ -252,11 +252,16 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
             yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} requests them")
 
 
+def _account(context: Context, profile: SiteProfile) -> Directive | None:
+    """Return the script's last option that names the account of a site."""
+    return context.script.directive("project" if profile.account.option == "-P" else "account")
+
+
 @rule("account-pattern")
 def account_pattern(context: Context) -> Iterator[Violation]:
     """Compare the account with the site's pattern."""
     profile = context.profile
-    found = context.script.directive("account")
+    found = _account(context, profile) if profile else None
     if profile is None or profile.account.pattern is None or found is None or not found.value:
         return
     if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
@@ -278,7 +283,7 @@ def directive_missing(context: Context) -> Iterator[Violation]:
     profile, reader = context.profile, context.script.reader
     if profile is None or reader is None or profile.scheduler.kind != reader.kind:
         return
-    if profile.account.required and context.script.directive("account") is None:
+    if profile.account.required and _account(context, profile) is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:
         if not (_is_given(context, reader, advised.text) or _needless(context, advised)):
@@ -302,7 +307,8 @@ def _needless(context: Context, advised: AdvisedDirective) -> bool:
 
 
 def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation:
-    line = f"#{reader.sentinel} {reader.account_option}{profile.account.example or 'PROJECT'}"
+    option = "-P " if profile.account.option == "-P" else reader.account_option
+    line = f"#{reader.sentinel} {option}{profile.account.example or 'PROJECT'}"
     source = cite(profile, profile.account.source)
     message = f"no account is given, and {profile.name} requires one ({source})"
     if not reader.account_variable:

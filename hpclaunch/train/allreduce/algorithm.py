@@ -6,7 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +14,15 @@ from mpi4py import MPI
 
 from .chunks import Array
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-# All ranks call the same allreduces in the same order, so a rank with another number than the other ranks is
-# the one that they wait for.
-
 _LENGTH = 40
 
 
 class CollectiveNumber:
-    """Counts collectives and shows the newest."""
+    """Counts collectives and shows the newest, for ``hpclaunch stacks``.
+
+    All ranks call the same allreduces in the same order, so a rank with another number than the other ranks
+    is the one that they wait for.
+    """
 
     def __init__(self, file: int) -> None:
         """Show them in an open file."""

@@ -1,6 +1,6 @@
 """Slurm: sbatch, scancel, and the header of its scripts; its answers are read in ``slurm_status``.
 
-Tested on 22.05.8 and 25.05.9; those between are known from their man pages and sources.
+Tested on 22.05.8, 25.05.8 and 25.05.9; those between are known from their man pages and sources.
 """
 
 import re

@@ -31,8 +31,7 @@ class SlurmAttach(Attach, frozen=True, kw_only=True):
             raise RefusedError(
                 f"squeue does not know job {job}: {said}", "it shows jobs until they have ended"
             )
-        lines = [line.strip().split("|") for line in answer.stdout.splitlines() if line.count("|") >= 3]
-        rows = [[*line, line[0], ""][:6] for line in lines]  # the recorded answers end with the reason
+        rows = [line.strip().split("|") for line in answer.stdout.splitlines() if line.count("|") == 5]
         running = [row for row in rows if row[1] in ("RUNNING", "SUSPENDED")]
         if not rows:
             raise BadInputError(

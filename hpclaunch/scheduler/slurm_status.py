@@ -1,9 +1,9 @@
 """The states of Slurm's jobs: the squeue, sacct and scontrol commands, and what their answers mean.
 
 Text output only, in forms that are the same from 22.05 on: 22.05 has no JSON in scontrol and sbatch, and
-squeue's JSON changes with every version. Tested on 22.05.8 and 25.05.9 (tests/data/slurm). A width of 0 in
-squeue's --Format cuts nothing off (src/squeue/print.c of 25.05). The script of a job is squeue's Command, and
-its path stands in sacct's SubmitLine.
+squeue's JSON changes with every version. Tested on 22.05.8, 25.05.8 and 25.05.9 (tests/data/slurm). A width
+of 0 in squeue's --Format cuts nothing off (src/squeue/print.c of 25.05). The script of a job is squeue's
+Command, and its path stands in sacct's SubmitLine.
 """
 
 import datetime as dt

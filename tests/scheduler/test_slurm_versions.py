@@ -21,7 +21,7 @@ from hpclaunch.scheduler.scheduler_interface import JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from tests.testbed.record_slurm import DATA, JOBS, NEVER, UNKNOWN
 
-RECORDED = ("22.05.8", "25.05.9")
+RECORDED = ("22.05.8", "25.05.8")
 DOCUMENTED = {
     # src/squeue/print.c, src/api/job_info.c and src/scontrol/info_job.c, src/common/log.c, src/api/allocate.c
     # at the tags slurm-23-02-8-1, slurm-23-11-11-1, slurm-24-05-8-1, slurm-24-11-7-1.

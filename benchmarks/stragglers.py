@@ -39,6 +39,7 @@ KINDS = {
     "death-early": "death while all compute",
     "healthy": "healthy",
 }
+BUSY = {0: "none", -1: "other work"}
 OPEN = {"most": 10, "pauses": 10, "death": 10, "healthy": 18}
 """The last number of each kind with which rules are made."""
 RESULTS = ("recorder", "busy", "kind", "number", "load", "noise_ms", "named", "unnamed")
@@ -64,6 +65,7 @@ class Run(NamedTuple):
 
     recorder: str
     busy: int
+    """Busy processes started with it; -1: none, but the machine had other work."""
     kind: str
     number: int
     load: float
@@ -120,7 +122,8 @@ def judged(folder: Path, busy: int) -> list[Run]:
             read = [read_timeline(file.name, file_chunks(file)) for file in files]
             found = verdicts(combined(read), {}) if read else ()  # all were killed before they wrote one
             accused = [verdict for verdict in found if verdict.kind in ("straggler", "ended")]
-            named = ",".join(str(verdict.rank) for verdict in accused if verdict.rank is not None)
+            ranks = {verdict.rank: None for verdict in accused if verdict.rank is not None}
+            named = ",".join(map(str, ranks))  # one that was late before it ended has two verdicts
             noise = max((verdict.noise_ms or 0.0 for verdict in accused or found), default=0.0)
             unnamed = int(any(verdict.rank is None for verdict in accused))
             runs.append(
@@ -148,7 +151,7 @@ def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> Non
         plan = known[run.kind, run.number]
         kind = "death-early" if run.kind == "death" and not plan.delay_ms else run.kind
         cells.setdefault((run.recorder, kind, run.busy), []).append(run)
-    for recorder, kind, busy in ((a, b, c) for a in RECORDERS for b in KINDS for c in (0, 4)):
+    for recorder, kind, busy in ((a, b, c) for a in RECORDERS for b in KINDS for c in (0, -1, 4)):
         of_cell = cells.get((recorder, kind, busy))
         if of_cell:
             counts = Counter(result(run, known[run.kind, run.number]) for run in of_cell)
@@ -156,7 +159,7 @@ def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> Non
             words = [
                 RECORDERS[recorder],
                 KINDS[kind],
-                f"{busy or 'none'} ({min(loads):.0f}-{max(loads):.0f})",
+                f"{BUSY.get(busy, busy)} ({min(loads):.0f}-{max(loads):.0f})",
             ]
             numbers = (counts[name] for name in ("right", "unnamed", "nothing", "wrong", "below"))
             print("|", " | ".join([*words, str(len(of_cell)), *map(str, numbers)]), "|")

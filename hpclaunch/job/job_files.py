@@ -83,7 +83,6 @@ def _runner() -> dict[str, bytes]:
     runner = {
         f"runner/hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()
         for file in sorted(source.rglob("*.py"))
-        if file.stem != "message_record"  # for predictions, before there is a job
     }
     return {"runner/hpclaunch/__init__.py": b"", **runner}
 

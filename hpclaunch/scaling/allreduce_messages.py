@@ -194,7 +194,7 @@ def message_count(algorithm: str, nodes: int, per_node: int) -> int:
     if algorithm != "halving-doubling":
         return 2 * ranks * (ranks - 1)
     levels = ranks.bit_length() - 1
-    return 2 * levels * 2**levels + 2 * (ranks - 2**levels)
+    return 2 * (levels << levels) + 2 * (ranks - (1 << levels))
 
 
 class Run(NamedTuple):

@@ -1,7 +1,7 @@
 """What a simulation of the allreduces between nodes found, next to the closed form. Pure.
 
-``allreduce_messages`` has the messages, ``remote/replay_messages.cpp`` replays them; the text that it reads is
-made here.
+``allreduce_messages`` has the messages, ``remote/replay_messages.cpp`` replays them; the text that the second
+reads is made here.
 """
 
 import math

@@ -8,10 +8,10 @@ node. What a node's ranks do in their n-th round is the node's n-th round.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
-from typing import NamedTuple, TypeVar
+from itertools import chain, groupby, pairwise
+from typing import Any, NamedTuple, TypeVar
 
 # R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective communication operations in MPICH", Int.
 # J. High Perform. Comput. Appl. 19 (2005) 49-66, doi:10.1177/1094342005051521: a message of n bytes takes
@@ -143,18 +143,19 @@ def _halving_doubling(rank: int, bounds: Sequence[int], ranks: int) -> Iterator[
     """Yield the rounds of a rank; ``bounds``: of the chunks, one for each rank below the power of two."""
     power, nbytes = len(bounds) - 1, bounds[-1] * _ITEM_BYTES
     if rank >= power:
-        yield from (Round(((rank - power, nbytes),), ()), Round((), (rank - power,)))
+        yield Round(((rank - power, nbytes),), ())
+        yield Round((), (rank - power,))
         return
-    partner_beyond = rank + power if rank + power < ranks else None
-    if partner_beyond is not None:
-        yield Round((), (partner_beyond,))
+    beyond = rank + power
+    if beyond < ranks:
+        yield Round((), (beyond,))
     swaps = list(_swaps(rank, bounds))
     both_ways = [*swaps, *((partner, given, kept) for partner, kept, given in reversed(swaps))]
     for partner, arriving, leaving in both_ways:
         if arriving or leaving:  # an empty array makes no message
             yield Round(((partner, leaving),) if leaving else (), (partner,) if arriving else ())
-    if partner_beyond is not None:
-        yield Round(((partner_beyond, nbytes),), ())
+    if beyond < ranks:
+        yield Round(((beyond, nbytes),), ())
 
 
 def _swaps(rank: int, bounds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
@@ -228,8 +229,7 @@ def _node_runs(ranks: Mapping[int, Iterator[Round]], per_node: int, slices: int)
 
     ``slices``: ranks that send as much as each of ``ranks`` at the same time.
     """
-    runs = {rank: [Run(len(list(same)), one) for one, same in groupby(own)] for rank, own in ranks.items()}
-    waiting = {rank: own[::-1] for rank, own in runs.items() if own}
+    waiting = {rank: _runs(rounds)[::-1] for rank, rounds in ranks.items()}
     while waiting:
         heads = {rank: own.pop() for rank, own in waiting.items()}
         times = min(head.times for head in heads.values())
@@ -238,6 +238,10 @@ def _node_runs(ranks: Mapping[int, Iterator[Round]], per_node: int, slices: int)
             if head.times > times:
                 waiting[rank].append(Run(head.times - times, head.round))
         waiting = {rank: own for rank, own in waiting.items() if own}
+
+
+def _runs(rounds: Iterable[Round]) -> list[Run]:
+    return [Run(len(list(same)), one) for one, same in groupby(rounds)]
 
 
 def _merged(times: int, rounds: Mapping[int, Round], per_node: int, slices: int) -> NodeRun:
@@ -259,7 +263,7 @@ class NodePrograms(NamedTuple):
     text: str
     """A line per node, and one per run of equal rounds, as `replay_messages.cpp` reads them."""
     messages: int
-    """Between nodes, those of a round from one node to another put together."""
+    """Between nodes, before those of a round from one node to another are put together."""
     nbytes: int
     """Between nodes."""
 
@@ -276,11 +280,12 @@ def node_programs(algorithm: str, nodes: int, per_node: int, items: int) -> Node
         list(_node_runs({rank: rounds(rank) for rank in range(first, first + followed)}, per_node, slices))
         for first in range(0, nodes * per_node, per_node)
     ]
-    between = [(run.times, send[2]) for runs in programs for run in runs for send in run.sends]
     lines = []
     for node, runs in enumerate(_joined(programs, per_node)):
         lines += [f"node {node} {len(runs)}", *(run.line() for run in runs)]
-    return NodePrograms("\n".join(lines), sum(times for times, _ in between), sum(a * b for a, b in between))
+    every = list(chain.from_iterable(programs))
+    nbytes = sum(run.times * sum(send[2] for send in run.sends) for run in every)
+    return NodePrograms("\n".join(lines), sum(run.times * len(run.sends) for run in every), nbytes)
 
 
 def _joined(programs: list[list[NodeRun]], per_node: int) -> list[list[NodeRun]]:
@@ -290,18 +295,19 @@ def _joined(programs: list[list[NodeRun]], per_node: int) -> list[list[NodeRun]]
     """
     sent: Counter[tuple[tuple[int, int], ...]] = Counter()
     awaited: Counter[tuple[tuple[int, int], ...]] = Counter()
-    found: list[list[NodeRun]] = []
-    for runs in programs:
-        found.append([])
-        for run in runs:
-            sends, receives = _by_nodes(run.sends, per_node), _by_nodes(run.receives, per_node)
-            for group in sends:
-                sent[tuple(sorted(send[:2] for send in group))] += run.times
-            for together in receives:
-                awaited[tuple(sorted(together))] += run.times
-            one = tuple((*min(send[:2] for send in group), sum(send[2] for send in group)) for group in sends)
-            found[-1].append(run._replace(sends=one, receives=tuple(min(group) for group in receives)))
+    found = [[_as_one(run, per_node, sent, awaited) for run in runs] for runs in programs]
     return found if sent == awaited else programs
+
+
+def _as_one(run: NodeRun, per_node: int, sent: Counter[Any], awaited: Counter[Any]) -> NodeRun:
+    """Return a run with its messages put together; count what was, in ``sent`` and ``awaited``."""
+    sends, receives = _by_nodes(run.sends, per_node), _by_nodes(run.receives, per_node)
+    for group in sends:
+        sent[tuple(sorted(send[:2] for send in group))] += run.times
+    for together in receives:
+        awaited[tuple(sorted(together))] += run.times
+    one = tuple((*min(send[:2] for send in group), sum(send[2] for send in group)) for group in sends)
+    return run._replace(sends=one, receives=tuple(min(group) for group in receives))
 
 
 def _by_nodes(messages: Sequence[T], per_node: int) -> list[list[T]]:

@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.flux_attach import FluxAttach
 from hpclaunch.scheduler.flux_submission import ARRAY, ids_of, split_id, submission
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import (
     ArrayRules,
@@ -27,11 +27,9 @@ from hpclaunch.scheduler.scheduler_interface import (
     JobStatus,
     Scheduler,
     array_status,
+    own_words,
 )
 from hpclaunch.scheduler.state_words import state_words
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 """The digits of a job id in base 58 (RFC 19)."""
@@ -82,14 +80,24 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         return parse_flux_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the directives (RFC 36), options of flux batch, for a job."""
-        return _header(want)
-
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #flux: lines."""
-        from hpclaunch.scheduler.flux_directives import FLUX_DIRECTIVES
-
-        return FLUX_DIRECTIVES
+        """Return the directives (RFC 36), options of flux batch, which splits them as a shell does."""
+        slots = 1 if want.exclusive else want.tasks_per_node
+        return lines(
+            [
+                (f"--job-name={shlex.quote(want.name)}", "the name in flux jobs"),
+                *given("--bank={}", want.account, "the bank that pays"),
+                *given("--queue={}", want.queue, want.queue_reason),
+                (f"--nodes={want.nodes}", "nodes"),
+                *_slots(want),
+                *given("--gpus-per-slot={}", -(-(want.gpus_per_node or 0) // slots), "GPUs of each slot"),
+                (f"--time-limit={want.walltime_s}s", "walltime limit"),
+                (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
+                # parsedatetime, which flux batch calls, misreads a T between date and time
+                *want.begins('--begin-time="{:%Y-%m-%d %H:%M}"'),
+                *_array(want),
+                *_dependencies(want),
+            ]
+        )
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by flux batch; the script's own directives say all else."""
@@ -111,7 +119,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         for word in reversed(words):
             if re.fullmatch(f"f{_F58}", word):
                 return word
-        raise RefusedError(f"Flux refused the job: {_own_words(answer)}")
+        raise RefusedError(f"Flux refused the job: {own_words(answer)}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one flux jobs for all, in any state."""
@@ -120,7 +128,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
         if answer.exit_code != 0 and not re.search(r"JobID \S+ unknown", answer.stderr):
-            raise RefusedError(f"flux jobs gives no answer: {_own_words(answer)}")
+            raise RefusedError(f"flux jobs gives no answer: {own_words(answer)}")
         if answer.exit_code == 0 and answer.stdout.strip() in ("", "{}"):  # it fails where it knows no job
             raise RefusedError("flux jobs gives an answer that cannot be read: there is no job in it")
         try:
@@ -139,7 +147,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the nodes of the instance and, in an instance that is a job, the path of its ids."""
         if answer.exit_code != 0 or not (words := answer.stdout.split()):
-            raise RefusedError(f"Flux does not name its instance: {_own_words(answer)}")
+            raise RefusedError(f"Flux does not name its instance: {own_words(answer)}")
         return words[0] + "".join(path for path in words[1:2] if path != "/")
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
@@ -150,7 +158,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         words = answer.stderr.splitlines() or [""]
         if answer.exit_code != 0 and not all(re.search("unknown job id|inactive", line) for line in words):
-            raise RefusedError(f"Flux did not cancel the job: {_own_words(answer)}")
+            raise RefusedError(f"Flux did not cancel the job: {own_words(answer)}")
 
 
 def _status_of(text: str, found: Mapping[str, JobStatus]) -> JobStatus | None:
@@ -162,14 +170,6 @@ def _status_of(text: str, found: Mapping[str, JobStatus]) -> JobStatus | None:
 
 def _plain(job: str) -> str:
     return f"f{job[1:]}" if job.startswith("ƒ") else job
-
-
-def _own_words(answer: CommandResult) -> str:
-    """Return what Flux printed, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip()
-    text = text or f"exit status {answer.exit_code}, no reason given"
-    found = [re.sub(r"^flux-\w+: (ERROR: )?", "", line.strip()) for line in text.splitlines()]
-    return "; ".join(line for line in found if line)
 
 
 def _status(job: Mapping[str, Any]) -> JobStatus:
@@ -228,31 +228,13 @@ def _time(value: Any) -> str | None:
     return dt.datetime.fromtimestamp(value, dt.timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
-def _header(want: Resources) -> tuple[Line, ...]:
-    """Return the options of flux batch (man flux-batch), which splits a directive as a shell does."""
-    directives = [(f"--job-name={shlex.quote(want.name)}", "the name in flux jobs")]
-    if want.account:
-        directives.append((f"--bank={want.account}", "the bank that pays"))
-    if want.queue:
-        directives.append((f"--queue={want.queue}", want.queue_reason))
-    directives.append((f"--nodes={want.nodes}", "nodes"))
+def _slots(want: Resources) -> list[tuple[str, str]]:
     if want.exclusive:
-        directives.append(("--exclusive", "whole nodes, one slot on each"))
-    else:
-        directives += [
-            (f"--nslots={want.nodes * want.tasks_per_node}", "slots: one per rank"),
-            (f"--cores-per-slot={want.cpus_per_task or 1}", "cores for each rank"),
-        ]
-    if want.gpus_per_node:
-        slots = 1 if want.exclusive else want.tasks_per_node
-        directives.append((f"--gpus-per-slot={-(-want.gpus_per_node // slots)}", "GPUs of each slot"))
-    directives += [
-        (f"--time-limit={want.walltime_s}s", "walltime limit"),
-        (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
+        return [("--exclusive", "whole nodes, one slot on each")]
+    return [
+        (f"--nslots={want.nodes * want.tasks_per_node}", "slots: one per rank"),
+        (f"--cores-per-slot={want.cpus_per_task or 1}", "cores for each rank"),
     ]
-    # parsedatetime, which flux batch calls, misreads a T between date and time
-    directives += want.begins('--begin-time="{:%Y-%m-%d %H:%M}"')
-    return lines([*directives, *_array(want), *_dependencies(want)])
 
 
 def _array(want: Resources) -> list[tuple[str, str]]:
@@ -276,17 +258,13 @@ def _dependencies(want: Resources) -> list[tuple[str, str]]:
 
 
 def _file(path: str | None) -> str:
-    """Write a file name for a directive, where braces and quotes can have a meaning of Flux's own."""
-    if path and re.search(r"[\\\n'\"]|\{\{", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a directive of Flux: quotes, backslashes and {{{{ mean something",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return shlex.quote(path) if path else ""
+    why = "directive of Flux: quotes, backslashes and {{ mean something"
+    return shlex.quote(plain_file(path, r"(?:(?!\{\{)[^\\\n'\"])*", why)) if path else ""
 
 
 SCHEDULER = FluxScheduler(
     kind="flux",
+    reads_directives=True,
     title="Flux",
     submit_program="flux",
     template="flux.sh.j2",

@@ -62,12 +62,12 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> Mapping[str, Subject]:
         """Its options, each with its subject."""
-        return _table(self.kind, "options")
+        return word_table(self.kind, "options")
 
     @property
     def variables(self) -> Mapping[str, Fact]:
         """The variables of its jobs, each with the fact that it holds."""
-        return _table(self.kind, "variables")
+        return word_table(self.kind, "variables")
 
     def shown(self, name: str) -> str:
         """Return an option as it is typed."""
@@ -75,7 +75,8 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def _table(kind: str, part: str) -> dict[str, Any]:
+def word_table(kind: str, part: str) -> dict[str, Any]:
+    """Return a part of ``KIND_words.yaml``: name of an option or a variable -> what it is about."""
     table = package_table(f"scheduler/{kind}_words.yaml").get(part, {}) if kind else {}
     return {name: about for about, names in table.items() for name in names.split()}
 

@@ -91,25 +91,13 @@ def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ..
     return (*words, *((f"-u {user}",) if user else ()))
 
 
-LSF_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="lsf",
     sentinel="BSUB",
     read_in="whole script",  # where they end is not documented
     submit_command="bsub",
     read=_read,
     requested=_requested,
-    roles={
-        "cwd": "folder",
-        "e": "error",
-        "env": "export",
-        "eo": "error",
-        "o": "output",
-        "oo": "output",
-        "P": "account",
-        "q": "queue",
-        "W": "walltime",
-        "x": "exclusive",
-    },
     account_option="-P ",
     account_variable="LSB_DEFAULTPROJECT",
     words=ForeignWords(

@@ -5,20 +5,16 @@ Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.pbs_accounting import PbsAccounting
 from hpclaunch.scheduler.pbs_attach import PbsAttach
-from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler, own_words
 from hpclaunch.walltime import format_walltime
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 _UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
 
@@ -54,14 +50,31 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         return parse_pbs_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
-        return _header(want)
+        """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
 
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #PBS lines."""
-        from hpclaunch.scheduler.pbs_directives import PBS_DIRECTIVES
-
-        return PBS_DIRECTIVES
+        A reason takes a whole line: directives that everybody knows have none.
+        """
+        return lines(
+            [
+                (f"-N {want.name}", ""),
+                *given(f"{want.account_option} {{}}", want.account, ""),
+                *given("-q {}", want.queue, want.queue_reason),
+                (f"-l select={_select(want)}", "nodes, and what each of them must be"),
+                (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
+                (f"-l walltime={format_walltime(want.walltime_s)}", ""),
+                ("-j oe", "stderr goes where stdout goes"),
+                *given("-o {}", want.output and _file(want.output), "stdout and stderr of the job"),
+                *given("-k doe", want.output, "written there while the job runs, not copied at its end"),
+                *want.begins("-a {:%Y%m%d%H%M}"),
+                *given(
+                    "-W depend={}",
+                    want.after and want.dependency,
+                    "jobs that must end first; if one fails PBS ends this one",
+                ),
+                *given("-J {}", want.array, "a job for each index"),
+                *given("-r y", want.warn_s is not None, "the job may come back after a checkpoint"),
+            ]
+        )
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by qsub; the script's own directives say all else."""
@@ -77,7 +90,7 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         for line in reversed(answer.stdout.splitlines()):
             if re.fullmatch(rf"\d+(\[\])?(\.[\w.-]+){server}", line.strip()):
                 return line.strip()
-        raise RefusedError(f"PBS refused the job: {_words(answer)}")
+        raise RefusedError(f"PBS refused the job: {own_words(answer)}")
 
     def cluster_in(self, scheduler_id: str) -> str | None:
         """Return the server of ``NUMBER.SERVER``, which PBS' commands ask (man qstat, OPERANDS)."""
@@ -90,7 +103,7 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
-            raise RefusedError(f"qstat gives no answer: {_words(answer)}")
+            raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
         from hpclaunch.scheduler.pbs_status import text_jobs
 
         jobs = text_jobs(answer.stdout).items()
@@ -115,60 +128,15 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         if answer.exit_code not in (0, _UNKNOWN_JOB, _FINISHED, _BAD_STATE):
-            raise RefusedError(f"PBS did not cancel the job: {_words(answer)}")
-
-
-def _words(answer: CommandResult) -> str:
-    from hpclaunch.scheduler.pbs_status import own_words
-
-    return own_words(answer)
-
-
-def _header(want: Resources) -> tuple[Line, ...]:
-    """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
-
-    A reason takes a whole line: directives that everybody knows have none.
-    """
-    directives = [(f"-N {want.name}", "")]
-    if want.account:
-        directives.append((f"{want.account_option} {want.account}", ""))
-    if want.queue:
-        directives.append((f"-q {want.queue}", want.queue_reason))
-    directives += [
-        (f"-l select={_select(want)}", "nodes, and what each of them must be"),
-        (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
-        (f"-l walltime={format_walltime(want.walltime_s)}", ""),
-        ("-j oe", "stderr goes where stdout goes"),
-    ]
-    if want.output:
-        directives += [
-            (f"-o {_qsub_file(want.output)}", "stdout and stderr of the job"),
-            ("-k doe", "written there while the job runs, not copied at its end"),
-        ]
-    directives += want.begins("-a {:%Y%m%d%H%M}")
-    if want.after:
-        directives.append(
-            (f"-W depend={want.dependency}", "jobs that must end first; if one fails PBS ends this one")
-        )
-    if want.array:
-        directives.append((f"-J {want.array}", "a job for each index"))
-    if want.warn_s is not None:
-        directives.append(("-r y", "the job may come back after a checkpoint"))
-    return lines(directives)
+            raise RefusedError(f"PBS did not cancel the job: {own_words(answer)}")
 
 
 def _place(want: Resources) -> str:
     return "each chunk on another node" + (", shared with no other job" if want.exclusive else "")
 
 
-def _qsub_file(path: str) -> str:
-    """Write a file name for a #PBS line, which has no way to quote one."""
-    if not re.fullmatch(r"[\w./@%+=:,-]+", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a #PBS line: PBS splits it at blanks and quotes",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return path
+def _file(path: str) -> str:
+    return plain_file(path, r"[\w./@%+=:,-]+", "#PBS line: PBS splits it at blanks and quotes")
 
 
 def _select(want: Resources) -> str:
@@ -184,6 +152,7 @@ def _select(want: Resources) -> str:
 SCHEDULER = PbsScheduler(
     hands_on_environment=False,
     kind="pbs",
+    reads_directives=True,
     title="PBS",
     submit_program="qsub",
     template="pbs.sh.j2",

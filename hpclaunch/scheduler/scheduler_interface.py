@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -67,6 +68,19 @@ def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
     identity = next((job.identity for job in jobs.values()), JobIdentity())
     restarts = sum(job.restarts for job in jobs.values())
     return JobStatus(state=state, jobs=dict(jobs), identity=identity, restarts=restarts)
+
+
+_PROGRAM = re.compile(
+    r"^(?:\w+: (?:error|fatal)|allocation failure|q(?:sub|stat|del)|flux-\w+(?:: ERROR)?): "
+)
+
+
+def own_words(answer: CommandResult) -> str:
+    """Return what a scheduler's command printed, on one line, without its programs' names."""
+    text = answer.stderr.strip() or answer.stdout.strip()
+    text = text or f"exit status {answer.exit_code}, no reason given"
+    found = (_PROGRAM.sub("", line.strip()) for line in text.splitlines())
+    return "; ".join(line for line in found if line)
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,6 +274,8 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     is another option than ``-w``."""
 
     # --- what it can do ---
+    reads_directives: bool = False
+    """Whether the module ``KIND_directives`` has the reader of its directives, ``DIRECTIVES``."""
     no_submission: str = ""
     """Why nothing is submitted to it, in words that follow ``title``; empty: jobs are. Either way jobs can be
     planned for it and its scripts be read."""
@@ -349,7 +365,11 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
 
     def directive_reader(self) -> "DirectiveReader | None":
         """Return what reads the directives of other people's scripts; None: they are not read."""
-        return None
+        if not self.reads_directives:
+            return None
+        module = import_module(f"hpclaunch.scheduler.{self.kind}_directives")
+        reader: DirectiveReader = module.DIRECTIVES
+        return reader
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return the allocation of this shell; None outside one, and inside a batch job.

@@ -3,19 +3,13 @@
 Known from the manual of qsub and AIST's guide to ABCI; its directives are tried on the real qsub of 8.1.9.
 """
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import ArrayRules, Scheduler
 from hpclaunch.walltime import format_walltime
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
-
 
 _RESOURCE = "resource"
 """The kind of a "queue" that is a resource of ``-l``, which counts nodes, as ABCI's rt_F."""
@@ -43,46 +37,29 @@ class SgeScheduler(Scheduler, frozen=True, kw_only=True):
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #$ options (man qsub) for a job."""
-        return _header(want)
-
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #$ lines."""
-        from hpclaunch.scheduler.sge_directives import SGE_DIRECTIVES
-
-        return SGE_DIRECTIVES
-
-
-def _header(want: Resources) -> tuple[Line, ...]:
-    if want.after and not want.after_any:
-        raise BadInputError(
-            "--after: Grid Engine's -hold_jid waits for the end of jobs, however they end (man qsub)",
-            "add --after-any if that is what is wanted",
+        if want.after and not want.after_any:
+            raise BadInputError(
+                "--after: Grid Engine's -hold_jid waits for the end of jobs, however they end (man qsub)",
+                "add --after-any if that is what is wanted",
+            )
+        indices, _, at_once = (want.array or "").partition("%")
+        return lines(
+            [
+                (f"-N {want.name}", "the name in qstat"),
+                ("-S /bin/bash", "the shell; the queue's own may be another one"),
+                ("-cwd", "the job starts where it was submitted"),
+                *given("-P {}", want.account, "the project that pays"),
+                *given("-q {}", want.queue_kind != _RESOURCE and want.queue, want.queue_reason),
+                _sizes(want),
+                (f"-l h_rt={format_walltime(want.walltime_s)}", "walltime limit"),
+                ("-j y", "stderr goes where stdout goes"),
+                *given("-o {}", want.output and _file(want.output), "stdout and stderr of the job"),
+                *want.begins("-a {:%Y%m%d%H%M}"),
+                *given("-hold_jid {}", ",".join(want.after), "jobs that must end first"),
+                *given("-t {}", indices, "a job for each index"),
+                *given("-tc {}", at_once, "how many of them run at a time"),
+            ]
         )
-    directives = [
-        (f"-N {want.name}", "the name in qstat"),
-        ("-S /bin/bash", "the shell; the queue's own may be another one"),
-        ("-cwd", "the job starts where it was submitted"),
-    ]
-    if want.account:
-        directives.append((f"-P {want.account}", "the project that pays"))
-    if want.queue and want.queue_kind != _RESOURCE:
-        directives.append((f"-q {want.queue}", want.queue_reason))
-    directives += [
-        _sizes(want),
-        (f"-l h_rt={format_walltime(want.walltime_s)}", "walltime limit"),
-        ("-j y", "stderr goes where stdout goes"),
-    ]
-    if want.output:
-        directives.append((f"-o {_file(want.output)}", "stdout and stderr of the job"))
-    directives += want.begins("-a {:%Y%m%d%H%M}")
-    if want.after:
-        directives.append((f"-hold_jid {','.join(want.after)}", "jobs that must end first"))
-    if want.array:
-        indices, percent, at_once = want.array.partition("%")
-        directives.append((f"-t {indices}", "a job for each index"))
-        if percent:
-            directives.append((f"-tc {at_once}", "how many of them run at a time"))
-    return lines(directives)
 
 
 def _sizes(want: Resources) -> tuple[str, str]:
@@ -97,13 +74,8 @@ def _sizes(want: Resources) -> tuple[str, str]:
 
 
 def _file(path: str) -> str:
-    """Write a file name for a #$ line: what precedes a colon is a host, and a dollar begins a variable."""
-    if not re.fullmatch(r"[\w./@%+=,-]+", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a #$ line: Grid Engine splits it at blanks and colons",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return path
+    """Check a file name for a #$ line: what precedes a colon is a host, and a dollar begins a variable."""
+    return plain_file(path, r"[\w./@%+=,-]+", "#$ line: Grid Engine splits it at blanks and colons")
 
 
 # A job without a parallel environment has no file of its hosts.
@@ -114,6 +86,7 @@ _NODE_NAMES = (
 SCHEDULER = SgeScheduler(
     hands_on_environment=False,
     kind="sge",
+    reads_directives=True,
     title="Grid Engine",
     submit_program="qsub",
     told_by="qconf",

@@ -70,7 +70,7 @@ def _read_after(text: str) -> After | None:
     return After(ids, True) if all(re.fullmatch(r"\d+", each) for each in ids) else None
 
 
-SGE_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="sge",
     sentinel="$",
     line_start=r"#\$[ \t]*",
@@ -78,16 +78,6 @@ SGE_DIRECTIVES = DirectiveReader(
     submit_command="qsub",
     read=_read,
     requested=_requested,
-    roles={
-        "e": "error",
-        "l:h_rt": "walltime",
-        "o": "output",
-        "P": "account",
-        "q": "queue",
-        "v": "export",
-        "V": "export",
-        "wd": "folder",
-    },
     account_option="-P ",
     known_options=frozenset(_VALUES),
     words=ForeignWords(

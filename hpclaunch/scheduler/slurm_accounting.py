@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting
+from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting, own_words
 
 _COLUMNS = (
     *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
@@ -33,8 +33,6 @@ class SlurmAccounting(Accounting, frozen=True, kw_only=True):
 
     def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
         """Read the rows; of an array each job is one."""
-        from hpclaunch.scheduler.slurm_status import own_words
-
         if answer.exit_code != 0:
             raise RefusedError(f"sacct gives no answer: {own_words(answer)}")
         groups: dict[str, list[dict[str, str]]] = {}

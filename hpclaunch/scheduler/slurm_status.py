@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, array_status
+from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, array_status, own_words
 from hpclaunch.scheduler.state_words import state_words
 
 # Sources of the sentences: the sections JOB REASON CODES and JOB STATE CODES of man squeue and sacct (22.05
@@ -142,16 +142,6 @@ def cluster_of(scheduler_id: str) -> tuple[str, ...]:
     """Return the option that names the cluster of ``NUMBER;CLUSTER``."""
     name = scheduler_id.partition(";")[2]
     return ("-M", name) if name else ()
-
-
-def own_words(answer: CommandResult) -> str:
-    """Return what Slurm said, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip()
-    text = text or f"exit status {answer.exit_code}, no reason given"
-    lines = [
-        re.sub(r"^(\w+: (error|fatal)|allocation failure): ", "", line.strip()) for line in text.splitlines()
-    ]
-    return "; ".join(line for line in lines if line)
 
 
 def _knows_not(answer: CommandResult) -> bool:

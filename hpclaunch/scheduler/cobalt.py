@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
-from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 
 class Aprun(Launcher, frozen=True, kw_only=True):
@@ -89,42 +89,7 @@ def _file(path: str) -> str:
     return plain_file(path, r"[\w./@%+=:,-]+", "#COBALT line: Cobalt splits it at blanks and quotes")
 
 
-# On Theta the job's nodes are numbers, 3834-3835,4000; a node's name is nid and five digits.
-_BY_NUMBER = (
-    'awk -v list="$COBALT_PARTNAME" \'BEGIN { n = split(list, part, ","); for (i = 1; i <= n; i++) {'
-    ' m = split(part[i], end, "-"); for (k = end[1]; k <= end[m]; k++) printf "nid%05d\\n", k } }\''
-)
-_NODE_NAMES = f'if [ -r "${{COBALT_NODEFILE-}}" ]; then cat "$COBALT_NODEFILE"; else {_BY_NUMBER}; fi'
-
 SCHEDULER = CobaltScheduler(
-    hands_on_environment=False,
-    kind="cobalt",
-    reads_directives=True,
-    title="Cobalt",
-    submit_program="qsub",
-    no_submission="is on no machine any more: ALCF's Theta and ThetaGPU, which had it, are switched off",
-    template="cobalt.sh.j2",
+    **scheduler_data("cobalt"),
     launchers=(Aprun(), Mpirun()),
-    job_number="$COBALT_JOBID",
-    submit_folder="$PWD",  # --cwd is where qsub was called, unless given (man qsub)
-    port_number="COBALT_JOBID",
-    first_node=f"read -r MASTER_ADDR < <({_NODE_NAMES})",
-    node_names=_NODE_NAMES,
-    inside_variable="COBALT_JOBID",
-    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}",
-    job_name_rule="the characters that Cobalt takes are not documented: use letters, digits and ._+-",
-    owned_options={
-        "-n --nodecount": "--nodes",
-        "-t --time": "--time",
-        "-A --project": "--account",
-        "-q --queue": "--queue",
-        "--jobname": "--name",
-        "-o --output -e --error -O --outputprefix": "nothing: `hpclaunch logs` shows the output",
-        "--dependencies": "--after",
-    },
-    queue_kinds=("queue",),
-    no_restarts="jobs that come back after a checkpoint are not supported on Cobalt",
-    no_memory="gives whole nodes with all of their memory (man qsub)",
-    no_begin="has no option for the time of a start (man qsub)",
-    no_exclusions="has no option that leaves nodes out",
 )

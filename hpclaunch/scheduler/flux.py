@@ -16,26 +16,30 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
-from hpclaunch.scheduler.flux_attach import FluxAttach
-from hpclaunch.scheduler.flux_submission import ARRAY, ids_of, split_id, submission
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import (
-    ArrayRules,
+    Attach,
     JobIdentity,
     JobStatus,
+    RunningJob,
     Scheduler,
     array_status,
     own_words,
+    scheduler_data,
+    state_words,
+    unknown_job,
 )
-from hpclaunch.scheduler.state_words import state_words
 
 _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 """The digits of a job id in base 58 (RFC 19)."""
 
 _WORDS = state_words("flux")
 _CANCELLED_BEFORE_RUN = -128
+_ARRAY = "--setattr=user.hpclaunch.array="
+"""Starts the directive with the indices, from which the submission makes the jobs: Flux has no arrays."""
 
 
 class FluxRun(Launcher, frozen=True, kw_only=True):
@@ -70,6 +74,36 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
 _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
 
 
+class FluxAttach(Attach, frozen=True, kw_only=True):
+    """A process on each node by the job's shells: flux jobs and flux exec (man pages; tried with 0.88.0).
+
+    An instance of many users takes ``flux exec --jobid`` from 0.84 on (its release notes; not tried).
+    """
+
+    job_variable: str = "FLUX_ENCLOSING_ID"
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Ask for state and nodes."""
+        return ("flux", "jobs", "--json", _one_of(job))
+
+    def parse(self, job: str, answer: CommandResult) -> RunningJob:
+        """Read the one object."""
+        try:
+            found = json.loads(answer.stdout) if answer.stdout.strip() else None
+            state, count = (found["status"], int(found["nnodes"])) if found else ("", 0)
+        except (ValueError, TypeError, KeyError) as error:
+            raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
+        if found is None:
+            raise unknown_job("flux jobs", job, answer, "name one that runs: flux jobs")
+        if state != "RUN":
+            raise BadInputError(f"job {job} is {state}, so it has no ranks", "name one that runs: flux jobs")
+        return RunningJob(id=re.sub("^ƒ", "f", _one_of(job)), nodes=tuple(f"node {n}" for n in range(count)))
+
+    def words(self, job: RunningJob) -> tuple[str, ...]:
+        """Start one process per node under the job's shells, outside of what its ranks have."""
+        return ("flux", "exec", "--noinput", f"--jobid={job.id}")
+
+
 class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     """Flux. An id is what flux batch prints, with an ``f`` instead of the ``ƒ``, as Flux takes it too."""
 
@@ -101,7 +135,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by flux batch; the script's own directives say all else."""
-        return submission(script)
+        return _submission(script)
 
     def next_command(self, script: str) -> tuple[str, ...]:
         """Submit from inside a job, by flux batch alone."""
@@ -109,7 +143,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def finish_command(self, script: str) -> tuple[str, ...]:
         """Find the job, or make sure that there is none."""
-        return submission(script, finish=True)
+        return _submission(script, finish=True)
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's plugin may print among other lines."""
@@ -123,7 +157,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one flux jobs for all, in any state."""
-        return (("flux", "jobs", "--json", *(job for text in ids for job in ids_of(text))),)
+        return (("flux", "jobs", "--json", *(job for text in ids for job in _ids_of(text))),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
@@ -152,7 +186,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Signal the job with SIGTERM, then SIGKILL."""
-        return ("flux", "cancel", *ids_of(scheduler_id))
+        return ("flux", "cancel", *_ids_of(scheduler_id))
 
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
@@ -161,9 +195,37 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
             raise RefusedError(f"Flux did not cancel the job: {own_words(answer)}")
 
 
+def _submission(script: str, *, finish: bool = False) -> tuple[str, ...]:
+    """Return the command that submits the script, detached, so that no signal to our session reaches it.
+
+    ``finish``: that finds out about one that was cut off; exit code 75 means that it is not known yet.
+    """
+    mode = "finish" if finish else "submit"
+    text = text_beside(__file__, "flux_submit.sh").replace("ARRAY//p", _ARRAY.replace(".", r"\.") + "//p")
+    return ("setsid", "--wait", "bash", "-c", text, "hpclaunch-flux", mode, script)
+
+
+def _split_id(text: str) -> dict[int, str]:
+    """Return index -> id of a job, of the id of an array; nothing for another id."""
+    pairs = (part.partition("_") for part in text.split("."))
+    return {int(index): job for job, _, index in pairs if index}
+
+
+def _ids_of(text: str) -> list[str]:
+    """Return the ids that Flux knows, of the id of a job or an array."""
+    return list(_split_id(text).values()) or [text]
+
+
+def _one_of(text: str) -> str:
+    """Return the id of one job of an array, where its index follows the array's id; else the text."""
+    whole, _, index = text.rpartition("_")
+    jobs = _split_id(whole)
+    return jobs[int(index)] if index.isdigit() and int(index) in jobs else re.sub("_.*", "", text)
+
+
 def _status_of(text: str, found: Mapping[str, JobStatus]) -> JobStatus | None:
     """Return the status of a job, or of an array of which some jobs are known."""
-    array = split_id(text)
+    array = _split_id(text)
     jobs = {index: found[job] for index, job in array.items() if job in found}
     return array_status(jobs) if jobs else found.get(text)
 
@@ -244,7 +306,7 @@ def _array(want: Resources) -> list[tuple[str, str]]:
             f"--array {want.array!r}: Flux has no limit for the jobs of an array that run at once",
             "leave the part from % on out",
         )
-    indices = (f"{ARRAY}{want.array}", "a job for each index; the submission makes them")
+    indices = (f"{_ARRAY}{want.array}", "a job for each index; the submission makes them")
     append = ("--setopt=output.mode=append", "each run writes on in the same log (0.60)")
     if want.array:
         return [indices, append]
@@ -253,7 +315,7 @@ def _array(want: Resources) -> list[tuple[str, str]]:
 
 def _dependencies(want: Resources) -> list[tuple[str, str]]:
     kind = "afterany" if want.after_any else "afterok"
-    first = (job for text in want.after for job in ids_of(text))
+    first = (job for text in want.after for job in _ids_of(text))
     return [(f"--dependency={kind}:{job}", "a job that must end first") for job in first]
 
 
@@ -263,60 +325,7 @@ def _file(path: str | None) -> str:
 
 
 SCHEDULER = FluxScheduler(
-    kind="flux",
-    reads_directives=True,
-    title="Flux",
-    submit_program="flux",
-    template="flux.sh.j2",
+    **scheduler_data("flux"),
     launchers=(FluxRun(),),
-    job_number="$FLUX_ENCLOSING_ID",
-    submit_folder="$PWD",
-    # The upper 40 bits of an id are the milliseconds at which it was made (RFC 19).
-    port_number='($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24)',
-    first_node="MASTER_ADDR=$(hostname)",  # a batch script runs on the first node (man flux-batch)
-    node_names="flux hostlist --expand --delimiter='\\n' instance",
-    start_lines=(
-        Line(text="trap 'exit 142' ALRM", reason="Flux' signal to the script at the walltime limit (0.88)"),
-        Line(text="trap 'exit 129' HUP", reason="and that of an instance that ends (0.73)"),
-    ),
-    inside_variable="FLUX_ENCLOSING_ID",
-    # Three quotes in a row, of either kind, begin a text of several lines there (RFC 36).
-    job_name_pattern=r"[^\x00-\x1f\x7f\\'\"]{1,200}",
-    job_name_rule="use up to 200 characters without line breaks, backslashes and quotes",
-    owned_options={
-        "-N --nodes": "--nodes",
-        "-n --nslots": "--tasks-per-node",
-        "-c --cores-per-slot": "--cpus-per-task",
-        "-g --gpus-per-slot": "--gpus-per-task",
-        "-t --time-limit": "--time",
-        "-B --bank": "--account",
-        "-q --queue": "--queue",
-        "--job-name": "--name",
-        "--output --error": "nothing: `hpclaunch logs` shows the output",
-        "--dependency": "--after",
-    },
-    no_memory="has no request for memory (man flux-batch)",
-    queue_kinds=("queue",),
-    facts_commands={
-        "queues": ("flux", "config", "get"),
-        "status": ("flux", "queue", "status"),
-        "nodes": ("flux", "resource", "R"),
-        "up": ("flux", "resource", "R", "--states=up"),
-        "version": ("flux", "getattr", "version"),
-    },
-    binding_needs_whole_node=True,
-    requeue="false",  # Flux does not: the next job of a chain comes
-    find_commands="FLUX_URI=$(flux getattr parent-uri) ",
     attach=FluxAttach(),
-    no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
-    # man flux-broker-attributes (0.88): an instance that has no enclosing one is called /.
-    cluster_command=("sh", "-c", "flux getattr hostlist && { flux getattr jobid-path 2> /dev/null || :; }"),
-    arrays=ArrayRules(
-        index_variable="HPCLAUNCH_ARRAY_INDEX",  # the submission sets it
-        job_number="$FLUX_ENCLOSING_ID",
-        port_number='($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24)',
-        no_restarts="which job of the array follows another is not recorded",
-    ),
-    id_pattern=rf"[fƒ]{_F58}|\d+|f{_F58}_\d+(\.f{_F58}_\d+)*",
-    status_sources=("jobs",),
 )

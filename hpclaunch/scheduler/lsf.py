@@ -14,14 +14,14 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
-    ArrayRules,
     JobIdentity,
     JobStatus,
     Scheduler,
     array_status,
     own_words,
+    scheduler_data,
+    state_words,
 )
-from hpclaunch.scheduler.state_words import state_words
 
 # --- submission ---
 
@@ -274,56 +274,7 @@ def _sizes(want: Resources) -> list[tuple[str, str]]:
     ]
 
 
-_NODE_NAMES = 'awk -v launch="${launch_node-}" \'$0 != launch && !seen[$0]++\' "$LSB_DJOB_HOSTFILE"'
-
 SCHEDULER = LsfScheduler(
-    kind="lsf",
-    reads_directives=True,
-    title="LSF",
-    submit_program="bsub",
-    template="lsf.sh.j2",
+    **scheduler_data("lsf"),
     launchers=(Mpirun(), Jsrun()),
-    job_number="$LSB_JOBID",
-    submit_folder="$LS_SUBCWD",
-    port_number="LSB_JOBID",
-    first_node=f"read -r MASTER_ADDR < <({_NODE_NAMES})",
-    node_names=_NODE_NAMES,
-    start_lines=(
-        Line(
-            text='if [ -z "${LSB_DJOB_HOSTFILE-}" ]; then\n'
-            '  export LSB_DJOB_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hosts"\n'
-            "  tr ' ' '\\n' <<< \"$LSB_HOSTS\" > \"$LSB_DJOB_HOSTFILE\"\n"
-            "fi",
-            reason="the file of the job's hosts, a line per slot, where LSF makes none for a job of one slot",
-        ),
-    ),
-    inside_variable="LSB_JOBID",
-    log_in_script=True,  # LSF writes the file of -o at the end (LSB_STDOUT_DIRECT), with its own report
-    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
-    job_name_rule="LSF gives brackets, quotes, blanks and asterisks a meaning: use letters, digits and ._-",
-    owned_options={
-        "-n -nnodes": "--nodes",
-        "-gpu": "--gpus-per-task",
-        "-W": "--time",
-        "-P": "--account",
-        "-q": "--queue",
-        "-J": "--name and --array",
-        "-o -oo": "nothing: `hpclaunch logs` shows the output",
-        "-w": "--after",
-    },
-    joins_values=False,
-    queue_kinds=("queue",),
-    binding_needs_whole_node=True,
-    arrays=ArrayRules(
-        index_variable="LSB_JOBINDEX",
-        job_number="$LSB_JOBID",
-        port_number="(LSB_JOBID + LSB_JOBINDEX)",  # the jobs of an array share the number
-        first_index=1,
-    ),
-    memory_suffix="B",  # units of a resource string (10.1)
-    no_restarts="jobs that come back after a checkpoint are not supported on LSF",
-    no_exclusions="leaves nodes out by requirements that hpclaunch does not write",
-    id_pattern=r"\d+(\[\d+\])?",
-    cluster_command=("lsid",),
-    status_sources=("reasons", "states"),
 )

@@ -7,13 +7,20 @@ import re
 from collections.abc import Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import RefusedError
+from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.pbs_accounting import PbsAccounting
-from hpclaunch.scheduler.pbs_attach import PbsAttach
-from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler, own_words
+from hpclaunch.scheduler.scheduler_interface import (
+    Attach,
+    JobStatus,
+    RunningJob,
+    Scheduler,
+    own_words,
+    scheduler_data,
+    unknown_job,
+)
 from hpclaunch.walltime import format_walltime
 
 _UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
@@ -38,6 +45,33 @@ class Pals(Launcher, frozen=True, kw_only=True):
     def one_per_node(self, nodes: int) -> tuple[str, ...]:
         """Start one process per node; PBS' own file may name a node for each rank, PALS knows the nodes."""
         return ("mpiexec", "-n", str(nodes), "--ppn", "1", "--cpu-bind", "none")
+
+
+class PbsAttach(Attach, frozen=True, kw_only=True):
+    """The nodes of exec_host, each by ssh. Only tried on a fake PBS.
+
+    qstat -f (OpenPBS 23.06; man qstat, man pbs_job_attributes).
+    """
+
+    job_variable: str = "PBS_JOBID"
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Ask for all attributes."""
+        return ("qstat", "-f", job)
+
+    def parse(self, job: str, answer: CommandResult) -> RunningJob:
+        """Read state and nodes; qstat folds long lines with a tab."""
+        if answer.exit_code != 0:
+            raise unknown_job("qstat", job, answer, "it shows jobs until they have ended")
+        text = re.sub(r"\n\t", "", answer.stdout)
+        state = re.search(r"^\s*job_state = (\w)", text, re.MULTILINE)
+        hosts = re.search(r"^\s*exec_host = (\S+)", text, re.MULTILINE)
+        if state is None or state[1] != "R" or hosts is None:
+            found = f"in state {state[1]}" if state else "without a state"
+            raise BadInputError(f"job {job} is {found}, so it has no ranks", "wait until qstat shows it as R")
+        number = re.search(r"^Job Id: (\S+)", text, re.MULTILINE)
+        names = [part.partition("/")[0] for part in hosts[1].split("+")]
+        return RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
 
 
 class PbsScheduler(Scheduler, frozen=True, kw_only=True):
@@ -150,65 +184,8 @@ def _select(want: Resources) -> str:
 
 
 SCHEDULER = PbsScheduler(
-    hands_on_environment=False,
-    kind="pbs",
-    reads_directives=True,
-    title="PBS",
-    submit_program="qsub",
-    template="pbs.sh.j2",
+    **scheduler_data("pbs"),
     launchers=(Pals(), Mpiexec(hosts=("-machinefile", '"$PBS_NODEFILE"'))),
-    job_number="${PBS_JOBID%%[!0-9]*}",
-    submit_folder="$PBS_O_WORKDIR",
-    port_number="${PBS_JOBID%%[!0-9]*}",
-    first_node='read -r MASTER_ADDR < "$PBS_NODEFILE"',
-    node_names="awk '!seen[$0]++' \"$PBS_NODEFILE\"",  # which may name a node for each rank
-    start_lines=(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"),),
-    inside_variable="PBS_NODEFILE",
-    log_in_script=True,  # PBS empties the file of -o when it starts a job again, as after the loss of a node
-    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}",  # recorded: evil-name-*
-    job_name_rule=(
-        "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
-    ),
-    owned_options={
-        "-l select -l nodes": "--nodes",
-        "-l walltime": "--time",
-        "-A": "--account",
-        "-q": "--queue",
-        "-N": "--name",
-        "-o": "nothing: `hpclaunch logs` shows the output",
-        "-l mem": "--mem",
-        "-J": "--array",
-        "-W depend": "--after",
-        "-W block": "hpclaunch submit --wait",
-    },
-    environment_hint="export {name} in the shell that submits and add --directive '-v {name}' (man qsub)",
-    queue_kinds=("queue",),
-    facts_commands={
-        "queues": ("qstat", "-Q", "-f", "-F", "json"),
-        "nodes": ("pbsnodes", "-a", "-F", "json"),
-        "server": ("qstat", "-B", "-f", "-F", "json"),
-    },
-    measured_binding="none",
-    has_select=True,
-    memory_suffix="b",
-    keeps_begin=True,
     attach=PbsAttach(),
     accounting=PbsAccounting(),
-    arrays=ArrayRules(
-        index_variable="PBS_ARRAY_INDEX",
-        job_number="${PBS_JOBID%%[!0-9]*}",
-        port_number="(${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_INDEX)",  # an array has one number for all its jobs
-        lists=False,
-        fewest_jobs=2,
-        no_restarts="a job of an array comes back by qrerun, which only operators may use",
-    ),
-    # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
-    requeue='qrerun "$PBS_JOBID"',
-    # A job's PATH is the server's default; that of qsub is in PBS_O_PATH (man qsub, ENVIRONMENT VARIABLES).
-    find_commands="PATH=$PATH:$PBS_O_PATH ",
-    id_pattern=r"\d+(\[\d*\])?(\.[\w.-]+)?",
-    # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
-    # shows what another user has requested would be off by that user's zone: its answer does not tell.
-    query_env={"TZ": "UTC0"},
-    status_sources=("json", "text", "each"),
 )

@@ -13,8 +13,14 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, array_status, own_words
-from hpclaunch.scheduler.state_words import state_words
+from hpclaunch.scheduler.scheduler_interface import (
+    JobIdentity,
+    JobState,
+    JobStatus,
+    array_status,
+    own_words,
+    state_words,
+)
 
 # Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes". States:
 # B, an array of which some jobs have begun; X, a finished subjob; C, completed in Torque and old versions.

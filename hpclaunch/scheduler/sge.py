@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import ArrayRules, Scheduler
+from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 from hpclaunch.walltime import format_walltime
 
+_DATA = scheduler_data("sge")
 _RESOURCE = "resource"
 """The kind of a "queue" that is a resource of ``-l``, which counts nodes, as ABCI's rt_F."""
 
@@ -24,7 +25,7 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
     def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
         """Keep Open MPI from binding, and write that file: Grid Engine's own counts slots."""
         text = (
-            f'{_NODE_NAMES} | awk -v ranks="$HPCLAUNCH_TASKS" \'{{ node[NR] = $0 }} END {{'
+            f'{_DATA["node_names"]} | awk -v ranks="$HPCLAUNCH_TASKS" \'{{ node[NR] = $0 }} END {{'
             " for (i = 1; i <= NR; i++) for (k = 0; k < ranks / NR; k++) print node[i] }'"
             ' > "$HPCLAUNCH_JOB_FOLDER/machines"'
         )
@@ -78,51 +79,7 @@ def _file(path: str) -> str:
     return plain_file(path, r"[\w./@%+=,-]+", "#$ line: Grid Engine splits it at blanks and colons")
 
 
-# A job without a parallel environment has no file of its hosts.
-_NODE_NAMES = (
-    """if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE"; else hostname; fi"""
-)
-
 SCHEDULER = SgeScheduler(
-    hands_on_environment=False,
-    kind="sge",
-    reads_directives=True,
-    title="Grid Engine",
-    submit_program="qsub",
-    told_by="qconf",
-    no_submission="is read and written only: its answers about jobs are not known to hpclaunch",
-    template="sge.sh.j2",
+    **_DATA,
     launchers=(Mpirun(),),
-    job_number="$JOB_ID",
-    submit_folder="$SGE_O_WORKDIR",
-    port_number="JOB_ID",
-    first_node=f"read -r MASTER_ADDR < <({_NODE_NAMES})",
-    node_names=_NODE_NAMES,
-    inside_variable="JOB_ID",
-    # Tried: a slash is refused, a blank needs quotes; the manual excludes \\n \\t \\r / : @ \\ * and ?
-    job_name_pattern=r"[A-Za-z][A-Za-z0-9._+-]{0,63}",
-    job_name_rule="use letters, digits, dots, dashes, plus signs and underscores, a letter first",
-    owned_options={
-        "-l h_rt": "--time",
-        "-P": "--account",
-        "-q": "--queue",
-        "-N": "--name",
-        "-o -e -j": "nothing: `hpclaunch logs` shows the output",
-        "-t -tc": "--array",
-        "-hold_jid": "--after",
-        "-sync": "hpclaunch submit --wait",
-    },
-    joins_values=False,
-    queue_kinds=("queue", _RESOURCE),
-    binding_needs_whole_node=True,
-    arrays=ArrayRules(
-        index_variable="SGE_TASK_ID",
-        job_number="$JOB_ID",
-        port_number="(JOB_ID + SGE_TASK_ID)",  # the jobs of an array share the number
-        lists=False,
-        first_index=1,
-    ),
-    no_restarts="jobs that come back after a checkpoint are not supported on Grid Engine",
-    no_memory="counts memory per slot, by resources that each site names in its own way (qconf -sc)",
-    no_exclusions="leaves nodes out by requests that hpclaunch does not write",
 )

@@ -13,7 +13,13 @@ from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, Scheduler, own_words
+from hpclaunch.scheduler.scheduler_interface import (
+    Allocation,
+    JobStatus,
+    Scheduler,
+    own_words,
+    scheduler_data,
+)
 from hpclaunch.scheduler.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm_attach import SlurmAttach
 from hpclaunch.scheduler.slurm_trial import SbatchTrial
@@ -230,79 +236,9 @@ def _sbatch_file(path: str | None) -> str:
 
 
 SCHEDULER = SlurmScheduler(
-    kind="slurm",
-    reads_directives=True,
-    title="Slurm",
-    submit_program="sbatch",
-    template="slurm.sh.j2",
+    **scheduler_data("slurm"),
     launchers=(Srun(), Ibrun(), Mpiexec()),
-    job_number="$SLURM_JOB_ID",
-    submit_folder="$SLURM_SUBMIT_DIR",
-    port_number="SLURM_JOB_ID",
-    first_node='read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")',
-    node_names='scontrol show hostnames "$SLURM_JOB_NODELIST"',
-    inside_variable="SLURM_JOB_ID",
-    signals_before_limit=True,
-    owned_options={
-        "-N --nodes": "--nodes",
-        "-n --ntasks": "--tasks",
-        "--ntasks-per-node": "--tasks-per-node",
-        "-c --cpus-per-task": "--cpus-per-task",
-        "-G --gpus --gpus-per-node --gpus-per-task --gres=gpu": "--gpus-per-task",
-        "-t --time": "--time",
-        "-A --account": "--account",
-        "-p --partition": "--partition",
-        "-J --job-name": "--name",
-        "-o --output -e --error": "nothing: `hpclaunch logs` shows the output",
-        "--mem": "--mem",
-        "-a --array": "--array",
-        "-d --dependency": "--after",
-        "--wait": "hpclaunch submit --wait",
-        "--wrap --parsable --test-only --help --usage --version": "nothing: hpclaunch calls sbatch itself",
-    },
-    queue_kinds=("partition", "qos"),
-    facts_commands={
-        "queues": ("scontrol", "show", "partition", "--oneliner"),
-        "nodes": ("scontrol", "show", "node", "--oneliner"),
-        "config": ("scontrol", "show", "config"),
-    },
-    probe_commands={
-        "qos": (
-            "sacctmgr",
-            "-nP",
-            "show",
-            "qos",
-            "format=Name,MaxWall,MaxJobsPU,MaxSubmitPU,MaxTRESPU,MaxTRES,Flags",
-        ),
-        "associations": (
-            "bash",
-            "-lc",
-            'sacctmgr -nP show assoc user="$USER" format=Account,Partition,QOS,MaxWall,MaxTRES',
-        ),
-        "mpi plugins": ("srun", "--mpi=list"),
-    },
-    measured_binding="mask_cpu",
-    binding_needs_whole_node=True,
     attach=SlurmAttach(),
     accounting=SlurmAccounting(),
-    arrays=ArrayRules(
-        index_variable="SLURM_ARRAY_TASK_ID",
-        job_number="$SLURM_ARRAY_JOB_ID",
-        port_number="SLURM_JOB_ID",  # each job of an array has one
-    ),
-    # Of an array this one job only: its SLURM_JOB_ID may be the number of the whole array.
-    requeue=(
-        'scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
-    ),
-    resubmit_without=f'{_NEXT} --exclude={{exclude}}"$left_out" "${{{{HPCLAUNCH_FILES%/*}}}}/job.sh"',
-    memory_suffix="",
-    all_memory="0",
-    keeps_begin=True,
     trial=SbatchTrial(),
-    has_interactive=True,
-    allocation_hint="make one with salloc",
-    id_pattern=r"\d+(_\d+)?",
-    query_env={"SLURM_TIME_FORMAT": "%s"},  # seconds since 1970: no time zone to guess
-    cluster_command=("scontrol", "show", "config"),
-    status_sources=("squeue", "sacct", "scontrol"),
 )

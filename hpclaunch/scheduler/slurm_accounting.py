@@ -86,7 +86,6 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
         peak_memory=_bytes(peak.get("MaxRSS", "")) or None,
         peak_node=peak.get("MaxRSSNode") or None,
-        job_memory=None,
         energy_j=max(energies, default=None),
         runs=len(own),
     )

@@ -14,8 +14,13 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, array_status, own_words
-from hpclaunch.scheduler.state_words import state_words
+from hpclaunch.scheduler.scheduler_interface import (
+    JobIdentity,
+    JobStatus,
+    array_status,
+    own_words,
+    state_words,
+)
 
 # Sources of the sentences: the sections JOB REASON CODES and JOB STATE CODES of man squeue and sacct (22.05
 # to 24.11), and slurm.schedmd.com/job_reason_codes.html. Limits come as {Assoc,QOS}{Grp,Max}{what}{Limit,
@@ -23,31 +28,18 @@ from hpclaunch.scheduler.state_words import state_words
 WORDS = state_words("slurm")
 
 
-_SQUEUE_COLUMNS = (
-    ("JobArrayID", 60),
-    ("State", 24),
-    ("exit_code", 16),
-    ("StartTime", 24),
-    ("EndTime", 24),
-    ("SubmitTime", 24),
-    ("RestartCnt", 12),
-    ("Cluster", 64),
-    ("Reason", 240),
-    ("Command", 0),  # the last one, of any length
-)
+# Name -> width; the last one is of any length.
+_SQUEUE_COLUMNS = {
+    "JobArrayID": 60, "State": 24, "exit_code": 16, "StartTime": 24, "EndTime": 24, "SubmitTime": 24,
+    "RestartCnt": 12, "Cluster": 64, "Reason": 240, "Command": 0,
+}  # fmt: skip
+_FORMAT = ",".join(f"{name}:{width}" for name, width in _SQUEUE_COLUMNS.items())
 # The names of a row, which all three sources are brought to; in the order of sacct's columns.
 _ROW = ("id", "state", "code", "start", "end", "submit", "cluster", "reason", "script")
 _SACCT_COLUMNS = ("JobID", "State", "ExitCode", "Start", "End", "Submit", "Cluster", "Reason", "SubmitLine")
 _SCONTROL_KEYS = (
-    "JobId",
-    "JobState",
-    "ExitCode",
-    "StartTime",
-    "EndTime",
-    "SubmitTime",
-    "ClusterName",  # it has none
-    "Reason",
-    "Command",
+    *("JobId", "JobState", "ExitCode", "StartTime", "EndTime", "SubmitTime"),
+    *("ClusterName", "Reason", "Command"),  # it has no ClusterName
 )
 _READABLE = re.compile(r"\d+(\+\d+)?(_\S+)?", re.ASCII)
 # squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
@@ -56,15 +48,7 @@ _SCONTROL_MAX_JOBS = 4
 
 
 _QUERY: dict[str, tuple[str, ...]] = {
-    "squeue": (
-        "-h",
-        "-a",
-        "-r",
-        "-t",
-        "all",
-        "-O",
-        ",".join(f"{name}:{width}" for name, width in _SQUEUE_COLUMNS),
-    ),
+    "squeue": ("-h", "-a", "-r", "-t", "all", "-O", _FORMAT),
     "sacct": ("-X", "-n", "-P", "-D", "-o", ",".join(_SACCT_COLUMNS)),
 }
 
@@ -154,7 +138,7 @@ def _knows_not(answer: CommandResult) -> bool:
 def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         row, at = {}, 0
-        for name, width in _SQUEUE_COLUMNS:
+        for name, width in _SQUEUE_COLUMNS.items():
             row[name], at = line[at:][: width or None].strip(), at + width
         if _READABLE.fullmatch(row["JobArrayID"]) and row["State"]:
             code, command = _raw_code(row["exit_code"]), row["Command"]

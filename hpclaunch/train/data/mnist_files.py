@@ -154,7 +154,7 @@ def _from_mirrors(file: RemoteFile, mirrors: Sequence[str], log: Log) -> tuple[s
     for mirror in mirrors:
         url = mirror + file.name
         try:
-            raw = download(url, file, log)
+            raw = download(url, file.most_bytes, log)
             return mirror, raw, verified(file, raw, url)
         except UnreachableError as error:
             failures.append(f"{url}: no answer: {error}")

@@ -6,6 +6,7 @@ An exchange is the only place where computing meets communicating.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..engine import Engine, Images, Labels, Sums
@@ -73,28 +74,24 @@ def micro_batches(images: Images, labels: Labels, step: int, options: Options) -
         yield MicroBatch(images[part], labels[part], step * options.accumulate + index)
 
 
-def _own(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .gradient_exchange import GradientExchange
-
-    return GradientExchange(comm, options, engine, timeline)
+Make = Callable[["MPI.Intracomm", Options, Engine, Timeline | None], Exchange]
+"""A rank without a timeline passes None."""
 
 
-def _ddp(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .torch_exchange import DdpExchange
+def _loader(module: str, name: str) -> Make:
+    """Import an exchange when it is made."""
 
-    return DdpExchange(comm, options, engine, timeline)
+    def make(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
+        kind = getattr(import_module(f".{module}", __package__), name)
+        made: Exchange = kind(comm, options, engine, timeline)
+        return made
+
+    return make
 
 
-def _horovod(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .torch_exchange import HorovodExchange
-
-    return HorovodExchange(comm, options, engine, timeline)
-
-
-# By the name that --comm takes; a module is imported only when it is used. A rank without a timeline passes
-# None.
-COMMS: Mapping[str, Callable[[MPI.Intracomm, Options, Engine, Timeline | None], Exchange]] = {
-    "ddp": _ddp,
-    "horovod": _horovod,
-    "ring": _own,
+COMMS: Mapping[str, Make] = {
+    "ddp": _loader("torch_exchange", "DdpExchange"),
+    "horovod": _loader("torch_exchange", "HorovodExchange"),
+    "ring": _loader("gradient_exchange", "GradientExchange"),
 }
+"""By the name that ``--comm`` takes."""

@@ -5,9 +5,10 @@ An exchange is the only place where computing meets communicating.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..engine import Engine, Images, Labels, Sums
 from ..run_options import Options
@@ -17,39 +18,39 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Exchange(Protocol):
+class Exchange(ABC):
     """Gradients of all ranks, step by step. Making one is collective, and so is every call."""
 
-    @property
-    def communication_s(self) -> float:
-        """Seconds so far in which this rank only communicated, waiting for slower ranks included."""
+    communication_s = 0.0
+    """Seconds so far in which this rank only communicated, waiting for slower ranks included."""
+    overlapped_s: float | None = None
+    """Seconds so far of communication hidden behind computing; None: not known."""
+    messages: int | None = None
+    """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
 
     @property
     def choosing_s(self) -> float:
         """Seconds that ``--allreduce auto`` has measured its candidates; in none of the other times."""
-
-    @property
-    def overlapped_s(self) -> float | None:
-        """Seconds so far of communication hidden behind computing; None: not known."""
+        return 0.0
 
     @property
     def bytes_sent(self) -> int | None:
         """Gradient bytes that this rank has sent so far; None: not known."""
-
-    @property
-    def messages(self) -> int | None:
-        """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
+        return None
 
     @property
     def choices(self) -> Mapping[str, str]:
         """What ``--allreduce auto`` has chosen so far, by kind of message; empty otherwise."""
+        return {}
 
+    @abstractmethod
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Leave the sum of all ranks' gradients in the engine; return this rank's loss and right answers.
 
         ``images`` are all of this rank's images in the global ``step``: those of `micro_batches`, maybe none.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """Free what was taken; the engine's gradients stay readable."""
 

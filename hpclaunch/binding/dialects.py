@@ -7,6 +7,8 @@ Each list has one entry per rank: Slurm silently starts again at the front of a 
 import shlex
 from collections.abc import Callable
 
+import msgspec
+
 from hpclaunch.binding.binding_documents import (
     GpuDocument,
     NicDocument,
@@ -102,15 +104,11 @@ def _in_usual_order(topology: NodeTopology, cores: list[Core]) -> list[Core]:
         numa_start.setdefault(core.numa, core.cpus[0])
         l3_start.setdefault(core.l3, core.cpus[0])
         socket_start.setdefault(core.socket, core.cpus[0])
-    return sorted(
-        cores,
-        key=lambda core: (
-            socket_start[core.socket],
-            numa_start[core.numa],
-            l3_start[core.l3],
-            core.cpus[0],
-        ),
-    )
+
+    def place(core: Core) -> tuple[int, ...]:
+        return socket_start[core.socket], numa_start[core.numa], l3_start[core.l3], core.cpus[0]
+
+    return sorted(cores, key=place)
 
 
 def numactl(binding: NodeBinding) -> str:
@@ -160,15 +158,10 @@ def document(topology: NodeTopology, binding: NodeBinding) -> TopologyDocument:
     buses = {gpu.index: gpu.bus_id for gpu in topology.gpus}
     ranks = tuple(
         RankDocument(
-            local_rank=rank.local_rank,
-            cpus=rank.cpus,
             cpu_list=format_cpu_list(rank.cpus),
             cpu_mask=to_mask(rank.cpus),
-            gpus=rank.gpus,
             gpu_bus_ids=tuple(buses.get(gpu) for gpu in rank.gpus),
-            numa=rank.numa,
-            l3=rank.l3,
-            nic=rank.nic,
+            **msgspec.structs.asdict(rank),
         )
         for rank in binding.ranks
     )

@@ -61,17 +61,15 @@ def judge(
             findings += _judge_rank(node, rank, cpus)
     findings += _judge_shared(node, entries)
     if findings and kind == "mask" and _looks_like_map(topology, text):
-        findings.append(
-            Finding(
-                rank=None,
-                problem="unparsable",
-                message="the entries look like CPU numbers, but masks are hexadecimal",
-                remedy="check CPU numbers with --check-map",
-            )
-        )
+        message = "the entries look like CPU numbers, but masks are hexadecimal"
+        findings.append(_of_list("unparsable", message, "check CPU numbers with --check-map"))
     ranks = tuple(_rank(node, rank, cpus or frozenset()) for rank, cpus in enumerate(entries))
     findings.sort(key=lambda finding: -1 if finding.rank is None else finding.rank)
     return Judgement(kind=kind, ranks=ranks, findings=tuple(findings), plan=plan)
+
+
+def _of_list(problem: str, message: str, remedy: str) -> Finding:
+    return Finding(rank=None, problem=problem, message=message, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -122,11 +120,7 @@ def _entries(kind: Kind, text: str, findings: list[Finding]) -> list[CpuSet | No
     for prefix in (*_PREFIXES, "mask_cpu:", "map_cpu:"):
         body = body.removeprefix(prefix)
     if not body:
-        findings.append(
-            Finding(
-                rank=None, problem="empty", message="the list is empty", remedy="give one entry for each rank"
-            )
-        )
+        findings.append(_of_list("empty", "the list is empty", "give one entry for each rank"))
         return []
     entries: list[CpuSet | None] = []
     named = 0
@@ -191,11 +185,7 @@ def _judge_count(entries: int, tasks: int | None, findings: list[Finding]) -> No
         message = f"{entries} entries for {tasks} ranks: Slurm starts over, rank {entries} gets rank 0's CPUs"
     else:
         message = f"{entries} entries for {tasks} ranks: the last {entries - tasks} are never used"
-    findings.append(
-        Finding(
-            rank=None, problem="count", message=message, remedy=f"give {tasks} entries, one for each rank"
-        )
-    )
+    findings.append(_of_list("count", message, f"give {tasks} entries, one for each rank"))
 
 
 def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from hpclaunch.check.check_report import Check, Report, Status
+from hpclaunch.check.check_report import Check, Report, Status, have, missing
 from hpclaunch.plural import counted
 
 NODE_MARK = "HPCLAUNCH-NODE "
@@ -85,17 +85,15 @@ def _do_nodes_agree(reports: Mapping[str, Report], nodes: int, why_silent: str) 
     signatures = {host: _signature(host, report) for host, report in reports.items()}
     silent = nodes - len(reports)
     if not signatures:
-        evidence = f"none of {nodes} nodes answered: {why_silent}"
-        return Check(name="nodes", status="missing", evidence=evidence, remedy="see the launcher's message")
+        return missing("nodes", f"none of {nodes} nodes answered: {why_silent}", "see the launcher's message")
     usual, _ = Counter(signatures.values()).most_common(1)[0]
     odd = {host: each for host, each in signatures.items() if each != usual}
     parts = [f"{host} differs: {_difference(each, usual)}" for host, each in odd.items()]
     parts += [f"{silent} of {nodes} nodes gave no answer: {why_silent}"] if silent > 0 else []
     if parts:
         remedy = "exclude these nodes (srun --exclude=NODES) and report them to the site"
-        return Check(name="nodes", status="missing", evidence="; ".join(parts), remedy=remedy)
-    evidence = f"the same answers from {counted(len(reports), 'node')}: {', '.join(reports)}"
-    return Check(name="nodes", status="have", evidence=evidence)
+        return missing("nodes", "; ".join(parts), remedy)
+    return have("nodes", f"the same answers from {counted(len(reports), 'node')}: {', '.join(reports)}")
 
 
 def _difference(mine: tuple[tuple[str, str, str], ...], usual: tuple[tuple[str, str, str], ...]) -> str:

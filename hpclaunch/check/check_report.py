@@ -34,6 +34,21 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """Of the check ``allreduce``, where all sums are correct."""
 
 
+def have(name: str, evidence: str, remedy: str = "") -> Check:
+    """Return the verdict that something is there and works."""
+    return Check(name=name, status="have", evidence=evidence, remedy=remedy)
+
+
+def missing(name: str, evidence: str, remedy: str = "") -> Check:
+    """Return the verdict that something is not there, or is wrong."""
+    return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+
+
+def unknown(name: str, evidence: str, remedy: str = "") -> Check:
+    """Return the verdict that the evidence does not decide."""
+    return Check(name=name, status="unknown", evidence=evidence, remedy=remedy)
+
+
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):
     """A requirement: at least one check of ``names`` must be ``have``."""
 

@@ -10,6 +10,8 @@ from hpclaunch.remote.probe import MARK
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 4: "SIGILL", 15: "SIGTERM"}
 NOT_FOUND = 127
 SETUP_MARK = "HPCLAUNCH-SETUP "
+MODULES = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch", "mxnet": "mxnet"}
+"""Framework -> the module that Horovod for it imports."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

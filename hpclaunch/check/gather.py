@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.check.facts import NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, NodeFacts, Outcome
+from hpclaunch.check.facts import MODULES, NOT_FOUND, SETUP_MARK, BuildFacts, LaunchFacts, NodeFacts, Outcome
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError
 from hpclaunch.package_data import resource_dir
@@ -120,7 +120,7 @@ def _present(modules: set[str], libraries: Mapping[str, str]) -> list[str]:
     """Return the frameworks that are installed or have a library."""
     return [
         name
-        for name, module in _MODULE_OF.items()
+        for name, module in MODULES.items()
         if module in modules or (name in libraries and name != "keras")
     ]
 
@@ -129,9 +129,6 @@ def _boxes(place: Place, scripts: str) -> Outcome:
     """Run ``horovodrun --check-build``; it imports the framework once per box, which takes long."""
     choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
     return run_command(place, ["bash", "-c", choose, "bash", f"{scripts}/horovodrun"], place.import_limit_s)
-
-
-_MODULE_OF = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch", "mxnet": "mxnet"}
 
 
 def launch_facts(

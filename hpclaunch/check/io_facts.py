@@ -1,5 +1,6 @@
 """What this machine reports about a folder's file system: type, stripes, quota, room, storage of nodes."""
 
+import contextlib
 import getpass
 import os
 import re
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.check.judge_node import parse_lustre_quota
+from hpclaunch.check.judge_node import least, parse_lustre_quota
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.site.schema import SiteProfile
@@ -170,8 +171,8 @@ def gather_io(host: Host, path: str, profile: SiteProfile | None, limit_s: float
         mount=mount,
         stripes=stripes,
         largest_stripes=_largest_stripes(host, census) if stripes else None,
-        free_bytes=_least(room.f_bavail * room.f_frsize, *(space for space, _ in limits)),
-        free_files=_least(room.f_favail if room.f_files else None, *(files for _, files in limits)),
+        free_bytes=least(room.f_bavail * room.f_frsize, *(space for space, _ in limits)),
+        free_files=least(room.f_favail if room.f_files else None, *(files for _, files in limits)),
         quota_read=any(limit != (None, None) for limit in limits),
         local=local_storage(profile),
         site=profile.name if profile else None,
@@ -248,17 +249,11 @@ def _owners() -> list[tuple[str, str]]:
     """Options of ``lfs quota`` for this user and its groups."""
     import grp
 
-    groups = [grp.getgrgid(number).gr_name for number in {os.getgid(), *os.getgroups()} if _has_name(number)]
+    groups = []
+    for number in {os.getgid(), *os.getgroups()}:
+        with contextlib.suppress(KeyError):  # it has no name
+            groups.append(grp.getgrgid(number).gr_name)
     return [("-u", getpass.getuser()), *(("-g", name) for name in sorted(groups))]
-
-
-def _has_name(group: int) -> bool:
-    import grp
-
-    try:
-        return bool(grp.getgrgid(group))
-    except KeyError:
-        return False
 
 
 def _lfs(host: Host, *argv: str) -> str:
@@ -268,7 +263,3 @@ def _lfs(host: Host, *argv: str) -> str:
     except RefusedError:
         return ""
     return answer.stdout if answer.exit_code == 0 else ""
-
-
-def _least(*limits: int | None) -> int | None:
-    return min((limit for limit in limits if limit is not None), default=None)

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.check.check_report import Check, Status
-from hpclaunch.check.facts import NOT_FOUND, BuildFacts, Outcome
+from hpclaunch.check.check_report import Check, have, missing, unknown
+from hpclaunch.check.facts import MODULES, NOT_FOUND, BuildFacts, Outcome
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
 from hpclaunch.software.known_pairs import bad_pairs
@@ -88,9 +88,18 @@ BOX_NAMES = (*_BOX_OPERATIONS, *_BOX_FRAMEWORKS)
 """What ``horovodrun --check-build`` has a box for; none of its releases has one for CUDA, ROCm or the GPU."""
 _OPERATIONS = (*_BOX_OPERATIONS, "cuda", "rocm")
 _WITHOUT_HOROVOD = ("torch", "tensorflow")
-_MODULE = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "torch", "mxnet": "mxnet"}
 # Parts of undefined symbols that mean: another MPI than the one that was linked.
 _WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
+
+# Remedies that are the same on every site.
+_THREADS = "use an MPI that was built with MPI_THREAD_MULTIPLE, or set HOROVOD_MPI_THREADS_DISABLE=1"
+_LOAD_FIRST = "first make the import of a framework work: see the verdicts on tensorflow, pytorch and mxnet"
+_INSTALL = "install {} in this interpreter, in the version that Horovod was built with"
+_ASK_THE_LIBRARY = "run hpclaunch check --require {} where Horovod is installed: it loads the library"
+_HANGS = (
+    "run the import by hand for {}; a slow file system needs a longer --limit, and an import that hangs in"
+    " MPI_Init must be tested in a job"
+)
 
 
 class BuildText(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,17 +129,15 @@ def _from_box(name: str, text: BuildText, remedies: Remedies) -> Check:
     marks = [section[name] for section in sections if name in section]
     if not marks:
         why = "there is no box with this name" if boxes else "there are no boxes (the output may be lost)"
-        return Check(
-            name=name, status="unknown", evidence=f"{text.origin}: {why}", remedy=remedies.ask_again()
+        return unknown(
+            name, f"{text.origin}: {why}", "run horovodrun --check-build again and save its whole output"
         )
     if not all(marks):
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
+        return missing(name, evidence, remedies.rebuild(name))
     if name in _BOX_FRAMEWORKS:
         more = "; this box is filled even if no native library was built or the framework is not installed"
-        return Check(
-            name=name, status="unknown", evidence=evidence + more, remedy=remedies.ask_the_library(name)
-        )
-    return Check(name=name, status="have", evidence=evidence)
+        return unknown(name, evidence + more, _ASK_THE_LIBRARY.format(name))
+    return have(name, evidence)
 
 
 # --- from a live build -------------------------------------------------------------------------------------
@@ -148,7 +155,7 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
         return (no_python,) if no_python else ()
     if not installed.get("folder"):
         return (_not_installed(installed, remedies),)
-    frameworks = tuple(_framework(name, facts, installed, remedies) for name in _MODULE)
+    frameworks = tuple(_framework(name, facts, installed, remedies) for name in MODULES)
     boxes = parse_boxes(facts.check_build.stdout) if facts.check_build else None
     operations = tuple(_operation(name, facts, installed, boxes, remedies) for name in _OPERATIONS)
     return (
@@ -163,12 +170,11 @@ def judge_interpreter(outcome: Outcome, python: str) -> Check | None:
     """Judge whether the interpreter that trains runs at all; None: it does, and gave its answers."""
     if outcome.answers():
         return None
-    status: Status = "unknown" if outcome.timed_out else "missing"
     why = "" if outcome.exit_code == NOT_FOUND else outcome.last_error_line()
     evidence = f"{python}: {'it ' * (outcome.exit_code != NOT_FOUND)}{outcome.ending()}"
     evidence += f": {why}" if why else ""
     remedy = "name the interpreter that trains with --python, or the software that has it under environment:"
-    return Check(name="python", status=status, evidence=evidence, remedy=remedy)
+    return (unknown if outcome.timed_out else missing)("python", evidence, remedy)
 
 
 def _not_installed(installed: Mapping[str, Any], remedies: Remedies) -> Check:
@@ -178,7 +184,7 @@ def _not_installed(installed: Mapping[str, Any], remedies: Remedies) -> Check:
     if others:
         evidence += f"; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} installed"
     remedy = remedies.first_install(others[0] if others else None)
-    return Check(name="horovod", status="missing", evidence=evidence, remedy=remedy)
+    return missing("horovod", evidence, remedy)
 
 
 def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remedies: Remedies) -> Check:
@@ -186,18 +192,18 @@ def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remed
     version = f"Horovod {installed.get('version') or 'of unknown version'}"
     library = installed["libraries"].get(name)
     if library is None:
-        module = _MODULE[name]
+        module = MODULES[name]
         there = "is installed" if module in installed["modules"] else "is not installed either"
         evidence = f"{version} has no compiled library for it in {installed['folder']}; {module} {there}"
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
+        return missing(name, evidence, remedies.rebuild(name))
     outcome = facts.frameworks.get(name)
     if outcome is None:
-        evidence = f"{library} is there, but {_MODULE[name]} is not installed in {installed['python']}"
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedies.install(_MODULE[name]))
+        evidence = f"{library} is there, but {MODULES[name]} is not installed in {installed['python']}"
+        return missing(name, evidence, _INSTALL.format(MODULES[name]))
     answer = outcome.answers()
     if answer.get("imported") and answer.get("init"):
-        with_it = f"{_MODULE[name]} {_stated_versions(outcome).get('framework', 'of unknown version')}"
-        return Check(name=name, status="have", evidence=f"{version} with {with_it}: {library} loads")
+        with_it = f"{MODULES[name]} {stated_versions(outcome).get('framework', 'of unknown version')}"
+        return have(name, f"{version} with {with_it}: {library} loads")
     return _broken(name, outcome, library, remedies)
 
 
@@ -206,20 +212,19 @@ def _broken(name: str, outcome: Outcome, library: str, remedies: Remedies) -> Ch
     answer = outcome.answers()
     error = str(answer.get("error", ""))
     if outcome.timed_out and not answer:
-        evidence = f"importing Horovod for it {outcome.ending()}"
-        return Check(name=name, status="unknown", evidence=evidence, remedy=remedies.hangs(name))
+        return unknown(name, f"importing Horovod for it {outcome.ending()}", _HANGS.format(name))
     if answer.get("imported"):
         evidence = f"Horovod for it imports, but has no init: {library} was not loaded"
     elif error and _is_wrong_mpi(error):
         evidence = f"wrong MPI: {library} was linked with another MPI than the one found now: {error}"
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedies.right_mpi(name))
+        return missing(name, evidence, remedies.right_mpi(name))
     elif error:
         evidence = f"importing Horovod for it raises {error}"
     else:
         evidence = (
             f"importing Horovod for it crashes: it {outcome.ending()} {outcome.last_error_line()}".rstrip()
         )
-    return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
+    return missing(name, evidence, remedies.rebuild(name))
 
 
 def _is_wrong_mpi(error: str) -> bool:
@@ -245,8 +250,8 @@ def _operation(
     if box and ("[X]" in box) != any(yes):
         evidence += f"; horovodrun --check-build differs ({box}): it may belong to another Horovod"
     if all(yes):
-        return Check(name=name, status="have", evidence=evidence)
-    return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
+        return have(name, evidence)
+    return missing(name, evidence, remedies.rebuild(name))
 
 
 def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,9 +267,9 @@ def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[s
 def _unasked(name: str, version: str, installed: Mapping[str, Any], remedies: Remedies) -> Check:
     if not installed["libraries"]:
         evidence = f"{version} in {installed['folder']} has no compiled library at all"
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedies.rebuild(name))
+        return missing(name, evidence, remedies.rebuild(name))
     evidence = f"{version} has compiled libraries, but none of them loads, so the answer is not known"
-    return Check(name=name, status="unknown", evidence=evidence, remedy=remedies.load_first())
+    return unknown(name, evidence, _LOAD_FIRST)
 
 
 def _enabled(facts: BuildFacts, remedies: Remedies) -> Iterator[Check]:
@@ -276,14 +281,12 @@ def _enabled(facts: BuildFacts, remedies: Remedies) -> Iterator[Check]:
         enabled = answer["enabled"]
         if enabled.get("mpi_enabled") is not True:
             evidence = f"{framework}: a start of one rank did not use MPI: {answer['started'] or enabled}"
-            yield Check(name="mpi-threads", status="unknown", evidence=evidence)
+            yield unknown("mpi-threads", evidence)
         elif enabled.get("mpi_threads_supported") is True:
-            yield Check(
-                name="mpi-threads", status="have", evidence=f"{framework}: mpi_threads_supported() is True"
-            )
+            yield have("mpi-threads", f"{framework}: mpi_threads_supported() is True")
         else:
             evidence = f"{framework}: mpi_threads_supported() is {enabled.get('mpi_threads_supported')}"
-            yield Check(name="mpi-threads", status="missing", evidence=evidence, remedy=remedies.threads())
+            yield missing("mpi-threads", evidence, _THREADS)
         return
 
 
@@ -313,17 +316,15 @@ def _pairs(versions: dict[str, str], changed: list[str], remedies: Remedies) -> 
     listed = ", ".join(f"{part} {version}" for part, version in versions.items())
     remedy = "; ".join(pair.remedy for pair in pairs)
     if wrong:
-        evidence = f"{'; '.join(wrong)}. Found: {listed}"
-        remedy = remedy or remedies.same_versions()
-        yield Check(name="versions", status="missing", evidence=evidence, remedy=remedy)
+        remedy = remedy or f"install the version of the build, or {remedies.rebuild(remedies.framework)}"
+        yield missing("versions", f"{'; '.join(wrong)}. Found: {listed}", remedy)
     elif doubts:
-        evidence = f"{'; '.join(doubts)}. Found: {listed}"
-        yield Check(name="versions", status="unknown", evidence=evidence, remedy=remedy)
+        yield unknown("versions", f"{'; '.join(doubts)}. Found: {listed}", remedy)
     elif listed:
-        yield Check(name="versions", status="have", evidence=f"no known bad pair among {listed}")
+        yield have("versions", f"no known bad pair among {listed}")
 
 
-def _stated_versions(outcome: Outcome) -> dict[str, Any]:
+def stated_versions(outcome: Outcome) -> dict[str, Any]:
     """Return the versions that a framework reported; empty: none."""
     versions = outcome.answers().get("versions")
     return versions if isinstance(versions, dict) else {}
@@ -333,7 +334,7 @@ def _versions(facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, str]
     """Return the version of each part that reported one."""
     versions = {"horovod": str(installed.get("version") or "")}
     for framework, outcome in facts.frameworks.items():
-        _add_stated(versions, _MODULE.get(framework, framework), _stated_versions(outcome))
+        _add_stated(versions, MODULES.get(framework, framework), stated_versions(outcome))
     if _linked_with_open_mpi_4(facts):
         versions["mpi-linked"] = "4"
     return {part: version for part, version in versions.items() if version}
@@ -357,7 +358,7 @@ def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Ite
     metadata = installed.get("metadata") or {}
     for key, framework in (("pytorch", "pytorch"), ("tensorflow", "tensorflow"), ("mxnet", "mxnet")):
         outcome = facts.frameworks.get(framework)
-        now = _stated_versions(outcome).get("framework") if outcome else None
+        now = stated_versions(outcome).get("framework") if outcome else None
         if now and metadata.get(key) and metadata[key] != now:
             yield f"Horovod was built with {framework} {metadata[key]}, and {now} is installed now"
 
@@ -365,24 +366,24 @@ def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Ite
 def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
     """Judge whether the framework has code for the site's GPU; an old CUDA alone may rule it out."""
     for framework, outcome in facts.frameworks.items():
-        stated = _stated_versions(outcome)
+        stated = stated_versions(outcome)
         program = f"{framework} {stated.get('framework')}"
         cuda, archs = stated.get("cuda"), stated.get("archs")
         if cuda and cuda_addresses(str(cuda), arch) is False:
             limit = f"does not support {arch} (first: {first_cuda(arch)})"
             evidence = f"{program} is built with CUDA {cuda}, which {limit}"
-            return Check(name="gpu-arch", status="missing", evidence=evidence, remedy=remedies.arch(arch))
+            return missing("gpu-arch", evidence, remedies.arch(arch))
         if (cuda or stated.get("rocm")) and isinstance(archs, list) and archs:
             return _arch_among(arch, archs, program, remedies)
     evidence = f"the site's GPUs are {arch}; no framework here reports the GPUs it was built for"
-    return Check(name="gpu-arch", status="unknown", evidence=evidence, remedy=remedies.arch(arch))
+    return unknown("gpu-arch", evidence, remedies.arch(arch))
 
 
 def _arch_among(arch: str, archs: list[Any], program: str, remedies: Remedies) -> Check:
     evidence = f"{program} has code for {', '.join(map(str, archs))}; the site's GPUs are {arch}"
     if arch in {str(each).replace("compute_", "sm_").partition(":")[0] for each in archs}:
-        return Check(name="gpu-arch", status="have", evidence=evidence)
-    return Check(name="gpu-arch", status="missing", evidence=evidence, remedy=remedies.arch(arch))
+        return have("gpu-arch", evidence)
+    return missing("gpu-arch", evidence, remedies.arch(arch))
 
 
 def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hpclaunch.check.check_report import AllreduceTimes, Check, Status
+from hpclaunch.check.check_report import AllreduceTimes, Check, have, missing, unknown
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
 from hpclaunch.plural import counted
@@ -54,18 +54,17 @@ def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check
     wanted = profile.mpi.plugin
     version_of_it = re.compile(rf"{re.escape(wanted)}(_v\d+)?")
     if any(version_of_it.fullmatch(plugin) for plugin in offered):
-        return Check(name="mpi-plugin", status="have", evidence=f"{listed}; jobs here use --mpi={wanted}")
+        return have("mpi-plugin", f"{listed}; jobs here use --mpi={wanted}")
     evidence = f"{listed}; jobs here use --mpi={wanted}, which is not among them"
     others = f"use one that matches the MPI: --mpi={useful[0]}" if useful else "ask the site"
     remedy = f"{others}, and correct the site profile"
-    return Check(name="mpi-plugin", status="missing", evidence=evidence, remedy=remedy)
+    return missing("mpi-plugin", evidence, remedy)
 
 
 def _no_list(text: str, origin: str) -> Check:
     first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
-    evidence = f"{origin}: not a list of plugins: {first}"
     remedy = "run srun --mpi=list on a login node of the cluster"
-    return Check(name="mpi-plugin", status="unknown", evidence=evidence, remedy=remedy)
+    return unknown("mpi-plugin", f"{origin}: not a list of plugins: {first}", remedy)
 
 
 def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> Check:
@@ -73,9 +72,9 @@ def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> 
     if useful:
         default = profile is not None and not profile.mpi.plugin_open
         which = "the site's default is used" if default else "any of them may match"
-        return Check(name="mpi-plugin", status="have", evidence=f"{listed}; {which}")
+        return have("mpi-plugin", f"{listed}; {which}")
     remedy = "ask the site for a Slurm with PMIx or PMI-2: without them every rank starts as rank 0 of 1"
-    return Check(name="mpi-plugin", status="missing", evidence=listed, remedy=remedy)
+    return missing("mpi-plugin", listed, remedy)
 
 
 def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
@@ -90,7 +89,7 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     checks += _mpi_library(facts, build, profile)
     checks += [_ranks(via, outcome, facts, profile) for via, outcome in facts.ranks.items()]
     if facts.not_started and not facts.ranks:
-        checks.append(Check(name="mpi-launch", status="unknown", evidence=facts.not_started))
+        checks.append(unknown("mpi-launch", facts.not_started))
     if facts.allreduce is not None:
         checks.append(judge_allreduce(facts.allreduce, profile))
     return tuple(checks)
@@ -99,19 +98,18 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
 def judge_setup(setup: Outcome) -> Check:
     """Judge whether the lines of the job's environment run."""
     if setup.exit_code == 0 and not setup.timed_out:
-        return Check(name="environment", status="have", evidence="the job's setup lines run here")
+        return have("environment", "the job's setup lines run here")
     line = setup.failed_setup()
     ending = f"stops at: {line}" if line else setup.ending()
     words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
-    evidence = f"the job's environment {ending}. {words.strip()[:300]}".strip()
     remedy = "module spider or module avail lists what the site has now; correct the site profile"
-    return Check(name="environment", status="missing", evidence=evidence, remedy=remedy)
+    return missing("environment", f"the job's environment {ending}. {words.strip()[:300]}".strip(), remedy)
 
 
 def _mpi_list(outcome: Outcome, profile: SiteProfile | None) -> Check:
     text = outcome.stdout + outcome.stderr
     if outcome.exit_code == 127:
-        return Check(name="mpi-plugin", status="unknown", evidence="there is no srun here")
+        return unknown("mpi-plugin", "there is no srun here")
     return judge_mpi_list(text, "srun --mpi=list", profile)
 
 
@@ -123,7 +121,7 @@ def _pmix(facts: LaunchFacts) -> Iterator[Check]:
     parts = [f"pmix_info reports {version[1]}"] if version else []
     parts += [f"srun offers {of_srun}"] if of_srun else []
     if parts:
-        yield Check(name="pmix", status="have", evidence="; ".join(parts))
+        yield have("pmix", "; ".join(parts))
 
 
 def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> Iterator[Check]:
@@ -132,12 +130,12 @@ def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     evidence = "; ".join(what for _, what in mpis)
     if lost := lost_mpi(build):
         remedy = "load the MPI that Horovod was built with (its module, or LD_LIBRARY_PATH)"
-        yield Check(name="mpi-library", status="missing", evidence=lost, remedy=remedy)
+        yield missing("mpi-library", lost, remedy)
     elif mpis and all(compatible(mpis[0][0], other) for other, _ in mpis):
-        yield Check(name="mpi-library", status="have", evidence=evidence)
+        yield have("mpi-library", evidence)
     elif mpis:
         remedy = "build Horovod and mpi4py with the MPI of the launcher"
-        yield Check(name="mpi-library", status="missing", evidence=f"wrong MPI: {evidence}", remedy=remedy)
+        yield missing("mpi-library", f"wrong MPI: {evidence}", remedy)
 
 
 def _known_mpis(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> list[tuple[str, str]]:
@@ -192,8 +190,7 @@ def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
     places = sorted((int(each["rank"]), int(each["size"])) for each in answers)
     if places == [(rank, start.ranks) for rank in range(start.ranks)]:
         hosts = sorted({str(each.get("host")) for each in start.outcome.all_answers()})
-        evidence = f"{start.ranks} ranks on {', '.join(hosts)} are one world ({start.program})"
-        return Check(name=start.name, status="have", evidence=evidence)
+        return have(start.name, f"{start.ranks} ranks on {', '.join(hosts)} are one world ({start.program})")
     if start.ranks > 1 and len(places) > 1 and set(places) == {(0, 1)}:
         evidence = (
             f"singletons: {start.ranks} ranks were started and each rank reports rank 0 of 1"
@@ -205,23 +202,21 @@ def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
             f"{start.ranks} ranks were started ({start.program}), and these answered: {listed};"
             f" {start.outcome.ending()}"
         )
-    return Check(name=start.name, status="missing", evidence=evidence, remedy=start.remedy)
+    return missing(start.name, evidence, start.remedy)
 
 
 def _judge_silence(start: _Start, profile: SiteProfile | None) -> Check:
     """Judge a start after which no rank answered."""
     outcome = start.outcome
     if outcome.exit_code == NOT_FOUND:
-        evidence = f"no ranks were started: {outcome.last_error_line() or outcome.ending()}"
-        return Check(name=start.name, status="unknown", evidence=evidence)
+        return unknown(start.name, f"no ranks were started: {outcome.last_error_line() or outcome.ending()}")
     if outcome.timed_out:
         evidence = f"the start of {start.ranks} ranks ({start.program}) {outcome.ending()}"
-        return Check(name=start.name, status="unknown", evidence=evidence, remedy=start.remedy)
+        return unknown(start.name, evidence, start.remedy)
     evidence = f"no rank answered ({start.program}): the launcher {outcome.ending()}: {_cause(outcome)}"
     # If the site is not known, the launcher may be one that works in jobs only.
     certain = profile is not None or _CAUSE.search(evidence)
-    status: Status = "missing" if certain else "unknown"
-    return Check(name=start.name, status=status, evidence=evidence, remedy=start.remedy)
+    return (missing if certain else unknown)(start.name, evidence, start.remedy)
 
 
 def _cause(outcome: Outcome) -> str:
@@ -251,8 +246,7 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     name, document = "allreduce", _document(outcome.stdout)
     if document is None:
         evidence = f"the allreduce test {outcome.ending()}: {_cause(outcome)}"
-        status: Status = "unknown" if outcome.timed_out else "missing"
-        return Check(name=name, status=status, evidence=evidence, remedy="make mpi-launch work first")
+        return (unknown if outcome.timed_out else missing)(name, evidence, "make mpi-launch work first")
     sizes = document["sizes"]
     wrong = [each for each in sizes if each["wrong"]]
     nodes = counted(len(document["hosts"]), "node")
@@ -266,10 +260,9 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
             "do not train: results would be wrong without an error. On GH200 with Slingshot export"
             " NCCL_PROTO=^LL128 (https://github.com/NVIDIA/nccl/issues/2001); otherwise report it to the site"
         )
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+        return missing(name, evidence, remedy)
     if document["ranks"] < 2:
-        evidence = f"one rank only ({over}): nothing was summed"
-        return Check(name=name, status="unknown", evidence=evidence, remedy="start at least two ranks")
+        return unknown(name, f"one rank only ({over}): nothing was summed", "start at least two ranks")
     best = max(sizes, key=lambda each: float(each["bus_gb_s"]))
     correct = f"all sums are correct over {over}, {len(sizes)} sizes up to {sizes[-1]['message_bytes']} bytes"
     reached = f"{best['bus_gb_s']:.3g} GB/s bus bandwidth at {best['message_bytes']} bytes"
@@ -296,14 +289,14 @@ def _compared_with_figure(evidence: str, document: dict[str, Any], profile: Site
     name, nodes = "allreduce", len(document["hosts"])
     figures = profile.fabric.allreduce if profile else ()
     if nodes < 2 or not figures or profile is None:
-        return Check(name=name, status="have", evidence=evidence)
+        return have(name, evidence)
     figure = min(figures, key=lambda each: abs(each.nodes - nodes))
     near = min(document["sizes"], key=lambda each: abs(each["message_bytes"] - figure.message_bytes))
     reached = float(near["bus_gb_s"])
     size = f"{counted(figure.gpus, 'GPU')} on {counted(figure.nodes, 'node')}"
     published = f"{profile.name} published {figure.bus_gb_s:g} GB/s for {size}"
     if reached > tcp_below_gb_s(figure):
-        return Check(name=name, status="have", evidence=f"{evidence}; {published}")
+        return have(name, f"{evidence}; {published}")
     fabric = "Slingshot" if profile.fabric.kind.startswith("slingshot") else profile.fabric.kind
     slow = f"{evidence}; {published}: this is TCP, not {fabric}"
     if document["via"] == "mpi":
@@ -312,9 +305,9 @@ def _compared_with_figure(evidence: str, document: dict[str, Any], profile: Site
         )
         slow += f" if Horovod is as slow, this is TCP, not {fabric}"
         remedy = "run the test with a Horovod that has NCCL: it sends data the way that gradients go"
-        return Check(name=name, status="unknown", evidence=slow, remedy=remedy)
+        return unknown(name, slow, remedy)
     remedy = "load the fabric's NCCL plugin (aws-ofi-nccl, aws-ofi-rccl) and set NCCL_NET, see fabric-plugin"
-    return Check(name=name, status="missing", evidence=slow, remedy=remedy)
+    return missing(name, slow, remedy)
 
 
 def tcp_below_gb_s(figure: AllreduceFigure) -> float:

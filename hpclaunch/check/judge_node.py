@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from hpclaunch.check.check_report import Check
+from hpclaunch.check.check_report import Check, have, missing, unknown
 from hpclaunch.check.facts import NOT_FOUND, NodeFacts, Outcome
 from hpclaunch.plural import counted
 from hpclaunch.remote.probe import GPU_LINES, MAX_CLOCK_OFFSET_S, MIN_FREE_BYTES, MIN_FREE_INODES
@@ -43,17 +43,17 @@ def _gpus(facts: NodeFacts, answers: dict[str, Any], profile: SiteProfile) -> It
     if tool.exit_code == NOT_FOUND:
         evidence = f"there is no {facts.gpu_tool_name} here; {site_has}: this may be a login node"
         remedy = "run the check in a job: hpclaunch check --nodes N in an allocation"
-        yield Check(name="gpus", status="unknown", evidence=evidence, remedy=remedy)
+        yield unknown("gpus", evidence, remedy)
         return
     names = gpu_names(facts.gpu_tool_name, tool.stdout) if facts.gpu_tool_name else {}
     models = ", ".join(dict.fromkeys(names.values())) or tool.last_error_line() or tool.ending()
     visible = _visible_devices(answers)
     evidence = f"{facts.gpu_tool_name} lists {counted(len(names), 'GPU')} ({models}){visible}; {site_has}"
     if len(names) >= expected:
-        yield Check(name="gpus", status="have", evidence=evidence)
+        yield have("gpus", evidence)
         return
     remedy = "request all GPUs of the node (--gpus-per-node), or report the node: a GPU may have failed"
-    yield Check(name="gpus", status="missing", evidence=evidence, remedy=remedy)
+    yield missing("gpus", evidence, remedy)
 
 
 def _visible_devices(answers: dict[str, Any]) -> str:
@@ -67,7 +67,7 @@ def _plugin(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
     name, answers = "fabric-plugin", outcome.answers()
     if answers.get("loaded") and answers.get("table"):
         version = f"ncclNetPlugin_v{max(answers['table'])}"
-        yield Check(name=name, status="have", evidence=f"{answers['loaded']} loads and has {version}")
+        yield have(name, f"{answers['loaded']} loads and has {version}")
         return
     amd = profile is not None and profile.node is not None and profile.node.gpu_vendor == "amd"
     library = "aws-ofi-rccl" if amd else "aws-ofi-nccl"
@@ -78,7 +78,7 @@ def _plugin(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
         evidence = f"{answers['loaded']} loads, but is not a network plugin: it has no ncclNetPlugin_v symbol"
     else:
         evidence = _why_not_loaded(answers.get("tried") or {})
-    yield Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    yield missing(name, evidence, remedy)
 
 
 def _why_not_loaded(tried: dict[str, str]) -> str:
@@ -93,32 +93,31 @@ def _clock(answers: dict[str, Any]) -> Iterator[Check]:
         return
     offset = answers.get("fs_offset_s")
     if offset is None:
-        evidence = f"no file can be written in {answers.get('cwd')}: {answers.get('fs_error')}"
-        yield Check(name="clock", status="unknown", evidence=evidence)
+        yield unknown("clock", f"no file can be written in {answers.get('cwd')}: {answers.get('fs_error')}")
     elif abs(offset) <= MAX_CLOCK_OFFSET_S:
         evidence = f"{answers['host']} and its file system agree within {max(abs(offset), 0.01):.2g} s"
-        yield Check(name="clock", status="have", evidence=evidence)
+        yield have("clock", evidence)
     else:
         way = "ahead of" if offset < 0 else "behind"
         evidence = f"the clock of {answers['host']} is {abs(offset):.1f} s {way} its file system's"
         remedy = "report the node to the site: its time service (chrony, ntp) does not work"
-        yield Check(name="clock", status="missing", evidence=evidence, remedy=remedy)
+        yield missing("clock", evidence, remedy)
 
 
 def _space(folder: str, found: Any, quota: Outcome | None) -> Iterator[Check]:
     """Judge a folder's free space and inodes: the lower of the file system's and the user's quota."""
     if not isinstance(found, dict):
         evidence, remedy = f"{folder}: {found}", "name a folder that exists on this node"
-        yield Check(name="space", status="missing", evidence=evidence, remedy=remedy)
+        yield missing("space", evidence, remedy)
         return
     quota_text = quota.stdout if quota and quota.exit_code == 0 else ""
     quota_bytes, quota_files = parse_lustre_quota(quota_text)
     where = f"{folder} ({found['filesystem']})"
-    yield _free_bytes(where, _least(found["free_bytes"], quota_bytes) or 0)
-    yield _free_inodes(where, _least(found["free_inodes"], quota_files))
+    yield _free_bytes(where, least(found["free_bytes"], quota_bytes) or 0)
+    yield _free_inodes(where, least(found["free_inodes"], quota_files))
 
 
-def _least(*limits: int | None) -> int | None:
+def least(*limits: int | None) -> int | None:
     """Return the lowest limit; None: there is none."""
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -126,20 +125,19 @@ def _least(*limits: int | None) -> int | None:
 def _free_bytes(where: str, free: int) -> Check:
     evidence = f"{where}: {format_bytes(free)} free"
     if free >= MIN_FREE_BYTES:
-        return Check(name="space", status="have", evidence=evidence)
+        return have("space", evidence)
     remedy = "delete or move files, or write to another file system"
-    return Check(name="space", status="missing", evidence=evidence, remedy=remedy)
+    return missing("space", evidence, remedy)
 
 
 def _free_inodes(where: str, inodes: int | None) -> Check:
     if inodes is None:
-        evidence = f"{where}: the file system counts no inodes"
-        return Check(name="inodes", status="have", evidence=evidence)
+        return have("inodes", f"{where}: the file system counts no inodes")
     evidence = f"{where}: room for {inodes} more files"
     if inodes >= MIN_FREE_INODES:
-        return Check(name="inodes", status="have", evidence=evidence)
+        return have("inodes", evidence)
     remedy = "pack small files (squashfs, a container, tar), or write to another file system"
-    return Check(name="inodes", status="missing", evidence=evidence, remedy=remedy)
+    return missing("inodes", evidence, remedy)
 
 
 def parse_lustre_quota(text: str) -> tuple[int | None, int | None]:
@@ -161,7 +159,7 @@ def _stripes(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
     """Report how new files here are striped over Lustre's servers, with the site's advice."""
     stripes = dict(re.findall(r"(stripe_count|stripe_size):\s*(-?\d+)", outcome.stdout))
     if not stripes:
-        yield Check(name="stripes", status="unknown", evidence=f"lfs getstripe {outcome.ending()}")
+        yield unknown("stripes", f"lfs getstripe {outcome.ending()}")
         return
     storages = profile.storage.values() if profile else ()
     advice = next((storage.striping for storage in storages if storage.striping), None)
@@ -170,4 +168,4 @@ def _stripes(outcome: Outcome, profile: SiteProfile | None) -> Iterator[Check]:
     remedy = (
         advice or "one file per process: 1 stripe; one large file for all ranks: lfs setstripe -c -1 FOLDER"
     )
-    yield Check(name="stripes", status="have", evidence=evidence, remedy=remedy)
+    yield have("stripes", evidence, remedy)

@@ -49,42 +49,11 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
         why = "; torch from 2.1 on needs C++17" if short == "torch" else ""
         return f"{why}; all ways: hpclaunch software plan --site {site} --for horovod-{short}"
 
-    def install(self, module: str) -> str:
-        """Return how to get the framework itself."""
-        return f"install {module} in this interpreter, in the version that Horovod was built with"
-
-    def ask_again(self) -> str:
-        """Return what to do if the boxes are missing."""
-        return "run horovodrun --check-build again and save its whole output"
-
-    def ask_the_library(self, name: str) -> str:
-        """Return how to check what a framework's box does not show."""
-        return f"run hpclaunch check --require {name} where Horovod is installed: it loads the library"
-
-    def hangs(self, name: str) -> str:
-        """Return what to do about an import that gives no answer."""
-        return (
-            f"run the import by hand for {name}; a slow file system needs a longer --limit, and an import"
-            " that hangs in MPI_Init must be tested in a job"
-        )
-
     def right_mpi(self, name: str) -> str:
         """Return how to bring the library and its MPI together."""
         implementation = self.profile.mpi.implementation if self.profile else None
         with_it = f" with {implementation}" if implementation else ""
         return f"load the MPI that Horovod was built with, or {self.rebuild(name)}{with_it}"
-
-    def load_first(self) -> str:
-        """Return what to do if the operations are not known because no library loads."""
-        return "first make the import of a framework work: see the verdicts on tensorflow, pytorch and mxnet"
-
-    def threads(self) -> str:
-        """Return what to do about an MPI without threads."""
-        return "use an MPI that was built with MPI_THREAD_MULTIPLE, or set HOROVOD_MPI_THREADS_DISABLE=1"
-
-    def same_versions(self) -> str:
-        """Return what to do about a framework that changed after Horovod was built."""
-        return f"install the version of the build, or {self.rebuild(self.framework)}"
 
     def arch(self, arch: str) -> str:
         """Return what a build for an architecture needs."""

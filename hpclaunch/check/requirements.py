@@ -5,9 +5,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from hpclaunch import framework_table
-from hpclaunch.check.check_report import Check, Requirement, Status
+from hpclaunch.check.check_report import Check, Requirement, have, missing, unknown
 from hpclaunch.check.facts import BuildFacts, Outcome
-from hpclaunch.check.judge_build import judge_versions
+from hpclaunch.check.judge_build import judge_versions, stated_versions
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.schema import SiteProfile
@@ -32,7 +32,7 @@ def judge_framework(outcome: Outcome, module: str, python: str, remedies: Remedi
         return (imports,)
     facts = BuildFacts(frameworks={module: outcome})
     versions = judge_versions(facts, remedies) if module != "mpi4py" else ()
-    return (imports, *_gpu_build(_stated(outcome), module, remedies), *versions)
+    return (imports, *_gpu_build(stated_versions(outcome), module, remedies), *versions)
 
 
 def judge_imports(outcome: Outcome, module: str, python: str, remedies: Remedies) -> Check:
@@ -44,29 +44,21 @@ def judge_imports(outcome: Outcome, module: str, python: str, remedies: Remedies
     )
     if not answers:
         evidence = f"import {module} by {python} {outcome.ending()}: {outcome.last_error_line()}"
-        status: Status = "unknown" if outcome.timed_out else "missing"
-        return Check(name=name, status=status, evidence=evidence, remedy=remedy)
+        return (unknown if outcome.timed_out else missing)(name, evidence, remedy)
     if not answers.get("there"):
-        return Check(name=name, status="missing", evidence=f"{python} has no {module}", remedy=remedy)
+        return missing(name, f"{python} has no {module}", remedy)
     wrong: dict[str, str] = answers.get("wrong") or {}
     if wrong or not answers.get("imported"):
         errors = "; ".join(f"{each}: {error}" for each, error in wrong.items())
-        evidence = f"{python}: {errors or 'no framework for it is installed'}"
-        return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
-    version = f" {_stated(outcome).get('framework') or ''}".rstrip()
-    evidence = f"{python} imports {', '.join(answers['imported'])}{version}"
-    return Check(name=name, status="have", evidence=evidence)
+        return missing(name, f"{python}: {errors or 'no framework for it is installed'}", remedy)
+    version = f" {stated_versions(outcome).get('framework') or ''}".rstrip()
+    return have(name, f"{python} imports {', '.join(answers['imported'])}{version}")
 
 
 def _ways(module: str, remedies: Remedies) -> str:
     if module not in PLANNED or remedies.profile is None:
         return ""
     return f"; all ways: hpclaunch software plan --site {remedies.profile.name} --for {module}"
-
-
-def _stated(outcome: Outcome) -> dict[str, Any]:
-    versions = outcome.answers().get("versions")
-    return versions if isinstance(versions, dict) else {}
 
 
 def _gpu_build(stated: dict[str, Any], module: str, remedies: Remedies) -> Iterator[Check]:
@@ -76,16 +68,15 @@ def _gpu_build(stated: dict[str, Any], module: str, remedies: Remedies) -> Itera
         return
     program = f"{module} {stated.get('framework') or ''}".strip()
     if stated.get(name):
-        yield Check(name=name, status="have", evidence=f"{program} is built for {name} {stated[name]}")
+        yield have(name, f"{program} is built for {name} {stated[name]}")
         return
     if not stated:
-        yield Check(name=name, status="unknown", evidence=f"{program} does not tell what it is built for")
+        yield unknown(name, f"{program} does not tell what it is built for")
         return
     built = [f"{each} {stated[each]}" for each in GPU_BUILDS.values() if stated.get(each)]
     kinds = ", ".join(built) or "CPUs only"
-    evidence = f"{program} is built for {kinds}; {remedies.profile.name} needs {name}"
     remedy = f"install the build for {name}{_ways(module, remedies)}"
-    yield Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    yield missing(name, f"{program} is built for {kinds}; {remedies.profile.name} needs {name}", remedy)
 
 
 FRAMEWORKS = ("tensorflow", "keras", "pytorch", "mxnet")

@@ -176,26 +176,21 @@ def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) ->
     """Return where the commands run: with the lines of a job's script, and its launcher."""
     profile = request.profile
     launcher, ranks, why_not = _launcher(request, environ)
-    if profile is None:
-        setup = get_scheduler(THIS_MACHINE).launchers[0].environment(None, ()) if launcher else ()
-        return Place(
-            host=host,
-            setup=setup,
-            python=request.python or "python3",
-            launcher=launcher,
-            ranks=ranks,
-            not_started=why_not,
-            import_limit_s=request.import_limit_s,
-        )
-    return Place(
+    place = Place(
         host=host,
-        setup=(*_first_on_path(profile), *_job_lines(request, profile)),
-        wrap=lambda argv: wrap_command(request.environment, profile, argv),
-        python=request.python or profile.software.python,
+        python=request.python or (profile.software.python if profile else "python3"),
         launcher=launcher,
         ranks=ranks,
         not_started=why_not,
         import_limit_s=request.import_limit_s,
+    )
+    if profile is None:
+        setup = get_scheduler(THIS_MACHINE).launchers[0].environment(None, ()) if launcher else ()
+        return msgspec.structs.replace(place, setup=setup)
+    return msgspec.structs.replace(
+        place,
+        setup=(*_first_on_path(profile), *_job_lines(request, profile)),
+        wrap=lambda argv: wrap_command(request.environment, profile, argv),
     )
 
 

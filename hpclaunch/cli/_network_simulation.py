@@ -1,14 +1,11 @@
-"""``predict --simulate``: notes the messages of the allreduces and replays them in SimGrid. No command.
+"""``predict --simulate``: replays the messages of the allreduces in SimGrid. No command.
 
-Two programs do the work: ``hpclaunch.train.message_record`` under this Python, which needs numpy, and
-``remote/replay_messages.cpp``, which is compiled here, with Debian's g++ and libsimgrid-dev, and cached.
+``remote/replay_messages.cpp`` is compiled here, with Debian's g++ and libsimgrid-dev, and cached.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +14,14 @@ from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
+from hpclaunch.scaling.allreduce_messages import message_count, node_programs
 from hpclaunch.scaling.simulated_exchange import (
     ALLREDUCES,
-    MessageRecord,
     NetworkOptions,
     NetworkShape,
     SimulatedExchange,
     Simulation,
+    closed_forms,
     network_shape,
     replay_text,
 )
@@ -83,7 +81,7 @@ def _with_step(one: SimulatedExchange, compute_s: float | None, overlap: float) 
 
 
 class _Replay:
-    """The two programs."""
+    """The compiled program, and what is the same for all exchanges."""
 
     def __init__(
         self, folder: Path, shape: NetworkShape, parameters: dict[str, Parameter], per_node: int, nbytes: int
@@ -112,51 +110,25 @@ class _Replay:
         if rest:
             why = f"not simulated: not a multiple of the {self._per_node} GPUs of a node"
             return msgspec.structs.replace(exchange, remark=why)
-        noted = self._noted(allreduce, nodes, most_messages)
-        if noted is None:
+        if message_count(allreduce, nodes, self._per_node) > most_messages:
             why = f"not simulated: more than {most_messages:,} messages (--most-messages)"
             return msgspec.structs.replace(exchange, remark=why)
-        head, _, programs = noted.partition("\n")
-        record = msgspec.json.decode(head, type=MessageRecord)
-        text = replay_text(self._shape, nodes, self._parameters, programs)
+        programs = node_programs(allreduce, nodes, self._per_node, self._bytes // 4)
+        text = replay_text(self._shape, nodes, self._parameters, programs.text)
         done = self._host.run([self._program, "--log=root.thres:error"], stdin=text.encode())
         if done.exit_code:
             problem = done.stderr.strip().splitlines() or [f"exit {done.exit_code}"]
             raise RefusedError(f"--simulate: {allreduce} on {gpus} GPUs: {problem[0]}", _NEEDED)
+        within_s, closed_form_s = closed_forms(
+            allreduce, nodes, self._per_node, self._bytes, self._parameters
+        )
         return msgspec.structs.replace(
             exchange,
-            closed_form_s=record.closed_form_s,
-            simulated_s=record.inside_s + float(done.stdout),
-            messages=record.network_messages,
-            network_bytes=record.network_bytes,
+            closed_form_s=closed_form_s,
+            simulated_s=within_s + float(done.stdout),
+            messages=programs.messages,
+            network_bytes=programs.nbytes,
         )
-
-    def _noted(self, allreduce: str, nodes: int, most_messages: int) -> str | None:
-        """Return what ``message_record`` prints; None: there are more messages than that."""
-        value = {name: parameter.value for name, parameter in self._parameters.items()}
-        links = {
-            "--inside-us": 1e6 * value["node_latency_s"],
-            "--inside-gb-s": value["node_gb_s"],
-            "--between-us": 1e6 * value["network_latency_s"],
-            "--between-gb-s": value["network_gb_s"],
-            "--nodes": nodes,
-            "--ranks-per-node": self._per_node,
-            "--items": self._bytes // 4,
-            "--most-messages": most_messages,
-        }
-        words = [str(word) for pair in links.items() for word in pair]
-        package = resource_dir("train").parent.parent
-        path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", "hpclaunch.train.message_record", allreduce, *words]
-        done = self._host.run(command, env={"PYTHONPATH": path})
-        if done.exit_code == 0:
-            return done.stdout
-        problem = (done.stderr.strip().splitlines() or [f"exit {done.exit_code}"])[-1]
-        if problem.startswith("more than "):
-            return None
-        if "numpy" in problem:
-            raise RefusedError("--simulate needs numpy, which this Python lacks", "pip install numpy")
-        raise RefusedError(f"--simulate: the messages of {allreduce} on {nodes} nodes: {problem}")
 
 
 def _compiled(host: LocalHost, folder: Path) -> str:

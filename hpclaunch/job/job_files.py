@@ -82,8 +82,8 @@ def _runner() -> dict[str, bytes]:
     source = resource_dir("train")
     runner = {
         f"runner/hpclaunch/train/{file.relative_to(source).as_posix()}": file.read_bytes()
-        for file in sorted(source.rglob("*.py"))
-        if file.stem != "message_record"  # for predictions, before there is a job
+        for file in sorted(source.rglob("*.*"))
+        if file.suffix in (".py", ".json", ".txt")
     }
     return {"runner/hpclaunch/__init__.py": b"", **runner}
 

@@ -333,6 +333,7 @@ def check_directives(
 
     ``queues``: those of the site's profile.
     """
+    reader = scheduler.directive_reader()
     for text in directives:
         if not text.strip() or "\n" in text or "\r" in text:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")
@@ -344,7 +345,7 @@ def check_directives(
             raise BadInputError(
                 f"--directive {text!r} has a quote without its partner", 'write --comment="it\'s mine"'
             ) from None
-        for names, instead in scheduler.owned_options.items():
+        for names, instead in reader.words.owned.items() if reader else ():
             if any(map(_matcher(scheduler, names), _options(scheduler, text, words))):
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",

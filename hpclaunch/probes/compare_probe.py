@@ -109,13 +109,7 @@ def _queues(facts: ClusterFacts, profile: SiteProfile) -> Iterator[Row]:
         if queue.kind == "qos" or not measured:
             continue
         if name not in measured:
-            yield Row(
-                key=f"queues.{name}",
-                profile=name,
-                measured="none",
-                verdict="wrong",
-                note="no such queue takes jobs",
-            )
+            yield _row(f"queues.{name}", name, "none", equal=False, note="no such queue takes jobs")
         else:
             yield from _queue(f"queues.{name}", queue, measured[name])
     for name in measured.keys() - profile.queues.keys():
@@ -139,12 +133,8 @@ def _nodes(facts: ClusterFacts, profile: SiteProfile) -> Iterator[Row]:
     if kind is None:
         return
     known: dict[str, Any] = msgspec.to_builtins(profile.node) if profile.node else {}
-    yield _row(
-        "node.cores",
-        known.get("cores"),
-        kind.cores,
-        equal=known.get("cores") in (kind.cores, kind.usable_cores),
-    )
+    cores = known.get("cores")
+    yield _row("node.cores", cores, kind.cores, equal=cores in (kind.cores, kind.usable_cores))
     # A profile leaves out what is usual.
     threads = known.get("threads_per_core", 1) if known else None
     yield _row("node.threads_per_core", threads, kind.threads_per_core)

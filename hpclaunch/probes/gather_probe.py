@@ -58,11 +58,8 @@ def _software(profile: SiteProfile) -> Iterator[Item]:
 
 def _surroundings(profile: SiteProfile) -> Iterator[Item]:
     for name, storage in profile.storage.items():
-        yield Item(
-            f"storage {name}",
-            ("bash", "-lc", f"df -PT -- {word(storage.path)}"),
-            "a file system of the profile",
-        )
+        look = f"df -PT -- {word(storage.path)}"
+        yield Item(f"storage {name}", ("bash", "-lc", look), "a file system of the profile")
     yield Item("quota", ("bash", "-lc", "quota -s 2> /dev/null || lfs quota -h -u $USER $HOME"), "quotas")
     yield Item("proxies", ("bash", "-lc", _PROXIES + "; true"), "proxy variables, without passwords")
     yield Item("internet", ("bash", "-lc", _ONLINE), "whether this machine reaches the internet")

@@ -40,13 +40,8 @@ def profile_of(
     else:
         changes = _new_site(facts, load_site(generic))
         about = f"{facts.cluster or name}, as its {title} describes it"
-        document = {
-            "schema": 1,
-            "name": name,
-            "description": about,
-            "extends": generic,
-            "status": "production",
-        }
+        document = {"schema": 1, "name": name, "description": about, "extends": generic}
+        document["status"] = "production"
     if not changes:
         raise BadInputError("there is nothing to repair: no fact of the profile is wrong or new")
     source = {"checked": probe.day, "evidence": "measured", "note": f"{title} {facts.version or ''}".strip()}

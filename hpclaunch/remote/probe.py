@@ -380,11 +380,7 @@ def _cpus_planned(expected: dict[str, Any]) -> tuple[str, str, str] | None:
     lacking = sorted(_cpu_list(expected["cpus"]) - _cpu_list(allowed))
     if lacking:
         shown = ",".join(map(str, lacking[:8])) + (",..." if len(lacking) > 8 else "")
-        return (
-            "cpus",
-            "missing",
-            f"CPUs {shown} of the plan are not the job's here: it has {allowed}",
-        )
+        return "cpus", "missing", f"CPUs {shown} of the plan are not the job's here: it has {allowed}"
     return "cpus", "have", "the job has CPUs " + allowed
 
 
@@ -431,17 +427,24 @@ def _clock_agrees(expected: dict[str, Any]) -> tuple[str, str, str]:
     return "clock", status, f"this node's clock and its file system's differ by {offset:.2g} s"
 
 
+def _asked_apart(*words: str) -> tuple[subprocess.CompletedProcess[bytes] | None, list[dict[str, Any]]]:
+    """Ask this file in another process; None where it takes too long, and the answers that it printed."""
+    argv = [sys.executable, os.path.abspath(__file__), *words]
+    try:
+        ended = subprocess.run(argv, capture_output=True, timeout=IMPORT_LIMIT_S, check=False)
+    except subprocess.TimeoutExpired:
+        return None, []
+    lines = ended.stdout.decode(errors="replace").splitlines()
+    return ended, [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK)]
+
+
 def _imports_work(expected: dict[str, Any]) -> tuple[str, str, str] | None:
     module = expected.get("module")
     if not module:
         return None
-    argv = [sys.executable, os.path.abspath(__file__), "imports", module]
-    try:
-        answer = subprocess.run(argv, capture_output=True, timeout=IMPORT_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
+    answer, answers = _asked_apart("imports", module)
+    if answer is None:
         return module, "missing", f"import {module} takes more than {IMPORT_LIMIT_S:g} s"
-    text = answer.stdout.decode(errors="replace")
-    answers = [json.loads(line[len(MARK) :]) for line in text.splitlines() if line.startswith(MARK)]
     if not answers:
         words = answer.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         evidence = f"import {module} ended with exit status {answer.returncode}: {words[0]}"
@@ -459,13 +462,9 @@ def _program_imports(expected: dict[str, Any]) -> tuple[str, str, str] | None:
     modules = expected.get("imports")
     if not modules:
         return None
-    argv = [sys.executable, os.path.abspath(__file__), "program", expected.get("folder", "."), *modules]
-    try:
-        answer = subprocess.run(argv, capture_output=True, timeout=IMPORT_LIMIT_S, check=False)
-    except subprocess.TimeoutExpired:
+    answer, tried = _asked_apart("program", expected.get("folder", "."), *modules)
+    if answer is None:
         return "imports", "missing", "{} take more than {:g} s".format(", ".join(modules), IMPORT_LIMIT_S)
-    lines = answer.stdout.decode(errors="replace").splitlines()
-    tried = [json.loads(line[len(MARK) :]) for line in lines if line.startswith(MARK)]
     wrong = ["import {module}: {error}".format(**each) for each in tried if each["error"]]
     if len(tried) < len(modules):
         crashed = f"import {modules[len(tried)]} ended Python with exit status {answer.returncode}"
@@ -560,16 +559,8 @@ def _judged(host: str, check: str, status: str, evidence: str) -> None:
 
 
 if __name__ == "__main__":
-    _MODES: dict[str, Callable[..., None]] = {
-        "installed": installed,
-        "framework": framework,
-        "ranks": ranks,
-        "plugin": plugin,
-        "node": node,
-        "imports": imports,
-        "library": library,
-        "preflight": preflight,
-        "program": program,
-        "verdict": verdict,
-    }
-    _MODES[sys.argv[1]](*sys.argv[2:])
+    _MODES: tuple[Callable[..., None], ...] = (
+        *(installed, framework, ranks, plugin, node),
+        *(imports, library, preflight, program, verdict),
+    )
+    {each.__name__: each for each in _MODES}[sys.argv[1]](*sys.argv[2:])

@@ -2,7 +2,7 @@
 //
 // Compiled on this machine with Debian's libsimgrid-dev (3.32): g++ -O2 -std=c++17 replay_messages.cpp -lsimgrid
 // Standard input: one line for the network, one for times, then the nodes' programs of
-// hpclaunch.train.message_record.
+// hpclaunch.scaling.allreduce_messages.
 //   fat-tree LEAVES PORTS UPLINKS | dragonfly GROUPS ROUTERS NODES GROUP_LINK_GB_S | torus X Y Z
 //   NODES LINK_GB_S LINK_LATENCY_S START_UP_S INSIDE_LATENCY_S INSIDE_GB_S
 //   node NUMBER RUNS

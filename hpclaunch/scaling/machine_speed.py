@@ -74,11 +74,12 @@ _DATA_SHEET = 1.0
 """Relative uncertainty of a link's speed: programs reach a third of the data sheet, or all of it."""
 
 
+_EQUALLY_FAST = "not measured: all GPUs are taken to be equally fast in every step"
 _DEVIATION = 1.0
 """Delays that all ranks have at the same moment make none of them wait; rare long ones are not normal."""
 
 
-class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+class Parameter(msgspec.Struct, frozen=True):
     """One figure with its origin."""
 
     name: str
@@ -147,7 +148,10 @@ def machine_of(
     """
     node = profile.node
     per_node = gpus_per_node or (len(node.gpus) if node and node.gpus else None)
-    contention = options.contention
+    hidden = "option --overlap" if options.overlap else "assumed: the exchange follows the computation"
+    contention = Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0)
+    if options.contention is not None:
+        contention = Parameter("contention", options.contention, "", "option --contention", 0.0)
     tflops, share, memory = _gpu(profile, options)
     return Machine(
         gpu_tflops=tflops,
@@ -157,27 +161,9 @@ def machine_of(
         node_gb_s=_node_bandwidth(profile, options),
         network_latency_s=_latency("network_latency_s", options.network_latency_us, 2e-5),
         network_gb_s=_network_bandwidth(profile, options),
-        contention=Parameter(
-            name="contention",
-            value=2.0 if contention is None else contention,
-            unit="",
-            origin="HPDC 2021, arXiv 2104.09075: hybrids" if contention is None else "option --contention",
-            uncertainty=0.0,
-        ),
-        overlap=Parameter(
-            name="overlap",
-            value=options.overlap,
-            unit="",
-            origin="option --overlap" if options.overlap else "assumed: the exchange follows the computation",
-            uncertainty=0.0,
-        ),
-        step_deviation_s=Parameter(
-            name="step_deviation_s",
-            value=0.0,
-            unit="s",
-            origin="not measured: all GPUs are taken to be equally fast in every step",
-            uncertainty=0.0,
-        ),
+        contention=contention,
+        overlap=Parameter("overlap", options.overlap, "", hidden, 0.0),
+        step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
         gpus_per_node=per_node,
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
         cores=cores_here if node is None else None if node.gpus else node.cores,
@@ -208,21 +194,16 @@ def with_link_test(machine: Machine, test: LinkTest, file: str, message_bytes: f
         origin += f", {written}"
     error = _SAME_ARRAY if test.fresh is False else _MEASURED
     latency, bandwidth = f"{where}_latency_s", f"{where}_gb_s"
+    at = f"{origin}, at {message_bytes / 1e6:,.4g} MB"
     changes = {
-        latency: Parameter(name=latency, value=test.latency_s, unit="s", origin=origin, uncertainty=error),
-        bandwidth: Parameter(
-            name=bandwidth,
-            value=test.bandwidth_gb_s(message_bytes),
-            unit="GB/s",
-            origin=f"{origin}, at {message_bytes / 1e6:,.4g} MB",
-            uncertainty=error,
-        ),
+        latency: Parameter(latency, test.latency_s, "s", origin, error),
+        bandwidth: Parameter(bandwidth, test.bandwidth_gb_s(message_bytes), "GB/s", at, error),
     }
     return msgspec.structs.replace(machine, **changes)
 
 
 def _stated(name: str, value: float, unit: str, option: str) -> Parameter:
-    return Parameter(name=name, value=value, unit=unit, origin=f"option {option}", uncertainty=_STATED)
+    return Parameter(name, value, unit, f"option {option}", _STATED)
 
 
 def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parameter, Parameter]:
@@ -241,13 +222,7 @@ def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parame
             "state what one GPU, or rank, reaches: --tflops T --memory-gb-s G",
         )
     else:
-        tflops = Parameter(
-            name="gpu_tflops",
-            value=peak,
-            unit="TFLOP/s",
-            origin=f"data sheet: {known.source}",
-            uncertainty=0.0,
-        )
+        tflops = Parameter("gpu_tflops", peak, "TFLOP/s", f"data sheet: {known.source}", 0.0)
     if options.memory_gb_s is not None:
         memory = _stated("memory_gb_s", options.memory_gb_s, "GB/s", "--memory-gb-s")
     elif known is None:
@@ -257,12 +232,8 @@ def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parame
         )
     else:
         origin = f"data sheet: {known.source}"
-        memory = Parameter(
-            name="memory_gb_s", value=known.memory_gb_s, unit="GB/s", origin=origin, uncertainty=0.0
-        )
-    reached = Parameter(
-        name="gpu_share", value=share.value, unit="", origin=share.origin, uncertainty=share.uncertainty
-    )
+        memory = Parameter("memory_gb_s", known.memory_gb_s, "GB/s", origin, 0.0)
+    reached = Parameter("gpu_share", share.value, "", share.origin, share.uncertainty)
     return tflops, reached, memory
 
 
@@ -270,13 +241,13 @@ def _latency(name: str, option_us: float | None, usual_s: float) -> Parameter:
     if option_us is not None:
         return _stated(name, option_us * 1e-6, "s", f"--{name.removesuffix('_s').replace('_', '-')}-us")
     origin = "assumed: the start-up of NCCL on ABCI, arXiv 2104.09075; NCCL's own tables have 3 to 14 us"
-    return Parameter(name=name, value=usual_s, unit="s", origin=origin, uncertainty=_DATA_SHEET)
+    return Parameter(name, usual_s, "s", origin, _DATA_SHEET)
 
 
 def _linked(name: str, link: Link, what: str) -> Parameter:
     source = f", source {link.source}" if link.source else ""
     origin = f"profile: {link.kind or 'a link'}, {what}{source}"
-    return Parameter(name=name, value=link.gb_s, unit="GB/s", origin=origin, uncertainty=_DATA_SHEET)
+    return Parameter(name, link.gb_s, "GB/s", origin, _DATA_SHEET)
 
 
 def _node_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
@@ -286,7 +257,7 @@ def _node_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
     if link := profile.links.gpu_gpu:
         return _linked("node_gb_s", link, "between two GPUs")
     origin = "assumed: the profile does not state the links of a node"
-    return Parameter(name="node_gb_s", value=50, unit="GB/s", origin=origin, uncertainty=_DATA_SHEET)
+    return Parameter("node_gb_s", 50, "GB/s", origin, _DATA_SHEET)
 
 
 _USUAL_GB_S = {"slingshot-11": (25.0, "200 Gbit/s per card"), "infiniband": (12.5, "EDR, 100 Gbit/s")}
@@ -302,11 +273,11 @@ def _network_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter
         best = max(between, key=lambda figure: figure.message_bytes)
         source = f", source {best.source}" if best.source else ""
         origin = f"profile: bus bandwidth measured on {best.nodes} nodes{source}"
-        return Parameter(name=name, value=best.bus_gb_s, unit=unit, origin=origin, uncertainty=_MEASURED)
+        return Parameter(name, best.bus_gb_s, unit, origin, _MEASURED)
     if link := profile.links.nic:
         return _linked(name, link, "one NIC")
     value, kind = _USUAL_GB_S.get(fabric.kind, (12.5, "no figure for this network"))
-    return Parameter(name=name, value=value, unit=unit, origin=f"assumed: {kind}", uncertainty=_DATA_SHEET)
+    return Parameter(name, value, unit, f"assumed: {kind}", _DATA_SHEET)
 
 
 _SHARED_CORES = 0.5

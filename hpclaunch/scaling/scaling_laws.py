@@ -36,28 +36,20 @@ class Law(NamedTuple):
     terms: tuple[str, ...]
 
 
-_AMDAHL = "serial + parallel / p"
+_LATENCIES = {"ring": ("2 (p - 1) alpha", "alpha_ring_s"), "tree": ("log2(p) alpha", "alpha_log_s")}
+
+
+def _with_latencies(name: str, formula: str, terms: tuple[str, ...]) -> tuple[Law, ...]:
+    more = (
+        Law(f"{name}, {shape} latency", f"{formula} + {latency}", (*terms, term))
+        for shape, (latency, term) in _LATENCIES.items()
+    )
+    return (Law(name, formula, terms), *more)
+
+
 LAWS: dict[Kind, tuple[Law, ...]] = {
-    "strong": (
-        Law("Amdahl", _AMDAHL, ("serial_s", "parallel_s")),
-        Law(
-            "Amdahl, ring latency", f"{_AMDAHL} + 2 (p - 1) alpha", ("serial_s", "parallel_s", "alpha_ring_s")
-        ),
-        Law("Amdahl, tree latency", f"{_AMDAHL} + log2(p) alpha", ("serial_s", "parallel_s", "alpha_log_s")),
-    ),
-    "weak": (
-        Law("Gustafson", "constant + 2 (p - 1) / p exchange", ("serial_s", "exchange_s")),
-        Law(
-            "Gustafson, ring latency",
-            "constant + 2 (p - 1) / p exchange + 2 (p - 1) alpha",
-            ("serial_s", "exchange_s", "alpha_ring_s"),
-        ),
-        Law(
-            "Gustafson, tree latency",
-            "constant + 2 (p - 1) / p exchange + log2(p) alpha",
-            ("serial_s", "exchange_s", "alpha_log_s"),
-        ),
-    ),
+    "strong": _with_latencies("Amdahl", "serial + parallel / p", ("serial_s", "parallel_s")),
+    "weak": _with_latencies("Gustafson", "constant + 2 (p - 1) / p exchange", ("serial_s", "exchange_s")),
 }
 _STUDENT_90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
 """Two-sided 90 % quantiles of Student's t for 1, 2, ... degrees of freedom; then 1.64."""

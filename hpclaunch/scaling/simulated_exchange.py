@@ -1,16 +1,18 @@
 """What a simulation of the allreduces between nodes found, next to the closed form. Pure.
 
-``hpclaunch.train.message_record`` notes the messages, ``remote/replay_messages.cpp`` replays them; the text
-that the second reads is made here.
+``allreduce_messages`` has the messages, ``remote/replay_messages.cpp`` replays them; the text that the second
+reads is made here.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.scaling.allreduce_messages import Link, Machine, allreduce_s
 from hpclaunch.scaling.machine_speed import Parameter
 from hpclaunch.site.schema import Network, SiteProfile
 from hpclaunch.text_table import text_table
@@ -171,17 +173,6 @@ _PARTS = 0.1
 """Relative difference that is named."""
 
 
-class MessageRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line that ``message_record`` prints."""
-
-    messages: int
-    network_messages: int
-    counted_bytes: int
-    network_bytes: int
-    inside_s: float
-    closed_form_s: float
-
-
 class SimulatedExchange(msgspec.Struct, frozen=True, kw_only=True):
     """One allreduce of the gradients on one number of GPUs."""
 
@@ -218,6 +209,23 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
 
     network: NetworkShape
     exchanges: tuple[SimulatedExchange, ...]
+
+
+def closed_forms(
+    allreduce: str, nodes: int, per_node: int, nbytes: int, parameters: dict[str, Parameter]
+) -> tuple[float, float]:
+    """Return the seconds within a node, which are not simulated (``hierarchical``), and those of all."""
+    inside = Link(parameters["node_latency_s"].value, 1e-9 / parameters["node_gb_s"].value)
+    between = Link(parameters["network_latency_s"].value, 1e-9 / parameters["network_gb_s"].value)
+    # Additions take no time; what a rank reads and writes of other ranks of its node passes its link.
+    machine = Machine(per_node, inside, between, 0.0, 2 * inside.s_per_byte)
+    within = allreduce_s(allreduce, per_node, nbytes, machine) if allreduce == "hierarchical" else 0.0
+    closed = allreduce_s(allreduce, nodes * per_node, nbytes, machine)
+    if allreduce == "ring" and per_node > 1:  # each hop has messages of both kinds
+        closed = max(
+            closed, allreduce_s(allreduce, nodes * per_node, nbytes, replace(machine, between=inside))
+        )
+    return within, closed
 
 
 def replay_text(shape: NetworkShape, nodes: int, parameters: dict[str, Parameter], programs: str) -> str:

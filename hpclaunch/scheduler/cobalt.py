@@ -4,17 +4,12 @@ Known from Cobalt's manual of qsub and ALCF's guides to both machines; not tried
 submitted to it: its machines are switched off.
 """
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
-from hpclaunch.scheduler.scheduler_interface import Scheduler
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
+from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 
 class Aprun(Launcher, frozen=True, kw_only=True):
@@ -69,86 +64,32 @@ class CobaltScheduler(Scheduler, frozen=True, kw_only=True):
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #COBALT options (man qsub) for a job."""
-        return _header(want)
-
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #COBALT lines."""
-        from hpclaunch.scheduler.cobalt_directives import COBALT_DIRECTIVES
-
-        return COBALT_DIRECTIVES
-
-
-def _header(want: Resources) -> tuple[Line, ...]:
-    if want.after_any:
-        raise BadInputError(
-            "--after-any: Cobalt's --dependencies waits for jobs that end with exit status 0 (man qsub)",
-            "leave out --after-any",
+        if want.after_any:
+            raise BadInputError(
+                "--after-any: Cobalt's --dependencies waits for jobs that end with exit status 0 (man qsub)",
+                "leave out --after-any",
+            )
+        hours, seconds = divmod(want.walltime_s, 3600)
+        return lines(
+            [
+                (f"--jobname {want.name}", "the name in qstat"),
+                *given("-A {}", want.account, "the project that pays"),
+                *given("-q {}", want.queue, want.queue_reason),
+                (f"-n {want.nodes}", "nodes"),
+                (f"-t {hours:02d}:{seconds // 60:02d}:{seconds % 60:02d}", "walltime limit"),
+                *given("-o {}", want.output and _file(want.output), "stdout"),
+                *given("-e {}", want.output, "stderr, likewise"),
+                *given("--dependencies {}", ":".join(want.after), "jobs that must succeed first"),
+            ]
         )
-    hours, seconds = divmod(want.walltime_s, 3600)
-    directives = [(f"--jobname {want.name}", "the name in qstat")]
-    if want.account:
-        directives.append((f"-A {want.account}", "the project that pays"))
-    if want.queue:
-        directives.append((f"-q {want.queue}", want.queue_reason))
-    directives += [
-        (f"-n {want.nodes}", "nodes"),
-        (f"-t {hours:02d}:{seconds // 60:02d}:{seconds % 60:02d}", "walltime limit"),
-    ]
-    if want.output:
-        directives += [
-            (f"-o {_file(want.output)}", "stdout"),
-            (f"-e {_file(want.output)}", "stderr, likewise"),
-        ]
-    if want.after:
-        directives.append((f"--dependencies {':'.join(want.after)}", "jobs that must succeed first"))
-    return lines(directives)
 
 
 def _file(path: str) -> str:
-    """Write a file name for a #COBALT line, which is split at blanks and where Cobalt replaces $jobid."""
-    if not re.fullmatch(r"[\w./@%+=:,-]+", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a #COBALT line: Cobalt splits it at blanks and quotes",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return path
+    """Check a file name for a #COBALT line, where Cobalt also replaces $jobid."""
+    return plain_file(path, r"[\w./@%+=:,-]+", "#COBALT line: Cobalt splits it at blanks and quotes")
 
-
-# On Theta the job's nodes are numbers, 3834-3835,4000; a node's name is nid and five digits.
-_BY_NUMBER = (
-    'awk -v list="$COBALT_PARTNAME" \'BEGIN { n = split(list, part, ","); for (i = 1; i <= n; i++) {'
-    ' m = split(part[i], end, "-"); for (k = end[1]; k <= end[m]; k++) printf "nid%05d\\n", k } }\''
-)
-_NODE_NAMES = f'if [ -r "${{COBALT_NODEFILE-}}" ]; then cat "$COBALT_NODEFILE"; else {_BY_NUMBER}; fi'
 
 SCHEDULER = CobaltScheduler(
-    hands_on_environment=False,
-    kind="cobalt",
-    title="Cobalt",
-    submit_program="qsub",
-    no_submission="is on no machine any more: ALCF's Theta and ThetaGPU, which had it, are switched off",
-    template="cobalt.sh.j2",
+    **scheduler_data("cobalt"),
     launchers=(Aprun(), Mpirun()),
-    job_number="$COBALT_JOBID",
-    submit_folder="$PWD",  # --cwd is where qsub was called, unless given (man qsub)
-    port_number="COBALT_JOBID",
-    first_node=f"read -r MASTER_ADDR < <({_NODE_NAMES})",
-    node_names=_NODE_NAMES,
-    inside_variable="COBALT_JOBID",
-    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}",
-    job_name_rule="the characters that Cobalt takes are not documented: use letters, digits and ._+-",
-    owned_options={
-        "-n --nodecount": "--nodes",
-        "-t --time": "--time",
-        "-A --project": "--account",
-        "-q --queue": "--queue",
-        "--jobname": "--name",
-        "-o --output -e --error -O --outputprefix": "nothing: `hpclaunch logs` shows the output",
-        "--dependencies": "--after",
-    },
-    queue_kinds=("queue",),
-    no_restarts="jobs that come back after a checkpoint are not supported on Cobalt",
-    no_memory="gives whole nodes with all of their memory (man qsub)",
-    no_begin="has no option for the time of a start (man qsub)",
-    no_exclusions="has no option that leaves nodes out",
 )

@@ -38,7 +38,7 @@ def _read_after(text: str) -> After | None:
     return After(tuple(text.strip().split(":")), False) if match else None
 
 
-COBALT_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="cobalt",
     sentinel="COBALT",
     # "#COBALT directives following a blank line will be ignored" (ALCF, ThetaGPU)
@@ -46,15 +46,6 @@ COBALT_DIRECTIVES = DirectiveReader(
     submit_command="qsub",
     read=_OPTIONS.read,
     requested=_requested,
-    roles={
-        "cwd": "folder",
-        "env": "export",
-        "error": "error",
-        "output": "output",
-        "project": "account",
-        "queue": "queue",
-        "time": "walltime",
-    },
     account_option="-A ",
     requests_gpus=False,
     retired="the machines that had it, ALCF's Theta and ThetaGPU, are switched off",

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from hpclaunch.scheduler.foreign_words import ForeignWords
+from hpclaunch.scheduler.foreign_words import ForeignWords, word_table
 
 Role = Literal[
     "account",
@@ -144,8 +144,6 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the words of one directive line; never raises."""
     requested: Callable[[Sequence[Directive]], RequestedResources]
     """Reads the numbers that active directives of this scheduler request; never raises."""
-    roles: Mapping[str, Role]
-    """Option name -> what the option is for."""
     account_option: str
     """How the account is given, up to its value: ``--account=``."""
     account_variable: str = ""
@@ -167,6 +165,11 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """A backslash at the end of a directive joins the next line to it."""
     words: ForeignWords = ForeignWords()
     """The meaning of its options and variables, for ``port``."""
+
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """Its options that have a role, each with it."""
+        return word_table(self.kind, "roles")
 
     def read_text(self, text: str) -> Iterator[DirectiveOption]:
         """Yield the options of a directive line's text after the sentinel."""

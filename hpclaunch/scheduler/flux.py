@@ -10,34 +10,36 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
-from hpclaunch.scheduler.flux_attach import FluxAttach
-from hpclaunch.scheduler.flux_submission import ARRAY, ids_of, split_id, submission
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import (
-    ArrayRules,
+    Attach,
     JobIdentity,
     JobStatus,
+    RunningJob,
     Scheduler,
     array_status,
+    own_words,
+    scheduler_data,
+    state_words,
+    unknown_job,
 )
-from hpclaunch.scheduler.state_words import state_words
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 """The digits of a job id in base 58 (RFC 19)."""
 
 _WORDS = state_words("flux")
 _CANCELLED_BEFORE_RUN = -128
+_ARRAY = "--setattr=user.hpclaunch.array="
+"""Starts the directive with the indices, from which the submission makes the jobs: Flux has no arrays."""
 
 
 class FluxRun(Launcher, frozen=True, kw_only=True):
@@ -72,6 +74,36 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
 _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
 
 
+class FluxAttach(Attach, frozen=True, kw_only=True):
+    """A process on each node by the job's shells: flux jobs and flux exec (man pages; tried with 0.88.0).
+
+    An instance of many users takes ``flux exec --jobid`` from 0.84 on (its release notes; not tried).
+    """
+
+    job_variable: str = "FLUX_ENCLOSING_ID"
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Ask for state and nodes."""
+        return ("flux", "jobs", "--json", _one_of(job))
+
+    def parse(self, job: str, answer: CommandResult) -> RunningJob:
+        """Read the one object."""
+        try:
+            found = json.loads(answer.stdout) if answer.stdout.strip() else None
+            state, count = (found["status"], int(found["nnodes"])) if found else ("", 0)
+        except (ValueError, TypeError, KeyError) as error:
+            raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
+        if found is None:
+            raise unknown_job("flux jobs", job, answer, "name one that runs: flux jobs")
+        if state != "RUN":
+            raise BadInputError(f"job {job} is {state}, so it has no ranks", "name one that runs: flux jobs")
+        return RunningJob(id=re.sub("^ƒ", "f", _one_of(job)), nodes=tuple(f"node {n}" for n in range(count)))
+
+    def words(self, job: RunningJob) -> tuple[str, ...]:
+        """Start one process per node under the job's shells, outside of what its ranks have."""
+        return ("flux", "exec", "--noinput", f"--jobid={job.id}")
+
+
 class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     """Flux. An id is what flux batch prints, with an ``f`` instead of the ``ƒ``, as Flux takes it too."""
 
@@ -82,18 +114,28 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         return parse_flux_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the directives (RFC 36), options of flux batch, for a job."""
-        return _header(want)
-
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #flux: lines."""
-        from hpclaunch.scheduler.flux_directives import FLUX_DIRECTIVES
-
-        return FLUX_DIRECTIVES
+        """Return the directives (RFC 36), options of flux batch, which splits them as a shell does."""
+        slots = 1 if want.exclusive else want.tasks_per_node
+        return lines(
+            [
+                (f"--job-name={shlex.quote(want.name)}", "the name in flux jobs"),
+                *given("--bank={}", want.account, "the bank that pays"),
+                *given("--queue={}", want.queue, want.queue_reason),
+                (f"--nodes={want.nodes}", "nodes"),
+                *_slots(want),
+                *given("--gpus-per-slot={}", -(-(want.gpus_per_node or 0) // slots), "GPUs of each slot"),
+                (f"--time-limit={want.walltime_s}s", "walltime limit"),
+                (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
+                # parsedatetime, which flux batch calls, misreads a T between date and time
+                *want.begins('--begin-time="{:%Y-%m-%d %H:%M}"'),
+                *_array(want),
+                *_dependencies(want),
+            ]
+        )
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by flux batch; the script's own directives say all else."""
-        return submission(script)
+        return _submission(script)
 
     def next_command(self, script: str) -> tuple[str, ...]:
         """Submit from inside a job, by flux batch alone."""
@@ -101,7 +143,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def finish_command(self, script: str) -> tuple[str, ...]:
         """Find the job, or make sure that there is none."""
-        return submission(script, finish=True)
+        return _submission(script, finish=True)
 
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's plugin may print among other lines."""
@@ -111,16 +153,16 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         for word in reversed(words):
             if re.fullmatch(f"f{_F58}", word):
                 return word
-        raise RefusedError(f"Flux refused the job: {_own_words(answer)}")
+        raise RefusedError(f"Flux refused the job: {own_words(answer)}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one flux jobs for all, in any state."""
-        return (("flux", "jobs", "--json", *(job for text in ids for job in ids_of(text))),)
+        return (("flux", "jobs", "--json", *(job for text in ids for job in _ids_of(text))),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
         if answer.exit_code != 0 and not re.search(r"JobID \S+ unknown", answer.stderr):
-            raise RefusedError(f"flux jobs gives no answer: {_own_words(answer)}")
+            raise RefusedError(f"flux jobs gives no answer: {own_words(answer)}")
         if answer.exit_code == 0 and answer.stdout.strip() in ("", "{}"):  # it fails where it knows no job
             raise RefusedError("flux jobs gives an answer that cannot be read: there is no job in it")
         try:
@@ -139,37 +181,57 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the nodes of the instance and, in an instance that is a job, the path of its ids."""
         if answer.exit_code != 0 or not (words := answer.stdout.split()):
-            raise RefusedError(f"Flux does not name its instance: {_own_words(answer)}")
+            raise RefusedError(f"Flux does not name its instance: {own_words(answer)}")
         return words[0] + "".join(path for path in words[1:2] if path != "/")
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Signal the job with SIGTERM, then SIGKILL."""
-        return ("flux", "cancel", *ids_of(scheduler_id))
+        return ("flux", "cancel", *_ids_of(scheduler_id))
 
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         words = answer.stderr.splitlines() or [""]
         if answer.exit_code != 0 and not all(re.search("unknown job id|inactive", line) for line in words):
-            raise RefusedError(f"Flux did not cancel the job: {_own_words(answer)}")
+            raise RefusedError(f"Flux did not cancel the job: {own_words(answer)}")
+
+
+def _submission(script: str, *, finish: bool = False) -> tuple[str, ...]:
+    """Return the command that submits the script, detached, so that no signal to our session reaches it.
+
+    ``finish``: that finds out about one that was cut off; exit code 75 means that it is not known yet.
+    """
+    mode = "finish" if finish else "submit"
+    text = text_beside(__file__, "flux_submit.sh").replace("ARRAY//p", _ARRAY.replace(".", r"\.") + "//p")
+    return ("setsid", "--wait", "bash", "-c", text, "hpclaunch-flux", mode, script)
+
+
+def _split_id(text: str) -> dict[int, str]:
+    """Return index -> id of a job, of the id of an array; nothing for another id."""
+    pairs = (part.partition("_") for part in text.split("."))
+    return {int(index): job for job, _, index in pairs if index}
+
+
+def _ids_of(text: str) -> list[str]:
+    """Return the ids that Flux knows, of the id of a job or an array."""
+    return list(_split_id(text).values()) or [text]
+
+
+def _one_of(text: str) -> str:
+    """Return the id of one job of an array, where its index follows the array's id; else the text."""
+    whole, _, index = text.rpartition("_")
+    jobs = _split_id(whole)
+    return jobs[int(index)] if index.isdigit() and int(index) in jobs else re.sub("_.*", "", text)
 
 
 def _status_of(text: str, found: Mapping[str, JobStatus]) -> JobStatus | None:
     """Return the status of a job, or of an array of which some jobs are known."""
-    array = split_id(text)
+    array = _split_id(text)
     jobs = {index: found[job] for index, job in array.items() if job in found}
     return array_status(jobs) if jobs else found.get(text)
 
 
 def _plain(job: str) -> str:
     return f"f{job[1:]}" if job.startswith("ƒ") else job
-
-
-def _own_words(answer: CommandResult) -> str:
-    """Return what Flux printed, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip()
-    text = text or f"exit status {answer.exit_code}, no reason given"
-    found = [re.sub(r"^flux-\w+: (ERROR: )?", "", line.strip()) for line in text.splitlines()]
-    return "; ".join(line for line in found if line)
 
 
 def _status(job: Mapping[str, Any]) -> JobStatus:
@@ -228,31 +290,13 @@ def _time(value: Any) -> str | None:
     return dt.datetime.fromtimestamp(value, dt.timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
-def _header(want: Resources) -> tuple[Line, ...]:
-    """Return the options of flux batch (man flux-batch), which splits a directive as a shell does."""
-    directives = [(f"--job-name={shlex.quote(want.name)}", "the name in flux jobs")]
-    if want.account:
-        directives.append((f"--bank={want.account}", "the bank that pays"))
-    if want.queue:
-        directives.append((f"--queue={want.queue}", want.queue_reason))
-    directives.append((f"--nodes={want.nodes}", "nodes"))
+def _slots(want: Resources) -> list[tuple[str, str]]:
     if want.exclusive:
-        directives.append(("--exclusive", "whole nodes, one slot on each"))
-    else:
-        directives += [
-            (f"--nslots={want.nodes * want.tasks_per_node}", "slots: one per rank"),
-            (f"--cores-per-slot={want.cpus_per_task or 1}", "cores for each rank"),
-        ]
-    if want.gpus_per_node:
-        slots = 1 if want.exclusive else want.tasks_per_node
-        directives.append((f"--gpus-per-slot={-(-want.gpus_per_node // slots)}", "GPUs of each slot"))
-    directives += [
-        (f"--time-limit={want.walltime_s}s", "walltime limit"),
-        (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
+        return [("--exclusive", "whole nodes, one slot on each")]
+    return [
+        (f"--nslots={want.nodes * want.tasks_per_node}", "slots: one per rank"),
+        (f"--cores-per-slot={want.cpus_per_task or 1}", "cores for each rank"),
     ]
-    # parsedatetime, which flux batch calls, misreads a T between date and time
-    directives += want.begins('--begin-time="{:%Y-%m-%d %H:%M}"')
-    return lines([*directives, *_array(want), *_dependencies(want)])
 
 
 def _array(want: Resources) -> list[tuple[str, str]]:
@@ -262,7 +306,7 @@ def _array(want: Resources) -> list[tuple[str, str]]:
             f"--array {want.array!r}: Flux has no limit for the jobs of an array that run at once",
             "leave the part from % on out",
         )
-    indices = (f"{ARRAY}{want.array}", "a job for each index; the submission makes them")
+    indices = (f"{_ARRAY}{want.array}", "a job for each index; the submission makes them")
     append = ("--setopt=output.mode=append", "each run writes on in the same log (0.60)")
     if want.array:
         return [indices, append]
@@ -271,74 +315,17 @@ def _array(want: Resources) -> list[tuple[str, str]]:
 
 def _dependencies(want: Resources) -> list[tuple[str, str]]:
     kind = "afterany" if want.after_any else "afterok"
-    first = (job for text in want.after for job in ids_of(text))
+    first = (job for text in want.after for job in _ids_of(text))
     return [(f"--dependency={kind}:{job}", "a job that must end first") for job in first]
 
 
 def _file(path: str | None) -> str:
-    """Write a file name for a directive, where braces and quotes can have a meaning of Flux's own."""
-    if path and re.search(r"[\\\n'\"]|\{\{", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a directive of Flux: quotes, backslashes and {{{{ mean something",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return shlex.quote(path) if path else ""
+    why = "directive of Flux: quotes, backslashes and {{ mean something"
+    return shlex.quote(plain_file(path, r"(?:(?!\{\{)[^\\\n'\"])*", why)) if path else ""
 
 
 SCHEDULER = FluxScheduler(
-    kind="flux",
-    title="Flux",
-    submit_program="flux",
-    template="flux.sh.j2",
+    **scheduler_data("flux"),
     launchers=(FluxRun(),),
-    job_number="$FLUX_ENCLOSING_ID",
-    submit_folder="$PWD",
-    # The upper 40 bits of an id are the milliseconds at which it was made (RFC 19).
-    port_number='($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24)',
-    first_node="MASTER_ADDR=$(hostname)",  # a batch script runs on the first node (man flux-batch)
-    node_names="flux hostlist --expand --delimiter='\\n' instance",
-    start_lines=(
-        Line(text="trap 'exit 142' ALRM", reason="Flux' signal to the script at the walltime limit (0.88)"),
-        Line(text="trap 'exit 129' HUP", reason="and that of an instance that ends (0.73)"),
-    ),
-    inside_variable="FLUX_ENCLOSING_ID",
-    # Three quotes in a row, of either kind, begin a text of several lines there (RFC 36).
-    job_name_pattern=r"[^\x00-\x1f\x7f\\'\"]{1,200}",
-    job_name_rule="use up to 200 characters without line breaks, backslashes and quotes",
-    owned_options={
-        "-N --nodes": "--nodes",
-        "-n --nslots": "--tasks-per-node",
-        "-c --cores-per-slot": "--cpus-per-task",
-        "-g --gpus-per-slot": "--gpus-per-task",
-        "-t --time-limit": "--time",
-        "-B --bank": "--account",
-        "-q --queue": "--queue",
-        "--job-name": "--name",
-        "--output --error": "nothing: `hpclaunch logs` shows the output",
-        "--dependency": "--after",
-    },
-    no_memory="has no request for memory (man flux-batch)",
-    queue_kinds=("queue",),
-    facts_commands={
-        "queues": ("flux", "config", "get"),
-        "status": ("flux", "queue", "status"),
-        "nodes": ("flux", "resource", "R"),
-        "up": ("flux", "resource", "R", "--states=up"),
-        "version": ("flux", "getattr", "version"),
-    },
-    binding_needs_whole_node=True,
-    requeue="false",  # Flux does not: the next job of a chain comes
-    find_commands="FLUX_URI=$(flux getattr parent-uri) ",
     attach=FluxAttach(),
-    no_exclusions="leaves nodes out by constraints that hpclaunch does not write",
-    # man flux-broker-attributes (0.88): an instance that has no enclosing one is called /.
-    cluster_command=("sh", "-c", "flux getattr hostlist && { flux getattr jobid-path 2> /dev/null || :; }"),
-    arrays=ArrayRules(
-        index_variable="HPCLAUNCH_ARRAY_INDEX",  # the submission sets it
-        job_number="$FLUX_ENCLOSING_ID",
-        port_number='($(flux job id --to=dec "$FLUX_ENCLOSING_ID") >> 24)',
-        no_restarts="which job of the array follows another is not recorded",
-    ),
-    id_pattern=rf"[fƒ]{_F58}|\d+|f{_F58}_\d+(\.f{_F58}_\d+)*",
-    status_sources=("jobs",),
 )

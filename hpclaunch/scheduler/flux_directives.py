@@ -29,23 +29,13 @@ def flux_time_s(text: str) -> int | None:
     return int(float(match[1]) * _UNIT_S[match[2]]) if match else None
 
 
-FLUX_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="flux",
     sentinel="flux:",
     line_start=r"#+[ \t]*(?:flux|FLUX):[ \t]*",
     submit_command="flux batch",
     read=_OPTIONS.read,
     requested=_requested,
-    roles={
-        "bank": "account",
-        "cwd": "folder",
-        "env": "export",
-        "error": "error",
-        "exclusive": "exclusive",
-        "output": "output",
-        "queue": "queue",
-        "time-limit": "walltime",
-    },
     account_option="--bank=",
     known_options=_OPTIONS.flags | _OPTIONS.valued,
     words=ForeignWords(kind="flux", read_after=read_after_ok),

@@ -62,22 +62,32 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def options(self) -> Mapping[str, Subject]:
         """Its options, each with its subject."""
-        return _table(self.kind, "options")
+        return word_table(self.kind, "options")
 
     @property
     def variables(self) -> Mapping[str, Fact]:
         """The variables of its jobs, each with the fact that it holds."""
-        return _table(self.kind, "variables")
+        return word_table(self.kind, "variables")
+
+    @property
+    def owned(self) -> Mapping[str, str]:
+        """Options that the plan sets (separated by blanks) -> the option of ``submit`` instead."""
+        return _table(self.kind, "owned")
 
     def shown(self, name: str) -> str:
         """Return an option as it is typed."""
         return f"-l {name[2:]}=" if name.startswith("l:") else f"{self.dashes}{name}"
 
 
+def _table(kind: str, part: str) -> dict[str, str]:
+    table: dict[str, str] = package_table(f"scheduler/{kind}_words.yaml").get(part, {}) if kind else {}
+    return table
+
+
 @cache
-def _table(kind: str, part: str) -> dict[str, Any]:
-    table = package_table(f"scheduler/{kind}_words.yaml").get(part, {}) if kind else {}
-    return {name: about for about, names in table.items() for name in names.split()}
+def word_table(kind: str, part: str) -> dict[str, Any]:
+    """Return a part of ``KIND_words.yaml``: name of an option or a variable -> what it is about."""
+    return {name: about for about, names in _table(kind, part).items() for name in names.split()}
 
 
 def read_after_ok(text: str) -> After | None:

@@ -96,6 +96,20 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
         return ":".join(("afterany" if self.after_any else "afterok", *self.after))
 
 
+def given(text: str, value: object, reason: str) -> list[tuple[str, str]]:
+    """Return a directive, ``text`` with the value in it, and its reason; nothing without a value."""
+    return [(text.format(value), reason)] if value else []
+
+
+def plain_file(path: str, pattern: str, why: str) -> str:
+    """Return the name of a file for a directive; BadInputError with ``why`` where it does not match."""
+    if not re.fullmatch(pattern, path):
+        raise BadInputError(
+            f"{path!r} cannot stand in a {why}", "set XDG_STATE_HOME to a folder with a plain name"
+        )
+    return path
+
+
 def lines(pairs: Iterable[tuple[str, str]]) -> tuple[Line, ...]:
     """Return (text, reason) pairs as lines."""
     return tuple(Line(text=text, reason=reason) for text, reason in pairs)

@@ -6,25 +6,22 @@ others recorded (tests/data/lsf); not tried on a real LSF.
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
-    ArrayRules,
     JobIdentity,
     JobStatus,
     Scheduler,
     array_status,
+    own_words,
+    scheduler_data,
+    state_words,
 )
-from hpclaunch.scheduler.state_words import state_words
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 # --- submission ---
 
@@ -103,13 +100,26 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #BSUB options (bsub command reference) for a job."""
-        return _header(want)
-
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #BSUB lines."""
-        from hpclaunch.scheduler.lsf_directives import LSF_DIRECTIVES
-
-        return LSF_DIRECTIVES
+        ranges, percent, at_once = (want.array or "").partition("%")
+        indices = f"[{ranges}]{percent}{at_once}" if want.array else ""
+        minutes = -(-want.walltime_s // 60)
+        ended = "ended" if want.after_any else "done"
+        after = " && ".join(f"{ended}({job})" for job in want.after)
+        return lines(
+            [
+                (
+                    f'-J "{want.name}{indices}"',
+                    "the name in bjobs" + (", and a job for each index" if want.array else ""),
+                ),
+                *given("-P {}", want.account, "the project that pays"),
+                *given("-q {}", want.queue, want.queue_reason),
+                *_sizes(want),
+                (f"-W {minutes // 60}:{minutes % 60:02d}", "walltime limit in hours and minutes"),
+                (f"-o {_file(want.output) or 'hpclaunch-%J.out'}", "what LSF reports, at the job's end"),
+                *want.begins("-b {:%Y:%m:%d:%H:%M}"),
+                *given('-w "{}"', after, "jobs that must end first"),
+            ]
+        )
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by bsub; the script's own directives say all else."""
@@ -124,7 +134,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         match = re.search(r"^\s*Job <(\d+)> is submitted", answer.stdout, re.MULTILINE)
         if answer.exit_code == 0 and match:
             return match[1]
-        raise RefusedError(f"LSF refused the job: {_own_words(answer)}")
+        raise RefusedError(f"LSF refused the job: {own_words(answer)}")
 
     def find_command(self) -> tuple[str, ...]:
         """List the user's jobs, also those that ended a short while ago (CLEAN_PERIOD)."""
@@ -133,7 +143,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose own file is in the script's folder."""
         if answer.exit_code != 0 and not _knows_no_job(answer):
-            raise RefusedError(f"bjobs gives no answer: {_own_words(answer)}")
+            raise RefusedError(f"bjobs gives no answer: {own_words(answer)}")
         log = f"{script.rpartition('/')[0]}/{self.kind}.log"  # that of -o, as the planner names it
         rows = (line.partition("|") for line in answer.stdout.splitlines())
         return next((job.partition("[")[0] for job, _, output in rows if output.strip() == log), None)
@@ -145,7 +155,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the rows of bjobs; a job that it does not know may fail the command, the rest is there."""
         if answer.exit_code != 0 and not _knows_no_job(answer):
-            raise RefusedError(f"bjobs gives no answer: {_own_words(answer)}")
+            raise RefusedError(f"bjobs gives no answer: {own_words(answer)}")
         rows = _rows(source, answer.stdout)
         if answer.stdout.strip() and not rows and not _knows_no_job(answer):
             raise RefusedError(f"bjobs gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
@@ -155,7 +165,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         """Return the cluster's name (lsid command reference)."""
         match = re.search(r"^My cluster name is (\S+)", answer.stdout, re.MULTILINE)
         if answer.exit_code != 0 or not match:
-            raise RefusedError(f"lsid does not name its cluster: {_own_words(answer)}")
+            raise RefusedError(f"lsid does not name its cluster: {own_words(answer)}")
         return match[1]
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
@@ -166,7 +176,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         over = r"is being terminated|already finished|no matching job found"
         if answer.exit_code != 0 and not re.search(over, answer.stdout + answer.stderr, re.IGNORECASE):
-            raise RefusedError(f"LSF did not cancel the job: {_own_words(answer)}")
+            raise RefusedError(f"LSF did not cancel the job: {own_words(answer)}")
 
 
 def _by_number(rows: Sequence[tuple[str, int, JobStatus]]) -> dict[str, JobStatus]:
@@ -211,13 +221,6 @@ def _knows_no_job(answer: CommandResult) -> bool:
     return bool(re.search(r"is not found|no (unfinished )?job found", text, re.IGNORECASE))
 
 
-def _own_words(answer: CommandResult) -> str:
-    """Return what LSF printed, on one line."""
-    text = answer.stderr.strip() or answer.stdout.strip()
-    text = text or f"exit status {answer.exit_code}, no reason given"
-    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
-
-
 def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> JobStatus:
     """Return the status; ``exit_code`` is empty or a dash for DONE and for many that were cancelled."""
     state = _WORDS.states.get(word)
@@ -249,28 +252,9 @@ def _pending_sentence(reason: str) -> str | None:
 # --- header ---
 
 
-def _header(want: Resources) -> tuple[Line, ...]:
-    """Return the #BSUB options (bsub command reference) for a job."""
-    ranges, percent, at_once = (want.array or "").partition("%")
-    indices = f"[{ranges}]{percent}{at_once}" if want.array else ""
-    reason = "the name in bjobs, and a job for each index" if want.array else "the name in bjobs"
-    directives = [(f'-J "{want.name}{indices}"', reason)]
-    if want.account:
-        directives.append((f"-P {want.account}", "the project that pays"))
-    if want.queue:
-        directives.append((f"-q {want.queue}", want.queue_reason))
-    directives += _sizes(want)
-    minutes = -(-want.walltime_s // 60)
-    directives += [
-        (f"-W {minutes // 60}:{minutes % 60:02d}", "walltime limit in hours and minutes"),
-        (f"-o {_bsub_file(want.output) or 'hpclaunch-%J.out'}", "what LSF reports, at the job's end"),
-    ]
-    directives += want.begins("-b {:%Y:%m:%d:%H:%M}")
-    if want.after:
-        ended = "ended" if want.after_any else "done"
-        jobs = " && ".join(f"{ended}({job})" for job in want.after)
-        directives.append((f'-w "{jobs}"', "jobs that must end first"))
-    return lines(directives)
+def _file(path: str | None) -> str:
+    why = "#BSUB line: LSF splits it at blanks and quotes and replaces %"
+    return plain_file(path, r"[\w./@+=:,-]+", why) if path else ""
 
 
 def _sizes(want: Resources) -> list[tuple[str, str]]:
@@ -280,80 +264,17 @@ def _sizes(want: Resources) -> list[tuple[str, str]]:
         return [(f"-nnodes {want.nodes}", "compute nodes, whole ones")]
     cpus = 1 if want.exclusive else want.cpus_per_task or 1
     slots = want.tasks_per_node * cpus
-    sizes = [
+    gpus = "GPUs of each node, for this job only"
+    return [
         (f"-n {want.nodes * slots}", "slots: one per rank" if cpus == 1 else f"slots: {cpus} per rank"),
         (f'-R "span[ptile={slots}]"', "slots on each node"),
+        *given('-R "rusage[mem={}]"', want.memory, "memory of each node"),
+        *given('-gpu "num={}:j_exclusive=yes"', want.gpus_per_node, gpus),
+        *given("-x", want.exclusive, "whole nodes, also where the queue shares them"),
     ]
-    if want.memory:
-        sizes.append((f'-R "rusage[mem={want.memory}]"', "memory of each node"))
-    if want.gpus_per_node:
-        sizes.append(
-            (f'-gpu "num={want.gpus_per_node}:j_exclusive=yes"', "GPUs of each node, for this job only")
-        )
-    if want.exclusive:
-        sizes.append(("-x", "whole nodes, also where the queue shares them"))
-    return sizes
 
-
-def _bsub_file(path: str | None) -> str:
-    """Write a file name for a #BSUB line, where LSF replaces % and splits at blanks."""
-    if path and not re.fullmatch(r"[\w./@+=:,-]+", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a #BSUB line: LSF splits it at blanks and quotes and replaces %",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return path or ""
-
-
-_NODE_NAMES = 'awk -v launch="${launch_node-}" \'$0 != launch && !seen[$0]++\' "$LSB_DJOB_HOSTFILE"'
 
 SCHEDULER = LsfScheduler(
-    kind="lsf",
-    title="LSF",
-    submit_program="bsub",
-    template="lsf.sh.j2",
+    **scheduler_data("lsf"),
     launchers=(Mpirun(), Jsrun()),
-    job_number="$LSB_JOBID",
-    submit_folder="$LS_SUBCWD",
-    port_number="LSB_JOBID",
-    first_node=f"read -r MASTER_ADDR < <({_NODE_NAMES})",
-    node_names=_NODE_NAMES,
-    start_lines=(
-        Line(
-            text='if [ -z "${LSB_DJOB_HOSTFILE-}" ]; then\n'
-            '  export LSB_DJOB_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hosts"\n'
-            "  tr ' ' '\\n' <<< \"$LSB_HOSTS\" > \"$LSB_DJOB_HOSTFILE\"\n"
-            "fi",
-            reason="the file of the job's hosts, a line per slot, where LSF makes none for a job of one slot",
-        ),
-    ),
-    inside_variable="LSB_JOBID",
-    log_in_script=True,  # LSF writes the file of -o at the end (LSB_STDOUT_DIRECT), with its own report
-    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
-    job_name_rule="LSF gives brackets, quotes, blanks and asterisks a meaning: use letters, digits and ._-",
-    owned_options={
-        "-n -nnodes": "--nodes",
-        "-gpu": "--gpus-per-task",
-        "-W": "--time",
-        "-P": "--account",
-        "-q": "--queue",
-        "-J": "--name and --array",
-        "-o -oo": "nothing: `hpclaunch logs` shows the output",
-        "-w": "--after",
-    },
-    joins_values=False,
-    queue_kinds=("queue",),
-    binding_needs_whole_node=True,
-    arrays=ArrayRules(
-        index_variable="LSB_JOBINDEX",
-        job_number="$LSB_JOBID",
-        port_number="(LSB_JOBID + LSB_JOBINDEX)",  # the jobs of an array share the number
-        first_index=1,
-    ),
-    memory_suffix="B",  # units of a resource string (10.1)
-    no_restarts="jobs that come back after a checkpoint are not supported on LSF",
-    no_exclusions="leaves nodes out by requirements that hpclaunch does not write",
-    id_pattern=r"\d+(\[\d+\])?",
-    cluster_command=("lsid",),
-    status_sources=("reasons", "states"),
 )

@@ -10,22 +10,13 @@ from hpclaunch.scheduler.directive_reader import (
     Given,
     RequestedResources,
     given_number,
-    name_set,
     whole_number,
 )
 from hpclaunch.scheduler.foreign_words import After, ForeignWords, MailEvent
-from hpclaunch.scheduler.option_words import word_options
+from hpclaunch.scheduler.option_words import word_counts, word_options
 
-# Option -> how many words follow it; bsub has some 100 options, so one that is not here is not called wrong.
-_VALUES = dict.fromkeys(
-    name_set(
-        "a alloc_flags app b C c clusters cn_cu cn_mem core_isolation csm cwd D data datagrp E Ep e env eo "
-        "eptl ext F f freq G g gpu hostfile i is J Jd jobaff jsdl jsdl_strict jsm k L Lp ln_mem ln_slots M m "
-        "mig n network nnodes notify o oo outdir P p pack ptl Q q R rnc S s sla smt sp stage step_cgroup T t "
-        "ti U u v W We w wa wt"
-    ),
-    1,
-)
+# bsub has some 100 options, so one that is not in the table is not called wrong.
+_VALUES = word_counts("lsf")
 _GPU_COUNT = re.compile(r"\bnum=(\d{1,6})\b")
 _PER_NODE = re.compile(r"\bptile=(\d{1,6})\b")
 
@@ -91,25 +82,13 @@ def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ..
     return (*words, *((f"-u {user}",) if user else ()))
 
 
-LSF_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="lsf",
     sentinel="BSUB",
     read_in="whole script",  # where they end is not documented
     submit_command="bsub",
     read=_read,
     requested=_requested,
-    roles={
-        "cwd": "folder",
-        "e": "error",
-        "env": "export",
-        "eo": "error",
-        "o": "output",
-        "oo": "output",
-        "P": "account",
-        "q": "queue",
-        "W": "walltime",
-        "x": "exclusive",
-    },
     account_option="-P ",
     account_variable="LSB_DEFAULTPROJECT",
     words=ForeignWords(

@@ -90,6 +90,12 @@ def _with_value(name: str, word: str, value: str, rest: deque[str]) -> Directive
     return DirectiveOption(name, value, f"{word} {value}")
 
 
+def word_counts(kind: str) -> dict[str, int]:
+    """Return the options of ``lsf_options.json``, each with how many words follow it."""
+    rows = msgspec.json.decode(text_beside(__file__, f"{kind}_options.json"), type=dict[int, list[str]])
+    return {name: count for count, names in rows.items() for name in names}
+
+
 def word_options(words: Sequence[str], values: Mapping[str, int]) -> Iterator[DirectiveOption]:
     """Yield options that are whole words after one dash, as those of bsub and of Grid Engine: ``-nnodes 2``.
 

@@ -5,20 +5,23 @@ Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.pbs_accounting import PbsAccounting
-from hpclaunch.scheduler.pbs_attach import PbsAttach
-from hpclaunch.scheduler.scheduler_interface import ArrayRules, JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import (
+    Attach,
+    JobStatus,
+    RunningJob,
+    Scheduler,
+    own_words,
+    scheduler_data,
+    unknown_job,
+)
 from hpclaunch.walltime import format_walltime
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
 
 _UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
 
@@ -44,6 +47,33 @@ class Pals(Launcher, frozen=True, kw_only=True):
         return ("mpiexec", "-n", str(nodes), "--ppn", "1", "--cpu-bind", "none")
 
 
+class PbsAttach(Attach, frozen=True, kw_only=True):
+    """The nodes of exec_host, each by ssh. Only tried on a fake PBS.
+
+    qstat -f (OpenPBS 23.06; man qstat, man pbs_job_attributes).
+    """
+
+    job_variable: str = "PBS_JOBID"
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Ask for all attributes."""
+        return ("qstat", "-f", job)
+
+    def parse(self, job: str, answer: CommandResult) -> RunningJob:
+        """Read state and nodes; qstat folds long lines with a tab."""
+        if answer.exit_code != 0:
+            raise unknown_job("qstat", job, answer, "it shows jobs until they have ended")
+        text = re.sub(r"\n\t", "", answer.stdout)
+        state = re.search(r"^\s*job_state = (\w)", text, re.MULTILINE)
+        hosts = re.search(r"^\s*exec_host = (\S+)", text, re.MULTILINE)
+        if state is None or state[1] != "R" or hosts is None:
+            found = f"in state {state[1]}" if state else "without a state"
+            raise BadInputError(f"job {job} is {found}, so it has no ranks", "wait until qstat shows it as R")
+        number = re.search(r"^Job Id: (\S+)", text, re.MULTILINE)
+        names = [part.partition("/")[0] for part in hosts[1].split("+")]
+        return RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
+
+
 class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     """PBS. An id is what qsub prints, ``NUMBER.SERVER``."""
 
@@ -54,14 +84,31 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         return parse_pbs_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #PBS options (man qsub; PBS Professional user's guide) for a job."""
-        return _header(want)
+        """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
 
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #PBS lines."""
-        from hpclaunch.scheduler.pbs_directives import PBS_DIRECTIVES
-
-        return PBS_DIRECTIVES
+        A reason takes a whole line: directives that everybody knows have none.
+        """
+        return lines(
+            [
+                (f"-N {want.name}", ""),
+                *given(f"{want.account_option} {{}}", want.account, ""),
+                *given("-q {}", want.queue, want.queue_reason),
+                (f"-l select={_select(want)}", "nodes, and what each of them must be"),
+                (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
+                (f"-l walltime={format_walltime(want.walltime_s)}", ""),
+                ("-j oe", "stderr goes where stdout goes"),
+                *given("-o {}", want.output and _file(want.output), "stdout and stderr of the job"),
+                *given("-k doe", want.output, "written there while the job runs, not copied at its end"),
+                *want.begins("-a {:%Y%m%d%H%M}"),
+                *given(
+                    "-W depend={}",
+                    want.after and want.dependency,
+                    "jobs that must end first; if one fails PBS ends this one",
+                ),
+                *given("-J {}", want.array, "a job for each index"),
+                *given("-r y", want.warn_s is not None, "the job may come back after a checkpoint"),
+            ]
+        )
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by qsub; the script's own directives say all else."""
@@ -77,7 +124,7 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         for line in reversed(answer.stdout.splitlines()):
             if re.fullmatch(rf"\d+(\[\])?(\.[\w.-]+){server}", line.strip()):
                 return line.strip()
-        raise RefusedError(f"PBS refused the job: {_words(answer)}")
+        raise RefusedError(f"PBS refused the job: {own_words(answer)}")
 
     def cluster_in(self, scheduler_id: str) -> str | None:
         """Return the server of ``NUMBER.SERVER``, which PBS' commands ask (man qstat, OPERANDS)."""
@@ -90,7 +137,7 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
-            raise RefusedError(f"qstat gives no answer: {_words(answer)}")
+            raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
         from hpclaunch.scheduler.pbs_status import text_jobs
 
         jobs = text_jobs(answer.stdout).items()
@@ -115,60 +162,15 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_cancel(self, answer: CommandResult) -> None:
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         if answer.exit_code not in (0, _UNKNOWN_JOB, _FINISHED, _BAD_STATE):
-            raise RefusedError(f"PBS did not cancel the job: {_words(answer)}")
-
-
-def _words(answer: CommandResult) -> str:
-    from hpclaunch.scheduler.pbs_status import own_words
-
-    return own_words(answer)
-
-
-def _header(want: Resources) -> tuple[Line, ...]:
-    """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
-
-    A reason takes a whole line: directives that everybody knows have none.
-    """
-    directives = [(f"-N {want.name}", "")]
-    if want.account:
-        directives.append((f"{want.account_option} {want.account}", ""))
-    if want.queue:
-        directives.append((f"-q {want.queue}", want.queue_reason))
-    directives += [
-        (f"-l select={_select(want)}", "nodes, and what each of them must be"),
-        (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
-        (f"-l walltime={format_walltime(want.walltime_s)}", ""),
-        ("-j oe", "stderr goes where stdout goes"),
-    ]
-    if want.output:
-        directives += [
-            (f"-o {_qsub_file(want.output)}", "stdout and stderr of the job"),
-            ("-k doe", "written there while the job runs, not copied at its end"),
-        ]
-    directives += want.begins("-a {:%Y%m%d%H%M}")
-    if want.after:
-        directives.append(
-            (f"-W depend={want.dependency}", "jobs that must end first; if one fails PBS ends this one")
-        )
-    if want.array:
-        directives.append((f"-J {want.array}", "a job for each index"))
-    if want.warn_s is not None:
-        directives.append(("-r y", "the job may come back after a checkpoint"))
-    return lines(directives)
+            raise RefusedError(f"PBS did not cancel the job: {own_words(answer)}")
 
 
 def _place(want: Resources) -> str:
     return "each chunk on another node" + (", shared with no other job" if want.exclusive else "")
 
 
-def _qsub_file(path: str) -> str:
-    """Write a file name for a #PBS line, which has no way to quote one."""
-    if not re.fullmatch(r"[\w./@%+=:,-]+", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a #PBS line: PBS splits it at blanks and quotes",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return path
+def _file(path: str) -> str:
+    return plain_file(path, r"[\w./@%+=:,-]+", "#PBS line: PBS splits it at blanks and quotes")
 
 
 def _select(want: Resources) -> str:
@@ -182,64 +184,8 @@ def _select(want: Resources) -> str:
 
 
 SCHEDULER = PbsScheduler(
-    hands_on_environment=False,
-    kind="pbs",
-    title="PBS",
-    submit_program="qsub",
-    template="pbs.sh.j2",
+    **scheduler_data("pbs"),
     launchers=(Pals(), Mpiexec(hosts=("-machinefile", '"$PBS_NODEFILE"'))),
-    job_number="${PBS_JOBID%%[!0-9]*}",
-    submit_folder="$PBS_O_WORKDIR",
-    port_number="${PBS_JOBID%%[!0-9]*}",
-    first_node='read -r MASTER_ADDR < "$PBS_NODEFILE"',
-    node_names="awk '!seen[$0]++' \"$PBS_NODEFILE\"",  # which may name a node for each rank
-    start_lines=(Line(text='cd "$PBS_O_WORKDIR"', reason="PBS starts a job in the home folder"),),
-    inside_variable="PBS_NODEFILE",
-    log_in_script=True,  # PBS empties the file of -o when it starts a job again, as after the loss of a node
-    job_name_pattern=r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}",  # recorded: evil-name-*
-    job_name_rule=(
-        "PBS takes letters, digits, dots, dashes, plus signs and underscores, a letter or digit first"
-    ),
-    owned_options={
-        "-l select -l nodes": "--nodes",
-        "-l walltime": "--time",
-        "-A": "--account",
-        "-q": "--queue",
-        "-N": "--name",
-        "-o": "nothing: `hpclaunch logs` shows the output",
-        "-l mem": "--mem",
-        "-J": "--array",
-        "-W depend": "--after",
-        "-W block": "hpclaunch submit --wait",
-    },
-    environment_hint="export {name} in the shell that submits and add --directive '-v {name}' (man qsub)",
-    queue_kinds=("queue",),
-    facts_commands={
-        "queues": ("qstat", "-Q", "-f", "-F", "json"),
-        "nodes": ("pbsnodes", "-a", "-F", "json"),
-        "server": ("qstat", "-B", "-f", "-F", "json"),
-    },
-    measured_binding="none",
-    has_select=True,
-    memory_suffix="b",
-    keeps_begin=True,
     attach=PbsAttach(),
     accounting=PbsAccounting(),
-    arrays=ArrayRules(
-        index_variable="PBS_ARRAY_INDEX",
-        job_number="${PBS_JOBID%%[!0-9]*}",
-        port_number="(${PBS_JOBID%%[!0-9]*} + PBS_ARRAY_INDEX)",  # an array has one number for all its jobs
-        lists=False,
-        fewest_jobs=2,
-        no_restarts="a job of an array comes back by qrerun, which only operators may use",
-    ),
-    # Recorded: operators may, ordinary users not (qrerun-root, qrerun-user), nor anybody after qsub -r n.
-    requeue='qrerun "$PBS_JOBID"',
-    # A job's PATH is the server's default; that of qsub is in PBS_O_PATH (man qsub, ENVIRONMENT VARIABLES).
-    find_commands="PATH=$PATH:$PBS_O_PATH ",
-    id_pattern=r"\d+(\[\d*\])?(\.[\w.-]+)?",
-    # qstat itself turns the server's seconds into local times, without their zone. A site's own qstat that
-    # shows what another user has requested would be off by that user's zone: its answer does not tell.
-    query_env={"TZ": "UTC0"},
-    status_sources=("json", "text", "each"),
 )

@@ -55,7 +55,6 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
         submitted=submitted,
         started=iso_time(values.get("stime")),
         ended=status.ended,
-        queued_s=None,
         elapsed_s=_seconds(values.get("resources_used.walltime")) if runs == 1 else None,
         limit_s=_seconds(values.get("Resource_List.walltime")),
         nodes=_whole(values.get("Resource_List.nodect")) or len(nodes),
@@ -63,10 +62,7 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
         cpus=_whole(values.get("resources_used.ncpus")),
         memory=_bytes(values.get("Resource_List.mem")),
         cpu_s=_seconds(values.get("resources_used.cput")),
-        peak_memory=None,
-        peak_node=None,
         job_memory=_bytes(values.get("resources_used.mem")) or None,
-        energy_j=None,
         runs=runs,
     )
 

@@ -120,21 +120,12 @@ def write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...
     return ((f"-m {letters}",) if letters else ()) + ((f"-M {user}",) if user else ())
 
 
-PBS_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="pbs",
     sentinel="PBS",
     submit_command="qsub",
     read=_read,
     requested=_requested,
-    roles={
-        "A": "account",
-        "P": "project",
-        "e": "error",
-        "l:select": "select",
-        "l:walltime": "walltime",
-        "o": "output",
-        "q": "queue",
-    },
     account_option="-A ",
     dollar_options=frozenset({"v", "W", "S"}),
     comments=False,

@@ -25,23 +25,10 @@ from hpclaunch.scheduler.cluster_facts import (
 from hpclaunch.walltime import format_walltime
 
 _OUT = {
-    "down",
-    "initializing",
-    "maintenance",
-    "offline",
-    "provisioning",
-    "sleep",
-    "stale",
-    "state-unknown",
-    "unknown",
-    "unresolvable",
-    "wait-provisioning",
+    *("down", "initializing", "maintenance", "offline", "provisioning", "sleep", "stale", "state-unknown"),
+    *("unknown", "unresolvable", "wait-provisioning"),
 }
-_ASKED = {
-    "server": "qstat -B -f -F json",
-    "nodes": "pbsnodes -a -F json",
-    "queues": "qstat -Q -f -F json",
-}
+_ASKED = {"server": "qstat -B -f -F json", "nodes": "pbsnodes -a -F json", "queues": "qstat -Q -f -F json"}
 _SIZE = re.compile(r"(\d+)([kmgtp]?)([bw]?)", re.IGNORECASE)
 _Attributes = Mapping[str, Any]
 

@@ -13,8 +13,14 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState, JobStatus, array_status
-from hpclaunch.scheduler.state_words import state_words
+from hpclaunch.scheduler.scheduler_interface import (
+    JobIdentity,
+    JobState,
+    JobStatus,
+    array_status,
+    own_words,
+    state_words,
+)
 
 # Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes". States:
 # B, an array of which some jobs have begun; X, a finished subjob; C, completed in Torque and old versions.
@@ -22,17 +28,6 @@ _WORDS = state_words("pbs")
 # Above 256 the top shell was ended by signal N: 256+N; a script that signals itself ends with 128+N.
 _TOP_SHELL_SIGNAL = 256
 _SUBSTATE_DELETED = 91
-
-_COMMENTS = (
-    (r"^Can Never Run", "no node fits what it requests: cancel it and request less"),
-    (r"Queue not started", "the queue takes no jobs to run now: wait for the site, or take another"),
-    (r"Insufficient amount of", "what it requests is in use; it will start when that is free"),
-    (
-        r"limit|exceed",
-        "a limit is reached: it starts when other jobs end, or never if it requests more than that",
-    ),
-    (r"reservation|dedicated", "reserved time is ahead or going on: a shorter --time may fit before"),
-)
 
 
 def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -78,14 +73,6 @@ def _with_identity(job: str, attributes: Mapping[str, Any]) -> JobStatus:
         submitted=iso_time(attributes.get("ctime")),
     )
     return replace(status_of(attributes), identity=said)
-
-
-def own_words(answer: CommandResult) -> str:
-    """Return what PBS said, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip()
-    text = text or f"exit status {answer.exit_code}, no reason given"
-    lines = [re.sub(r"^q(sub|stat|del): ", "", line.strip()) for line in text.splitlines()]
-    return "; ".join(line for line in lines if line)
 
 
 def _number(scheduler_id: str) -> str:
@@ -145,7 +132,7 @@ def _queued_sentence(letter: str, attributes: Mapping[str, Any]) -> str | None:
         return _hold_sentence(str(attributes.get("Hold_Types", "")), attributes)
     if letter == "W":
         return "its earliest start time has not come"
-    words = next((words for pattern, words in _COMMENTS if re.search(pattern, comment)), None)
+    words = next((words for pattern, words in _WORDS.pending_parts if re.search(pattern, comment)), None)
     return f"{comment}: {words}" if words else comment or None
 
 

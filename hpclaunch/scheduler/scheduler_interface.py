@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from hpclaunch.command_result import CommandResult
+from hpclaunch.errors import RefusedError
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launcher
@@ -52,6 +55,25 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Of jobs that had the same number before."""
 
 
+class StateWords(msgspec.Struct, frozen=True, kw_only=True):
+    """The words of a scheduler for states of jobs, with sentences for people: ``slurm_states.json``."""
+
+    states: dict[str, JobState]
+    running: dict[str, str] = {}
+    """State -> sentence, for jobs that wait or run."""
+    pending: dict[str, str] = {}
+    """Reason -> sentence, for jobs that wait."""
+    pending_parts: tuple[tuple[str, str], ...] = ()
+    """Part of a reason, or a regular expression for it -> sentence; the first that fits."""
+    ended: dict[str, str] = {}
+    """State, reason or exit status -> sentence, for jobs that failed."""
+
+
+def state_words(kind: str) -> StateWords:
+    """Read the words of a scheduler."""
+    return msgspec.json.decode(text_beside(__file__, f"{kind}_states.json"), type=StateWords)
+
+
 def array_state(states: Iterable[JobState]) -> JobState:
     """Return the state of an array from those of its jobs: done only where all are."""
     found = set(states)
@@ -67,6 +89,19 @@ def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
     identity = next((job.identity for job in jobs.values()), JobIdentity())
     restarts = sum(job.restarts for job in jobs.values())
     return JobStatus(state=state, jobs=dict(jobs), identity=identity, restarts=restarts)
+
+
+_PROGRAM = re.compile(
+    r"^(?:\w+: (?:error|fatal)|allocation failure|q(?:sub|stat|del)|flux-\w+(?:: ERROR)?): "
+)
+
+
+def own_words(answer: CommandResult) -> str:
+    """Return what a scheduler's command printed, on one line, without its programs' names."""
+    text = answer.stderr.strip() or answer.stdout.strip()
+    text = text or f"exit status {answer.exit_code}, no reason given"
+    found = (_PROGRAM.sub("", line.strip()) for line in text.splitlines())
+    return "; ".join(line for line in found if line)
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,40 +177,46 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
         return (words,) if words else ()
 
 
+def unknown_job(program: str, job: str, answer: CommandResult, hint: str) -> RefusedError:
+    """Return the error of a program that does not know a job."""
+    said = answer.stderr.strip() or f"exit status {answer.exit_code}"
+    return RefusedError(f"{program} does not know job {job}: {said}", hint)
+
+
 class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
     """What a scheduler's accounting keeps of a job; None: it does not say, or the site does not gather it."""
 
     id: str
-    index: int | None
+    index: int | None = None
     """Of a job of an array."""
     name: str
-    account: str | None
-    queue: str | None
+    account: str | None = None
+    queue: str | None = None
     state: JobState
-    exit_code: int | None
-    reason: str | None
-    submitted: str | None
+    exit_code: int | None = None
+    reason: str | None = None
+    submitted: str | None = None
     """ISO 8601 with time zone, as the other times."""
-    started: str | None
-    ended: str | None
-    queued_s: int | None
+    started: str | None = None
+    ended: str | None = None
+    queued_s: int | None = None
     """Waiting for the starts of all runs."""
-    elapsed_s: int | None
+    elapsed_s: int | None = None
     """Of all runs."""
-    limit_s: int | None
+    limit_s: int | None = None
     nodes: int
     node_list: str
     """As the scheduler abbreviates it."""
-    cpus: int | None
-    memory: int | None
+    cpus: int | None = None
+    memory: int | None = None
     """Bytes that the job had on all its nodes together."""
-    cpu_s: float | None
-    peak_memory: int | None
+    cpu_s: float | None = None
+    peak_memory: int | None = None
     """Bytes of the largest process of a rank, in all steps."""
-    peak_node: str | None
-    job_memory: int | None
+    peak_node: str | None = None
+    job_memory: int | None = None
     """Bytes of all processes of the job together, at their peak."""
-    energy_j: float | None
+    energy_j: float | None = None
     """Of the whole nodes."""
     runs: int
     """How often it ran: a job that was requeued has run several times."""
@@ -213,8 +254,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
 
-class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
-    """One scheduler: everything that depends on its kind. Each module of a kind has one, ``SCHEDULER``."""
+class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is data about a scheduler: ``KIND.json``."""
 
     kind: str
     title: str
@@ -223,8 +264,6 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """The program that submits; also what tells that the scheduler is on this machine."""
     template: str
     """File in ``templates/``."""
-    launchers: tuple[Launcher, ...]
-    """Launchers that can start ranks inside its jobs; the first one is the usual one."""
 
     # --- the script ---
     job_number: str
@@ -253,13 +292,13 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     job_name_pattern: str = r"[^\x00-\x1f\x7f\\]{1,200}"
     """Regular expression that a job's whole name matches."""
     job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
-    owned_options: Mapping[str, str] = {}
-    """Options of the header that the plan sets (separated by blanks) -> the option of ``submit`` instead."""
     joins_values: bool = True
     """Whether the value of a one-letter option may follow it without a blank, as in ``-N3``. False: ``-wt``
     is another option than ``-w``."""
 
     # --- what it can do ---
+    reads_directives: bool = False
+    """Whether the module ``KIND_directives`` has the reader of its directives, ``DIRECTIVES``."""
     no_submission: str = ""
     """Why nothing is submitted to it, in words that follow ``title``; empty: jobs are. Either way jobs can be
     planned for it and its scripts be read."""
@@ -296,12 +335,6 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job has no earliest start; words that follow ``title``. Empty: it can have one."""
     keeps_begin: bool = False
     """Whether a job that comes back after a checkpoint is the same one, whose time of start is over."""
-    trial: Trial | None = None
-    """None: it submits or refuses, there is no trial."""
-    attach: Attach | None = None
-    """None: how to look into its jobs from outside is not known."""
-    accounting: Accounting | None = None
-    """None: what it keeps of ended jobs is not read."""
     has_interactive: bool = False
     """Whether ``interactive`` gives a way to allocate and run from here."""
     environment_hint: str = "export {name} in the shell that submits: its environment goes to the job"
@@ -329,6 +362,27 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
     """Prints which cluster answers here, for ``parse_cluster``; empty: each id names it, or there is none."""
     status_sources: tuple[str, ...] = ()
     """Sources of job states, the best first; each is asked for the jobs that those before did not know."""
+    notes: Mapping[str, str] = {}
+    """Name of a field -> where its value is known from, or why it is so."""
+
+
+def scheduler_data(kind: str) -> dict[str, Any]:
+    """Return the fields of ``KIND.json``, for the scheduler's object."""
+    data = msgspec.json.decode(text_beside(__file__, f"{kind}.json"), type=SchedulerData)
+    return msgspec.structs.asdict(data)
+
+
+class Scheduler(SchedulerData, frozen=True, kw_only=True):
+    """One scheduler: everything that depends on its kind. Each module of a kind has one, ``SCHEDULER``."""
+
+    launchers: tuple[Launcher, ...]
+    """Launchers that can start ranks inside its jobs; the first one is the usual one."""
+    trial: Trial | None = None
+    """None: it submits or refuses, there is no trial."""
+    attach: Attach | None = None
+    """None: how to look into its jobs from outside is not known."""
+    accounting: Accounting | None = None
+    """None: what it keeps of ended jobs is not read."""
 
     def launcher(self, name: str) -> Launcher | None:
         """Return the launcher of that name; None where it does not start ranks here."""
@@ -349,7 +403,11 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True):
 
     def directive_reader(self) -> "DirectiveReader | None":
         """Return what reads the directives of other people's scripts; None: they are not read."""
-        return None
+        if not self.reads_directives:
+            return None
+        module = import_module(f"hpclaunch.scheduler.{self.kind}_directives")
+        reader: DirectiveReader = module.DIRECTIVES
+        return reader
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return the allocation of this shell; None outside one, and inside a batch job.

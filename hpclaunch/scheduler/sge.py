@@ -3,20 +3,15 @@
 Known from the manual of qsub and AIST's guide to ABCI; its directives are tried on the real qsub of 8.1.9.
 """
 
-import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import ArrayRules, Scheduler
+from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 from hpclaunch.walltime import format_walltime
 
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
-
-
+_DATA = scheduler_data("sge")
 _RESOURCE = "resource"
 """The kind of a "queue" that is a resource of ``-l``, which counts nodes, as ABCI's rt_F."""
 
@@ -30,7 +25,7 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
     def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
         """Keep Open MPI from binding, and write that file: Grid Engine's own counts slots."""
         text = (
-            f'{_NODE_NAMES} | awk -v ranks="$HPCLAUNCH_TASKS" \'{{ node[NR] = $0 }} END {{'
+            f'{_DATA["node_names"]} | awk -v ranks="$HPCLAUNCH_TASKS" \'{{ node[NR] = $0 }} END {{'
             " for (i = 1; i <= NR; i++) for (k = 0; k < ranks / NR; k++) print node[i] }'"
             ' > "$HPCLAUNCH_JOB_FOLDER/machines"'
         )
@@ -43,46 +38,29 @@ class SgeScheduler(Scheduler, frozen=True, kw_only=True):
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #$ options (man qsub) for a job."""
-        return _header(want)
-
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #$ lines."""
-        from hpclaunch.scheduler.sge_directives import SGE_DIRECTIVES
-
-        return SGE_DIRECTIVES
-
-
-def _header(want: Resources) -> tuple[Line, ...]:
-    if want.after and not want.after_any:
-        raise BadInputError(
-            "--after: Grid Engine's -hold_jid waits for the end of jobs, however they end (man qsub)",
-            "add --after-any if that is what is wanted",
+        if want.after and not want.after_any:
+            raise BadInputError(
+                "--after: Grid Engine's -hold_jid waits for the end of jobs, however they end (man qsub)",
+                "add --after-any if that is what is wanted",
+            )
+        indices, _, at_once = (want.array or "").partition("%")
+        return lines(
+            [
+                (f"-N {want.name}", "the name in qstat"),
+                ("-S /bin/bash", "the shell; the queue's own may be another one"),
+                ("-cwd", "the job starts where it was submitted"),
+                *given("-P {}", want.account, "the project that pays"),
+                *given("-q {}", want.queue_kind != _RESOURCE and want.queue, want.queue_reason),
+                _sizes(want),
+                (f"-l h_rt={format_walltime(want.walltime_s)}", "walltime limit"),
+                ("-j y", "stderr goes where stdout goes"),
+                *given("-o {}", want.output and _file(want.output), "stdout and stderr of the job"),
+                *want.begins("-a {:%Y%m%d%H%M}"),
+                *given("-hold_jid {}", ",".join(want.after), "jobs that must end first"),
+                *given("-t {}", indices, "a job for each index"),
+                *given("-tc {}", at_once, "how many of them run at a time"),
+            ]
         )
-    directives = [
-        (f"-N {want.name}", "the name in qstat"),
-        ("-S /bin/bash", "the shell; the queue's own may be another one"),
-        ("-cwd", "the job starts where it was submitted"),
-    ]
-    if want.account:
-        directives.append((f"-P {want.account}", "the project that pays"))
-    if want.queue and want.queue_kind != _RESOURCE:
-        directives.append((f"-q {want.queue}", want.queue_reason))
-    directives += [
-        _sizes(want),
-        (f"-l h_rt={format_walltime(want.walltime_s)}", "walltime limit"),
-        ("-j y", "stderr goes where stdout goes"),
-    ]
-    if want.output:
-        directives.append((f"-o {_file(want.output)}", "stdout and stderr of the job"))
-    directives += want.begins("-a {:%Y%m%d%H%M}")
-    if want.after:
-        directives.append((f"-hold_jid {','.join(want.after)}", "jobs that must end first"))
-    if want.array:
-        indices, percent, at_once = want.array.partition("%")
-        directives.append((f"-t {indices}", "a job for each index"))
-        if percent:
-            directives.append((f"-tc {at_once}", "how many of them run at a time"))
-    return lines(directives)
 
 
 def _sizes(want: Resources) -> tuple[str, str]:
@@ -97,59 +75,11 @@ def _sizes(want: Resources) -> tuple[str, str]:
 
 
 def _file(path: str) -> str:
-    """Write a file name for a #$ line: what precedes a colon is a host, and a dollar begins a variable."""
-    if not re.fullmatch(r"[\w./@%+=,-]+", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a #$ line: Grid Engine splits it at blanks and colons",
-            "set XDG_STATE_HOME to a folder with a plain name",
-        )
-    return path
+    """Check a file name for a #$ line: what precedes a colon is a host, and a dollar begins a variable."""
+    return plain_file(path, r"[\w./@%+=,-]+", "#$ line: Grid Engine splits it at blanks and colons")
 
-
-# A job without a parallel environment has no file of its hosts.
-_NODE_NAMES = (
-    """if [ -r "${PE_HOSTFILE-}" ]; then awk '!seen[$1]++ { print $1 }' "$PE_HOSTFILE"; else hostname; fi"""
-)
 
 SCHEDULER = SgeScheduler(
-    hands_on_environment=False,
-    kind="sge",
-    title="Grid Engine",
-    submit_program="qsub",
-    told_by="qconf",
-    no_submission="is read and written only: its answers about jobs are not known to hpclaunch",
-    template="sge.sh.j2",
+    **_DATA,
     launchers=(Mpirun(),),
-    job_number="$JOB_ID",
-    submit_folder="$SGE_O_WORKDIR",
-    port_number="JOB_ID",
-    first_node=f"read -r MASTER_ADDR < <({_NODE_NAMES})",
-    node_names=_NODE_NAMES,
-    inside_variable="JOB_ID",
-    # Tried: a slash is refused, a blank needs quotes; the manual excludes \\n \\t \\r / : @ \\ * and ?
-    job_name_pattern=r"[A-Za-z][A-Za-z0-9._+-]{0,63}",
-    job_name_rule="use letters, digits, dots, dashes, plus signs and underscores, a letter first",
-    owned_options={
-        "-l h_rt": "--time",
-        "-P": "--account",
-        "-q": "--queue",
-        "-N": "--name",
-        "-o -e -j": "nothing: `hpclaunch logs` shows the output",
-        "-t -tc": "--array",
-        "-hold_jid": "--after",
-        "-sync": "hpclaunch submit --wait",
-    },
-    joins_values=False,
-    queue_kinds=("queue", _RESOURCE),
-    binding_needs_whole_node=True,
-    arrays=ArrayRules(
-        index_variable="SGE_TASK_ID",
-        job_number="$JOB_ID",
-        port_number="(JOB_ID + SGE_TASK_ID)",  # the jobs of an array share the number
-        lists=False,
-        first_index=1,
-    ),
-    no_restarts="jobs that come back after a checkpoint are not supported on Grid Engine",
-    no_memory="counts memory per slot, by resources that each site names in its own way (qconf -sc)",
-    no_exclusions="leaves nodes out by requests that hpclaunch does not write",
 )

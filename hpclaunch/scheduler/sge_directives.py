@@ -9,26 +9,13 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    name_set,
     whole_number,
 )
 from hpclaunch.scheduler.foreign_words import After, ForeignWords
-from hpclaunch.scheduler.option_words import word_options
+from hpclaunch.scheduler.option_words import word_counts, word_options
 from hpclaunch.scheduler.pbs_directives import pbs_time_s, read_mail, write_mail
 
-# Option -> how many words follow it.
-_VALUES = {
-    **dict.fromkeys(name_set("clear cwd h hard help notify soft verify V terse"), 0),
-    **dict.fromkeys(
-        name_set(
-            "a ac ar A b binding c ckpt C dc dl e he hold_jid hold_jid_ad i j js jsv l M m masterq N now o "
-            "ot P p q R r S sc shell sync t tc v w wd @"
-        ),
-        1,
-    ),
-    "g": 1,  # of Univa Grid Engine, as ABCI had it
-    "pe": 2,
-}
+_VALUES = word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
 
 
 def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
@@ -53,10 +40,7 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
     slots = given_number(directives, "pe", _slots)
     if slots and _ON_ONE_HOST.match(slots.text):  # perhaps ranks, perhaps threads of one process
         return RequestedResources(nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime)
-    return RequestedResources(
-        tasks=slots,
-        walltime_s=walltime,
-    )
+    return RequestedResources(tasks=slots, walltime_s=walltime)
 
 
 def _slots(text: str) -> int | None:
@@ -70,7 +54,7 @@ def _read_after(text: str) -> After | None:
     return After(ids, True) if all(re.fullmatch(r"\d+", each) for each in ids) else None
 
 
-SGE_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="sge",
     sentinel="$",
     line_start=r"#\$[ \t]*",
@@ -78,16 +62,6 @@ SGE_DIRECTIVES = DirectiveReader(
     submit_command="qsub",
     read=_read,
     requested=_requested,
-    roles={
-        "e": "error",
-        "l:h_rt": "walltime",
-        "o": "output",
-        "P": "account",
-        "q": "queue",
-        "v": "export",
-        "V": "export",
-        "wd": "folder",
-    },
     account_option="-P ",
     known_options=frozenset(_VALUES),
     words=ForeignWords(

@@ -6,23 +6,25 @@ Tested on 22.05.8, 25.05.8 and 25.05.9; those between are known from their man p
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import Line, Resources, given, lines
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import Allocation, ArrayRules, JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import (
+    Allocation,
+    JobStatus,
+    Scheduler,
+    own_words,
+    scheduler_data,
+)
 from hpclaunch.scheduler.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm_attach import SlurmAttach
 from hpclaunch.scheduler.slurm_trial import SbatchTrial
 from hpclaunch.scheduler.srun import Ibrun, Srun
 from hpclaunch.walltime import format_walltime
-
-if TYPE_CHECKING:
-    from hpclaunch.scheduler.directive_reader import DirectiveReader
-
 
 _NEXT = 'sbatch --parsable --dependency=afterany:"$SLURM_JOB_ID"'
 """A next job that started at once could change the job's folder before the first one has ended."""
@@ -39,19 +41,37 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def shortened(self, name: str, text: str) -> str:
         """Return nodes that are alike as one line, with their number."""
-        from hpclaunch.scheduler.slurm_node_lists import reduced
+        from hpclaunch.scheduler.slurm_nodes import reduced
 
         return reduced(text) if name == "nodes" else text
 
     def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #SBATCH options (man sbatch) for a job."""
-        return _header(want)
-
-    def directive_reader(self) -> "DirectiveReader":
-        """Return the reader of #SBATCH lines."""
-        from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES
-
-        return SLURM_DIRECTIVES
+        """Return the #SBATCH options (man sbatch), which sbatch splits as a shell does."""
+        return lines(
+            [
+                (f"--job-name={shlex.quote(want.name)}", "the name in squeue"),
+                *given("--account={}", want.account, "the project that pays"),
+                *given("--partition={}", want.queue, want.queue_reason),
+                *given("--qos={}", want.qos, want.queue_reason),
+                (f"--nodes={want.nodes}", "nodes"),
+                (f"--ntasks-per-node={want.tasks_per_node}", f"{want.starter} on each node"),
+                *given("{}", _gpus(want), "GPUs of each node, visible to its ranks together"),
+                *given("--cpus-per-task={}", want.cpus_per_task, "CPUs for each rank"),
+                *given("--mem={}", want.memory, "memory of each node"),
+                *given("--exclusive", want.exclusive, "whole nodes, also where the partition shares them"),
+                (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
+                (
+                    f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}",
+                    "stdout and stderr of the job",
+                ),
+                ("--open-mode=append", "each run writes on in the same log: Slurm, too, may requeue the job"),
+                *want.begins("--begin={:%Y-%m-%dT%H:%M}"),
+                *_dependencies(want),
+                *given("--array={}", want.array, "a job for each index"),
+                *given("--exclude={}", ",".join(want.exclude), "nodes to leave out"),
+                *_restarts(want),
+            ]
+        )
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return what salloc gave, as its variables say (man salloc, OUTPUT ENVIRONMENT VARIABLES)."""
@@ -69,9 +89,9 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def interactive(self, options: Sequence[str]) -> "SlurmScheduler":
         """Return Slurm by salloc."""
-        from hpclaunch.scheduler.salloc import salloc_scheduler
-
-        return salloc_scheduler(options)
+        wanted = tuple(word for word in options if word.partition("=")[0] not in _BATCH_ONLY)
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return SallocScheduler(**{**fields, "submit_program": "salloc"}, options=wanted)
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by sbatch; the script's own directives say all else."""
@@ -92,7 +112,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
         for line in reversed(answer.stdout.splitlines()):
             if answer.exit_code == 0 and re.fullmatch(r"\d+(;[\w.-]+)?", line.strip()):
                 return line.strip()
-        raise RefusedError(f"Slurm refused the job: {_words(answer)}")
+        raise RefusedError(f"Slurm refused the job: {own_words(answer)}")
 
     def is_id(self, text: str) -> bool:
         """Return whether it is a number as Slurm has them (32 bits), perhaps with its cluster."""
@@ -116,7 +136,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose command is the script."""
         if answer.exit_code != 0:
-            raise RefusedError(f"squeue gives no answer: {_words(answer)}")
+            raise RefusedError(f"squeue gives no answer: {own_words(answer)}")
         rows = (line.partition("|") for line in answer.stdout.splitlines())
         return next((number.strip() for number, _, command in rows if command.strip() == script), None)
 
@@ -151,58 +171,48 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
         if answer.exit_code != 0 and not re.search(
             r"invalid job id|already complet|job/step already", answer.stderr, re.IGNORECASE
         ):
-            raise RefusedError(f"Slurm did not cancel the job: {_words(answer)}")
+            raise RefusedError(f"Slurm did not cancel the job: {own_words(answer)}")
 
 
-def _words(answer: CommandResult) -> str:
-    from hpclaunch.scheduler.slurm_status import own_words
+# What only batch scripts have (man sbatch, man salloc).
+_BATCH_ONLY = (
+    *("--output", "--error", "--open-mode", "--requeue", "--no-requeue", "--array", "--signal"),
+    "--kill-on-invalid-dep",
+)
 
-    return own_words(answer)
 
+class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
+    """Slurm by salloc: the script runs where it was submitted, and the job is one of Slurm's as any other."""
 
-def _header(want: Resources) -> tuple[Line, ...]:
-    """Return the #SBATCH options (man sbatch) for a job."""
-    # sbatch splits such a line as a shell does.
-    directives = [(f"--job-name={shlex.quote(want.name)}", "the name in squeue")]
-    if want.account:
-        directives.append((f"--account={want.account}", "the project that pays"))
-    if want.queue:
-        directives.append((f"--partition={want.queue}", want.queue_reason))
-    if want.qos:
-        directives.append((f"--qos={want.qos}", want.queue_reason))
-    directives += [
-        (f"--nodes={want.nodes}", "nodes"),
-        (f"--ntasks-per-node={want.tasks_per_node}", f"{want.starter} on each node"),
-    ]
-    if want.gpus_per_node and want.gpu_request != "none":
-        directives.append((_gpus(want), "GPUs of each node, visible to its ranks together"))
-    if want.cpus_per_task:
-        directives.append((f"--cpus-per-task={want.cpus_per_task}", "CPUs for each rank"))
-    if want.memory:
-        directives.append((f"--mem={want.memory}", "memory of each node"))
-    if want.exclusive:
-        directives.append(("--exclusive", "whole nodes, also where the partition shares them"))
-    directives += [
-        (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
-        (f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}", "stdout and stderr of the job"),
-        ("--open-mode=append", "each run writes on in the same log: Slurm, too, may requeue the job"),
-    ]
-    directives += want.begins("--begin={:%Y-%m-%dT%H:%M}")
-    if want.after:
-        directives += [
-            (f"--dependency={want.dependency}", "jobs that must end first"),
-            ("--kill-on-invalid-dep=yes", "if one of them fails, this one must not pend forever"),
-        ]
-    if want.array:
-        directives.append((f"--array={want.array}", "a job for each index"))
-    if want.exclude:
-        directives.append((f"--exclude={','.join(want.exclude)}", "nodes to leave out"))
-    return lines([*directives, *_restarts(want)])
+    options: tuple[str, ...]
+    """The words that a batch script would have as directives, without those that only batch scripts have."""
+
+    def submit_command(self, script: str) -> tuple[str, ...]:
+        """Allocate and run the script, detached; its output goes to ``out.log`` in its folder."""
+        text = text_beside(__file__, "salloc_submit.sh")
+        return ("setsid", "bash", "-c", text, "hpclaunch-salloc", script, *self.options)
+
+    def parse_submit(self, answer: CommandResult) -> str:
+        """Return the id of the allocation; raise RefusedError with Slurm's words."""
+        if answer.exit_code == 0 and re.fullmatch(r"\d+", answer.stdout.strip()):
+            return answer.stdout.strip()
+        return SlurmScheduler.parse_submit(self, answer)
 
 
 def _gpus(want: Resources) -> str:
+    if not want.gpus_per_node or want.gpu_request == "none":
+        return ""
     option = "--gres=gpu:" if want.gpu_request == "gres" else "--gpus-per-node="
     return option + ":".join(filter(None, (want.gpu_type, str(want.gpus_per_node))))
+
+
+def _dependencies(want: Resources) -> list[tuple[str, str]]:
+    if not want.after:
+        return []
+    return [
+        (f"--dependency={want.dependency}", "jobs that must end first"),
+        ("--kill-on-invalid-dep=yes", "if one of them fails, this one must not pend forever"),
+    ]
 
 
 def _restarts(want: Resources) -> list[tuple[str, str]]:
@@ -226,78 +236,9 @@ def _sbatch_file(path: str | None) -> str:
 
 
 SCHEDULER = SlurmScheduler(
-    kind="slurm",
-    title="Slurm",
-    submit_program="sbatch",
-    template="slurm.sh.j2",
+    **scheduler_data("slurm"),
     launchers=(Srun(), Ibrun(), Mpiexec()),
-    job_number="$SLURM_JOB_ID",
-    submit_folder="$SLURM_SUBMIT_DIR",
-    port_number="SLURM_JOB_ID",
-    first_node='read -r MASTER_ADDR < <(scontrol show hostnames "$SLURM_JOB_NODELIST")',
-    node_names='scontrol show hostnames "$SLURM_JOB_NODELIST"',
-    inside_variable="SLURM_JOB_ID",
-    signals_before_limit=True,
-    owned_options={
-        "-N --nodes": "--nodes",
-        "-n --ntasks": "--tasks",
-        "--ntasks-per-node": "--tasks-per-node",
-        "-c --cpus-per-task": "--cpus-per-task",
-        "-G --gpus --gpus-per-node --gpus-per-task --gres=gpu": "--gpus-per-task",
-        "-t --time": "--time",
-        "-A --account": "--account",
-        "-p --partition": "--partition",
-        "-J --job-name": "--name",
-        "-o --output -e --error": "nothing: `hpclaunch logs` shows the output",
-        "--mem": "--mem",
-        "-a --array": "--array",
-        "-d --dependency": "--after",
-        "--wait": "hpclaunch submit --wait",
-        "--wrap --parsable --test-only --help --usage --version": "nothing: hpclaunch calls sbatch itself",
-    },
-    queue_kinds=("partition", "qos"),
-    facts_commands={
-        "queues": ("scontrol", "show", "partition", "--oneliner"),
-        "nodes": ("scontrol", "show", "node", "--oneliner"),
-        "config": ("scontrol", "show", "config"),
-    },
-    probe_commands={
-        "qos": (
-            "sacctmgr",
-            "-nP",
-            "show",
-            "qos",
-            "format=Name,MaxWall,MaxJobsPU,MaxSubmitPU,MaxTRESPU,MaxTRES,Flags",
-        ),
-        "associations": (
-            "bash",
-            "-lc",
-            'sacctmgr -nP show assoc user="$USER" format=Account,Partition,QOS,MaxWall,MaxTRES',
-        ),
-        "mpi plugins": ("srun", "--mpi=list"),
-    },
-    measured_binding="mask_cpu",
-    binding_needs_whole_node=True,
     attach=SlurmAttach(),
     accounting=SlurmAccounting(),
-    arrays=ArrayRules(
-        index_variable="SLURM_ARRAY_TASK_ID",
-        job_number="$SLURM_ARRAY_JOB_ID",
-        port_number="SLURM_JOB_ID",  # each job of an array has one
-    ),
-    # Of an array this one job only: its SLURM_JOB_ID may be the number of the whole array.
-    requeue=(
-        'scontrol requeue "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}"'
-    ),
-    resubmit_without=f'{_NEXT} --exclude={{exclude}}"$left_out" "${{{{HPCLAUNCH_FILES%/*}}}}/job.sh"',
-    memory_suffix="",
-    all_memory="0",
-    keeps_begin=True,
     trial=SbatchTrial(),
-    has_interactive=True,
-    allocation_hint="make one with salloc",
-    id_pattern=r"\d+(_\d+)?",
-    query_env={"SLURM_TIME_FORMAT": "%s"},  # seconds since 1970: no time zone to guess
-    cluster_command=("scontrol", "show", "config"),
-    status_sources=("squeue", "sacct", "scontrol"),
 )

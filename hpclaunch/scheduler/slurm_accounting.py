@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting
+from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting, own_words
 
 _COLUMNS = (
     *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
@@ -33,8 +33,6 @@ class SlurmAccounting(Accounting, frozen=True, kw_only=True):
 
     def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
         """Read the rows; of an array each job is one."""
-        from hpclaunch.scheduler.slurm_status import own_words
-
         if answer.exit_code != 0:
             raise RefusedError(f"sacct gives no answer: {own_words(answer)}")
         groups: dict[str, list[dict[str, str]]] = {}
@@ -88,7 +86,6 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
         peak_memory=_bytes(peak.get("MaxRSS", "")) or None,
         peak_node=peak.get("MaxRSSNode") or None,
-        job_memory=None,
         energy_j=max(energies, default=None),
         runs=len(own),
     )

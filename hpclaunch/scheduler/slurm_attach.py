@@ -1,8 +1,8 @@
 """Looking into a running Slurm job from outside: a step of one process per node that shares its resources."""
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob
+from hpclaunch.errors import BadInputError
+from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, unknown_job
 
 
 class SlurmAttach(Attach, frozen=True, kw_only=True):
@@ -27,10 +27,7 @@ class SlurmAttach(Attach, frozen=True, kw_only=True):
     def parse(self, job: str, answer: CommandResult) -> RunningJob:
         """Read the one row; of an array each running job is one."""
         if answer.exit_code != 0:
-            said = answer.stderr.strip() or f"exit status {answer.exit_code}"
-            raise RefusedError(
-                f"squeue does not know job {job}: {said}", "it shows jobs until they have ended"
-            )
+            raise unknown_job("squeue", job, answer, "it shows jobs until they have ended")
         rows = [line.strip().split("|") for line in answer.stdout.splitlines() if line.count("|") == 5]
         running = [row for row in rows if row[1] in ("RUNNING", "SUSPENDED")]
         if not rows:

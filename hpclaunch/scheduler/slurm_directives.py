@@ -94,24 +94,12 @@ def _ordered(events: frozenset[MailEvent]) -> list[MailEvent]:
     return [event for event in order if event in events]
 
 
-SLURM_DIRECTIVES = DirectiveReader(
+DIRECTIVES = DirectiveReader(
     kind="slurm",
     sentinel="SBATCH",
     submit_command="sbatch",
     read=_OPTIONS.read,
     requested=_requested,
-    roles={
-        "account": "account",
-        "chdir": "folder",
-        "error": "error",
-        "exclusive": "exclusive",
-        "export": "export",
-        "hint": "hint",
-        "output": "output",
-        "partition": "queue",
-        "qos": "qos",
-        "time": "walltime",
-    },
     account_option="--account=",
     account_variable="SBATCH_ACCOUNT",
     known_options=_OPTIONS.flags | _OPTIONS.valued,

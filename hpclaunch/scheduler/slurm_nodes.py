@@ -12,23 +12,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts, merged_kinds
-from hpclaunch.scheduler.slurm_node_lists import COUNT
 
 _WALLTIME = re.compile(r"(\d+-)?\d+:\d\d:\d\d")
 _PAIR = re.compile(r"([A-Za-z]\w*)=(\S*)")
 _GPU = re.compile(r"gpu(?::(?P<type>[^:(),]*[^:(),\d][^:(),]*))?(?::no_consume)?:(?P<count>\d+)(?:\(.*\))?")
 _OUT = {
-    "DOWN",
-    "DRAIN",
-    "DRAINED",
-    "DRAINING",
-    "FAIL",
-    "FAILING",
-    "FUTURE",
-    "ERROR",
-    "UNKNOWN",
+    *("DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "FUTURE", "ERROR", "UNKNOWN"),
     "NOT_RESPONDING",
 }
+_OWN = re.compile(
+    r"\b(?:NodeName|NodeAddr|NodeHostName|CPUAlloc|CPULoad|AllocMem|FreeMem|State|BootTime|SlurmdStartTime|LastBusyTime"
+    r"|ResumeAfterTime|AllocTRES|CurrentWatts|AveWatts|CapWatts|ExtSensors\w+|Owner|Weight|Port|GresUsed"
+    r"|AvailableFeatures|ActiveFeatures|RealMemory|CfgTRES|OS|Version|Comment|Extra|Reason)=.*?(?=\s+[A-Z]\w*=|$)"
+)
+"""What differs from node to node of one kind."""
+COUNT = "HpclaunchNodes"
+"""Key of the number of nodes that a line stands for."""
 _Row = dict[str, str]
 
 
@@ -164,3 +163,22 @@ def _gpus(gres: str) -> Iterator[NodeGpus]:
     for text in re.split(r",(?![^(]*\))", gres):
         if (match := _GPU.fullmatch(text)) and int(match["count"]):
             yield NodeGpus(type=match["type"], count=int(match["count"]))
+
+
+# --- a large cluster as a few lines -------------------------------------------------------------------------
+
+
+def reduced(listing: str) -> str:
+    """Return ``scontrol show node --oneliner`` with one line for each kind and state, and their number."""
+    return "".join(f"{line} {COUNT}={count}\n" for line, count in _counted(listing))
+
+
+def _counted(listing: str) -> Iterator[tuple[str, int]]:
+    first: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for line in filter(str.strip, listing.splitlines()):
+        state = re.search(r"\bState=(\S+)", line)
+        kind = _OWN.sub("", line) + (state[1] if state else "")
+        first.setdefault(kind, re.sub(r"\s+Reason=.*", "", line))
+        counts[kind] = counts.get(kind, 0) + 1
+    return ((line, counts[kind]) for kind, line in first.items())

@@ -14,8 +14,13 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobStatus, array_status
-from hpclaunch.scheduler.state_words import state_words
+from hpclaunch.scheduler.scheduler_interface import (
+    JobIdentity,
+    JobStatus,
+    array_status,
+    own_words,
+    state_words,
+)
 
 # Sources of the sentences: the sections JOB REASON CODES and JOB STATE CODES of man squeue and sacct (22.05
 # to 24.11), and slurm.schedmd.com/job_reason_codes.html. Limits come as {Assoc,QOS}{Grp,Max}{what}{Limit,
@@ -23,31 +28,18 @@ from hpclaunch.scheduler.state_words import state_words
 WORDS = state_words("slurm")
 
 
-_SQUEUE_COLUMNS = (
-    ("JobArrayID", 60),
-    ("State", 24),
-    ("exit_code", 16),
-    ("StartTime", 24),
-    ("EndTime", 24),
-    ("SubmitTime", 24),
-    ("RestartCnt", 12),
-    ("Cluster", 64),
-    ("Reason", 240),
-    ("Command", 0),  # the last one, of any length
-)
+# Name -> width; the last one is of any length.
+_SQUEUE_COLUMNS = {
+    "JobArrayID": 60, "State": 24, "exit_code": 16, "StartTime": 24, "EndTime": 24, "SubmitTime": 24,
+    "RestartCnt": 12, "Cluster": 64, "Reason": 240, "Command": 0,
+}  # fmt: skip
+_FORMAT = ",".join(f"{name}:{width}" for name, width in _SQUEUE_COLUMNS.items())
 # The names of a row, which all three sources are brought to; in the order of sacct's columns.
 _ROW = ("id", "state", "code", "start", "end", "submit", "cluster", "reason", "script")
 _SACCT_COLUMNS = ("JobID", "State", "ExitCode", "Start", "End", "Submit", "Cluster", "Reason", "SubmitLine")
 _SCONTROL_KEYS = (
-    "JobId",
-    "JobState",
-    "ExitCode",
-    "StartTime",
-    "EndTime",
-    "SubmitTime",
-    "ClusterName",  # it has none
-    "Reason",
-    "Command",
+    *("JobId", "JobState", "ExitCode", "StartTime", "EndTime", "SubmitTime"),
+    *("ClusterName", "Reason", "Command"),  # it has no ClusterName
 )
 _READABLE = re.compile(r"\d+(\+\d+)?(_\S+)?", re.ASCII)
 # squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
@@ -56,15 +48,7 @@ _SCONTROL_MAX_JOBS = 4
 
 
 _QUERY: dict[str, tuple[str, ...]] = {
-    "squeue": (
-        "-h",
-        "-a",
-        "-r",
-        "-t",
-        "all",
-        "-O",
-        ",".join(f"{name}:{width}" for name, width in _SQUEUE_COLUMNS),
-    ),
+    "squeue": ("-h", "-a", "-r", "-t", "all", "-O", _FORMAT),
     "sacct": ("-X", "-n", "-P", "-D", "-o", ",".join(_SACCT_COLUMNS)),
 }
 
@@ -144,16 +128,6 @@ def cluster_of(scheduler_id: str) -> tuple[str, ...]:
     return ("-M", name) if name else ()
 
 
-def own_words(answer: CommandResult) -> str:
-    """Return what Slurm said, on one line, without its programs' names."""
-    text = answer.stderr.strip() or answer.stdout.strip()
-    text = text or f"exit status {answer.exit_code}, no reason given"
-    lines = [
-        re.sub(r"^(\w+: (error|fatal)|allocation failure): ", "", line.strip()) for line in text.splitlines()
-    ]
-    return "; ".join(line for line in lines if line)
-
-
 def _knows_not(answer: CommandResult) -> bool:
     """Return whether the answer means "no such job" or "no accounting here", and not "no answer"."""
     return bool(
@@ -164,7 +138,7 @@ def _knows_not(answer: CommandResult) -> bool:
 def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
     for line in text.splitlines():
         row, at = {}, 0
-        for name, width in _SQUEUE_COLUMNS:
+        for name, width in _SQUEUE_COLUMNS.items():
             row[name], at = line[at:][: width or None].strip(), at + width
         if _READABLE.fullmatch(row["JobArrayID"]) and row["State"]:
             code, command = _raw_code(row["exit_code"]), row["Command"]

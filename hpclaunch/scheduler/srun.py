@@ -3,44 +3,11 @@
 import re
 from collections.abc import Iterable
 
+import msgspec
+
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
-
-# What salloc, sbatch and srun set for the commands of an allocation and srun reads as options (man pages of
-# 22.05 and 25.05, tried with both; SLURM_OOM_KILL_STEP and SLURM_TRES_* are newer than 22.05): variables, as
-# bash expands SLURM_{NAME,...} -> the options that they stand for. sbatch hands its environment on, so a job
-# that is submitted from inside an allocation finds them, unless its own options set them again. What every
-# job sets itself (SLURM_NTASKS, SLURM_JOB_NUM_NODES, ...) is not here.
-_OUTER = {
-    "ACCTG_FREQ": "--acctg-freq",
-    "CPU_BIND{,_LIST,_TYPE,_VERBOSE}": "--cpu-bind",
-    "CPU_FREQ_REQ": "--cpu-freq",
-    "CPUS_PER_GPU": "--cpus-per-gpu",
-    "CPUS_PER_TASK": "--cpus-per-task -c",
-    "DIST{RIBUTION,_PLANESIZE}": "--distribution -m",
-    "EXPORT_ENV": "--export",
-    "GPU_BIND": "--gpu-bind",
-    "GPU_FREQ": "--gpu-freq",
-    "GPUS": "--gpus -G",
-    "GPUS_PER_NODE": "--gpus-per-node",
-    "GPUS_PER_SOCKET": "--gpus-per-socket",
-    "GPUS_PER_TASK": "--gpus-per-task",
-    "HINT": "--hint",
-    "MEM_BIND{,_LIST,_PREFER,_SORT,_TYPE,_VERBOSE}": "--mem-bind",
-    "MEM_PER_CPU": "--mem-per-cpu",
-    "MEM_PER_GPU": "--mem-per-gpu",
-    "MEM_PER_NODE": "--mem",
-    "NETWORK": "--network",
-    "NTASKS_PER_CORE": "--ntasks-per-core",
-    "NTASKS_PER_GPU": "--ntasks-per-gpu",
-    "NTASKS_PER_SOCKET": "--ntasks-per-socket",
-    "OOM_KILL_STEP": "--oom-kill-step",
-    "OVERCOMMIT": "--overcommit -O",
-    "PROFILE": "--profile",
-    "THREADS_PER_CORE": "--threads-per-core",
-    "TRES_BIND": "--tres-bind --gpu-bind --gpus-per-task --tres-per-task",  # set by each of them
-    "TRES_PER_TASK": "--tres-per-task",
-}
 
 
 class Srun(Launcher, frozen=True, kw_only=True):
@@ -89,9 +56,19 @@ class Srun(Launcher, frozen=True, kw_only=True):
         )
 
     def outer_settings(self, header: Iterable[str]) -> tuple[str, ...]:
-        """Return those of all options that the header has not."""
+        """Return those of all options that the header has not.
+
+        The table has what salloc, sbatch and srun set for the commands of an allocation and srun reads as
+        options: variables as bash expands SLURM_{NAME,...} (man pages of 22.05 and 25.05, tried with both;
+        SLURM_OOM_KILL_STEP and SLURM_TRES_* are newer than 22.05). sbatch hands its environment on, so a job
+        that is submitted from inside an allocation finds them. What every job sets itself (SLURM_NTASKS,
+        SLURM_JOB_NUM_NODES, ...) is not there.
+        """
         given = {re.split(r"[=\s]", text)[0] for text in header}
-        names = (names for names, options in _OUTER.items() if not given.intersection(options.split()))
+        outer: dict[str, str] = msgspec.json.decode(text_beside(__file__, "slurm_variables.json"))[
+            "read by srun"
+        ]
+        names = (names for names, options in outer.items() if not given.intersection(options.split()))
         return (f"SLURM_{{{','.join(names)}}}",)
 
 

@@ -16,15 +16,8 @@ _BYTES = {
 }
 
 KINDS = (
-    "allreduce",
-    "allgather",
-    "reducescatter",
-    "broadcast",
-    "alltoall",
-    "barrier",
-    "join",
-    "send",
-    "recv",
+    *("allreduce", "allgather", "reducescatter", "broadcast", "alltoall", "barrier", "join"),
+    *("send", "recv"),
 )
 
 

@@ -25,6 +25,11 @@ class Place:
     node: str | None = None
     gpu: str | None = None
 
+    def named(self, rank: int) -> str:
+        """Return ``rank 3 (nid001, GPU 2)``."""
+        where = ", ".join(text for text in (self.node, f"GPU {self.gpu}" if self.gpu else None) if text)
+        return f"rank {rank}{f' ({where})' if where else ''}"
+
 
 @dataclass(frozen=True)
 class JobTimeline:

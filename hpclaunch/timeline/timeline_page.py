@@ -3,7 +3,8 @@
 import msgspec
 
 from hpclaunch.pages.render_page import html_page
-from hpclaunch.timeline.timeline_documents import RankSummary, TimelineDocument
+from hpclaunch.timeline.job_timeline import Place
+from hpclaunch.timeline.timeline_documents import TimelineDocument
 from hpclaunch.timeline.timeline_summary import SHARE_NAMES
 from hpclaunch.timeline.timeline_verdicts import shown_ms
 
@@ -30,8 +31,8 @@ def page(document: TimelineDocument) -> str:
         "timeline.html.j2",
         document,
         title=f"Timeline of job {document.job}" if document.job else "Timeline",
-        ms=_ms,
-        named=_named,
+        ms=shown_ms,
+        named=lambda rank: Place(rank.node, rank.gpu).named(rank.rank),
         shares=[
             (f"{SHARE_NAMES.get(name, name)} {100 * share:.1f} %", share, _COLOURS[name])
             for name, share in document.shares.items()
@@ -59,11 +60,11 @@ def _tables(document: TimelineDocument) -> dict[str, list[tuple[object, ...]]]:
     return {
         "collectives": [msgspec.structs.astuple(one) for one in document.collectives],
         "tensors": [
-            (one.name, one.count, one.bytes, _ms(one.mean_ms), _ms(one.longest_ms))
+            (one.name, one.count, one.bytes, shown_ms(one.mean_ms), shown_ms(one.longest_ms))
             for one in document.tensors
         ],
         "what_if": [
-            (text, _ms(value)) for text, value in ifs.items() if value is not None or text == "as it is"
+            (text, shown_ms(value)) for text, value in ifs.items() if value is not None or text == "as it is"
         ],
         "files": [
             (
@@ -76,12 +77,3 @@ def _tables(document: TimelineDocument) -> dict[str, list[tuple[object, ...]]]:
             for one in document.files[:64]
         ],
     }
-
-
-def _ms(value: float | None) -> str:
-    return "-" if value is None else shown_ms(value)
-
-
-def _named(rank: RankSummary) -> str:
-    place = ", ".join(text for text in (rank.node, f"GPU {rank.gpu}" if rank.gpu else None) if text)
-    return f"rank {rank.rank}{f' ({place})' if place else ''}"

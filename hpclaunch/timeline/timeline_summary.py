@@ -230,26 +230,28 @@ def shown(document: TimelineDocument) -> str:
     times = document.step_ms
     if times["median"] is not None:
         lines.append(
-            f"step: median {_ms(times['median'])}, spread {_ms(times['spread'])}, "
-            f"{_ms(times['min'])} to {_ms(times['max'])}"
-            + (f"; first {_ms(times['first'])}" if times["first"] is not None else "")
+            f"step: median {shown_ms(times['median'])}, spread {shown_ms(times['spread'])}, "
+            f"{shown_ms(times['min'])} to {shown_ms(times['max'])}"
+            + (f"; first {shown_ms(times['first'])}" if times["first"] is not None else "")
         )
     lines += ["", *_share_lines(document)]
     for number, verdict in enumerate(document.verdicts):
         lines += ["", f"{'verdict' if not number else 'also'}: {verdict.kind}: {printable(verdict.evidence)}"]
         lines.append(f"  {printable(verdict.remedy)}")
-    what = document.what_if
-    if what["no_straggler"] is not None:
-        lines += ["", f"what if the last rank came with the median one: {_ms(what['no_straggler'])} per step"]
-    if what["communication_hidden"] is not None:
-        lines.append(f"what if all communication were hidden: {_ms(what['communication_hidden'])} per step")
+    lines += _what_if_lines(document.what_if)
     lines += _tables(document)
     lines += [f"note: {printable(note)}" for note in document.notes]
     return "\n".join(lines)
 
 
-def _ms(value: float | None) -> str:
-    return "-" if value is None else shown_ms(value)
+def _what_if_lines(what: Mapping[str, float | None]) -> list[str]:
+    last, hidden = what["no_straggler"], what["communication_hidden"]
+    lines = []
+    if last is not None:
+        lines += ["", f"what if the last rank came with the median one: {shown_ms(last)} per step"]
+    if hidden is not None:
+        lines.append(f"what if all communication were hidden: {shown_ms(hidden)} per step")
+    return lines
 
 
 _COLUMNS = {
@@ -287,7 +289,7 @@ def _tables(document: TimelineDocument) -> list[str]:
         lines += ["", text_table(rows, ("collective", *_COLUMNS))]
     if len(document.by_rank) > 1:
         rows2 = [
-            (str(one.rank), one.node or "-", one.gpu or "-", _ms(one.waiting_ms), _ms(one.step_ms))
+            (str(one.rank), one.node or "-", one.gpu or "-", shown_ms(one.waiting_ms), shown_ms(one.step_ms))
             for one in sorted(
                 document.by_rank, key=lambda one: (one.waiting_ms is None, one.waiting_ms, one.rank)
             )
@@ -296,7 +298,7 @@ def _tables(document: TimelineDocument) -> list[str]:
         lines += [f"... and {len(rows2) - 20} ranks that wait longer"] if len(rows2) > 20 else []
     if document.tensors:
         rows3 = [
-            (one.name[:60], str(one.count), _cell(one.bytes), _ms(one.mean_ms), _ms(one.longest_ms))
+            (one.name[:60], str(one.count), _cell(one.bytes), shown_ms(one.mean_ms), shown_ms(one.longest_ms))
             for one in document.tensors[:5]
         ]
         lines += ["", text_table(rows3, ("slowest tensors", "times", "bytes", "mean", "longest"))]

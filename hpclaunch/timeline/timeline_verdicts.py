@@ -87,8 +87,10 @@ def floor_ms(job: JobTimeline, of_cycles: int = FLOOR_CYCLES) -> float:
     return max(floor, of_cycles * min(max(cycles), 5 * DEFAULT_CYCLE_MS)) if cycles else floor
 
 
-def shown_ms(milliseconds: float) -> str:
-    """Return a time as people read it."""
+def shown_ms(milliseconds: float | None) -> str:
+    """Return a time as people read it; ``-`` for None."""
+    if milliseconds is None:
+        return "-"
     if milliseconds >= 10_000:
         return f"{milliseconds / 1e3:.1f} s"
     return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"
@@ -97,10 +99,9 @@ def shown_ms(milliseconds: float) -> str:
 def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) -> Verdict:
     assert late.rank is not None  # noqa: S101
     place = places.get(late.rank, Place())
-    where = ", ".join(text for text in (place.node, f"GPU {place.gpu}" if place.gpu else None) if text)
     cause, remedy = _cause(job, late)
     evidence = (
-        f"rank {late.rank}{f' ({where})' if where else ''} comes last in {late.late_steps} of {late.steps} "
+        f"{place.named(late.rank)} comes last in {late.late_steps} of {late.steps} "
         f"steps, {_how_late(late)} after the median of the other ranks (noise {shown_ms(late.noise_ms)}); "
         f"they wait for it, and it waits least{'; ' if cause else ''}{cause}"
     )

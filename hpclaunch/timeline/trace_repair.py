@@ -161,8 +161,7 @@ class _Rewriter:
             return
         self._named.add(process)
         place = self._places.get(rank, Place(self._traces[rank].host if rank in self._traces else None))
-        where = ", ".join(text for text in (place.node, f"GPU {place.gpu}" if place.gpu else None) if text)
-        shown = f"rank {rank}{f' ({where})' if where else ''}{f': {name}' if name else ''}"
+        shown = f"{place.named(rank)}{f': {name}' if name else ''}"
         yield {"name": "process_name", "ph": "M", "pid": process, "args": {"name": shown}}
         yield {"name": "process_sort_index", "ph": "M", "pid": process, "args": {"sort_index": process}}
 

@@ -9,19 +9,8 @@ from typing import Any
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.partial import GpuFact, Partial, settle_numa
-from hpclaunch.topology.tool_text import (
-    ONE_FILE_PER_NODE,
-    Line,
-    bad_line,
-    bus_id,
-    check_size,
-    clean_lines,
-    cpu_list,
-    decoded_json,
-    json_text,
-    numa_id,
-)
 
 KIND = "amd_smi"
 
@@ -41,7 +30,6 @@ _Facts = dict[str, tuple[str, int]]
 
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA node and PCI address of each GPU. Raises BadInputError for damaged output."""
-    check_size(text, origin)
     facts = _facts(text, origin)
     numbers = sorted(facts)
     if numbers != list(range(len(numbers))):
@@ -55,17 +43,17 @@ def read(text: str, origin: str) -> Partial:
 
 def _facts(text: str, origin: str) -> dict[int, _Facts]:
     """Read the values of each GPU by its number, from any of the three forms."""
-    lines = clean_lines(text, origin)
+    lines = tool.clean_lines(text, origin)
     if any(_GPU.match(line.text) for line in lines):
         return _from_text(lines, origin)
     if any(line.text.strip() == _TABLE_TITLE for line in lines):
         return _from_table(lines, origin)
-    if document := json_text(text, origin):
+    if document := tool.json_text(text, origin):
         return _from_json(document, origin)
     raise BadInputError(f"{origin}: this is not the output of amd-smi static or topology", _HINT)
 
 
-def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
+def _from_text(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
     """Read indented ``KEY: value`` lines below each ``GPU: n``."""
     facts: dict[int, _Facts] = {}
     current: _Facts | None = None
@@ -74,7 +62,7 @@ def _from_text(lines: list[Line], origin: str) -> dict[int, _Facts]:
         if match := _GPU.match(line.text):
             index = int(match.group(1))
             if index in facts:
-                raise bad_line(origin, line.number, f"GPU {index} appears twice", ONE_FILE_PER_NODE)
+                raise tool.bad_line(origin, line.number, f"GPU {index} appears twice", tool.ONE_FILE_PER_NODE)
             current, block = facts.setdefault(index, {}), ""
         elif current is not None and (match := _VALUE.match(line.text)):
             key, value = match.group(1), match.group(2).strip()
@@ -99,13 +87,13 @@ def _add_cpus(facts: _Facts, word: str, key: str, value: str, origin: str, numbe
         try:
             cpus = parse_mask(value)
         except BadInputError as error:
-            raise bad_line(origin, number, error.message[:200], _HINT) from None
+            raise tool.bad_line(origin, number, error.message[:200], _HINT) from None
         facts[word] = (format_cpu_list(start + cpu for cpu in cpus), number)
     elif key == "CPU_CORES_AFFINITY":
         facts.setdefault(word, (value, number))
 
 
-def _from_table(lines: list[Line], origin: str) -> dict[int, _Facts]:
+def _from_table(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
     """Read the PCI addresses that head the table of ``amd-smi topology``."""
     start = next(i for i, line in enumerate(lines) if line.text.strip() == _TABLE_TITLE)
     for line in lines[start + 1 :]:
@@ -114,8 +102,8 @@ def _from_table(lines: list[Line], origin: str) -> dict[int, _Facts]:
             break
     else:
         raise BadInputError(f"{origin}: ACCESS TABLE without columns", _HINT)
-    if not all(bus_id(address) for address in addresses):
-        raise bad_line(origin, line.number, "columns that are not PCI addresses", _HINT)
+    if not all(tool.bus_id(address) for address in addresses):
+        raise tool.bad_line(origin, line.number, "columns that are not PCI addresses", _HINT)
     return {index: {"BDF": (address, line.number)} for index, address in enumerate(addresses)}
 
 
@@ -133,7 +121,7 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
 
 
 def _json_entries(document: str, origin: str) -> list[Any]:
-    decoded = decoded_json(document, origin, _HINT)
+    decoded = tool.decoded_json(document, origin, _HINT)
     entries = decoded.get("gpu_data") if isinstance(decoded, dict) else decoded
     if not isinstance(entries, list) or not entries:
         raise BadInputError(f"{origin}: JSON without a list of GPUs", _HINT)
@@ -172,7 +160,7 @@ def _add_json_cpus(facts: _Facts, numa: object, origin: str) -> None:
 
 def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
     node, affinity = (
-        numa_id(facts[key][0], origin, facts[key][1]) if key in facts else None
+        tool.numa_id(facts[key][0], origin, facts[key][1]) if key in facts else None
         for key in ("NODE", "AFFINITY")
     )
     numa = settle_numa(
@@ -183,7 +171,7 @@ def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
         index=index,
         numa=numa,
         cpus=_cpus(facts, origin),
-        bus_id=bus_id(facts["BDF"][0]) if "BDF" in facts else None,
+        bus_id=tool.bus_id(facts["BDF"][0]) if "BDF" in facts else None,
         model=model if model.upper() not in ("", "N/A") else None,
     )
 
@@ -191,4 +179,6 @@ def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
 def _cpus(facts: _Facts, origin: str) -> CpuSet | None:
     stated = [facts[key] for key in facts if _WORD.fullmatch(key)]
     lists = [(text, number) for text, number in stated if text.strip().upper() not in ("", "N/A")]
-    return frozenset().union(*(cpu_list(text, origin, number) for text, number in lists)) if lists else None
+    return (
+        frozenset().union(*(tool.cpu_list(text, origin, number) for text, number in lists)) if lists else None
+    )

@@ -12,21 +12,9 @@ from typing import NamedTuple
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.node_topology import Core, NumaNode
 from hpclaunch.topology.partial import Partial
-from hpclaunch.topology.tool_text import (
-    ONE_FILE_PER_NODE,
-    Line,
-    bad_line,
-    check_size,
-    clean_lines,
-    cpu_list,
-    decoded_json,
-    json_text,
-    numa_id,
-    required_number,
-    shorten,
-)
 
 KIND = "lscpu"
 
@@ -50,17 +38,16 @@ def read(text: str, origin: str) -> Partial:
 
     Raises BadInputError for damaged output and for output with neither NUMA nodes nor CPUs.
     """
-    check_size(text, origin)
-    lines = clean_lines(text, origin)
+    lines = tool.clean_lines(text, origin)
     table = _table(lines, origin)
-    document = json_text(text, origin) if '"lscpu"' in text else ""
+    document = tool.json_text(text, origin) if '"lscpu"' in text else ""
     fields = list(_json_fields(document, origin)) if document else _text_fields(lines, table is not None)
     if not fields and table is None:
         raise BadInputError(f"{origin}: this is not the output of lscpu", _HINT)
     return _join(fields, table or _NO_TABLE, origin)
 
 
-def _text_fields(lines: list[Line], has_table: bool) -> list[_Field]:
+def _text_fields(lines: list[tool.Line], has_table: bool) -> list[_Field]:
     """Split ``key: value`` lines; a Chinese or Japanese locale prints a full-width colon."""
     fields = []
     for line in lines:
@@ -73,7 +60,7 @@ def _text_fields(lines: list[Line], has_table: bool) -> list[_Field]:
 
 def _json_fields(document: str, origin: str) -> Iterator[_Field]:
     """Walk ``{"lscpu": [{"field": "CPU(s):", "data": "8", "children": [...]}]}``; empty data is null."""
-    decoded = decoded_json(document, origin, _HINT)
+    decoded = tool.decoded_json(document, origin, _HINT)
     entries = decoded.get("lscpu") if isinstance(decoded, dict) else None
     if not isinstance(entries, list):
         raise BadInputError(f"{origin}: JSON without a list 'lscpu'", _HINT)
@@ -168,7 +155,7 @@ def _number(values: dict[str, list[_Field]], key: str, origin: str) -> int | Non
     field = _single(values, key)
     if field is None or field.value in ("", "-"):
         return None
-    return required_number(field.value, origin, field.number)
+    return tool.required_number(field.value, origin, field.number)
 
 
 def _numa_lists(fields: list[_Field], as_masks: bool, origin: str) -> tuple[NumaNode, ...]:
@@ -177,16 +164,16 @@ def _numa_lists(fields: list[_Field], as_masks: bool, origin: str) -> tuple[Numa
     for field in fields:
         if not _is_numa_line(field.key):
             continue
-        node = numa_id(re.findall(r"\d+", field.key)[0], origin, field.number)
+        node = tool.numa_id(re.findall(r"\d+", field.key)[0], origin, field.number)
         if node is None:
             continue
         cpus = _cpus(field, as_masks, origin)
         if node in nodes and nodes[node][0] != cpus:
-            raise bad_line(
+            raise tool.bad_line(
                 origin,
                 field.number,
                 f"NUMA node {node} appears again, with other CPUs than in line {nodes[node][1]}",
-                ONE_FILE_PER_NODE,
+                tool.ONE_FILE_PER_NODE,
             )
         nodes[node] = (cpus, field.number)
     return tuple(NumaNode(id=node, cpus=cpus) for node, (cpus, _) in sorted(nodes.items()))
@@ -195,11 +182,11 @@ def _numa_lists(fields: list[_Field], as_masks: bool, origin: str) -> tuple[Numa
 def _cpus(field: _Field, as_masks: bool, origin: str) -> CpuSet:
     """Read a CPU list, or the mask that ``lscpu -x`` prints instead."""
     if not field.value or not (as_masks or field.value.startswith("0x")):
-        return cpu_list(field.value, origin, field.number)
+        return tool.cpu_list(field.value, origin, field.number)
     try:
         return parse_mask(field.value)
     except BadInputError as error:
-        raise bad_line(origin, field.number, error.message[:200], "masks look like 0xff") from None
+        raise tool.bad_line(origin, field.number, error.message[:200], "masks look like 0xff") from None
 
 
 class _Table(NamedTuple):
@@ -225,7 +212,7 @@ class _Row(NamedTuple):
     l3: str | None
 
 
-def _table(lines: list[Line], origin: str) -> _Table | None:
+def _table(lines: list[tool.Line], origin: str) -> _Table | None:
     """Read the first ``# CPU,Core,...`` table; None where there is none."""
     headers = [(i, match.group(1)) for i, line in enumerate(lines) if (match := _TABLE.match(line.text))]
     if not headers:
@@ -236,12 +223,12 @@ def _table(lines: list[Line], origin: str) -> _Table | None:
     header = [name.strip() for name in names.lower().split(",")]
     rows = _rows(lines[first + 1 :], header, origin)
     if not rows:
-        raise bad_line(origin, lines[first].number, "a header of lscpu -p without rows", _HINT)
+        raise tool.bad_line(origin, lines[first].number, "a header of lscpu -p without rows", _HINT)
     notes = (f"lscpu ({origin}): several tables; the first was read",) if len(headers) > 1 else ()
     return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows, header), notes)
 
 
-def _rows(lines: list[Line], header: list[str], origin: str) -> dict[int, _Row]:
+def _rows(lines: list[tool.Line], header: list[str], origin: str) -> dict[int, _Row]:
     """Read the rows up to the first empty line or comment after them, by CPU."""
     rows: dict[int, _Row] = {}
     for line in lines:
@@ -256,7 +243,7 @@ def _rows(lines: list[Line], header: list[str], origin: str) -> dict[int, _Row]:
         if row is None:
             continue
         if row.cpu in rows:
-            raise bad_line(origin, line.number, f"CPU {row.cpu} appears twice", ONE_FILE_PER_NODE)
+            raise tool.bad_line(origin, line.number, f"CPU {row.cpu} appears twice", tool.ONE_FILE_PER_NODE)
         rows[row.cpu] = row
     return rows
 
@@ -265,25 +252,27 @@ def _row(header: list[str], text: str, number: int, origin: str) -> _Row | None:
     """Read one row; None for a CPU that is offline (``-a`` lists them with an empty core)."""
     cells = text.split(",")
     if len(cells) != len(header):
-        raise bad_line(
+        raise tool.bad_line(
             origin,
             number,
-            f"{shorten(text)} has {len(cells)} fields, the header {len(header)}",
+            f"{tool.shorten(text)} has {len(cells)} fields, the header {len(header)}",
             "expected one field per column",
         )
     named = dict(zip(header, (cell.strip() for cell in cells), strict=True))
     caches = _caches(header, cells, number, origin)
-    cpu = required_number(named["cpu"], origin, number)
+    cpu = tool.required_number(named["cpu"], origin, number)
     if cpu > MAX_CPU:
-        raise bad_line(origin, number, f"CPU {cpu}", f"CPUs go up to {MAX_CPU}")
+        raise tool.bad_line(origin, number, f"CPU {cpu}", f"CPUs go up to {MAX_CPU}")
     if named.get("online", "").upper() in ("N", "NO") or ("core" in named and named["core"] in ("", "-")):
         return None
-    numa = numa_id(named.get("node", ""), origin, number)
+    numa = tool.numa_id(named.get("node", ""), origin, number)
     # Core numbers repeat on hybrid processors and in each node of some machines: two CPUs share a core
     # only where socket, node and the first caches agree as well.
     inner = (caches.get("l1i") or caches.get("l1d", ""), caches.get("l2", ""))
     core = repr((named["core"], named.get("socket"), numa, inner)) if "core" in named else None
-    return _Row(cpu, core, numa, numa_id(named.get("socket", ""), origin, number), caches.get("l3") or None)
+    return _Row(
+        cpu, core, numa, tool.numa_id(named.get("socket", ""), origin, number), caches.get("l3") or None
+    )
 
 
 def _caches(header: list[str], cells: list[str], number: int, origin: str) -> dict[str, str]:
@@ -294,7 +283,7 @@ def _caches(header: list[str], cells: list[str], number: int, origin: str) -> di
         if not re.fullmatch(r"l\d[di]?(:l\d[di]?)*", name):
             continue
         if len(levels) != len(values) and cell.strip() not in ("", "-"):
-            raise bad_line(origin, number, f"caches {shorten(cell)}", f"the header names {name}")
+            raise tool.bad_line(origin, number, f"caches {tool.shorten(cell)}", f"the header names {name}")
         caches.update(zip(levels, values, strict=False))
     return caches
 

@@ -32,18 +32,8 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     joined = _joined(base, _of_one_vendor(base, others, notes), nodes, notes)
     _note_empty_nodes(base, joined, nodes, ranked, notes)
     _note_unknown_nodes(joined, notes)
-    return tuple(
-        Gpu(
-            index=gpu.index,
-            numa=gpu.numa,
-            cpus=gpu.cpus,
-            bus_id=gpu.bus_id,
-            model=gpu.model,
-            vendor=base.gpu_vendor,
-            uuid=gpu.uuid,
-        )
-        for gpu in joined
-    )
+    known = ({name: getattr(gpu, name) for name in Gpu.__struct_fields__} for gpu in joined)
+    return tuple(Gpu(**{**each, "vendor": base.gpu_vendor}) for each in known)
 
 
 def _of_one_vendor(base: Partial, others: Sequence[Partial], notes: list[str]) -> list[Partial]:

@@ -4,18 +4,9 @@ import re
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.node_topology import NumaNode
 from hpclaunch.topology.partial import Partial
-from hpclaunch.topology.tool_text import (
-    ONE_FILE_PER_NODE,
-    Line,
-    bad_line,
-    check_size,
-    clean_lines,
-    numa_id,
-    shorten,
-    whole_number,
-)
 
 KIND = "numactl"
 
@@ -28,8 +19,7 @@ _MIB = 1024 * 1024
 
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA nodes, their CPUs and memory. Raises BadInputError for damaged output."""
-    check_size(text, origin)
-    lines = clean_lines(text, origin)
+    lines = tool.clean_lines(text, origin)
     nodes = _cpus(lines, origin)
     memory = {
         int(match.group(1)): int(match.group(2)) * _MIB for line in lines if (match := _SIZE.match(line.text))
@@ -52,15 +42,17 @@ def read(text: str, origin: str) -> Partial:
     )
 
 
-def _cpus(lines: list[Line], origin: str) -> dict[int, CpuSet]:
+def _cpus(lines: list[tool.Line], origin: str) -> dict[int, CpuSet]:
     """Read the CPU lines; a line of numbers alone continues the CPU line before it."""
     cpus: dict[int, list[int]] = {}
     open_node: int | None = None
     for line in lines:
         if match := _CPUS.match(line.text):
-            node = numa_id(match.group(1), origin, line.number)
+            node = tool.numa_id(match.group(1), origin, line.number)
             if node is None or node in cpus:
-                raise bad_line(origin, line.number, f"node {match.group(1)} appears twice", ONE_FILE_PER_NODE)
+                raise tool.bad_line(
+                    origin, line.number, f"node {match.group(1)} appears twice", tool.ONE_FILE_PER_NODE
+                )
             open_node, cpus[node] = node, []
             rest = match.group(2)
         elif open_node is not None and re.fullmatch(r"[\d \t]+", line.text):
@@ -76,24 +68,24 @@ def _numbers(text: str, origin: str, number: int) -> list[int]:
     """Read CPU numbers apart by blanks."""
     cpus = []
     for word in text.split():
-        cpu = whole_number(word)
+        cpu = tool.whole_number(word)
         if cpu is None or cpu > MAX_CPU:
-            raise bad_line(origin, number, f"{shorten(word)} among the CPUs", _HINT)
+            raise tool.bad_line(origin, number, f"{tool.shorten(word)} among the CPUs", _HINT)
         cpus.append(cpu)
     return cpus
 
 
-def _listed(lines: list[Line], origin: str) -> frozenset[int] | None:
+def _listed(lines: list[tool.Line], origin: str) -> frozenset[int] | None:
     """Read ``available: 6 nodes (0,8,252-255)``: the node numbers, None without that line."""
     for line in lines:
         if match := _AVAILABLE.match(line.text):
             try:
                 listed = parse_cpu_list(match.group(2))
             except BadInputError as error:
-                raise bad_line(origin, line.number, error.message[:200], _HINT) from None
+                raise tool.bad_line(origin, line.number, error.message[:200], _HINT) from None
             if len(listed) != int(match.group(1)):
-                raise bad_line(
-                    origin, line.number, shorten(line.text.strip()), "the count and the list must agree"
+                raise tool.bad_line(
+                    origin, line.number, tool.shorten(line.text.strip()), "the count and the list must agree"
                 )
             return listed
     return None

@@ -12,17 +12,8 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.partial import GpuFact, Partial
-from hpclaunch.topology.tool_text import (
-    Line,
-    bad_line,
-    check_size,
-    clean_lines,
-    cpu_list,
-    numa_id,
-    shorten,
-    whole_number,
-)
 
 KIND = "nvidia_smi"
 
@@ -51,8 +42,7 @@ def read(text: str, origin: str) -> Partial:
     Raises BadInputError when there is no matrix or rows and columns do not fit: a cell that is missing in the
     middle would shift all that follow, so no cell is guessed.
     """
-    check_size(text, origin)
-    plain = clean_lines(text, origin)
+    plain = tool.clean_lines(text, origin)
     listed = listed_gpus(plain, origin)
     lines = _unwrapped(plain)
     if listed and not any(_is_header(line.text) for line in lines):
@@ -72,7 +62,7 @@ def _partial(gpus: Sequence[GpuFact], notes: Sequence[str], origin: str) -> Part
     return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), gpu_vendor="NVIDIA", notes=tuple(found))
 
 
-def _rows(header: _Header, lines: list[Line], origin: str) -> list[GpuFact]:
+def _rows(header: _Header, lines: list[tool.Line], origin: str) -> list[GpuFact]:
     """Read the rows of the first matrix."""
     gpus: list[GpuFact] = []
     for line in lines:
@@ -83,7 +73,7 @@ def _rows(header: _Header, lines: list[Line], origin: str) -> list[GpuFact]:
         if _is_header(line.text):  # of another matrix, as nvidia-smi topo -p2p prints
             break
         if gpu != len(gpus):
-            raise bad_line(
+            raise tool.bad_line(
                 origin, line.number, f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0"
             )
         gpus.append(_row(header, gpu, line, origin))
@@ -92,17 +82,17 @@ def _rows(header: _Header, lines: list[Line], origin: str) -> list[GpuFact]:
     return gpus
 
 
-def _unwrapped(lines: list[Line]) -> list[Line]:
+def _unwrapped(lines: list[tool.Line]) -> list[tool.Line]:
     """Drop remains of colour codes; join lines that a mail program or a narrow terminal broke."""
-    joined: list[Line] = []
+    joined: list[tool.Line] = []
     for line in lines:
         text = _BARE_COLOUR.sub("", line.text)
         before = joined[-1].text if joined else ""
         if _continues(before, text):
             glued = before + _separator(before, text) + text.strip()
-            joined[-1] = Line(joined[-1].number, glued)
+            joined[-1] = tool.Line(joined[-1].number, glued)
         else:
-            joined.append(Line(line.number, text))
+            joined.append(tool.Line(line.number, text))
     return joined
 
 
@@ -146,11 +136,13 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _header(lines: list[Line], origin: str) -> _Header:
+def _header(lines: list[tool.Line], origin: str) -> _Header:
     """Find the line of column names."""
     for line in lines:
         if line.text.lstrip().startswith("|") and "GPU0" in line.text.split():
-            raise bad_line(origin, line.number, "a table in Markdown, not nvidia-smi's own output", _HINT)
+            raise tool.bad_line(
+                origin, line.number, "a table in Markdown, not nvidia-smi's own output", _HINT
+            )
         if _is_header(line.text):
             return _split_header(line, origin)
     if any("closest CPU" in line.text for line in lines):
@@ -158,12 +150,14 @@ def _header(lines: list[Line], origin: str) -> _Header:
     raise BadInputError(f"{origin}: no line of column names 'GPU0 ... CPU Affinity'", _HINT)
 
 
-def _split_header(line: Line, origin: str) -> _Header:
+def _split_header(line: tool.Line, origin: str) -> _Header:
     columns = _column_names(line.text)
     devices = [column for column in columns if column not in _COLUMNS]
     affinities = [column for column in columns if column in _COLUMNS]
     if columns != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
-        raise bad_line(origin, line.number, f"columns in another order: {shorten(line.text.strip())}", _HINT)
+        raise tool.bad_line(
+            origin, line.number, f"columns in another order: {tool.shorten(line.text.strip())}", _HINT
+        )
     _check_devices(devices, line.number, origin)
     return _Header(devices, affinities, line.number, "\t" in line.text.strip())
 
@@ -180,20 +174,20 @@ def _column_names(text: str) -> list[str]:
 def _check_devices(devices: list[str], number: int, origin: str) -> None:
     gpus = [device for device in devices if device.startswith("GPU")]
     if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
-        raise bad_line(origin, number, "the GPU columns are not GPU0, GPU1, ... in order", _HINT)
+        raise tool.bad_line(origin, number, "the GPU columns are not GPU0, GPU1, ... in order", _HINT)
     if odd := [device for device in devices if not _DEVICE.fullmatch(device)]:
-        raise bad_line(origin, number, f"column {shorten(odd[0])}", _HINT)
+        raise tool.bad_line(origin, number, f"column {tool.shorten(odd[0])}", _HINT)
 
 
-def _row(header: _Header, gpu: int, line: Line, origin: str) -> GpuFact:
+def _row(header: _Header, gpu: int, line: tool.Line, origin: str) -> GpuFact:
     cells, rest = _cells(header, line, origin)
     wrong = [cell for cell in cells if not _LINK.fullmatch(cell)]
     if wrong:
-        raise bad_line(
-            origin, line.number, f"{shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT
+        raise tool.bad_line(
+            origin, line.number, f"{tool.shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT
         )
     if gpu >= len(cells) or cells[gpu] != "X" or cells.count("X") != 1:
-        raise bad_line(
+        raise tool.bad_line(
             origin, line.number, f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT
         )
     values = dict(zip(header.affinities, rest, strict=True))
@@ -204,13 +198,13 @@ def _row(header: _Header, gpu: int, line: Line, origin: str) -> GpuFact:
         index=gpu,
         numa=min(nodes) if len(nodes) == 1 else None,
         numa_candidates=nodes if len(nodes) > 1 else frozenset(),
-        memory_numa=numa_id(values.get("GPU NUMA ID", ""), origin, line.number),
+        memory_numa=tool.numa_id(values.get("GPU NUMA ID", ""), origin, line.number),
         cpus=_cpus(text, origin, line.number),
         cpus_text=text or None,
     )
 
 
-def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[str]]:
+def _cells(header: _Header, line: tool.Line, origin: str) -> tuple[list[str], list[str]]:
     """Split a row into links and affinities; an affinity may be empty only where tabs separate the cells."""
     width, named = len(header.devices), len(header.affinities)
     if header.tabs and "\t" in line.text.strip():
@@ -222,7 +216,7 @@ def _cells(header: _Header, line: Line, origin: str) -> tuple[list[str], list[st
         if rest in ([], ["N/A"]):
             rest = [""] * named
     if len(rest) != named:
-        raise bad_line(
+        raise tool.bad_line(
             origin,
             line.number,
             f"{len(cells)} cells, {width + named} columns: cells are missing or too many",
@@ -244,8 +238,8 @@ def _between_tabs(cells: list[str], named: int) -> list[str]:
 def _nodes(text: str, origin: str, number: int) -> frozenset[int]:
     """Read one NUMA node, several (``0,5-11``: those near the GPU, most of them without CPUs), or none."""
     if "," in text or re.fullmatch(r"\d+-\d+", text):
-        return cpu_list(text, origin, number)
-    node = numa_id(text, origin, number)
+        return tool.cpu_list(text, origin, number)
+    node = tool.numa_id(text, origin, number)
     return frozenset() if node is None else frozenset((node,))
 
 
@@ -254,10 +248,10 @@ def _cpus(text: str, origin: str, number: int) -> CpuSet | None:
     if text.upper() in ("", "N/A"):
         return None
     head, _, last = text.rpartition(",")
-    end = whole_number(last)
-    if head and end is not None and end <= max(cpu_list(head, origin, number), default=-1):
-        return cpu_list(head, origin, number)
-    return cpu_list(text, origin, number)
+    end = tool.whole_number(last)
+    if head and end is not None and end <= max(tool.cpu_list(head, origin, number), default=-1):
+        return tool.cpu_list(head, origin, number)
+    return tool.cpu_list(text, origin, number)
 
 
 # --- nvidia-smi -L -----------------------------------------------------------------------------------------
@@ -272,7 +266,7 @@ _LISTED_INSTANCE = re.compile(
 )
 
 
-def listed_gpus(lines: Sequence[Line], origin: str) -> list[GpuFact]:
+def listed_gpus(lines: Sequence[tool.Line], origin: str) -> list[GpuFact]:
     """Return GPUs and MIG instances in the order of the list; empty where there is none.
 
     A GPU with instances is left out: only these can be used. Raises BadInputError for a damaged list.
@@ -283,11 +277,13 @@ def listed_gpus(lines: Sequence[Line], origin: str) -> list[GpuFact]:
         if match := _LISTED_GPU.match(line.text):
             number = int(match[1])
             if number != len(gpus):
-                raise bad_line(origin, line.number, f"GPU {number} follows {len(gpus)} GPUs", _LIST_HINT)
+                raise tool.bad_line(origin, line.number, f"GPU {number} follows {len(gpus)} GPUs", _LIST_HINT)
             gpus.append(GpuFact(index=number, device=number, model=match[2], uuid=match[3]))
         elif match := _LISTED_INSTANCE.match(line.text):
             if not gpus:
-                raise bad_line(origin, line.number, "a MIG instance before the line of its GPU", _LIST_HINT)
+                raise tool.bad_line(
+                    origin, line.number, "a MIG instance before the line of its GPU", _LIST_HINT
+                )
             model = f"{gpus[-1].model} MIG {match[1]}"
             instance = msgspec.structs.replace(gpus[-1], model=model, uuid=match[2])
             instances.setdefault(instance.index, []).append(instance)

@@ -3,25 +3,18 @@
 import msgspec
 
 from hpclaunch.cpuset import CpuSet
-from hpclaunch.topology.node_topology import Core, Nic, NumaNode, numa_differs
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NumaNode, numa_differs
 
 
-class GpuFact(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU as a source shows it."""
+class GpuFact(Gpu, frozen=True, kw_only=True):
+    """One GPU as a source shows it; whether its number is the runtime's is ``Partial.gpu_order``."""
 
-    index: int
-    """Its number in this source; whether that is the runtime's number is ``Partial.gpu_order``."""
-    numa: int | None = None
     numa_candidates: frozenset[int] = frozenset()
     """NUMA nodes where a source names several (``0,5-11`` on Grace-Hopper); only one of them has CPUs."""
     memory_numa: int | None = None
     """NUMA node that the GPU's own memory forms ("GPU NUMA ID")."""
-    cpus: CpuSet | None = None
     cpus_text: str | None = None
     """The CPU list as printed, where the tool may have cut it off."""
-    bus_id: str | None = None
-    model: str | None = None
-    uuid: str | None = None
     device: int | None = None
     """The number of the GPU itself, where ``index`` counts MIG instances."""
 

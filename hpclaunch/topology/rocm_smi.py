@@ -8,19 +8,8 @@ import re
 from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.partial import GpuFact, Partial, settle_numa
-from hpclaunch.topology.tool_text import (
-    ONE_FILE_PER_NODE,
-    Line,
-    bad_line,
-    bus_id,
-    check_size,
-    clean_lines,
-    decoded_json,
-    json_text,
-    numa_id,
-    shorten,
-)
 
 KIND = "rocm_smi"
 
@@ -41,7 +30,6 @@ _Values = dict[str, tuple[str, int]]
 
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA node of each GPU. Raises BadInputError for a damaged capture or one without GPUs."""
-    check_size(text, origin)
     cards = _values_by_card(text, origin)
     notes: list[str] = []
     if "====" in text and "End of ROCm" not in text:
@@ -55,16 +43,16 @@ def read(text: str, origin: str) -> Partial:
 
 def _values_by_card(text: str, origin: str) -> dict[tuple[int, int], _Values]:
     """Read the values of each GPU by (card, partition), from text or JSON."""
-    lines = clean_lines(text, origin)
+    lines = tool.clean_lines(text, origin)
     if any(_ENTRY.match(line.text) for line in lines):
         return _from_text(lines, origin)
-    document = json_text(text, origin)
+    document = tool.json_text(text, origin)
     if document.startswith("{"):
         return _from_json(document, origin)
     raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
 
 
-def _from_text(lines: list[Line], origin: str) -> dict[tuple[int, int], _Values]:
+def _from_text(lines: list[tool.Line], origin: str) -> dict[tuple[int, int], _Values]:
     cards: dict[tuple[int, int], _Values] = {}
     for line in lines:
         if match := _ENTRY.match(line.text):
@@ -72,26 +60,26 @@ def _from_text(lines: list[Line], origin: str) -> dict[tuple[int, int], _Values]
             values = cards.setdefault((int(gpu), int(partition or 0)), {})
             _put(values, "Card series" if key.startswith("Card") else key, value.strip(), line.number, origin)
         elif _STARTED.match(line.text):
-            raise bad_line(origin, line.number, f"{shorten(line.text.strip())} is cut off", _HINT)
+            raise tool.bad_line(origin, line.number, f"{tool.shorten(line.text.strip())} is cut off", _HINT)
     return cards
 
 
 def _put(values: _Values, key: str, value: str, number: int, origin: str) -> None:
     if key.startswith("Numa") and not value:
-        raise bad_line(origin, number, f"{key} without a value", _HINT)
+        raise tool.bad_line(origin, number, f"{key} without a value", _HINT)
     if key in values and values[key][0] != value:
-        raise bad_line(
+        raise tool.bad_line(
             origin,
             number,
             f"{key} is {value}, but {values[key][0]} in line {values[key][1]}",
-            ONE_FILE_PER_NODE,
+            tool.ONE_FILE_PER_NODE,
         )
     values[key] = (value, number)
 
 
 def _from_json(text: str, origin: str) -> dict[tuple[int, int], _Values]:
     """Read ``{"card0": {"(Topology) Numa Node": "0", ...}, "system": {...}}``."""
-    document = decoded_json(text, origin, _HINT)
+    document = tool.decoded_json(text, origin, _HINT)
     cards: dict[tuple[int, int], _Values] = {}
     for gpu, entry in _cards(document):
         values = cards.setdefault((gpu, 0), {})
@@ -114,7 +102,7 @@ def _cards(document: object) -> Iterator[tuple[int, dict[str, object]]]:
 
 def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
     node, affinity = (
-        numa_id(values[key][0], origin, values[key][1]) if key in values else None
+        tool.numa_id(values[key][0], origin, values[key][1]) if key in values else None
         for key in ("Numa Node", "Numa Affinity")
     )
     numa = settle_numa(
@@ -126,7 +114,10 @@ def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
     )
     bus, series = values.get("PCI Bus"), values.get("Card series")
     return GpuFact(
-        index=index, numa=numa, bus_id=bus_id(bus[0]) if bus else None, model=series[0] if series else None
+        index=index,
+        numa=numa,
+        bus_id=tool.bus_id(bus[0]) if bus else None,
+        model=series[0] if series else None,
     )
 
 

@@ -40,12 +40,6 @@ def shorten(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def check_size(text: str, origin: str) -> None:
-    """Refuse a text that is too long to be the output of a topology tool (BadInputError)."""
-    if len(text) > MAX_CHARS:
-        raise BadInputError(f"{origin}: {len(text)} characters", f"a capture has at most {MAX_CHARS}")
-
-
 def _undecorated(text: str) -> str:
     """Remove a byte order mark, colour codes, Windows line ends and what no file in UTF-8 can hold."""
     text = text.encode("utf-8", "replace").decode()
@@ -60,7 +54,8 @@ def clean_lines(text: str, origin: str) -> list[Line]:
     ``srun --label`` writes ``3: `` before each line; when most lines carry a label, the lines of the
     first task are returned and the other lines dropped. Raises BadInputError for a text above ``MAX_CHARS``.
     """
-    check_size(text, origin)
+    if len(text) > MAX_CHARS:
+        raise BadInputError(f"{origin}: {len(text)} characters", f"a capture has at most {MAX_CHARS}")
     lines = [Line(number, line.rstrip()) for number, line in enumerate(_undecorated(text).split("\n"), 1)]
     labelled = [
         (match.group(1), match.end(), line) for line in lines if (match := _SRUN_LABEL.match(line.text))

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .allreduce import ALLREDUCES, Allreduce
+from .allreduce import ALLREDUCES
 from .allreduce.chunks import Array
 from .collective import AgreedError, on_all_ranks
 from .launch_environment import launcher_rank, threads_per_rank
@@ -31,6 +31,8 @@ from .run_result import run_versions
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from .allreduce.algorithm import Algorithm
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _ROUND_S = 0.02
@@ -99,7 +101,7 @@ def measure(
     return rows
 
 
-def _candidates(name: str, algorithm: Allreduce, size: int) -> list[Candidate]:
+def _candidates(name: str, algorithm: Algorithm, size: int) -> list[Candidate]:
     items = size // _ITEM_BYTES
     ordinary = Candidate(name, "array", algorithm.sum, np.zeros(items, np.float32))
     if name not in _IN_WINDOW:

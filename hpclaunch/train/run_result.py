@@ -43,6 +43,12 @@ def run_result(
     }
 
 
+_OPTIONS = (
+    *("model", "optimizer", "lr", "lr_scaling", "decay", "batch_size", "accumulate", "epochs", "seed"),
+    *("deterministic", "engine", "comm", "compression", "fusion_bytes", "overlap", "reading"),
+)
+
+
 def _requested(comm: MPI.Intracomm, options: Options, data: Source, training: Training) -> dict[str, Any]:
     """How it ran."""
     ranks = comm.Get_size()
@@ -50,33 +56,18 @@ def _requested(comm: MPI.Intracomm, options: Options, data: Source, training: Tr
     return {
         "dataset": data.name,
         "dataset_source": data.source,
-        "model": options.model,
+        **{name: getattr(options, name) for name in _OPTIONS},
         "parameters": training.engine.gradients.size,
-        "optimizer": options.optimizer,
-        "lr": options.lr,
-        "lr_scaling": options.lr_scaling,
         "lr_scaled": schedule.peak,
         "warmup_epochs": schedule.warmup_epochs,
-        "decay": options.decay,
-        "batch_size": options.batch_size,
-        "accumulate": options.accumulate,
         "images_per_step": training.images_per_step,
         "steps_per_epoch": training.steps_per_epoch,
         "warnings": step_warnings(options, ranks, len(data.train_labels)),
-        "seed": options.seed,
-        "deterministic": options.deterministic,
-        "engine": options.engine,
         "device": training.engine.device,
-        "comm": options.comm,
         "ranks": ranks,
         "threads_per_rank": threads_per_rank(),
-        "reading": options.reading,
         "prefetch": options.prefetches,
         "allreduce": options.allreduce if options.comm == "ring" else None,
-        "compression": options.compression,
-        "fusion_bytes": options.fusion_bytes,
-        "overlap": options.overlap,
-        "epochs": options.epochs,
         "train_images": len(data.train_labels),
         "train_images_per_rank": images_per_rank(len(data.train_labels), options.step_images, ranks),
         "test_images": len(data.test_labels),

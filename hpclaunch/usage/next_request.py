@@ -62,12 +62,8 @@ def _time(state: JobState, times: JobTimes, cause: str | None) -> NextRequest:
         ran = f"it ran {format_walltime(round(needed))} in {len(times.runs)} runs{limit} each; in one run"
     seconds = math.ceil(needed * _TIME_FACTOR / _STEP_S) * _STEP_S
     ask, product = format_walltime(seconds), format_walltime(round(needed * _TIME_FACTOR))
-    return NextRequest(
-        what="time",
-        ask=ask,
-        option=f"--time {ask}",
-        text=f"{ran}; x {_TIME_FACTOR:g}, as runs differ, = {product}, in steps of 5 minutes: {ask}",
-    )
+    text = f"{ran}; x {_TIME_FACTOR:g}, as runs differ, = {product}, in steps of 5 minutes: {ask}"
+    return NextRequest(what="time", ask=ask, option=f"--time {ask}", text=text)
 
 
 def _memory(
@@ -91,14 +87,9 @@ def _memory(
     of = f" of {format_bytes(most.memory_of)}" if most.memory_of else ""
     exact = most.memory_source == "cgroup"
     whose = "the job's" if exact else "all its ranks at a look, what they share in each"
-    ask = f"{needed}G"
-    return NextRequest(
-        what="memory",
-        ask=ask,
-        option=None,
-        text=f"most on {most.node}: {format_bytes(peak)}{of} ({whose}); x {_MEMORY_FACTOR:g} = {needed} GiB"
-        " per node; whole nodes cost the same with less",
-    )
+    text = f"most on {most.node}: {format_bytes(peak)}{of} ({whose}); x {_MEMORY_FACTOR:g} = {needed} GiB"
+    text += " per node; whole nodes cost the same with less"
+    return NextRequest(what="memory", ask=f"{needed}G", option=None, text=text)
 
 
 def _cores(ranks: Sequence[RankUse]) -> NextRequest:
@@ -113,12 +104,8 @@ def _cores(ranks: Sequence[RankUse]) -> NextRequest:
     if most.cpus_bound and cores >= most.cpus_bound:
         all_used = "it used all, so more may help" if peak > 0.9 * most.cpus_bound else "fewer are too few"
         return _nothing("cores", f"as now: {found}; {all_used}")
-    return NextRequest(
-        what="cores",
-        ask=str(cores),
-        option=f"--cpus-per-task {cores}",
-        text=f"{found}, rounded up: {cores} per rank; peaks between two looks are not seen",
-    )
+    text = f"{found}, rounded up: {cores} per rank; peaks between two looks are not seen"
+    return NextRequest(what="cores", ask=str(cores), option=f"--cpus-per-task {cores}", text=text)
 
 
 def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
@@ -134,12 +121,9 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
         names = listed([node.node for node in idle])
         ask = len({node.node for node in nodes} - {node.node for node in idle})
         why = f"its ranks kept below {_IDLE_CPUS:g} CPUs and {_IDLE_GPU:.0f} % of its GPUs busy"
-        return NextRequest(
-            what="nodes",
-            ask=str(ask) if ask else None,
-            option=f"--nodes {ask}" if ask else None,
-            text=f"{counted(len(idle), 'node')} did nothing ({why}): {names}; {ask} worked",
-        )
+        text = f"{counted(len(idle), 'node')} did nothing ({why}): {names}; {ask} worked"
+        option = f"--nodes {ask}" if ask else None
+        return NextRequest(what="nodes", ask=str(ask) if ask else None, option=option, text=text)
     least = min(known, key=lambda node: busy[node.node] / max(1, node.cpus))
     gpus = [gpu.busy for node in known for gpu in node.gpus if gpu.busy is not None]
     of_gpus = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""

@@ -11,15 +11,7 @@ from hpclaunch.walltime import format_walltime
 _MOST_ROWS = 32
 """Of nodes and ranks; --json has all."""
 NODE_HEADER = (
-    "node",
-    "looks",
-    "CPUs busy",
-    "of",
-    "memory peak",
-    "of",
-    "from",
-    "GPUs busy",
-    "GPU memory",
+    *("node", "looks", "CPUs busy", "of", "memory peak", "of", "from", "GPUs busy", "GPU memory"),
     "power",
 )
 RANK_HEADER = ("rank", "node", "CPUs busy", "most", "bound to", "memory peak", "GPU busy", "waits per step")

@@ -14,7 +14,7 @@ import pytest
 
 from hpclaunch.scheduler.sbatch_variables import SINCE, VARIABLES
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
-from hpclaunch.scheduler.slurm_directives import SLURM_DIRECTIVES
+from hpclaunch.scheduler.slurm_directives import DIRECTIVES
 from tests.testbed.cluster import Slurm
 
 NAMES = {name for names in VARIABLES.values() for name in names.split()}
@@ -51,7 +51,7 @@ def test_a_variable_is_kept_where_the_script_says_nothing() -> None:
 
 
 def test_lint_knows_every_option_of_the_table() -> None:
-    assert set(VARIABLES) <= SLURM_DIRECTIVES.known_options
+    assert set(VARIABLES) <= DIRECTIVES.known_options
     assert set(SINCE) <= NAMES
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpclaunch.scaling.allreduce_messages import COSTS, Link, Machine, allreduce_s
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.message_record import COSTS, Link, Machine, allreduce_s
 
 ALPHA, BETA, GAMMA = 2e-6, 1e-10, 3e-11
 FLAT = Machine(1, Link(1.0, 1.0), Link(ALPHA, BETA), GAMMA, 1.0)

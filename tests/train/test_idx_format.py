@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.train.data.idx_format import Bytes, check_pair, parse_content, read_bytes, read_idx, unpack
+from hpclaunch.train.data.idx_format import Bytes, check_pair, parse_content, read_bytes, unpack
 from hpclaunch.train.run_errors import BadDataError
 from tests.train.mirror import idx
 
@@ -22,6 +22,10 @@ IMAGES = np.arange(3 * 28 * 28, dtype=np.uint64).astype(np.uint8).reshape(3, 28,
 LABELS = np.array([7, 0, 9], np.uint8)
 PLAIN = idx(IMAGES)
 GZIP = gzip.compress(PLAIN)
+
+
+def read_idx(path: Path) -> Bytes:
+    return parse_content(unpack(read_bytes(path), str(path)), str(path))
 
 
 def content_or_error(raw: bytes) -> bytes | BadDataError:

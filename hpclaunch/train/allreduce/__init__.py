@@ -5,60 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
-
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from ..run_options import check_compression
-from .chunks import Array
 
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-
-class Allreduce(Protocol):
-    """An algorithm bound to a communicator; creating one and every call are collective.
-
-    Calls may come from any thread, one at a time, where MPI lets several threads communicate.
-    """
-
-    @property
-    def name(self) -> str:
-        """As in `ALLREDUCES`; a compressing variant has the name of the algorithm that it replaces."""
-
-    @property
-    def bytes_sent(self) -> int:
-        """Payload that this rank has sent so far, in bytes."""
-
-    choosing_s: float
-    """Seconds that ``auto`` has measured its candidates; 0 for the other algorithms."""
-    choices: dict[str, str]
-    """What ``auto`` has chosen so far, by kind of array; empty for the other algorithms."""
-
-    def buffer(self, items: int, dtype: npt.DTypeLike) -> Array:
-        """A zeroed array in the memory where `sum` is fastest; valid until `close`."""
-
-    def prepare(self, array: Array) -> None:
-        """Do at once what the first `sum` of such an array does in addition; ``array`` stays. Collective."""
-
-    def sum(self, array: Array) -> None:
-        """Replace ``array`` (one-dimensional, contiguous) by its sum over all ranks; same bits on each."""
-
-    def close(self) -> None:
-        """Free what was taken."""
+    from .algorithm import Algorithm
 
 
-def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Allreduce]:
+def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Algorithm]:
     """Import an algorithm when it is made: its module starts MPI."""
 
-    def make(comm: MPI.Intracomm) -> Allreduce:
-        made: Allreduce = getattr(import_module(f".{module}", __package__), name)(comm)
+    def make(comm: MPI.Intracomm) -> Algorithm:
+        made: Algorithm = getattr(import_module(f".{module}", __package__), name)(comm)
         return made
 
     return make
 
 
-ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Allreduce]] = {
+ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Algorithm]] = {
     "auto": _loader("auto_choice", "AutoAllreduce"),
     "halving-doubling": _loader("halving_doubling", "HalvingDoublingAllreduce"),
     "hierarchical": _loader("hierarchical", "HierarchicalAllreduce"),
@@ -77,14 +44,14 @@ def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = 
     check_compression(compression, name)
     if name is not None:
         return name
-    from .auto_choice import on_one_node
+    from .shared_memory import on_one_node
 
     return "ring" if on_one_node(comm) else "hierarchical"
 
 
 def make_allreduce(
     name: str | None, compression: str, comm: MPI.Intracomm, *, deterministic: bool = False
-) -> Allreduce:
+) -> Algorithm:
     """The allreduce of ``--allreduce`` (None: the default) and ``--compression``; collective.
 
     ``deterministic``: ``auto`` measures nothing, for another choice in another run makes other bits.
@@ -100,7 +67,7 @@ def make_allreduce(
     return ALLREDUCES[name](comm)
 
 
-def _with_half_ring(name: str, kind: str, comm: MPI.Intracomm) -> Allreduce:
+def _with_half_ring(name: str, kind: str, comm: MPI.Intracomm) -> Algorithm:
     from .half_precision_ring import HalfRingAllreduce
     from .hierarchical import HierarchicalAllreduce
 

@@ -14,7 +14,7 @@ from .halving_doubling import HalvingDoublingAllreduce
 from .hierarchical import HierarchicalAllreduce
 from .mpi_library import LibraryAllreduce
 from .ring import RingAllreduce
-from .shared_memory import DIRECT_BYTES, SharedAllreduce
+from .shared_memory import DIRECT_BYTES, SharedAllreduce, on_one_node
 
 # Many short samples: other programs disturb the fastest of them least.
 _SAMPLE_S = 1e-4
@@ -185,14 +185,6 @@ def _share_cores(comm: MPI.Intracomm) -> bool:
     crowded = node.Get_size() > (os.cpu_count() or 1)
     node.Free()
     return bool(comm.allreduce(crowded, op=MPI.LOR))
-
-
-def on_one_node(comm: MPI.Intracomm) -> bool:
-    """Whether all ranks share memory; collective."""
-    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-    all_here = node.Get_size() == comm.Get_size()
-    node.Free()
-    return bool(comm.allreduce(all_here, op=MPI.LAND))
 
 
 def _size(nbytes: int) -> str:

@@ -76,6 +76,14 @@ class SharedMemory:
         self._window.Free()
 
 
+def on_one_node(comm: MPI.Intracomm) -> bool:
+    """Whether all ranks share memory; collective."""
+    node = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    all_here = node.Get_size() == comm.Get_size()
+    node.Free()
+    return bool(comm.allreduce(all_here, op=MPI.LAND))
+
+
 class SharedAllreduce(Algorithm):
     """Each rank owns a slice: it sums all ranks' arrays there, in the order of the ranks.
 
@@ -98,10 +106,7 @@ class SharedAllreduce(Algorithm):
         Raises AgreedError where they are on several nodes.
         """
         super().__init__(comm, segment_bytes)
-        node = comm.Split_type(MPI.COMM_TYPE_SHARED)
-        all_here = node.Get_size() == self._ranks
-        node.Free()
-        if not comm.allreduce(all_here, op=MPI.LAND):
+        if not on_one_node(comm):
             message = "--allreduce shared: the ranks are on several nodes, which share no memory"
             hint = "Use --allreduce hierarchical: shared memory in each node and a ring between them."
             raise AgreedError(BadRequestError(message, hint))

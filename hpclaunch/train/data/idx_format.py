@@ -28,15 +28,6 @@ _DIMENSIONS = {0x00000801: 1, 0x00000803: 3}
 _RIGHT_MAGIC = "An IDX file of bytes starts with 0x00000801 (labels) or 0x00000803 (images), perhaps in gzip."
 
 
-def read_idx(path: Path) -> Bytes:
-    """The values of an IDX file, uint8 with 1 or 3 dimensions, read-only; gzip is known by its content.
-
-    Raises BadDataError that names the file, what was found and what would be right when the file is
-    unreadable, cut, longer than its header says, of another kind, or damaged.
-    """
-    return parse_content(unpack(read_bytes(path), str(path)), str(path))
-
-
 def check_pair(images: Bytes, labels: Bytes, images_where: str, labels_where: str) -> tuple[Bytes, Bytes]:
     """Images (n, 28, 28) and their labels (n,), if they fit together.
 

@@ -69,16 +69,13 @@ class BroadcastSource(Source):
     def __init__(self, comm: MPI.Intracomm, data: Dataset) -> None:
         """``data``: the same on all ranks."""
         self._describe(comm, data.name, data.source, data.train_labels, data.test_labels)
+        self._rank = comm.Get_rank()
         self._images = data.train_images
         self.test_images = data.test_images[self.test_part]
 
     def epoch(self, wanted: Callable[[int], Indices]) -> Take:
         """Nothing moves: a batch is gathered when it is taken."""
         return _gather(self._images, wanted(self._rank))
-
-    def _describe(self, comm: MPI.Intracomm, name: str, source: str, train: Bytes, test: Bytes) -> None:
-        super()._describe(comm, name, source, train, test)
-        self._rank = comm.Get_rank()
 
 
 class FileSource(Source):

@@ -10,10 +10,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import IO, TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .mnist_files import Log, RemoteFile
+from collections.abc import Callable
+from typing import IO
 
 CONNECT_TIMEOUT_S = 15.0  # also the longest silence inside a transfer
 TRANSFER_TIMEOUT_S = 900.0  # one file, from a mirror that never falls silent
@@ -28,8 +26,8 @@ class DamagedError(Exception):
     """This mirror answered, but not with the right file."""
 
 
-def download(url: str, file: RemoteFile, log: Log) -> bytes:
-    """All of ``url``, no longer than ``file`` can be, else UnreachableError or DamagedError."""
+def download(url: str, most_bytes: int, log: Callable[[str], None]) -> bytes:
+    """All of ``url``, no longer than ``most_bytes``, else UnreachableError or DamagedError."""
     request = urllib.request.Request(url, headers={"User-Agent": "hpclaunch"})  # noqa: S310 (checked)
     try:
         answer = urllib.request.build_opener(_Redirects).open(request, timeout=CONNECT_TIMEOUT_S)
@@ -43,14 +41,14 @@ def download(url: str, file: RemoteFile, log: Log) -> bytes:
     except http.client.HTTPException as error:
         raise DamagedError(f"answered with something that is not HTTP ({error!r})") from error
     with answer:
-        return _body(answer, url, file, log)
+        return _body(answer, url, most_bytes, log)
 
 
-def _body(answer: http.client.HTTPResponse, url: str, file: RemoteFile, log: Log) -> bytes:
+def _body(answer: http.client.HTTPResponse, url: str, most_bytes: int, log: Callable[[str], None]) -> bytes:
     """The body of an answer, read in pieces up to the announced length and within the limits."""
     announced = _announced_length(answer)
-    if announced is not None and announced > file.most_bytes:
-        raise DamagedError(f"announces {announced:,} bytes, but {file.name} has {file.most_bytes:,} at most")
+    if announced is not None and announced > most_bytes:
+        raise DamagedError(f"announces {announced:,} bytes, but the file has {most_bytes:,} at most")
     body = bytearray()
     deadline = time.monotonic() + TRANSFER_TIMEOUT_S
     log(f"downloading {url}" + (f" ({announced:,} bytes)" if announced else ""))
@@ -62,13 +60,13 @@ def _body(answer: http.client.HTTPResponse, url: str, file: RemoteFile, log: Log
         if not piece:
             break
         body += piece
-        if len(body) > file.most_bytes:
-            raise DamagedError(f"sends more than the {file.most_bytes:,} bytes of {file.name}")
+        if len(body) > most_bytes:
+            raise DamagedError(f"sends more than the {most_bytes:,} bytes of the file")
         if time.monotonic() > deadline:
             raise DamagedError(f"too slow: {len(body):,} bytes in {TRANSFER_TIMEOUT_S:.0f} s")
     if announced is not None and len(body) != announced:
         raise DamagedError(f"cut: {len(body):,} bytes of {announced:,}")
-    log(f"downloaded {file.name}: {len(body):,} bytes")
+    log(f"downloaded {url}: {len(body):,} bytes")
     return bytes(body)
 
 

@@ -7,6 +7,7 @@ cache never holds a damaged file, and any number of processes may fill it at onc
 
 import contextlib
 import hashlib
+import json
 import os
 import tempfile
 import urllib.parse
@@ -51,28 +52,8 @@ class RemoteFile:
 
 # Train images, train labels, test images, test labels. The contents with these SHA-256 have the MD5 of
 # the originals: 6bbc9ace..., a25bea73..., 2646ac64..., 27ae3e4e....
-MNIST_FILES = (
-    RemoteFile(
-        "train-images-idx3-ubyte.gz",
-        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        47_040_016,
-    ),
-    RemoteFile(
-        "train-labels-idx1-ubyte.gz",
-        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        60_008,
-    ),
-    RemoteFile(
-        "t10k-images-idx3-ubyte.gz",
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        7_840_016,
-    ),
-    RemoteFile(
-        "t10k-labels-idx1-ubyte.gz",
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        10_008,
-    ),
-)
+_TABLE = json.loads(Path(__file__).with_name("mnist_files.json").read_text())
+MNIST_FILES = tuple(RemoteFile(**row) for row in _TABLE)
 
 
 def default_cache() -> Path:
@@ -154,7 +135,7 @@ def _from_mirrors(file: RemoteFile, mirrors: Sequence[str], log: Log) -> tuple[s
     for mirror in mirrors:
         url = mirror + file.name
         try:
-            raw = download(url, file, log)
+            raw = download(url, file.most_bytes, log)
             return mirror, raw, verified(file, raw, url)
         except UnreachableError as error:
             failures.append(f"{url}: no answer: {error}")

@@ -8,6 +8,7 @@ Lengths are in sixteenths of a pixel ("units"), factors in 256ths, positions rel
 """
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -28,37 +29,14 @@ CELL = 4  # units: the distance table has four cells a pixel in each direction
 CELLS = SIDE * UNITS // CELL
 _CHUNK = 512  # images drawn at a time: the temporaries stay in the cache
 
-# Each way to write a digit: the points of its strokes, as x,y in pixels of the 28 x 28 image.
-_WAYS = """
-0: 14,5 18,6 20,10 20,18 18,22 14,23 10,22 8,18 8,10 10,6 14,5
-0: 14,5 17,7 18,14 17,21 14,23 11,21 10,14 11,7 14,5
-1: 14,5 14,23
-1: 10,9 14,5 14,23
-1: 10,9 14,5 14,23 | 10,23 18,23
-2: 8,9 10,6 14,5 18,6 19,10 17,14 12,18 8,23 20,23
-2: 8,8 12,5 17,6 19,10 16,15 10,21 8,22 9,19 13,20 16,23 20,22
-3: 8,6 13,5 18,7 18,11 13,14 18,16 19,20 15,23 8,22
-3: 8,5 19,5 13,12 18,14 19,19 15,23 8,22
-4: 9,5 8,15 20,15 | 17,5 17,23
-4: 17,23 17,5 7,17 21,17
-5: 19,5 9,5 9,13 14,12 19,15 19,20 14,23 8,22
-5: 19,6 12,5 9,8 10,12 16,14 19,18 16,22 8,22
-6: 17,5 11,9 8,16 9,21 14,23 19,20 18,16 13,14 9,17
-6: 12,5 9,12 8,18 11,23 16,22 17,18 14,16 9,18
-7: 8,5 20,5 13,23
-7: 8,5 20,5 13,23 | 10,14 19,14
-7: 8,7 8,5 19,5 16,12 14,23
-8: 14,14 9,11 9,7 14,5 19,7 19,11 14,14 | 14,14 8,18 9,22 14,23 19,22 20,18 14,14
-8: 18,7 14,5 9,7 10,11 18,17 18,21 14,23 | 14,23 9,21 10,17 18,11 18,7
-9: 19,10 15,14 10,13 8,9 11,5 16,5 19,9 18,17 15,23
-9: 18,9 16,13 11,13 9,9 12,5 17,6 18,9 18,23
-"""
-
 
 def _glyphs() -> tuple[tuple[tuple[Stroke, ...], ...], ...]:
-    """The strokes of each way to write each digit, 0 to 9."""
+    """The strokes of each way to write each digit, 0 to 9.
+
+    Their points are x,y in pixels of the 28 x 28 image: ``digit_strokes.txt``.
+    """
     ways: list[list[tuple[Stroke, ...]]] = [[] for _ in range(10)]
-    for line in _WAYS.split("\n")[1:-1]:
+    for line in Path(__file__).with_name("digit_strokes.txt").read_text().splitlines():
         digit, _, strokes = line.partition(": ")
         ways[int(digit)].append(tuple(_stroke(points) for points in strokes.split(" | ")))
     return tuple(map(tuple, ways))

@@ -4,8 +4,9 @@ The arrays are numpy's, or tensors of torch on a device: `Optimizer.move`.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,20 @@ from .layers import Array
 _BLOCK_ITEMS = 1 << 14
 
 
-class Optimizer(Protocol):
-    """A rule that changes parameters by their gradient."""
+class Optimizer(ABC):
+    """A rule that changes parameters by their gradient: its state, and scratch memory."""
 
-    name: str
-    state: dict[str, Array]
-    """What the rule stores between steps, by name."""
+    name: ClassVar[str]
 
+    def __init__(self, items: int, dtype: npt.DTypeLike, scratch_rows: int) -> None:
+        self.state: dict[str, Array] = {}
+        """What the rule stores between steps, by name."""
+        self._maths: Any = np
+        self._block_items = _BLOCK_ITEMS
+        self._scratch: Array = np.empty((scratch_rows, min(items, _BLOCK_ITEMS)), dtype)
+        self._items = items
+
+    @abstractmethod
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """Change ``parameters`` in place by the mean ``gradients``, which stay; ``lr``: the learning rate."""
 
@@ -30,21 +38,8 @@ class Optimizer(Protocol):
         """Put the state where ``place`` puts an array, and work with the functions of the module ``maths``.
 
         Those are numpy's ``add``, ``multiply``, ``divide``, ``sqrt`` and ``linalg.norm``, as torch has them.
+        They work on whole arrays: there every operation costs a start, and no small cache helps.
         """
-
-
-class _Rule:
-    """What the rules share: state, scratch memory, and whose functions work on them."""
-
-    def __init__(self, items: int, dtype: npt.DTypeLike, scratch_rows: int) -> None:
-        self.state: dict[str, Array] = {}
-        self._maths: Any = np
-        self._block_items = _BLOCK_ITEMS
-        self._scratch: Array = np.empty((scratch_rows, min(items, _BLOCK_ITEMS)), dtype)
-        self._items = items
-
-    def move(self, maths: Any, place: Callable[[Array], Any]) -> None:
-        """Work there on whole arrays: every operation costs a start, and no small cache helps."""
         self._maths, self._block_items = maths, self._items
         self.state = {name: place(array) for name, array in self.state.items()}
         self._scratch = place(np.empty((len(self._scratch), self._items), self._scratch.dtype))
@@ -61,7 +56,7 @@ class _Rule:
         p -= scratch
 
 
-class SGD(_Rule):
+class SGD(Optimizer):
     """Stochastic gradient descent with momentum: v = momentum * v + g; parameters -= lr * v.
 
     The learning rate stands outside of v (Goyal et al. 2017, arXiv:1706.02677, equation 9), so that it
@@ -87,7 +82,7 @@ class SGD(_Rule):
             parameters[block] -= change
 
 
-class Adadelta(_Rule):
+class Adadelta(Optimizer):
     """M. D. Zeiler, "ADADELTA: an adaptive learning rate method" (arXiv:1212.5701), and a learning rate.
 
     a = rho a + (1 - rho) g^2; d = g sqrt(u + eps) / sqrt(a + eps); u = rho u + (1 - rho) d^2;
@@ -130,7 +125,7 @@ class Adadelta(_Rule):
         average += scratch
 
 
-class Adam(_Rule):
+class Adam(Optimizer):
     """D. P. Kingma, J. Ba, "Adam" (arXiv:1412.6980), in the form of its section 2's last paragraph.
 
     m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; after t steps
@@ -184,7 +179,7 @@ class Adam(_Rule):
             parameters[block] -= change
 
 
-class RMSProp(_Rule):
+class RMSProp(Optimizer):
     """T. Tieleman, G. Hinton, lecture 6.5 of "Neural Networks for Machine Learning" (2012).
 
     a = rho a + (1 - rho) g^2; parameters -= lr g / sqrt(a + eps). As keras.optimizers.RMSprop.
@@ -209,7 +204,7 @@ class RMSProp(_Rule):
             self._step_by_root(parameters[block], g, a, self._epsilon, lr, scratch)
 
 
-class Adagrad(_Rule):
+class Adagrad(Optimizer):
     """J. Duchi et al., "Adaptive subgradient methods" (JMLR 12, 2011).
 
     a += g^2, from 0.1 on; parameters -= lr g / sqrt(a + eps). As keras.optimizers.Adagrad.
@@ -232,7 +227,7 @@ class Adagrad(_Rule):
             self._step_by_root(parameters[block], g, a, self._epsilon, lr, scratch)
 
 
-class LARS(_Rule):
+class LARS(Optimizer):
     """Y. You, I. Gitman, B. Ginsburg, "Large batch training of convolutional networks" (arXiv:1708.03888).
 
     For the parameters w and gradients g of each layer apart:

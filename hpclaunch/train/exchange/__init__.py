@@ -5,8 +5,10 @@ An exchange is the only place where computing meets communicating.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..engine import Engine, Images, Labels, Sums
 from ..run_options import Options
@@ -16,39 +18,39 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 
-class Exchange(Protocol):
+class Exchange(ABC):
     """Gradients of all ranks, step by step. Making one is collective, and so is every call."""
 
-    @property
-    def communication_s(self) -> float:
-        """Seconds so far in which this rank only communicated, waiting for slower ranks included."""
+    communication_s = 0.0
+    """Seconds so far in which this rank only communicated, waiting for slower ranks included."""
+    overlapped_s: float | None = None
+    """Seconds so far of communication hidden behind computing; None: not known."""
+    messages: int | None = None
+    """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
 
     @property
     def choosing_s(self) -> float:
         """Seconds that ``--allreduce auto`` has measured its candidates; in none of the other times."""
-
-    @property
-    def overlapped_s(self) -> float | None:
-        """Seconds so far of communication hidden behind computing; None: not known."""
+        return 0.0
 
     @property
     def bytes_sent(self) -> int | None:
         """Gradient bytes that this rank has sent so far; None: not known."""
-
-    @property
-    def messages(self) -> int | None:
-        """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
+        return None
 
     @property
     def choices(self) -> Mapping[str, str]:
         """What ``--allreduce auto`` has chosen so far, by kind of message; empty otherwise."""
+        return {}
 
+    @abstractmethod
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Leave the sum of all ranks' gradients in the engine; return this rank's loss and right answers.
 
         ``images`` are all of this rank's images in the global ``step``: those of `micro_batches`, maybe none.
         """
 
+    @abstractmethod
     def close(self) -> None:
         """Free what was taken; the engine's gradients stay readable."""
 
@@ -73,28 +75,24 @@ def micro_batches(images: Images, labels: Labels, step: int, options: Options) -
         yield MicroBatch(images[part], labels[part], step * options.accumulate + index)
 
 
-def _own(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .gradient_exchange import GradientExchange
-
-    return GradientExchange(comm, options, engine, timeline)
+Make = Callable[["MPI.Intracomm", Options, Engine, Timeline | None], Exchange]
+"""A rank without a timeline passes None."""
 
 
-def _ddp(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .torch_exchange import DdpExchange
+def _loader(module: str, name: str) -> Make:
+    """Import an exchange when it is made."""
 
-    return DdpExchange(comm, options, engine, timeline)
+    def make(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
+        kind = getattr(import_module(f".{module}", __package__), name)
+        made: Exchange = kind(comm, options, engine, timeline)
+        return made
+
+    return make
 
 
-def _horovod(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .torch_exchange import HorovodExchange
-
-    return HorovodExchange(comm, options, engine, timeline)
-
-
-# By the name that --comm takes; a module is imported only when it is used. A rank without a timeline passes
-# None.
-COMMS: Mapping[str, Callable[[MPI.Intracomm, Options, Engine, Timeline | None], Exchange]] = {
-    "ddp": _ddp,
-    "horovod": _horovod,
-    "ring": _own,
+COMMS: Mapping[str, Make] = {
+    "ddp": _loader("torch_exchange", "DdpExchange"),
+    "horovod": _loader("torch_exchange", "HorovodExchange"),
+    "ring": _loader("gradient_exchange", "GradientExchange"),
 }
+"""By the name that ``--comm`` takes."""

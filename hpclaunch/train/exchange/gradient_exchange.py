@@ -16,7 +16,7 @@ from ..engine import Engine, Images, Labels, Sums
 from ..run_errors import BadRequestError
 from ..run_options import Options
 from ..timeline_writer import Timeline
-from . import MicroBatch, micro_batches
+from . import Exchange, MicroBatch, micro_batches
 from .tensor_fusion import Bucket, Phases, buckets
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Messenger:
             self._outcome.put(error)
 
 
-class GradientExchange:
+class GradientExchange(Exchange):
     """Computes a rank's gradients where the allreduce is fastest, and sums them there.
 
     Messages and their order are the same on all ranks: the other ranks wait for one that comes late.
@@ -111,7 +111,6 @@ class GradientExchange:
 
         Raises AgreedError for ``--overlap`` where MPI does not let two threads communicate.
         """
-
         self._options = options
         self._engine = engine
         if options.overlap:
@@ -139,9 +138,8 @@ class GradientExchange:
             self._allreduce.prepare(engine.gradients[part])
         self._all_ready = Progress()
         self._messenger = Messenger(self._send_all) if options.overlap else None
-        self.communication_s = 0.0
-        self.overlapped_s: float | None = 0.0
-        self.messages: int | None = 0
+        self.overlapped_s = 0.0
+        self.messages = 0
 
     @property
     def choosing_s(self) -> float:

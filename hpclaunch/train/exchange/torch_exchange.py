@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import socket
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,7 +23,7 @@ from ..engine.torch_engine import TorchEngine
 from ..run_errors import BadRequestError, TrainError
 from ..run_options import Options
 from ..timeline_writer import Timeline
-from . import MicroBatch, micro_batches
+from . import Exchange, MicroBatch, micro_batches
 from .tensor_fusion import Bucket, Phases
 
 if TYPE_CHECKING:
@@ -33,14 +32,8 @@ if TYPE_CHECKING:
 _RENDEZVOUS_S = 120
 
 
-class TorchExchange(ABC):
+class TorchExchange(Exchange):
     """What they share: micro-batches, the clock, the timeline."""
-
-    choosing_s = 0.0
-    bytes_sent: int | None = None
-    overlapped_s: float | None = None
-    messages: int | None = None
-    choices: Mapping[str, str] = MappingProxyType({})
 
     def __init__(
         self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None
@@ -52,7 +45,6 @@ class TorchExchange(ABC):
         self._all = Bucket(slice(0, engine.gradients.size), tuple(engine.tensors))
         self._backward_at: float | None = None
         self._computed = 0.0
-        self.communication_s = 0.0
 
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Compute, and have the gradients summed meanwhile."""
@@ -80,10 +72,6 @@ class TorchExchange(ABC):
     @abstractmethod
     def _add_and_sum(self, batch: MicroBatch) -> Sums:
         """The same for the last one, and replace all by their sums over the ranks."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Take down what was set up."""
 
     def _note_backward(self, part: slice) -> None:
         """Called by the engine in a micro-batch that is not the last."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._documents import print_document
+from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import printable, text_table
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._site_names import complete_site
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hpclaunch.api import JobHandle
     from hpclaunch.job.record import JobRecord
 
@@ -26,19 +22,6 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     except HpclaunchError:
         return []
     return [text for text in ("last", *ids) if text.startswith(incomplete)]
-
-
-def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose jobs by what their records say; see ``JobFilter``."""
-    for option in (
-        click.option("--since", metavar="AGE|DATE", help="Only jobs since then: 2h, 7d, 2026-11-21."),
-        click.option("--name", "names", multiple=True, metavar="PATTERN", help="Only jobs with such a name."),
-        click.option(
-            "--site", "sites", multiple=True, shell_complete=complete_site, help="Only jobs of this site."
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 def chosen(

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import chosen, complete_job, job_filters
+from hpclaunch.cli._jobs import chosen
+from hpclaunch.cli._options import options
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", shell_complete=complete_job, nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Cancel all jobs that have not ended.")
-@job_filters
+@options("cancel")
 @click.pass_context
 def command(
     ctx: click.Context,

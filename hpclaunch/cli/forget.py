@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import chosen, complete_job, job_filters, up_to_date
+from hpclaunch.cli._jobs import chosen, up_to_date
+from hpclaunch.cli._options import options
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", shell_complete=complete_job, nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Forget all jobs that have ended.")
-@click.option("--before", metavar="AGE|DATE", help="With --all: only jobs submitted before then.")
-@click.option("--force", is_flag=True, help="Forget each JOB whatever its state; it is not cancelled.")
-@job_filters
+@options("forget")
 @click.pass_context
 def command(
     ctx: click.Context,

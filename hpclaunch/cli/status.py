@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
 from hpclaunch.text_table import short
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("job", shell_complete=complete_job, default="last")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@options("status")
 def command(job: str, as_json: bool) -> None:
     """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
 
@@ -27,7 +27,6 @@ def command(job: str, as_json: bool) -> None:
     Example: hpclaunch status last
     """
     from hpclaunch.api import find_job
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.cli._jobs import up_to_date
     from hpclaunch.cli._terminal import terminal_table
     from hpclaunch.job.job_documents import job_document

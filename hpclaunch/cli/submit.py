@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
 from hpclaunch.plan.settings_table import WHERE, Row, rows
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     _Names = click.Choice[str]
 else:
     _Names = click.Choice
-
-
-PROGRAM = "[FILE ARG... | -- CMD ARG... | mnist [-- ARG...]]"
-"""How the help of a command names what it starts."""
 
 
 class SettingsCommand(click.Command):
@@ -203,51 +200,7 @@ def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
 
 
 @click.command(cls=SubmitCommand, params=setting_options())
-@click.argument("job", required=False, metavar=PROGRAM)
-@click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
-@click.option(
-    "--test-only/--no-test-only",
-    "test_first",
-    default=True,
-    help="First ask Slurm whether it accepts the job and when it would start. Default: yes.",
-)
-@click.option("--explain", is_flag=True, help="Print each setting with its origin; submit nothing.")
-@click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
-@click.option(
-    "--plain",
-    is_flag=True,
-    help="With --dry-run: a script that needs no file of hpclaunch on the machine; no proof, no restarts.",
-)
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="With --dry-run: write the script and its files into a new folder, to be submitted by hand.",
-)
-@click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
-@click.option(
-    "--interactive",
-    is_flag=True,
-    help="Slurm: allocate, run, show the output; Ctrl-C releases the allocation.",
-)
-@click.option(
-    "--here/--no-here",
-    default=None,
-    help="Run in the allocation of this shell (salloc). Default: if there is one.",
-)
-@click.option(
-    "--host",
-    help="Submit over ssh on [user@]host[:port], or with [user@]site on the profile's login host.",
-)
-@click.option(
-    "--sync",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="With --host: copy this folder there; the job runs in it.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, everything else on stderr."
-)
+@options("submit")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -345,7 +298,6 @@ def show(
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {printable_lines(str(problem))}", err=True)
     if as_json:
-        from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import dry_run_document
 
         print_document(dry_run_document(plan, script))
@@ -390,7 +342,6 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
-        from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import submitted_document
 
         print_document(submitted_document(record, result))
@@ -402,7 +353,6 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
 def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
     """Return whether the job's requirements are met; if not, nothing is submitted or recorded."""
     from hpclaunch.check.check_report import NotSubmittedDocument
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.cli._submit_check import ask
 
     found = ask(prepared, host)

@@ -5,35 +5,13 @@ from pathlib import Path
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._picture_file import check_picture_name, write_picture
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED
 
 
 @click.command()
-@click.argument("job", required=False, metavar="[ID|last]")
-@click.option(
-    "--attach",
-    metavar="JOBID",
-    help="Look into this running job, which hpclaunch did not submit; with Slurm also JOBID.STEP.",
-)
-@click.option(
-    "--site", shell_complete=complete_site, help="With --attach: its site. Default: the detected one."
-)
-@click.option("--summary", is_flag=True, help="With --attach: print one line per node, step and verdict.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    metavar="FILE.svg",
-    help="Draw one node with the CPUs and GPUs that its ranks got.",
-)
-@click.option(
-    "--node",
-    metavar="NAME",
-    help="With --picture: which node. Default: the first one with a wrong rank, else the first.",
-)
+@options("verify")
 @click.pass_context
 def command(
     ctx: click.Context,

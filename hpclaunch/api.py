@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.record import JobRecord
     from hpclaunch.plan.launch_plan import LaunchPlan
-    from hpclaunch.plan.settings_table import SettingsTable, key
+    from hpclaunch.plan.settings_table import SettingsTable
 
 Note = Callable[[str], None]
 """Takes one sentence for the user."""
@@ -173,11 +173,11 @@ class _JobMethods:
 
 if TYPE_CHECKING:
 
-    class Job(_JobMethods, SettingsTable):
+    class Job(_JobMethods, SettingsTable, frozen=True, kw_only=True):
         """A job that is not submitted yet: the settings of a job file as keyword arguments."""
 
-        command: Sequence[str] = key("", default=())  # type: ignore[assignment]
-        site: str | None = key("", default=None)  # type: ignore[assignment]
+        command: Sequence[str] = ()  # type: ignore[assignment]
+        site: str | None = None  # type: ignore[assignment]
         file: Path | str | None = None
         host: str | None = None
         sync: Path | str | None = None

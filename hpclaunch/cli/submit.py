@@ -13,7 +13,7 @@ from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
-from hpclaunch.plan.settings_table import WHERE, Row, rows
+from hpclaunch.plan.settings_table import Row, rows
 from hpclaunch.text_table import printable, printable_lines, short
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class SettingsCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups: the job's settings as their table groups them, then other options."""
-        titles = {row.name: row.group for row in rows()} | {"file": WHERE}
+        titles = {row.name: row.group for row in rows()}
+        titles["file"] = titles["site"]
         groups: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):
             if isinstance(option, click.Option) and (record := option.get_help_record(ctx)):

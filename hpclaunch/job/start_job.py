@@ -31,6 +31,7 @@ from hpclaunch.job.refresh import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.job.trial_submission import try_submission
+from hpclaunch.package_data import text_beside
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
@@ -334,16 +335,6 @@ def git_commit(host: Host, folder: str) -> str | None:
 
 # --- where the folders of jobs are on another machine ------------------------------------------------------
 
-# Prints the folder if it is, or can be made, a folder that this user writes into; nothing is made yet.
-_LOOK = """
-case $folder in /*) ;; *) echo "$folder is not an absolute path" >&2; exit 1 ;; esac
-there=$folder
-until [ -e "$there" ]; do there=$(dirname -- "$there"); done
-[ -d "$there" ] || { echo "$there is not a folder" >&2; exit 1; }
-[ -w "$there" ] || { echo "$there is not writable" >&2; exit 1; }
-printf %s "$folder"
-"""
-
 
 def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) -> str:
     """Return the folder on the host whose ``jobs`` holds the folders of jobs.
@@ -374,4 +365,5 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
 
 
 def _look(host: Host, folder: str, account: dict[str, str | None]) -> CommandResult:
-    return host.run(("sh", "-u", "-c", f"folder={double_quote(folder)}\n{_LOOK}"), env=account)
+    looks = text_beside(__file__, "looks.sh")
+    return host.run(("sh", "-u", "-c", f"{looks}usable_folder {double_quote(folder)}"), env=account)

@@ -20,7 +20,8 @@ def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool)
     """Look into a running job and print the verdict; return whether it is good."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.job.attached_nodes import read_nodes_of
-    from hpclaunch.job.attached_ranks import judge_attached
+    from hpclaunch.job.attached_ranks import AttachDocument, judge_attached
+    from hpclaunch.json_document import document_of
     from hpclaunch.site.profile_node import site_topology
     from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
@@ -34,9 +35,8 @@ def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool)
     unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
     note = None if topology else unknown
     if as_json:
-        from hpclaunch.job.attach_document import attach_document
-
-        print_document(attach_document(running.id, profile.name, found, rules, note))
+        more = {"id": running.id, "site": profile.name, "rules": rules, "note": note}
+        print_document(document_of(AttachDocument, found, **more))
     else:
         _print_attached(found, rules, note, summary=summary)
     return found.ok

@@ -305,12 +305,14 @@ def detect(as_json: bool) -> None:
     """
     import socket
 
+    from hpclaunch.json_document import document_of
     from hpclaunch.site.detect import detect_here
-    from hpclaunch.site.site_documents import detected_site
+    from hpclaunch.site.site_documents import DetectedSite
 
     found = detect_here()
     if as_json:
-        print_document(detected_site(found, socket.gethostname()), indent=2)
+        more = {"site": found.site or "unknown", "hostname": socket.gethostname()}
+        print_document(document_of(DetectedSite, found, **more), indent=2)
         return
     click.echo(f"{found.site or 'unknown'}: {found.reason}")
     for item in found.evidence:

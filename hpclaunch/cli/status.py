@@ -103,7 +103,7 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
         if time:
             yield name, time
     yield "folder", record.folder if record.host is None else f"{record.folder} on {record.host}"
-    yield "log", f"{record.folder}/out.log"
+    yield "log", record.log
     for index, of_array in sorted(record.array.items()):
         code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
         reason = f": {of_array.reason}" if of_array.reason else ""
@@ -112,26 +112,20 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
 
 def _number(record: JobRecord) -> str:
     """Return the scheduler's kind, the id there and the cluster, where that has a name."""
-    cluster = record.identity.cluster if record.identity else None
-    return f"{record.scheduler} {short(record.scheduler_id or 'without id')}" + (
-        f" on {cluster}" if cluster else ""
-    )
+    on = f" on {record.cluster}" if record.cluster else ""
+    return f"{record.scheduler} {short(record.scheduler_id or 'without id')}{on}"
 
 
 def _size(record: JobRecord) -> Iterator[tuple[str, str]]:
     """Yield the rows about what the job has, and for how long."""
-    from hpclaunch.job.job_documents import elapsed_s, node_names
     from hpclaunch.walltime import format_walltime
 
-    queue = record.plan.get("queue")
-    if queue:
-        yield "queue", str(queue)
-    names = node_names(record)
+    if record.queue:
+        yield "queue", record.queue
     yield "size", f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}"
-    if names:
-        yield "nodes", ", ".join(names)
-    elapsed, limit = elapsed_s(record), record.plan.get("walltime_s")
+    if record.node_names:
+        yield "nodes", ", ".join(record.node_names)
+    elapsed, limit = record.elapsed_s, record.limit_s
     if elapsed is not None:
-        limited = record.machine is None  # this machine has no limit
-        of = f" of {format_walltime(limit)}" if limited and isinstance(limit, int) else ""
+        of = f" of {format_walltime(limit)}" if isinstance(limit, int) else ""
         yield "time", f"{format_walltime(elapsed)}{of}"

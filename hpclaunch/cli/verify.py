@@ -69,12 +69,10 @@ def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_jso
     )
     if as_json:
         from hpclaunch.job.job_documents import VerifyDocument
+        from hpclaunch.json_document import document_of
 
         note = NOT_SEEN if found.ranks else None
-        document = VerifyDocument(
-            id=record.id, ok=found.ok, finding=found.finding, ranks=found.ranks, note=note
-        )
-        print_document(document)
+        print_document(document_of(VerifyDocument, found, id=record.id, note=note))
     else:
         if found.ranks:
             click.echo(table(found.ranks))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from hpclaunch.check.check_report import Report, Requirement
     from hpclaunch.check.run_check import CheckRequest
+    from hpclaunch.site.job_environment import Environment
     from hpclaunch.site.schema import SiteProfile
 
 _EPILOG = """\b
@@ -72,7 +73,6 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
     from hpclaunch.check.requirements import parse_require
     from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.site.load_profile import load_site
-    from hpclaunch.software.read_environment import read_environment
 
     site, file = options["site"], options["job_file"]
     if file is not None and site is None:
@@ -94,6 +94,19 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
         import_limit_s=options["limit"],
         **_of_the_framework(options["framework"]),
     )
+
+
+def read_environment(path: Path) -> Environment | None:
+    """Return the ``environment`` of a YAML job file; None: it has none. Other keys are ignored."""
+    from hpclaunch.site.job_environment import Environment
+    from hpclaunch.site.validate import to_struct
+    from hpclaunch.site.yaml_tree import read_tree
+
+    tree = read_tree(path)
+    if not isinstance(tree.value, dict):
+        raise BadInputError(f"{tree.where}: not a mapping", "write it as environment: {modules: [...]}")
+    below = tree.value.get("environment")
+    return None if below is None or below.value is None else to_struct(below, Environment)
 
 
 def _of_the_framework(name: str | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal_text import for_reader
+from hpclaunch.cli._terminal import for_reader
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpclaunch.host.machine_identity import MachineIdentity
+from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import Failure, Hang, JobRecord
 from hpclaunch.json_document import Document, document_of

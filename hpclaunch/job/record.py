@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpclaunch.host.machine_identity import MachineIdentity
+from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.preflight_report import NodeVerdict
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState

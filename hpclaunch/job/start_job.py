@@ -15,9 +15,8 @@ from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, only_reading
-from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.ssh import state_folder
-from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
@@ -32,12 +31,12 @@ from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.job.trial_submission import try_submission
 from hpclaunch.package_data import text_beside
-from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.software_choice import choose_software
 from hpclaunch.plan.staging_plan import split_item

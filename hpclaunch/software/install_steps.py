@@ -20,12 +20,12 @@ from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.software import easyconfig
 from hpclaunch.software.container_lines import bind_lines, gpu_flag, module_lines
 from hpclaunch.software.container_runtimes import RUNTIMES, facts_of, runtime_of
+from hpclaunch.software.easyconfig import Wheels, wheels_of
 from hpclaunch.software.eessi import IMAGE, SCRIPTS, EessiModule, init_lines
 from hpclaunch.software.horovod_facts import CXX17_FROM_TORCH, TESTED_TENSORFLOW, VERSION, build_variables
 from hpclaunch.software.install_plan import InstallPlan, Route
 from hpclaunch.software.shell_quoting import double_quote
 from hpclaunch.software.software_lines import environment_lines
-from hpclaunch.software.wheels import Wheels, wheels_of
 
 ACCOUNT = "SLURM_JOB_ACCOUNT"
 """Variable of jobs with the project; an installation runs outside of a job, so it must be set there."""

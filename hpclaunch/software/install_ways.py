@@ -14,12 +14,11 @@ from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software import easyconfig, eessi, install_steps
 from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
 from hpclaunch.software.contradictions import contradictions
-from hpclaunch.software.easyconfig import Recipe, parse_easyconfig, provided
+from hpclaunch.software.easyconfig import Recipe, Wheels, parse_easyconfig, provided, wheels_of
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
 from hpclaunch.software.horovod_facts import DOCUMENTED_GPU_BUILDS
 from hpclaunch.software.install_plan import Way, stated
 from hpclaunch.software.mpi_families import compatible, mpi_family
-from hpclaunch.software.wheels import Wheels, wheels_of
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

@@ -183,7 +183,6 @@ CIRCLES = [
     {"job.prepare", "job.program_check"},
     {"plan.request", "plan.settings_table"},
     {"scheduler.salloc", "scheduler.slurm"},
-    {"software.install_plan", "software.install_steps", "software.install_ways"},
     {"train.data.mnist_download", "train.data.mnist_files"},
 ]
 

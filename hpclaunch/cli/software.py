@@ -102,7 +102,7 @@ def _folder(prefix: str | None) -> str | None:
 def _write(plan: InstallPlan, route: Route, file: Path) -> None:
     """Write the script, unless nothing has to be installed, and the job file next to it."""
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.software.install_steps import job_text, script
+    from hpclaunch.software.install_plan import job_text, script
 
     job = file.with_suffix(".yaml")
     host = LocalHost()
@@ -116,7 +116,7 @@ def _write(plan: InstallPlan, route: Route, file: Path) -> None:
 
 
 def _show(plan: InstallPlan, taken: Route | None) -> None:
-    from hpclaunch.software.install_steps import settings_text
+    from hpclaunch.software.install_plan import settings_text
 
     click.echo(f"{plan.goal} on {plan.site}")
     for each in plan.routes:

@@ -25,8 +25,7 @@ from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software import easyconfig
 from hpclaunch.software.easyconfig import EULAS, recipes
 from hpclaunch.software.horovod_facts import build_variables, rebuild_command
-from hpclaunch.software.install_plan import ROUTES, InstallPlan, Route, plan_install
-from hpclaunch.software.install_steps import job_text, script
+from hpclaunch.software.install_plan import ROUTES, InstallPlan, Route, job_text, plan_install, script
 from hpclaunch.software.known_pairs import bad_pairs
 from tests.how_much import examples
 from tests.in_process import hpclaunch_here

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hpclaunch.scaling.memory_need import MemoryOptions
     from hpclaunch.scaling.model_table import Model
     from hpclaunch.scaling.prediction import PredictRequest
-    from hpclaunch.scaling.strategy_costs import Strategy
 
 
 def _counts(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...]:
@@ -55,12 +54,6 @@ def command(
     model: str | None,
     batch: int | None,
     gpus: tuple[int, ...],
-    gpus_per_worker: int | None,
-    strategies: tuple[Strategy, ...],
-    measured: str | None,
-    from_torch: str | None,
-    shape: str | None,
-    python: str,
     as_json: bool,
     **more: Any,
 ) -> None:
@@ -71,8 +64,8 @@ def command(
 
     Example: hpclaunch predict --site polaris --model resnet50 --batch-per-worker 64 --gpus 4,8,...,512
     """
-    if from_torch is not None:
-        click.echo(_traced(from_torch, shape, python), nl=False)
+    if more["from_torch"] is not None:
+        click.echo(_traced(more["from_torch"], more["shape"], more["python"]), nl=False)
         return
     if site is None or model is None or batch is None or not gpus:
         needed = {"--site": site, "--model": model, "--batch-per-worker": batch, "--gpus": gpus or None}
@@ -82,7 +75,6 @@ def command(
     from hpclaunch.scaling.prediction import predict_all
     from hpclaunch.scaling.prediction_report import as_text
 
-    more |= {"gpus_per_worker": gpus_per_worker, "strategies": strategies, "measured": measured}
     _refuse_without_effect(more)
     request = _request(site, model, batch, gpus, more)
     prediction = predict_all(request)

@@ -50,12 +50,8 @@ def import_file(
     site: str | None,
     gpus_per_node: int | None,
     nodes_per_group: int | None,
-    efficiency: float,
-    steps: float | None,
     work: float | None,
-    form: str | None,
-    svg: str | None,
-    html: str | None,
+    **report: Any,
 ) -> None:
     """Judge times that you measured: columns gpus or ranks, and seconds or images/s; a size may be repeated.
 
@@ -75,12 +71,12 @@ def import_file(
     request = StudyRequest(
         name=name or Path(file).stem,
         kind="weak" if kind == "weak" else "strong",
-        efficiency=efficiency,
-        steps=steps,
+        efficiency=report["efficiency"],
+        steps=report["steps"],
         work=work,
         boundaries=_boundaries(site, gpus_per_node, nodes_per_group),
     )
-    _print_study(*study_document(measurement, request), form, svg, html)
+    _print_study(*study_document(measurement, request), report)
 
 
 _SIZES = ("nodes", "tasks", "name", "budget", "array", "after", "after_any")
@@ -244,7 +240,7 @@ def _report(study: StudyFile, report: dict[str, Any]) -> None:
 
     site = study.settings.get("site")
     document, law = report_of(study, report["efficiency"], report["steps"], _boundaries(site, None, None))
-    _print_study(document, law, report["form"], report["svg"], report["html"])
+    _print_study(document, law, report)
 
 
 @command.command()
@@ -320,23 +316,18 @@ def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: in
     return Boundaries(gpus_per_node=gpus_per_node, nodes_per_group=nodes_per_group)
 
 
-def _print_study(
-    document: StudyDocument, law: FittedLaw | None, form: str | None, svg: str | None, html: str | None
-) -> None:
+def _print_study(document: StudyDocument, law: FittedLaw | None, report: dict[str, Any]) -> None:
     """Print the study in one form; write the files."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.scaling.study_picture import as_html, as_svg
     from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text
 
-    for name, draw in ((svg, as_svg), (html, as_html)):
+    for name, draw in ((report["svg"], as_svg), (report["html"], as_html)):
         if name:
             LocalHost().write_file(name, draw(document, law).encode())
             click.echo(f"{name}: written", err=True)
-    if form == "json":
+    if report["form"] == "json":
         print_document(document)
-    elif form == "markdown":
-        click.echo(as_markdown(document))
-    elif form == "csv":
-        click.echo(as_csv(document))
     else:
-        click.echo(as_text(document))
+        forms = {"markdown": as_markdown, "csv": as_csv}
+        click.echo(forms.get(report["form"], as_text)(document))

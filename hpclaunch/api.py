@@ -7,7 +7,7 @@ notes go to the logger ``hpclaunch``. Errors are those of `hpclaunch.errors`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.record import JobRecord
     from hpclaunch.plan.launch_plan import LaunchPlan
-    from hpclaunch.plan.settings_table import SettingsTable, key
+    from hpclaunch.plan.settings_table import SettingsTable
 
 Note = Callable[[str], None]
 """Takes one sentence for the user."""
@@ -122,11 +122,9 @@ class _JobMethods:
         refuse_submission(self.prepared.profile)  # before its host is called
         return _Connection(self.prepared.host)
 
-    @contextmanager
-    def connected(self) -> Iterator[Host]:
+    def connected(self) -> AbstractContextManager[Host]:
         """Keep one connection to the host for all calls in this block, also for those of the handle."""
-        with self._connection.connected() as host:
-            yield host
+        return self._connection.connected()
 
     def plan(self) -> LaunchPlan:
         """Return the plan: ranks, binding, queue, lines of the script, warnings, and problems if any.
@@ -173,11 +171,11 @@ class _JobMethods:
 
 if TYPE_CHECKING:
 
-    class Job(_JobMethods, SettingsTable):
+    class Job(_JobMethods, SettingsTable, frozen=True, kw_only=True):
         """A job that is not submitted yet: the settings of a job file as keyword arguments."""
 
-        command: Sequence[str] = key("", default=())  # type: ignore[assignment]
-        site: str | None = key("", default=None)  # type: ignore[assignment]
+        command: Sequence[str] = ()  # type: ignore[assignment]
+        site: str | None = None  # type: ignore[assignment]
         file: Path | str | None = None
         host: str | None = None
         sync: Path | str | None = None
@@ -217,11 +215,9 @@ class JobHandle:
         """Whether the job had ended when its facts were last read."""
         return self.record.state in FINAL_STATES
 
-    @contextmanager
-    def connected(self) -> Iterator[Host]:
+    def connected(self) -> AbstractContextManager[Host]:
         """Keep one connection to the job's host for all calls in this block. Raises RefusedError."""
-        with self._connection.connected() as host:
-            yield host
+        return self._connection.connected()
 
     def index(self, index: int) -> JobHandle:
         """Return the job of this index of a job array. Raises BadInputError where there is none."""

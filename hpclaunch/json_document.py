@@ -1,7 +1,7 @@
 """The JSON documents that commands print with ``--json``: their type, their text and their schema."""
 
 from collections.abc import Iterator
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
@@ -11,6 +11,15 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: Literal[1] = 1
     """The version of the document."""
+
+
+_Document = TypeVar("_Document", bound=Document)
+
+
+def document_of(wanted: type[_Document], source: object, **more: Any) -> _Document:
+    """Return a document whose keys are the attributes of an object that have their names, and ``more``."""
+    fields = {name: getattr(source, name) for name in wanted.__struct_fields__ if hasattr(source, name)}
+    return wanted(**{**fields, **more})
 
 
 def document_text(document: object, indent: int | None = None) -> str:

@@ -17,6 +17,14 @@ def text_beside(module: str, name: str) -> str:
     return (Path(module).parent / name).read_text(encoding="utf-8")
 
 
+def shell_words(module: str, name: str, function: str, shell: str = "sh") -> tuple[str, ...]:
+    """Return the words that call a function of the shell's file next to a module; its arguments follow.
+
+    The last line of such a file is ``"$@"``.
+    """
+    return (shell, "-c", text_beside(module, name), f"hpclaunch-{function}", function)
+
+
 @cache
 def package_table(file: str) -> Any:
     """Return the data of a YAML file of the package, such as ``software/known_pairs.yaml``; read once."""

@@ -182,7 +182,6 @@ def test_a_right_import_is_not(module: str, source: str) -> None:
 CIRCLES = [
     {"job.prepare", "job.program_check"},
     {"plan.request", "plan.settings_table"},
-    {"software.install_plan", "software.install_steps", "software.install_ways"},
 ]
 
 

@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._site_names import complete_site
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hpclaunch.api import JobHandle
     from hpclaunch.job.record import JobRecord
 
@@ -28,32 +24,40 @@ def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) ->
     return [text for text in ("last", *ids) if text.startswith(incomplete)]
 
 
-def job_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose jobs by what their records say; see ``JobFilter``."""
-    for option in (
-        click.option("--since", metavar="AGE|DATE", help="Only jobs since then: 2h, 7d, 2026-11-21."),
-        click.option("--name", "names", multiple=True, metavar="PATTERN", help="Only jobs with such a name."),
-        click.option(
-            "--site", "sites", multiple=True, shell_complete=complete_site, help="Only jobs of this site."
-        ),
-    ):
-        command = option(command)
-    return command
+def named_or_all(jobs: tuple[str, ...], every: bool, **among: Any) -> list[JobHandle]:
+    """Return the jobs that are named, each once, or all that ``chosen`` takes by the options of ``among``."""
+    from hpclaunch.api import find_job
+    from hpclaunch.api import jobs as all_jobs
+    from hpclaunch.job.refresh import to_stderr
+
+    if bool(jobs) == every:
+        raise click.UsageError("name the jobs, or give --all")
+    if every:
+        return chosen(all_jobs(note=to_stderr), **among)
+    if any(among.values()):
+        *names, last = (f"--{name.removesuffix('s')}" for name in among)
+        raise click.UsageError(f"{', '.join(names)} and {last} choose among the jobs of --all")
+    return list({(found := find_job(job, to_stderr)).id: found for job in jobs}.values())
 
 
 def chosen(
-    handles: list[JobHandle], sites: tuple[str, ...], names: tuple[str, ...], since: str | None
+    handles: list[JobHandle],
+    sites: tuple[str, ...],
+    names: tuple[str, ...],
+    since: str | None,
+    before: str | None = None,
 ) -> list[JobHandle]:
-    """Return the jobs of these sites whose name fits one of the patterns, not older than ``since``."""
+    """Return the jobs of these sites whose name fits one of the patterns, submitted between these times."""
     from fnmatch import fnmatchcase
 
-    earliest = moment(since) if since else None
+    first, last = (moment(text) if text else None for text in (since, before))
     return [
         handle
         for handle in handles
         if (not sites or handle.record.site in sites)
         and (not names or any(fnmatchcase(handle.record.name, pattern) for pattern in names))
-        and (earliest is None or _submitted(handle.record) >= earliest)
+        and (first is None or _submitted(handle.record) >= first)
+        and (last is None or _submitted(handle.record) < last)
     ]
 
 

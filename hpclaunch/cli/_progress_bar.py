@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import BinaryIO
 
-from hpclaunch.cli._terminal_text import for_reader
+from hpclaunch.cli._terminal import for_reader
 
 _REDRAW_S = 0.1
 _COLUMNS = 80

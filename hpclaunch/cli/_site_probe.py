@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -19,20 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command(name="probe")
-@click.option("--site", metavar="SITE", shell_complete=complete_site,
-              help="Profile to compare with. Default: the detected site, else the generic one.")  # fmt: skip
-@click.option("--on-a-node", is_flag=True,
-              help="Also submit one job of one node, at most 5 minutes; its cost is shown.")  # fmt: skip
-@click.option("-A", "--account", help="Project account that this job is charged to.")
-@click.option("-p", "--partition", help="Queue of this job.")
-@click.option("--yes", is_flag=True, help="Submit and write without asking.")
-@click.option("--keep-names", is_flag=True,
-              help="Keep names of users, hosts and accounts in the file. Default: replace them.")  # fmt: skip
-@click.option("--output", type=click.Path(path_type=Path), metavar="FILE",
-              help="File to write. Default: SITE-DAY.json here.")  # fmt: skip
-@click.option("--write", "profile_name", metavar="NAME",
-              help="Write NAME.yaml among your profiles: SITE repaired, or a new profile.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as one JSON document.")
+@options("sites probe")
 @click.pass_context
 def probe_here(
     ctx: click.Context,
@@ -199,11 +186,7 @@ def check_probe(file: Path, *, as_json: bool) -> bool:
 
 
 @click.command(name="import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--into", type=click.Path(file_okay=False, path_type=Path), required=True, metavar="DIR",
-              help="Folder of such files, such as tests/data/probes of a checkout.")  # fmt: skip
-@click.option("--as", "name", metavar="NAME", help="Name of the copy. Default: that of the file.")
-@click.option("--origin", metavar="TEXT", help="Whose public outputs these are, where nothing was measured.")
+@options("sites import")
 def import_file(file: Path, into: Path, name: str | None, origin: str | None) -> None:
     """Keep the file of a probe that a user sent, after reading it as the tests do.
 
@@ -226,8 +209,7 @@ def import_file(file: Path, into: Path, name: str | None, origin: str | None) ->
 
 
 @click.command()
-@click.argument("sites", nargs=-1, metavar="[PATH_OR_NAME]...", shell_complete=complete_site)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@options("sites facts")
 def facts(sites: tuple[str, ...], as_json: bool) -> None:
     """Show how each machine is known: queues, GPUs, account, ... with the day on which their pages were read.
 

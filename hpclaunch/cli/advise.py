@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
@@ -24,15 +24,7 @@ def command() -> None:
 
 
 @command.command(name="io")
-@click.argument("path", type=click.Path())
-@click.option(
-    "--site",
-    shell_complete=complete_site,
-    help="Site profile: its storage of nodes and its advice on striping.",
-)
-@click.option("--limit", "limit_s", type=click.FloatRange(min=0.1), default=20.0, show_default=True,
-              metavar="SECONDS", help="Stop counting files after this time.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@options("advise io")
 def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> None:
     """Count the files of PATH, read its file system, and say how ranks should read it.
 

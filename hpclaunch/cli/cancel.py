@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import chosen, complete_job, job_filters
+from hpclaunch.cli._jobs import named_or_all
+from hpclaunch.cli._options import options
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", shell_complete=complete_job, nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Cancel all jobs that have not ended.")
-@job_filters
+@options("cancel")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -36,19 +35,10 @@ def command(
       hpclaunch cancel last
       hpclaunch cancel --all --site lumi-g
     """
-    from hpclaunch.api import find_job
-    from hpclaunch.api import jobs as all_jobs
     from hpclaunch.errors import EXIT_REFUSED, HpclaunchError
-    from hpclaunch.job.refresh import to_stderr
 
-    if bool(jobs) == every:
-        raise click.UsageError("name the jobs, or give --all")
-    if not every and (sites or names or since):
-        raise click.UsageError("--site, --name and --since choose among the jobs of --all")
-    if every:
-        handles = [each for each in chosen(all_jobs(note=to_stderr), sites, names, since) if not each.ended]
-    else:
-        handles = list({(found := find_job(job, to_stderr)).id: found for job in jobs}.values())
+    found = named_or_all(jobs, every, sites=sites, names=names, since=since)
+    handles = [handle for handle in found if not (every and handle.ended)]
     code = 0
     for handle in handles:
         try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -17,10 +17,9 @@ if TYPE_CHECKING:
 
     from hpclaunch.check.check_report import Report, Requirement
     from hpclaunch.check.run_check import CheckRequest
+    from hpclaunch.site.job_environment import Environment
     from hpclaunch.site.schema import SiteProfile
 
-# A constant here, so that --help imports no other module.
-FRAMEWORKS = ("horovod", "torch", "tensorflow", "jax", "deepspeed", "mpi4py")
 _EPILOG = """\b
 Examples:
   hpclaunch check
@@ -33,45 +32,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--site", shell_complete=complete_site, help="Site profile: check in the environment of its jobs."
-)
-@click.option(
-    "--file",
-    "job_file",
-    type=click.Path(path_type=Path),
-    metavar="JOB.yaml",
-    help="Job file: use its environment.",
-)
-@click.option(
-    "--require",
-    multiple=True,
-    metavar="NAME,...",
-    help="Required checks: mpi, gloo, nccl, rocm, cuda, pytorch, ..; 'mpi|gloo': one of them.",
-)
-@click.option(
-    "--framework",
-    type=click.Choice(FRAMEWORKS),
-    help="Check a Horovod build (default), or that this framework imports, built for the site's GPUs.",
-)
-@click.option(
-    "--from", "folder", type=click.Path(path_type=Path), metavar="DIR", help="Judge captured outputs."
-)
-@click.option("--nodes", type=click.IntRange(min=1), help="Check each node of this allocation.")
-@click.option("--python", help="Interpreter that trains. Default: the site's, or python3.")
-@click.option(
-    "--allreduce-test", "allreduce", is_flag=True, help="Sum known values over ranks and compare exactly."
-)
-@click.option("--space", multiple=True, metavar="FOLDER", help="Check free space and inodes there.")
-@click.option(
-    "--limit",
-    type=click.FloatRange(min=1),
-    default=120.0,
-    show_default=True,
-    help="Time limit of an import, in seconds.",
-)
-@click.option("--alone", is_flag=True, hidden=True, help="One of several nodes: start no ranks.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@options("check")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Check that Horovod, MPI and launcher meet the job's requirements; print remedies for this site.
@@ -112,7 +73,6 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
     from hpclaunch.check.requirements import parse_require
     from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.site.load_profile import load_site
-    from hpclaunch.software.read_environment import read_environment
 
     site, file = options["site"], options["job_file"]
     if file is not None and site is None:
@@ -134,6 +94,19 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
         import_limit_s=options["limit"],
         **_of_the_framework(options["framework"]),
     )
+
+
+def read_environment(path: Path) -> Environment | None:
+    """Return the ``environment`` of a YAML job file; None: it has none. Other keys are ignored."""
+    from hpclaunch.site.job_environment import Environment
+    from hpclaunch.site.validate import to_struct
+    from hpclaunch.site.yaml_tree import read_tree
+
+    tree = read_tree(path)
+    if not isinstance(tree.value, dict):
+        raise BadInputError(f"{tree.where}: not a mapping", "write it as environment: {modules: [...]}")
+    below = tree.value.get("environment")
+    return None if below is None or below.value is None else to_struct(below, Environment)
 
 
 def _of_the_framework(name: str | None) -> dict[str, Any]:

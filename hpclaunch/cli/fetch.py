@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("job", shell_complete=complete_job)
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option(
-    "--to", type=click.Path(path_type=Path), metavar="DIR", help="Folder here. Default: the id of the job."
-)
-@click.option("--force", is_flag=True, help="Replace files that exist here.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@options("fetch")
 def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_json: bool) -> None:
     """Bring the results of JOB here: its id or the start of it, its scheduler's id, or last.
 

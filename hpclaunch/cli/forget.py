@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import chosen, complete_job, job_filters, up_to_date
+from hpclaunch.cli._jobs import named_or_all, up_to_date
+from hpclaunch.cli._options import options
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
 
 
 @click.command()
-@click.argument("jobs", metavar="JOB...", shell_complete=complete_job, nargs=-1)
-@click.option("--all", "every", is_flag=True, help="Forget all jobs that have ended.")
-@click.option("--before", metavar="AGE|DATE", help="With --all: only jobs submitted before then.")
-@click.option("--force", is_flag=True, help="Forget each JOB whatever its state; it is not cancelled.")
-@job_filters
+@options("forget")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -39,25 +36,12 @@ def command(
       hpclaunch forget last
       hpclaunch forget --all --before 30d
     """
-    from hpclaunch.api import find_job
-    from hpclaunch.api import jobs as all_jobs
     from hpclaunch.errors import EXIT_BAD_INPUT
-    from hpclaunch.job.refresh import to_stderr
 
-    if bool(jobs) == every:
-        raise click.UsageError("name the jobs, or give --all")
     if every and force:
         raise click.UsageError("--force is for jobs that are named, not for --all")
-    if not every and (sites or names or since or before):
-        raise click.UsageError("--site, --name, --since and --before choose among the jobs of --all")
-    if every:
-        handles = chosen(all_jobs(note=to_stderr), sites, names, since)
-        if before:
-            newer = {handle.id for handle in chosen(handles, (), (), before)}
-            handles = [handle for handle in handles if handle.id not in newer]
-        handles = [handle for handle in handles if handle.ended]
-    else:
-        handles = list({(found := find_job(job, to_stderr)).id: found for job in jobs}.values())
+    found = named_or_all(jobs, every, sites=sites, names=names, since=since, before=before)
+    handles = [handle for handle in found if handle.ended or not every]
     code = 0
     for handle in handles:
         if not _forget(handle, force):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._site_names import complete_site
-from hpclaunch.cli.submit import PROGRAM, SubmitCommand, command_words
+from hpclaunch.cli._options import options
+from hpclaunch.cli.submit import SubmitCommand, command_words
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -28,30 +28,7 @@ _PROVIDERS = {
 
 
 @click.command(cls=SubmitCommand)
-@click.option("--site", shell_complete=complete_site, help="Site profile. Default: the detected one.")
-@click.option("--account", help="Project account that jobs are charged to.")
-@click.option(
-    "--python-from",
-    type=click.Choice([*_PROVIDERS, "path"]),
-    help="How jobs get their Python; path: as it is on PATH.",
-)
-@click.option("--module", help="Modules that provide Python, separated by commas.")
-@click.option("--container", help="Container image that the program runs in.")
-@click.option("--venv", help="Folder of a virtual environment.")
-@click.option("--conda", help="Name or path of a conda environment.")
-@click.option("--nodes", type=click.IntRange(min=1), default=1, show_default=True, help="Nodes of the job.")
-@click.option("--time", help="Walltime limit of the job. Default: 30m, none where there is no queue.")
-@click.option(
-    "--job-file",
-    type=click.Path(path_type=Path),
-    default=Path("job.yaml"),
-    show_default=True,
-    help="Job file to write.",
-)
-@click.option(
-    "--check/--no-check", default=True, help="Run hpclaunch check, if the site is here. Default: yes."
-)
-@click.argument("job", required=False, metavar=PROGRAM)
+@options("init")
 @click.pass_context
 def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool, **given: Any) -> None:
     """Ask for site, account and Python; write your configuration and a first job file.

@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import chosen, job_filters
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._jobs import chosen
+from hpclaunch.cli._options import options
 from hpclaunch.text_table import short
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
 
-_STATES = ("created", "queued", "running", "done", "failed", "cancelled", "lost")
-
 
 @click.command()
-@click.option("-n", "newest", type=click.IntRange(min=1), help="List only the N newest jobs.")
-@click.option("--state", "states", multiple=True, type=click.Choice(_STATES), help="Only jobs in this state.")
-@job_filters
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout: a list of jobs.")
+@options("jobs")
 def command(
     newest: int | None,
     states: tuple[str, ...],
@@ -39,7 +36,6 @@ def command(
       hpclaunch jobs --site lumi-g --state running --since 2d
     """
     from hpclaunch import api
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.refresh import to_stderr
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._script_file import read_script_file
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document, read_script_file
+from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -30,20 +29,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("scripts", nargs=-1, metavar="[SCRIPT]...", type=click.Path())
-@click.option(
-    "--site", shell_complete=complete_site, help="Site profile. Default: from the script, else this machine."
-)
-@click.option("--select", multiple=True, metavar="RULE", help="Only these rules or patterns.")
-@click.option("--ignore", multiple=True, metavar="RULE", help="Without these rules.")
-@click.option("--exit-zero", is_flag=True, help="Exit status 0 also with findings.")
-@click.option("--baseline", metavar="FILE", help="Report only findings that are not in this file.")
-@click.option("--write-baseline", metavar="FILE", help="Write the findings into this file, and report none.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--sarif", "as_sarif", is_flag=True, help="A SARIF 2.1.0 log on stdout, for code review.")
-@click.option("--fix", "fixing", is_flag=True, help="Correct what is safe, and show the changes.")
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules instead.")
-@click.option("--markdown", is_flag=True, help="With --rules: the page of the docs.")
+@options("lint")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """List what is wrong with batch scripts; - reads standard input.

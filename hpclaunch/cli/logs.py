@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import complete_job
-from hpclaunch.cli._terminal_text import for_reader
+from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import for_reader
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -21,15 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("job", shell_complete=complete_job, default="last")
-@click.option("-f", "--follow", is_flag=True, help="Follow the output until the job ends.")
-@click.option("--index", type=int, help="Print only the output of this index of a job array.")
-@click.option(
-    "--rank",
-    type=click.IntRange(min=0),
-    help="Print only the lines of this rank, of a log whose lines name their ranks (srun --label); else the"
-    " end of its stderr.",
-)
+@options("logs")
 def command(job: str, follow: bool, index: int | None, rank: int | None) -> None:
     """Print the output of JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._script_file import read_script_file
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document, read_script_file
+from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import printable
 
@@ -29,22 +28,7 @@ _LOOK_S = 60.0
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("script", type=click.Path())
-@click.option("--to", "to", required=True, shell_complete=complete_site, help="Site that the job is for.")
-@click.option(
-    "--from",
-    "from_",
-    shell_complete=complete_site,
-    help="Site that the script is for. Default: the one whose account and queue it names.",
-)
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder for job.yaml and job.sh. Default: SCRIPT's name and the site's, here.",
-)
-@click.option("--diff", is_flag=True, help="Show the difference between SCRIPT and the new script.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@options("port")
 def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool, as_json: bool) -> None:
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.
 

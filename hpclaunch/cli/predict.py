@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -17,12 +18,6 @@ if TYPE_CHECKING:
     from hpclaunch.scaling.memory_need import MemoryOptions
     from hpclaunch.scaling.model_table import Model
     from hpclaunch.scaling.prediction import PredictRequest
-    from hpclaunch.scaling.strategy_costs import Strategy
-
-_POSITIVE = click.FloatRange(0, min_open=True)
-_STRATEGY_NAMES = (
-    "serial", "data", "spatial", "pipeline", "filter", "channel", "data+filter", "data+spatial",
-)  # fmt: skip
 
 
 def _counts(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...]:
@@ -53,144 +48,12 @@ def _count(word: str) -> int:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--site", shell_complete=complete_site, help="A site, or a profile's path.")
-@click.option(
-    "--model",
-    metavar="NAME|FILE",
-    help="vgg16, resnet50, alexnet, mnist-cnn, mlp, or a YAML file with a table of layers.",
-)
-@click.option(
-    "--batch-per-worker",
-    "batch",
-    type=click.IntRange(1),
-    help="Samples per step of a worker: one GPU in data, P2 GPUs in the hybrids, all in others.",
-)
-@click.option("--gpus", callback=_counts, metavar="N,N,...", help="Such as 8,16,...,1024.")
-@click.option(
-    "--gpus-per-worker",
-    type=click.IntRange(1),
-    metavar="P2",
-    help="GPUs of a worker in the hybrids. Default: those of a node.",
-)
-@click.option(
-    "--strategy",
-    "strategies",
-    multiple=True,
-    type=click.Choice(_STRATEGY_NAMES),
-    help="May be repeated. Default: all; with --calibrate, data.",
-)
-@click.option(
-    "--calibrate",
-    "measured",
-    metavar="FILE.csv",
-    help="Measured sizes of the first --strategy: columns gpus, seconds_per_step, perhaps deviation_s; or "
-    "scale show --csv.",
-)
-@click.option(
-    "--optimizer",
-    type=click.Choice(["sgd", "momentum", "adam"]),
-    default="momentum",
-    show_default=True,
-    help="Its slots take memory: 0, 1 or 2 per parameter.",
-)
-@click.option("--zero", type=click.IntRange(0, 3), default=0, help="ZeRO stage.")
-@click.option("--recompute", is_flag=True, help="Store the input of each block only; compute the rest again.")
-@click.option(
-    "--segments",
-    type=click.IntRange(1),
-    default=8,
-    show_default=True,
-    help="Segments of a batch in the pipeline.",
-)
-@click.option(
-    "--precision",
-    type=click.Choice(["fp32", "tf32", "bf16"]),
-    default="fp32",
-    show_default=True,
-    help="Of the arithmetic; bf16: with parameters and gradients in fp32.",
-)
-@click.option("--samples", type=click.IntRange(1), help="Samples of an epoch. Default: the model's.")
-@click.option("--tflops", type=_POSITIVE, help="TFLOP/s that one GPU, or rank, reaches.")
-@click.option("--memory-gb-s", type=_POSITIVE, help="GB/s of its memory.")
-@click.option("--gpus-per-node", type=click.IntRange(1), help="Default: the site's.")
-@click.option("--node-gb-s", type=_POSITIVE, help="GB/s between the GPUs of a node.")
-@click.option("--node-latency-us", type=_POSITIVE, help="Microseconds of a message within a node.")
-@click.option("--network-gb-s", type=_POSITIVE, help="GB/s between nodes.")
-@click.option("--network-latency-us", type=_POSITIVE, help="Microseconds of a message between nodes.")
-@click.option(
-    "--network-test",
-    metavar="FILE",
-    help="Output of nccl-tests, rccl-tests, OSU's allreduce, hpclaunch check --allreduce-test --json, or "
-    "hpclaunch.train.bench --json.",
-)
-@click.option(
-    "--network-test-gpus", type=click.IntRange(2), help="GPUs of that test, where its output lacks them."
-)
-@click.option(
-    "--network-test-allreduce",
-    metavar="NAME",
-    help="Which allreduce of hpclaunch.train.bench counts. Default: that of the bundled training, ring on "
-    "one node, hierarchical on several.",
-)
-@click.option(
-    "--contention",
-    type=click.FloatRange(1),
-    metavar="PHI",
-    help="By what the workers of a hybrid slow down each other's exchange. Default: 2.",
-)
-@click.option(
-    "--overlap",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    help="Share of the exchange of gradients that the computation hides. Default: 0.",
-)
-@click.option(
-    "--simulate",
-    is_flag=True,
-    help="Replay the messages of the gradients' sum in SimGrid, on the site's network.",
-)
-@click.option(
-    "--network",
-    type=click.Choice(["fat-tree", "dragonfly", "torus"]),
-    help="With --simulate: another network than the site's.",
-)
-@click.option(
-    "--nodes-per-group", type=click.IntRange(1), help="Of a dragonfly's group, of a fat tree's leaf switch."
-)
-@click.option("--groups", type=click.IntRange(1), help="Groups of the dragonfly.")
-@click.option(
-    "--taper",
-    type=click.FloatRange(1),
-    help="How many times less a group, or a leaf switch, can send to others than its nodes can.",
-)
-@click.option(
-    "--most-messages",
-    type=click.IntRange(1),
-    default=1_000_000,
-    show_default=True,
-    help="With --simulate: an allreduce of more messages is left out. A million takes about 20 s.",
-)
-@click.option(
-    "--from-torch",
-    metavar="MODULE:FUNCTION",
-    help="Predict nothing; print the table of the network that the function returns, for --model.",
-)
-@click.option(
-    "--input", "shape", metavar="C,H,W", help="With --from-torch: the shape of one sample, as 3,224,224."
-)
-@click.option("--python", default="python3", help="With --from-torch: an interpreter that has torch.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@options("predict", gpus=_counts)
 def command(
     site: str | None,
     model: str | None,
     batch: int | None,
     gpus: tuple[int, ...],
-    gpus_per_worker: int | None,
-    strategies: tuple[Strategy, ...],
-    measured: str | None,
-    from_torch: str | None,
-    shape: str | None,
-    python: str,
     as_json: bool,
     **more: Any,
 ) -> None:
@@ -201,19 +64,17 @@ def command(
 
     Example: hpclaunch predict --site polaris --model resnet50 --batch-per-worker 64 --gpus 4,8,...,512
     """
-    if from_torch is not None:
-        click.echo(_traced(from_torch, shape, python), nl=False)
+    if more["from_torch"] is not None:
+        click.echo(_traced(more["from_torch"], more["shape"], more["python"]), nl=False)
         return
     if site is None or model is None or batch is None or not gpus:
         needed = {"--site": site, "--model": model, "--batch-per-worker": batch, "--gpus": gpus or None}
         missing = [name for name, value in needed.items() if value is None]
         raise click.UsageError(f"Missing option {missing[0]!r}.")
 
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.prediction import predict_all
     from hpclaunch.scaling.prediction_report import as_text
 
-    more |= {"gpus_per_worker": gpus_per_worker, "strategies": strategies, "measured": measured}
     _refuse_without_effect(more)
     request = _request(site, model, batch, gpus, more)
     prediction = predict_all(request)

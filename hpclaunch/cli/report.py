@@ -8,22 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import complete_job
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 
 if TYPE_CHECKING:
     from hpclaunch.usage.report_documents import ReportDocument
 
 
 @click.command()
-@click.argument("job", shell_complete=complete_job, default="last")
-@click.option(
-    "--site",
-    shell_complete=complete_site,
-    help="Site of a JOB that hpclaunch did not submit; its scheduler is asked. Default: the detected one.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="OUT", help="Write one page with pictures.")
+@options("report")
 def command(job: str, site: str | None, as_json: bool, html: Path | None) -> None:
     """Show what JOB used: time in the queue and running, CPU, memory, GPUs, energy, speed, cost; and what to
     ask for next time.
@@ -38,7 +31,6 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
       hpclaunch report last --html report.html
       hpclaunch report 4711 --site lumi-g
     """
-    from hpclaunch.cli._documents import print_document
 
     document = _foreign(job, site) if site else _of_ours_or_here(job)
     if html:

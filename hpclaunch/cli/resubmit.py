@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._options import options
 from hpclaunch.cli.submit import SettingsCommand, setting_options
 
 if TYPE_CHECKING:
@@ -14,24 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SettingsCommand, params=setting_options(leave_out=("exclude_bad_nodes",)))
-@click.argument("job", shell_complete=complete_job, default="last")
-@click.option(
-    "--exclude-bad-nodes", is_flag=True, help="Leave out the nodes that failed in its last attempt."
-)
-@click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
-@click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
-@click.option(
-    "--test-only/--no-test-only",
-    "test_first",
-    default=True,
-    help="First ask Slurm whether it accepts the job. Default: yes.",
-)
-@click.option(
-    "--here/--no-here", default=None, help="Run in the allocation of this shell. Default: if there is one."
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, everything else on stderr."
-)
+@options("resubmit")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._site_names import complete_site
-from hpclaunch.cli.submit import PROGRAM, SubmitCommand, setting_options
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
+from hpclaunch.cli.submit import SubmitCommand, setting_options
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hpclaunch.scaling.scaling_laws import FittedLaw
     from hpclaunch.scaling.study_report import StudyDocument
     from hpclaunch.scaling.study_table import Boundaries
@@ -42,38 +41,8 @@ def command() -> None:
     """
 
 
-def _report_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add what is wanted of a study and in which form it is printed."""
-    options = (
-        click.option("--efficiency", type=click.FloatRange(0, 1, min_open=True), default=0.7,
-                     show_default=True, help="Recommend the largest size with this efficiency."),
-        click.option("--steps", type=click.FloatRange(0, min_open=True), metavar="N",
-                     help="Steps of the whole work, of the smallest size: gives hours and node-hours."),
-        click.option("--work", type=click.FloatRange(0, min_open=True), metavar="N",
-                     help="What a step of the smallest size does, such as images: gives the throughput."),
-        click.option("--json", "form", flag_value="json", help="Print one JSON document."),
-        click.option("--markdown", "form", flag_value="markdown", help="Print a section in Markdown."),
-        click.option("--csv", "form", flag_value="csv", help="Print the table as CSV."),
-        click.option("--svg", metavar="FILE",
-                     help="Write the picture: ideal line, points, fit and its band."),
-        click.option("--html", metavar="FILE", help="Write one page with picture, table and fit."),
-    )  # fmt: skip
-    for option in reversed(options):
-        function = option(function)
-    return function
-
-
 @command.command(name="import")
-@click.argument("file", metavar="FILE.csv")
-@click.option("--kind", type=click.Choice(["strong", "weak"]), required=True,
-              help="strong: the same work at each size; weak: the work grows with the size.")  # fmt: skip
-@click.option("--name", help="The study's name. Default: that of the file.")
-@click.option("--site", shell_complete=complete_site, help="Name what a job crosses by this site's nodes.")
-@click.option(
-    "--gpus-per-node", type=click.IntRange(1), help="GPUs, or ranks, of a node. Default: the site's."
-)
-@click.option("--nodes-per-group", type=click.IntRange(1), help="Nodes of a group of the network.")
-@_report_options
+@options("scale import")
 def import_file(
     file: str,
     kind: str,
@@ -81,12 +50,8 @@ def import_file(
     site: str | None,
     gpus_per_node: int | None,
     nodes_per_group: int | None,
-    efficiency: float,
-    steps: float | None,
     work: float | None,
-    form: str | None,
-    svg: str | None,
-    html: str | None,
+    **report: Any,
 ) -> None:
     """Judge times that you measured: columns gpus or ranks, and seconds or images/s; a size may be repeated.
 
@@ -106,12 +71,12 @@ def import_file(
     request = StudyRequest(
         name=name or Path(file).stem,
         kind="weak" if kind == "weak" else "strong",
-        efficiency=efficiency,
-        steps=steps,
+        efficiency=report["efficiency"],
+        steps=report["steps"],
         work=work,
         boundaries=_boundaries(site, gpus_per_node, nodes_per_group),
     )
-    _print_study(*study_document(measurement, request), form, svg, html)
+    _print_study(*study_document(measurement, request), report)
 
 
 _SIZES = ("nodes", "tasks", "name", "budget", "array", "after", "after_any")
@@ -143,52 +108,7 @@ def _one_group(ctx: click.Context, param: click.Parameter, text: str | None) -> 
 
 
 @command.command(cls=SubmitCommand, params=setting_options(_SIZES))
-@click.argument("job", required=False, metavar=PROGRAM)
-@click.option("--nodes", callback=_whole_numbers, metavar="N,N,...", help="Sizes of the study, in nodes.")
-@click.option("--ranks", callback=_whole_numbers, metavar="N,N,...", help="On local: sizes in ranks.")
-@click.option("--strong", "kind", flag_value="strong", help="The same work at each size.")
-@click.option("--weak", "kind", flag_value="weak", help="The work grows with the size.")
-@click.option("--repeats", type=click.IntRange(1, 100), default=3, show_default=True, help="Jobs per size.")
-@click.option(
-    "--batch",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Samples per step, of each rank (weak), of all (strong). {batch} in the command: per rank.",
-)
-@click.option(
-    "--metric",
-    callback=_one_group,
-    metavar="REGEX",
-    help="The figure that the program prints: 'images/s: (\\S+)'.",
-)
-@click.option(
-    "--metric-is",
-    type=click.Choice(["rate", "seconds"]),
-    default="rate",
-    show_default=True,
-    help="Whether that figure is work per second or seconds.",
-)
-@click.option(
-    "--stop-below",
-    type=click.FloatRange(0, 1),
-    default=0.0,
-    metavar="SHARE",
-    help="Submit nothing larger once the efficiency is below this.",
-)
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    help="Most that the study may cost, in the site's unit.",
-)
-@click.option("--file", type=click.Path(), help="Job file (YAML) with further settings of the jobs.")
-@click.option("--name", help="The study's name. Default: made from its settings.")
-@click.option("--dry-run", is_flag=True, help="Print the plan and the scripts; submit nothing.")
-@click.option(
-    "--wait/--no-wait",
-    default=True,
-    help="--no-wait: submit all jobs at once, each after the one before, and leave. No stop rules then.",
-)
-@_report_options
+@options("scale run", nodes=_whole_numbers, ranks=_whole_numbers, metric=_one_group)
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -320,12 +240,11 @@ def _report(study: StudyFile, report: dict[str, Any]) -> None:
 
     site = study.settings.get("site")
     document, law = report_of(study, report["efficiency"], report["steps"], _boundaries(site, None, None))
-    _print_study(document, law, report["form"], report["svg"], report["html"])
+    _print_study(document, law, report)
 
 
 @command.command()
-@click.argument("study")
-@_report_options
+@options("scale show")
 def show(study: str, **report: Any) -> None:
     """Show a study, with the jobs that have ended since.
 
@@ -342,17 +261,7 @@ def _note(text: str) -> None:
 
 
 @command.command()
-@click.argument("study")
-@click.option(
-    "--sizes",
-    callback=_whole_numbers,
-    required=True,
-    metavar="N,N,...",
-    help="More sizes, in nodes, or in ranks as the study has them.",
-)
-@click.option("--repeats", type=click.IntRange(1, 100), default=3, show_default=True, help="Jobs per size.")
-@click.option("--wait/--no-wait", default=True, help="As in run.")
-@_report_options
+@options("scale add", sizes=_whole_numbers)
 def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: Any) -> None:
     """Add sizes to a study and run them.
 
@@ -366,14 +275,12 @@ def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: 
 
 
 @command.command()
-@click.argument("studies", nargs=-1, required=True, metavar="STUDY STUDY...")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@options("scale compare")
 def compare(studies: tuple[str, ...], as_json: bool) -> None:
     """Compare studies size by size: seconds per step, and relative to the first.
 
     Example: hpclaunch scale compare before after
     """
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study, measurement_of
@@ -409,24 +316,18 @@ def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: in
     return Boundaries(gpus_per_node=gpus_per_node, nodes_per_group=nodes_per_group)
 
 
-def _print_study(
-    document: StudyDocument, law: FittedLaw | None, form: str | None, svg: str | None, html: str | None
-) -> None:
+def _print_study(document: StudyDocument, law: FittedLaw | None, report: dict[str, Any]) -> None:
     """Print the study in one form; write the files."""
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.scaling.study_picture import as_html, as_svg
     from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text
 
-    for name, draw in ((svg, as_svg), (html, as_html)):
+    for name, draw in ((report["svg"], as_svg), (report["html"], as_html)):
         if name:
             LocalHost().write_file(name, draw(document, law).encode())
             click.echo(f"{name}: written", err=True)
-    if form == "json":
+    if report["form"] == "json":
         print_document(document)
-    elif form == "markdown":
-        click.echo(as_markdown(document))
-    elif form == "csv":
-        click.echo(as_csv(document))
     else:
-        click.echo(as_text(document))
+        forms = {"markdown": as_markdown, "csv": as_csv}
+        click.echo(forms.get(report["form"], as_text)(document))

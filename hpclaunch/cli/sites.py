@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
 from hpclaunch.plural import counted
@@ -35,8 +35,6 @@ _GROUPS = {
 
 _IN_HEAD = ("schema", "name", "description", "extends", "part_of", "node_kind", "sources")
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
@@ -51,14 +49,7 @@ for _each in (probe_here, import_file, facts):
 
 
 @command.command(name="list")
-@_JSON
-@click.option(
-    "--markdown",
-    "as_markdown",
-    is_flag=True,
-    help="Print the reference page instead: the sources of each machine's facts, and the facts not known.",
-)
-@click.option("--kinds", is_flag=True, help="List the node kinds instead, which profiles name by node_kind.")
+@options("sites list")
 def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
     """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
 
@@ -96,8 +87,7 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
 
 
 @command.command()
-@click.argument("site", shell_complete=complete_site)
-@_JSON
+@options("sites show")
 def show(site: str, as_json: bool) -> None:
     """Show a site's profile, merged over what it starts from, with the source and date of its facts.
 
@@ -219,8 +209,7 @@ def _scalar(value: Any) -> str:
 
 
 @command.command()
-@click.argument("sites", nargs=-1, required=True, metavar="PATH_OR_NAME...", shell_complete=complete_site)
-@_JSON
+@options("sites validate")
 def validate(sites: tuple[str, ...], as_json: bool) -> None:
     """Check profiles and node kinds: types, sources, values that must fit. Exit 3 when one is wrong.
 
@@ -242,13 +231,7 @@ def validate(sites: tuple[str, ...], as_json: bool) -> None:
 
 
 @command.command(name="check")
-@click.argument("sites", nargs=-1, metavar="[PATH_OR_NAME]...", shell_complete=complete_site)
-@click.option("--older-than", "days", type=click.IntRange(min=0), default=365, show_default=True,
-              metavar="DAYS", help="The age from which a fact is listed.")  # fmt: skip
-@click.option("--page", type=click.File(encoding="utf-8", errors="replace"), metavar="FILE",
-              help="A page with the site's changes, which you have saved (- is stdin): name the modules of"
-              " the profile that its newer entries name.")  # fmt: skip
-@_JSON
+@options("sites check")
 def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json: bool) -> None:
     """List the sources of facts that were read more than a year ago. Exit 1 where there are some.
 
@@ -260,7 +243,7 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
     """
     import datetime as dt
 
-    from hpclaunch.site.fact_age import read_sources
+    from hpclaunch.site.fact_sources import read_sources
     from hpclaunch.site.load_profile import load_all, load_kinds, load_site
     from hpclaunch.site.site_documents import SourcesDocument
 
@@ -314,7 +297,7 @@ def _show_facts(found: SourcesDocument, oldest: dt.date | None) -> None:
 
 
 @command.command()
-@_JSON
+@options("sites detect")
 def detect(as_json: bool) -> None:
     """Detect which site this is and show the evidence; "unknown" where it does not decide.
 
@@ -322,12 +305,14 @@ def detect(as_json: bool) -> None:
     """
     import socket
 
+    from hpclaunch.json_document import document_of
     from hpclaunch.site.detect import detect_here
-    from hpclaunch.site.site_documents import detected_site
+    from hpclaunch.site.site_documents import DetectedSite
 
     found = detect_here()
     if as_json:
-        print_document(detected_site(found, socket.gethostname()), indent=2)
+        more = {"site": found.site or "unknown", "hostname": socket.gethostname()}
+        print_document(document_of(DetectedSite, found, **more), indent=2)
         return
     click.echo(f"{found.site or 'unknown'}: {found.reason}")
     for item in found.evidence:
@@ -337,8 +322,7 @@ def detect(as_json: bool) -> None:
 
 
 @command.command()
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print the reference page instead.")
-@click.option("--job-file", is_flag=True, help="Print the schema of job files instead.")
+@options("sites schema")
 def schema(as_markdown: bool, job_file: bool) -> None:
     """Print the JSON Schema of profiles, for editors.
 
@@ -357,28 +341,7 @@ def schema(as_markdown: bool, job_file: bool) -> None:
 
 
 @command.command()
-@click.argument("name")
-@click.option(
-    "--extends",
-    "base",
-    metavar="PROFILE",
-    help="Profile to extend. Default: the one for the scheduler whose commands are here.",
-)
-@click.option("--output", type=click.Path(), help="File to write. Default: NAME.yaml among your profiles.")
-@click.option(
-    "--from",
-    "folder",
-    metavar="DIR",
-    help="Describe the node of this folder (topology --save), not this one.",
-)
-@click.option(
-    "--queues",
-    "queues_file",
-    metavar="FILE",
-    type=click.File(encoding="utf-8", errors="replace"),
-    help="List the queues of this file (- is stdin), which scontrol show partition --oneliner printed."
-    " Default: those of the scheduler here; with --from none.",
-)
+@options("sites new")
 def new(
     name: str, base: str | None, output: str | None, folder: str | None, queues_file: TextIO | None
 ) -> None:

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED
 
 if TYPE_CHECKING:
     from hpclaunch.site.schema import SiteProfile
     from hpclaunch.software.install_plan import InstallPlan, Route
-
-# Constants here, so that --help imports no other module; a test compares them with the originals.
-GOALS = ("horovod-tensorflow", "horovod-torch", "tensorflow", "torch", "deepspeed", "jax", "mpi4py")
-ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -29,9 +25,7 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--site", "sites", multiple=True, shell_complete=complete_site,
-              help="Site profile; may be repeated. Default: all machines in operation.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@options("software show")
 def show(sites: tuple[str, ...], as_json: bool) -> None:
     """Tell what a site has for each framework: version, since when, and from which page that is known.
 
@@ -53,25 +47,7 @@ def show(sites: tuple[str, ...], as_json: bool) -> None:
 
 
 @command.command(name="plan")
-@click.option("--site", required=True, shell_complete=complete_site, help="Site profile.")
-@click.option("--for", "goal", required=True, type=click.Choice(GOALS), help="What to install.")
-@click.option("--route", type=click.Choice(ROUTES), help="Use this way instead of the best one.")
-@click.option(
-    "--prefix",
-    metavar="FOLDER",
-    help="Folder to install into. Default: the storage that the profile names, else ~/hpclaunch-GOAL.",
-)
-@click.option(
-    "-A", "--account", help="Project whose storage the folder is in, if the profile's path has one."
-)
-@click.option(
-    "--write",
-    "file",
-    type=click.Path(path_type=Path),
-    metavar="FILE.sh",
-    help="Write the steps as a script, and next to it the job file FILE.yaml.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@options("software plan")
 @click.pass_context
 def plan_software(
     ctx: click.Context,
@@ -126,7 +102,7 @@ def _folder(prefix: str | None) -> str | None:
 def _write(plan: InstallPlan, route: Route, file: Path) -> None:
     """Write the script, unless nothing has to be installed, and the job file next to it."""
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.software.install_steps import job_text, script
+    from hpclaunch.software.install_plan import job_text, script
 
     job = file.with_suffix(".yaml")
     host = LocalHost()
@@ -140,7 +116,7 @@ def _write(plan: InstallPlan, route: Route, file: Path) -> None:
 
 
 def _show(plan: InstallPlan, taken: Route | None) -> None:
-    from hpclaunch.software.install_steps import settings_text
+    from hpclaunch.software.install_plan import settings_text
 
     click.echo(f"{plan.goal} on {plan.site}")
     for each in plan.routes:

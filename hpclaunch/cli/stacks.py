@@ -2,16 +2,12 @@
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 
 
 @click.command()
-@click.argument("job", shell_complete=complete_job, default="last")
-@click.option("--index", type=int, help="Of a job array: the job of this index.")
-@click.option("--watch", "watch_s", type=click.IntRange(min=1), metavar="SECONDS",
-              help="Look for so long; each rank is then stuck, slow, waiting or fine.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@options("stacks")
 def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> None:
     """Tell where each rank of the running JOB stands, and which rank the other ranks wait for.
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
 from hpclaunch.text_table import short
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("job", shell_complete=complete_job, default="last")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+@options("status")
 def command(job: str, as_json: bool) -> None:
     """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
 
@@ -27,7 +27,6 @@ def command(job: str, as_json: bool) -> None:
     Example: hpclaunch status last
     """
     from hpclaunch.api import find_job
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.cli._jobs import up_to_date
     from hpclaunch.cli._terminal import terminal_table
     from hpclaunch.job.job_documents import job_document
@@ -104,7 +103,7 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
         if time:
             yield name, time
     yield "folder", record.folder if record.host is None else f"{record.folder} on {record.host}"
-    yield "log", f"{record.folder}/out.log"
+    yield "log", record.log
     for index, of_array in sorted(record.array.items()):
         code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
         reason = f": {of_array.reason}" if of_array.reason else ""
@@ -113,26 +112,20 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
 
 def _number(record: JobRecord) -> str:
     """Return the scheduler's kind, the id there and the cluster, where that has a name."""
-    cluster = record.identity.cluster if record.identity else None
-    return f"{record.scheduler} {short(record.scheduler_id or 'without id')}" + (
-        f" on {cluster}" if cluster else ""
-    )
+    on = f" on {record.cluster}" if record.cluster else ""
+    return f"{record.scheduler} {short(record.scheduler_id or 'without id')}{on}"
 
 
 def _size(record: JobRecord) -> Iterator[tuple[str, str]]:
     """Yield the rows about what the job has, and for how long."""
-    from hpclaunch.job.job_documents import elapsed_s, node_names
     from hpclaunch.walltime import format_walltime
 
-    queue = record.plan.get("queue")
-    if queue:
-        yield "queue", str(queue)
-    names = node_names(record)
+    if record.queue:
+        yield "queue", record.queue
     yield "size", f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}"
-    if names:
-        yield "nodes", ", ".join(names)
-    elapsed, limit = elapsed_s(record), record.plan.get("walltime_s")
+    if record.node_names:
+        yield "nodes", ", ".join(record.node_names)
+    elapsed, limit = record.elapsed_s, record.limit_s
     if elapsed is not None:
-        limited = record.machine is None  # this machine has no limit
-        of = f" of {format_walltime(limit)}" if limited and isinstance(limit, int) else ""
+        of = f" of {format_walltime(limit)}" if isinstance(limit, int) else ""
         yield "time", f"{format_walltime(elapsed)}{of}"

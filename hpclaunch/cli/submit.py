@@ -1,7 +1,8 @@
-"""``hpclaunch submit``: plan a job, show its script, submit it, wait for it."""
+"""``hpclaunch submit``: plan a job, show its script, check what it needs, submit it, wait for it."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,17 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
-from hpclaunch.plan.settings_table import WHERE, Row, rows
+from hpclaunch.plan.settings_table import Row, rows
 from hpclaunch.text_table import printable, printable_lines, short
 
 if TYPE_CHECKING:
+    from hpclaunch.check.check_report import Report
+    from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.host.host_interface import Host
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.record import JobRecord
-    from hpclaunch.plan.request import Setting
+    from hpclaunch.plan.request import JobRequest, Setting
     from hpclaunch.plan.settings import JobSettings
 
     _Names = click.Choice[str]
@@ -27,16 +31,13 @@ else:
     _Names = click.Choice
 
 
-PROGRAM = "[FILE ARG... | -- CMD ARG... | mnist [-- ARG...]]"
-"""How the help of a command names what it starts."""
-
-
 class SettingsCommand(click.Command):
     """A command with the options of a job's settings; its help is grouped."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups: the job's settings as their table groups them, then other options."""
-        titles = {row.name: row.group for row in rows()} | {"file": WHERE}
+        titles = {row.name: row.group for row in rows()}
+        titles["file"] = titles["site"]
         groups: dict[str, list[tuple[str, str]]] = {}
         for option in self.get_params(ctx):
             if isinstance(option, click.Option) and (record := option.get_help_record(ctx)):
@@ -203,51 +204,7 @@ def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
 
 
 @click.command(cls=SubmitCommand, params=setting_options())
-@click.argument("job", required=False, metavar=PROGRAM)
-@click.option("--file", type=click.Path(path_type=Path), help="Job file (YAML) with the same settings.")
-@click.option(
-    "--test-only/--no-test-only",
-    "test_first",
-    default=True,
-    help="First ask Slurm whether it accepts the job and when it would start. Default: yes.",
-)
-@click.option("--explain", is_flag=True, help="Print each setting with its origin; submit nothing.")
-@click.option("--dry-run", is_flag=True, help="Print the script; submit nothing.")
-@click.option(
-    "--plain",
-    is_flag=True,
-    help="With --dry-run: a script that needs no file of hpclaunch on the machine; no proof, no restarts.",
-)
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="With --dry-run: write the script and its files into a new folder, to be submitted by hand.",
-)
-@click.option("--wait/--no-wait", default=None, help="Wait for the end. Default: yes on local, no elsewhere.")
-@click.option(
-    "--interactive",
-    is_flag=True,
-    help="Slurm: allocate, run, show the output; Ctrl-C releases the allocation.",
-)
-@click.option(
-    "--here/--no-here",
-    default=None,
-    help="Run in the allocation of this shell (salloc). Default: if there is one.",
-)
-@click.option(
-    "--host",
-    help="Submit over ssh on [user@]host[:port], or with [user@]site on the profile's login host.",
-)
-@click.option(
-    "--sync",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="With --host: copy this folder there; the job runs in it.",
-)
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, everything else on stderr."
-)
+@options("submit")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -337,15 +294,12 @@ def show(
     job = Job.of(prepared)
     plan, script = job.save(save) if save else job.dry_run(plain=plain)
     if prepared.request.check:
-        from hpclaunch.cli._submit_check import say_what
-
         say_what(prepared)
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {printable_lines(str(problem))}", err=True)
     if as_json:
-        from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import dry_run_document
 
         print_document(dry_run_document(plan, script))
@@ -390,7 +344,6 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
     if as_json:
-        from hpclaunch.cli._documents import print_document
         from hpclaunch.job.job_documents import submitted_document
 
         print_document(submitted_document(record, result))
@@ -402,8 +355,6 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
 def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
     """Return whether the job's requirements are met; if not, nothing is submitted or recorded."""
     from hpclaunch.check.check_report import NotSubmittedDocument
-    from hpclaunch.cli._documents import print_document
-    from hpclaunch.cli._submit_check import ask
 
     found = ask(prepared, host)
     if not found.ok and as_json:
@@ -420,3 +371,82 @@ def _exit_code(record: JobRecord) -> int:
     if record.bundled and record.exit_code == EXIT_BAD_INPUT:
         return EXIT_BAD_INPUT
     return EXIT_FAILED
+
+
+def check_request_for(prepared: Prepared) -> CheckRequest:
+    """Return the check of what the job needs.
+
+    It includes a Horovod build only if the framework is Horovod, and a start of ranks only if they use MPI.
+    """
+    from hpclaunch.check.check_report import Requirement
+    from hpclaunch.check.run_check import CheckRequest
+    from hpclaunch.plan.framework_notes import uses_mpi
+    from hpclaunch.plan.frameworks import interpreter
+
+    request = prepared.request
+    horovod = request.framework == "horovod"
+    by_launcher = Requirement(names=("mpi",), reason="the controller of ranks that a launcher starts")
+    return CheckRequest(
+        profile=prepared.profile,
+        site=request.site,
+        environment=request.environment,
+        python=_python(prepared) or interpreter(request, prepared.profile),
+        mpi_plugin=request.mpi,
+        space=request.space,
+        extra_requirements=(by_launcher,) if horovod else (),
+        horovod=horovod,
+        ranks_use_mpi=uses_mpi(request, prepared.settings),
+        module=_module(request),
+        gpu_build=False,  # a job may leave the GPUs out
+    )
+
+
+def _python(prepared: Prepared) -> str | None:
+    """Return this interpreter for the bundled runner on this machine."""
+    from hpclaunch.job.prepare import python_here
+
+    bundled = prepared.request.command.bundled and prepared.request.python is None
+    return python_here(prepared.profile) if bundled else None
+
+
+def _module(request: JobRequest) -> str | None:
+    from hpclaunch.plan.frameworks import framework_of
+
+    if request.command.bundled:
+        return "mpi4py"
+    return None if request.framework == "horovod" else framework_of(request).module
+
+
+def say_what(prepared: Prepared) -> None:
+    """Print what would be checked; a dry run checks nothing."""
+    from hpclaunch.check.run_check import requirements
+
+    check_request = check_request_for(prepared)
+    needs = [f"{need} ({need.reason})" for need in requirements(check_request) if need.names != ("imports",)]
+    needs += [f"room in {folder}" for folder in check_request.space]
+    module = f"that {check_request.python} imports {check_request.module}" if check_request.module else ""
+    wanted = "; ".join(filter(None, ("the job's environment", module, *needs)))
+    click.echo(f"hpclaunch: before queueing --check would check: {wanted}", err=True)
+
+
+def ask(prepared: Prepared, host: Host) -> Report:
+    """Run the check; print what is missing, with remedies. Raises RefusedError."""
+    import msgspec
+
+    from hpclaunch.check.check_report import unmet_requirements
+    from hpclaunch.check.run_check import requirements, run_check
+    from hpclaunch.cli.check import verdict_table
+    from hpclaunch.job.mpi_plugin import choose_plugin
+
+    check_request = check_request_for(prepared)
+    if prepared.allocation and (
+        chosen := choose_plugin(prepared.request, prepared.profile, host, prepared.settings)
+    ):
+        check_request = msgspec.structs.replace(check_request, mpi_plugin=chosen.name)
+    # This shell's variables about an allocation do not describe another host.
+    found = run_check(host, check_request, os.environ if prepared.allocation else {})
+    if not found.ok:
+        unmet = unmet_requirements(found, requirements(check_request))
+        click.echo(verdict_table(found, unmet, err=True), err=True)
+        click.echo("hpclaunch: nothing was submitted: --check found missing requirements", err=True)
+    return found

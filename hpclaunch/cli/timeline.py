@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
 from hpclaunch.file_chunks import file_chunks
 
@@ -26,22 +26,7 @@ _NAMES = ("*.json", "*.json.gz", "*trace*rank*", "*.pickle")
 
 
 @click.command()
-@click.argument("sources", nargs=-1, metavar="[FILE...|DIR|JOB]", shell_complete=complete_job)
-@click.option("--index", type=int, help="Of a job array: the job of this index.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-@click.option("--html", type=click.Path(path_type=Path), metavar="OUT", help="Write one page with pictures.")
-@click.option(
-    "--repair",
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="Write a valid trace of a broken FILE, and end.",
-)
-@click.option(
-    "--merge",
-    type=click.Path(path_type=Path),
-    metavar="OUT",
-    help="Write all ranks into one file for Perfetto.",
-)
+@options("timeline")
 def command(sources: tuple[str, ...], **options: Any) -> None:
     """Summarise the timelines of a job: where its time goes, which rank is late, and what would help.
 

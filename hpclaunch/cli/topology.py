@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._picture_file import check_picture_name, write_picture
-from hpclaunch.cli._site_names import complete_site
+from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 
@@ -20,12 +19,6 @@ if TYPE_CHECKING:
     from hpclaunch.topology.node_topology import NodeTopology
 
 SOURCES = tuple(kind.name for kind in SOURCE_KINDS)
-# Written out so that --help needs none of their modules; a test compares them with the real table.
-FORMATS = (
-    "table", "json", "map_cpu", "mask_cpu", "cpu_list", "srun", "gpu_bind",
-    "pals", "openmpi", "numactl", "taskset", "env",
-)  # fmt: skip
-
 _EPILOG = """\b
 Examples:
   hpclaunch topology
@@ -34,8 +27,6 @@ Examples:
   hpclaunch topology --site lumi-g --check-map 49,57,17,25,1,9,33,41
 """
 
-_FILE = click.Path(path_type=Path)
-
 
 def _source_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the option of every kind of source, in the order of their table."""
@@ -43,7 +34,7 @@ def _source_options(function: Callable[..., None]) -> Callable[..., None]:
         folder = kind.name == SYSFS
         add = click.option(
             f"--{kind.name.replace('_', '-')}",
-            type=_FILE,
+            type=click.Path(path_type=Path),
             multiple=not folder,
             metavar="DIR" if folder else None,
             help=kind.help,
@@ -54,43 +45,7 @@ def _source_options(function: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(epilog=_EPILOG)
 @_source_options
-@click.option("--from", "folder", type=_FILE, metavar="DIR", help="A folder that --save wrote.")
-@click.option(
-    "--site",
-    shell_complete=complete_site,
-    help="Site profile: its node; with files: what the files do not state.",
-)
-@click.option(
-    "--save", "save_to", type=_FILE, metavar="DIR", help="Save a description of this node, for --from."
-)
-@click.option(
-    "--tasks-per-node", type=int, help="Ranks per node; default: one per GPU; without GPUs one per NUMA node."
-)
-@click.option("--cpus-per-task", type=int, help="Cores per rank; default: all cores of its share.")
-@click.option("--gpus-per-task", type=int, help="GPUs per rank; default: all GPUs, divided among the ranks.")
-@click.option(
-    "--threads-per-core", type=int, default=1, show_default=True, help="Hardware threads to use per core."
-)
-@click.option(
-    "--reserve", metavar="first-core-per-l3|CPULIST", help="Cores to leave free, in addition to the site's."
-)
-@click.option(
-    "--order",
-    type=click.Choice(["gpu", "numa"]),
-    default="gpu",
-    show_default=True,
-    help="gpu: rank r gets the r-th GPU; numa: rank r gets the r-th cores.",
-)
-@click.option(
-    "--share-cores", is_flag=True, help="Let ranks share cores where there are more ranks than cores."
-)
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Output format; default: table.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-@click.option("--picture", type=_FILE, metavar="FILE.svg", help="Draw the node with its ranks.")
-@click.option(
-    "--check-mask", metavar="LIST", help="Check a list of masks, such as 0xfe,0xfe00, one per rank."
-)
-@click.option("--check-map", metavar="LIST", help="Check a list of CPU numbers, such as 49,57, one per rank.")
+@options("topology")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Show a node and the binding of its ranks: this machine, captured files or a site profile.

@@ -1,39 +1,25 @@
-"""``hpclaunch verify``: check that each rank of a job got its binding."""
+"""``hpclaunch verify``: check that each rank of a job got its binding, also of a job of others."""
+
+from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._documents import print_document
-from hpclaunch.cli._picture_file import check_picture_name, write_picture
-from hpclaunch.cli._site_names import complete_site
-from hpclaunch.errors import EXIT_FAILED
+from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._options import options
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.text_table import printable, text_table
+
+if TYPE_CHECKING:
+    from hpclaunch.job.attached_ranks import AttachedVerdict, RankDetails
+    from hpclaunch.site.schema import SiteProfile
 
 
 @click.command()
-@click.argument("job", required=False, metavar="[ID|last]")
-@click.option(
-    "--attach",
-    metavar="JOBID",
-    help="Look into this running job, which hpclaunch did not submit; with Slurm also JOBID.STEP.",
-)
-@click.option(
-    "--site", shell_complete=complete_site, help="With --attach: its site. Default: the detected one."
-)
-@click.option("--summary", is_flag=True, help="With --attach: print one line per node, step and verdict.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    metavar="FILE.svg",
-    help="Draw one node with the CPUs and GPUs that its ranks got.",
-)
-@click.option(
-    "--node",
-    metavar="NAME",
-    help="With --picture: which node. Default: the first one with a wrong rank, else the first.",
-)
+@options("verify")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -58,8 +44,6 @@ def command(
       hpclaunch verify --attach 123456 --site lumi-g
     """
     if attach is not None:
-        from hpclaunch.cli._attached_job import verify_attached
-
         given = {"JOB": job, "--picture": picture, "--node": node}
         if others := [name for name, value in given.items() if value is not None]:
             raise click.UsageError(f"--attach does not go with {others[0]}")
@@ -91,12 +75,10 @@ def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_jso
     )
     if as_json:
         from hpclaunch.job.job_documents import VerifyDocument
+        from hpclaunch.json_document import document_of
 
         note = NOT_SEEN if found.ranks else None
-        document = VerifyDocument(
-            id=record.id, ok=found.ok, finding=found.finding, ranks=found.ranks, note=note
-        )
-        print_document(document)
+        print_document(document_of(VerifyDocument, found, id=record.id, note=note))
     else:
         if found.ranks:
             click.echo(table(found.ranks))
@@ -109,3 +91,110 @@ def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_jso
         drawing, drawn = binding_picture(record, found.ranks, node)
         write_picture(picture, drawing, f" of {drawn}")
     return found.ok
+
+
+def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool) -> bool:
+    """Look into a running job and print the verdict; return whether it is good."""
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.job.attached_nodes import read_nodes_of
+    from hpclaunch.job.attached_ranks import AttachDocument, judge_attached
+    from hpclaunch.json_document import document_of
+    from hpclaunch.site.profile_node import site_topology
+    from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+
+    profile = _site(site)
+    running, nodes = read_nodes_of(
+        LocalHost(), site_scheduler(profile), site_launcher(profile), job, os.environ
+    )
+    topology = site_topology(profile)
+    found = judge_attached(nodes, profile, topology)
+    rules = _rules(found) if found.problems else ()
+    unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
+    note = None if topology else unknown
+    if as_json:
+        more = {"id": running.id, "site": profile.name, "rules": rules, "note": note}
+        print_document(document_of(AttachDocument, found, **more))
+    else:
+        _print_attached(found, rules, note, summary=summary)
+    return found.ok
+
+
+def _rules(found: AttachedVerdict) -> tuple[str, ...]:
+    """Return the rules of lint that explain what is wrong."""
+    from hpclaunch.lint.rules.binding_rules import RULE_OF_RANK
+
+    return tuple(RULE_OF_RANK[problem] for problem in found.problems if problem in RULE_OF_RANK)
+
+
+def _site(name: str | None) -> SiteProfile:
+    from hpclaunch.site.detect import detect_here
+    from hpclaunch.site.load_profile import load_site
+
+    name = name or detect_here().site
+    if name is None:
+        raise BadInputError(
+            "--attach: no site was named, and this machine is none that is known for certain",
+            "name it with --site (hpclaunch sites list)",
+        )
+    return load_site(name)
+
+
+def _print_attached(
+    found: AttachedVerdict, rules: tuple[str, ...], note: str | None, *, summary: bool
+) -> None:
+    if summary:
+        click.echo(_summary(found))
+    else:
+        _print_ranks(found)
+    click.echo(found.finding)
+    for remedy in found.remedies:
+        click.echo(f"  {printable(remedy)}")
+    for rule in rules:
+        click.echo(f"  rule {rule}: docs/reference/lint.md, or hpclaunch lint --rules")
+    if found.right and not found.ok:
+        click.echo(f"right would be: {found.right}")
+    if note:
+        click.echo(f"note: {note}")
+
+
+def _print_ranks(found: AttachedVerdict) -> None:
+    """Print a line about the binding of each rank and one about what else it has, step by step."""
+    from hpclaunch.job.binding_report import table
+
+    steps = dict.fromkeys(one.step for one in found.details)
+    for step in steps:
+        if len(steps) > 1:
+            click.echo(f"step {step}:")
+        pairs = zip(found.ranks, found.details, strict=True)
+        ranks = [(report, details) for report, details in pairs if details.step == step]
+        click.echo(table(report for report, _ in ranks))
+        for _, details in ranks:
+            click.echo(printable(_details(details)))
+
+
+def _summary(found: AttachedVerdict) -> str:
+    """Return a line for each node, step and verdict, with the number of ranks and the first of them."""
+    kinds: dict[tuple[str, str, str], list[int]] = {}
+    for report, details in zip(found.ranks, found.details, strict=True):
+        kinds.setdefault((report.host, details.step, report.verdict), []).append(report.rank)
+    rows = [
+        (
+            host,
+            step or "-",
+            str(len(ranks)),
+            verdict,
+            ",".join(map(str, ranks[:4])) + ",..." * (len(ranks) > 4),
+        )
+        for (host, step, verdict), ranks in kinds.items()
+    ]
+    return text_table(rows, ("host", "step", "ranks", "verdict", "which"))
+
+
+def _details(one: RankDetails) -> str:
+    """Return what a rank has in addition to its binding, in one line."""
+    cpus = ", ".join(f"{count} on {cpus}" for cpus, count in sorted(one.thread_cpus.items()))
+    shown = [f"rank {one.rank}: pid {one.pid} {' '.join(one.program)}", f"{one.threads} threads: {cpus}"]
+    shown.append(f"open: {' '.join(one.devices) or 'no device of a GPU or network card'}")
+    about = ("NCCL_", "MPICH_", "UCX_", "FI_", "GLOO_", "OMP_", "KMP_")
+    pairs = [f"{name}={value}" for name, value in sorted(one.variables.items()) if name.startswith(about)]
+    return "; ".join([*shown, *pairs])

@@ -2,16 +2,14 @@
 
 import click
 
-from hpclaunch.cli._jobs import complete_job
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED
 from hpclaunch.text_table import printable
 
 
 @click.command()
-@click.argument("job", shell_complete=complete_job, default="last")
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document: id, state, exit_code, result."
-)
+@options("wait")
 @click.pass_context
 def command(ctx: click.Context, job: str, as_json: bool) -> None:
     """Wait for the end of JOB: its id or the start of it, its scheduler's id, or last (the default).
@@ -21,7 +19,6 @@ def command(ctx: click.Context, job: str, as_json: bool) -> None:
     Example: hpclaunch wait last && hpclaunch logs last
     """
     from hpclaunch.api import find_job
-    from hpclaunch.cli._documents import print_document
     from hpclaunch.job.job_documents import submitted_document
     from hpclaunch.job.refresh import to_stderr
 

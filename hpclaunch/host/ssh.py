@@ -157,18 +157,7 @@ class SshHost:
         try:
             with _closing_after(channel, _START_TIMEOUT_S):
                 channel.exec_command(command)
-            code, out, err = _Exchange(channel, stdin or b"").finish(timeout_s)
-        except _Timeout:
-            raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
-        except _NotStarted:
-            raise NoAnswerError(
-                f"the login shell on {self.name} did not start {argv[0]} within {_START_TIMEOUT_S:g} s",
-                f"its start-up files (~/.bashrc) may wait for input: try ssh {self.name} true",
-            ) from None
-        except _TooMuch:
-            raise RefusedError(
-                f"{argv[0]} on {self.name} printed more than {_MAX_ANSWER_BYTES >> 20} MiB, which is too much"
-            ) from None
+            code, out, err = _Exchange(channel, stdin or b"", argv[0], self.name).finish(timeout_s)
         except (SSHException, EOFError, OSError) as error:
             raise self._no_answer(argv[0]) from error
         finally:
@@ -241,24 +230,17 @@ class SshHost:
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
 
-        def read(sftp: SFTPClient) -> bytes | None:
+        def read(sftp: SFTPClient) -> bytes:
             with _open(sftp, path) as file:
                 if (file.stat().st_size or 0) > _MAX_ANSWER_BYTES:
-                    return None
+                    raise RefusedError(f"{path} on {self.name} has more than {_MAX_ANSWER_BYTES >> 20} MiB")
                 file.prefetch()
                 data = bytearray()  # paramiko's read(SIZE) copies all it has with each answer
                 while len(data) < _MAX_ANSWER_BYTES and (piece := file.read(_REQUEST_BYTES)):
                     data += piece
                 return bytes(data)
 
-        try:
-            if (data := self._with_sftp(read)) is None:
-                raise RefusedError(f"{path} on {self.name} has more than {_MAX_ANSWER_BYTES >> 20} MiB")
-            return data
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise RefusedError(f"{path}: cannot be read on {self.name}: {_reason(error)}") from None
+        return self._with_file(path, "read", read)
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the files that exist, all in one round trip."""
@@ -280,13 +262,7 @@ class SshHost:
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists at that path."""
-        try:
-            self._with_sftp(lambda sftp: sftp.stat(os.fsencode(path)))
-        except FileNotFoundError:
-            return False
-        except OSError as error:
-            raise RefusedError(f"{path}: cannot be checked on {self.name}: {_reason(error)}") from None
-        return True
+        return self._with_file(path, "checked", lambda sftp: sftp.stat(os.fsencode(path))) is not None
 
     def make_folder(self, path: str, *, private: bool = False) -> None:
         """Make a folder and those above it; a new ``private`` one is for its owner only."""
@@ -304,12 +280,16 @@ class SshHost:
                 starts = range(offset, end, _REQUEST_BYTES)
                 return b"".join(file.readv([(at, min(_REQUEST_BYTES, end - at)) for at in starts]))
 
+        return self._with_file(path, "read", read) or b""
+
+    def _with_file(self, path: str, done: str, operation: Callable[[SFTPClient], T]) -> T | None:
+        """Do something with a file; None where there is none. ``done``: what cannot be done, for messages."""
         try:
-            return self._with_sftp(read)
+            return self._with_sftp(operation)
         except FileNotFoundError:
-            return b""
+            return None
         except OSError as error:
-            raise RefusedError(f"{path}: cannot be read on {self.name}: {_reason(error)}") from None
+            raise RefusedError(f"{path}: cannot be {done} on {self.name}: {_reason(error)}") from None
 
     def _with_sftp(self, operation: Callable[[SFTPClient], T]) -> T:
         """Do something with files; where the connection is lost, repeat it over a new one, twice.
@@ -386,35 +366,26 @@ def _closing_after(channel: Channel, limit_s: float) -> Iterator[None]:
         timer.cancel()
 
 
-class _Timeout(Exception):
-    """The time for an answer is over."""
-
-
-class _NotStarted(Exception):
-    """The login shell did not get to the command."""
-
-
-class _TooMuch(Exception):
-    """The command prints more than is kept in memory."""
-
-
 class _Exchange:
     """A command's stdin, stdout and stderr, each in its thread.
 
     The stdin is sent when the command has begun: the login shell's start-up files would read it otherwise.
     """
 
-    def __init__(self, channel: Channel, stdin: bytes) -> None:
+    def __init__(self, channel: Channel, stdin: bytes, program: str, host: str) -> None:
         self._channel, self._stdin = channel, stdin
+        self._program, self._host = program, host
         self._out, self._err = bytearray(), bytearray()
         self._begun, self._full = threading.Event(), threading.Event()
 
     def finish(self, timeout_s: float | None) -> tuple[int, bytes, bytes]:
-        """Return exit status (below 0: none came), stdout and stderr."""
+        """Return exit status (below 0: none came), stdout and stderr; raises NoAnswerError, RefusedError."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         readers = [threading.Thread(target=each, daemon=True) for each in (self._read_out, self._read_err)]
         for thread in (*readers, threading.Thread(target=self._write, daemon=True)):
             thread.start()
+
+        late = NoAnswerError(f"{self._program} gave no answer within {timeout_s or 0:g} s on {self._host}")
 
         def remaining_s() -> float | None:
             return None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -422,18 +393,27 @@ class _Exchange:
         try:
             start_s = _START_TIMEOUT_S if timeout_s is None else min(timeout_s, _START_TIMEOUT_S)
             if not self._begun.wait(start_s):
-                raise _Timeout if start_s == timeout_s else _NotStarted
+                raise late if start_s == timeout_s else self._not_started()
             for reader in readers:
                 reader.join(remaining_s())
                 if reader.is_alive():
-                    raise _Timeout
+                    raise late
             if self._full.is_set():
-                raise _TooMuch
+                size = f"{_MAX_ANSWER_BYTES >> 20} MiB"
+                raise RefusedError(
+                    f"{self._program} on {self._host} printed more than {size}, which is too much"
+                )
             if not self._channel.status_event.wait(remaining_s()):
-                raise _Timeout  # the program closed its output and runs on
+                raise late  # the program closed its output and runs on
         finally:
             self._begun.set()  # nothing that waits for it may stay behind
         return self._channel.recv_exit_status(), bytes(self._out), bytes(self._err)
+
+    def _not_started(self) -> NoAnswerError:
+        return NoAnswerError(
+            f"the login shell on {self._host} did not start {self._program} within {_START_TIMEOUT_S:g} s",
+            f"its start-up files (~/.bashrc) may wait for input: try ssh {self._host} true",
+        )
 
     def _read_out(self) -> None:
         self._read(self._channel.recv, self._out)

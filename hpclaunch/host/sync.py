@@ -26,55 +26,12 @@ import msgspec
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, with_retry
+from hpclaunch.package_data import shell_words
 
 _BATCH_BYTES = 32 << 20
 _MAX_BYTES = 2 << 30
 _KEPT_BITS = 0o777
-
-# $1: the folder of this source's trees; $2: the tree that is made; $3: the tree it begins as, if any;
-# stdin: the files of that tree to remove. A tree that is used is touched: see _FINISH_TREE. Trees of any
-# source that were left half-made are removed after a day.
-_BEGIN_TREE = """
-set -e
-mkdir -p "$1"
-find "$1/.." -mindepth 2 -maxdepth 2 -name 'new-*' -mmin +1440 -exec rm -rf {} +
-cd "$1"
-mkdir "$2"
-if [ "$3" ]; then touch "$3"; cp -al "$3/files" "$2/files"; else mkdir "$2/files"; fi
-cd "$2/files"
-xargs -0 -r rm -f --
-find . -mindepth 1 -depth -type d -empty -delete
-"""
 _EXTRACT = ("tar", "-x", "-p", "--no-same-owner", "-f", "-")
-# $3: the name of the complete tree; stdin: its manifest. Trees that were not used for a day are removed.
-_FINISH_TREE = """
-set -e
-cd "$1"
-cat > "$2/manifest"
-mv -T "$2" "$3" 2> /dev/null || rm -rf "$2"
-touch "$3"
-ln -s "$3" "$2.link"
-mv -T "$2.link" current
-find . -mindepth 1 -maxdepth 1 ! -name "$3" ! -name current -mmin +1440 -exec rm -rf {} +
-"""
-# $1: the complete tree; $2: the job's copy.
-_COPY_TREE = """
-set -e
-[ ! -d "$2" ] || exit 0
-trap 'rm -rf "$2.new.$$"' EXIT
-touch "$1"
-cp -a "$1/files" "$2.new.$$"
-mv -T "$2.new.$$" "$2"
-"""
-# $1: the new folder; stdin: a tar archive of its files.
-_UNPACK = """
-set -e
-[ ! -d "$1" ] || exit 0
-trap 'rm -rf "$1.new.$$"' EXIT
-mkdir -p "$1.new.$$"
-tar -x -p --no-same-owner -C "$1.new.$$" -f -
-mv -T "$1.new.$$" "$1"
-"""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -126,7 +83,7 @@ def send_files(host: Host, files: Mapping[str, bytes], folder: str) -> None:
             member = tarfile.TarInfo(f"./{name}")
             member.mode, member.size, member.mtime = 0o644, len(data), int(time.time())
             archive.addfile(member, io.BytesIO(data))
-    with_retry(lambda: _do(host, _UNPACK, folder, stdin=buffer.getvalue()))
+    with_retry(lambda: _do(host, "unpack", folder, stdin=buffer.getvalue()))
 
 
 def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str) -> Synced:
@@ -138,11 +95,11 @@ def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str)
         outdated = _differing(cached, manifest)
         outdated_names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in outdated)
         new = f"new-{secrets.token_hex(8)}"
-        _do(host, _BEGIN_TREE, trees, new, _name(cached_text) if cached else "", stdin=outdated_names)
+        _do(host, "begin_tree", trees, new, _name(cached_text) if cached else "", stdin=outdated_names)
         for batch in _batches(source, manifest, changed):
             _check(host, host.run(_EXTRACT, stdin=batch, cwd=f"{trees}/{new}/files"))
-        _do(host, _FINISH_TREE, trees, new, _name(text), stdin=text)
-    _do(host, _COPY_TREE, f"{trees}/{_name(text)}", target)
+        _do(host, "finish_tree", trees, new, _name(text), stdin=text)
+    _do(host, "copy_tree", f"{trees}/{_name(text)}", target)
     sent_bytes = sum(manifest[path].size for path in changed)
     dropped = tuple(path for path, entry in manifest.items() if entry.mode & ~_KEPT_BITS)
     return Synced(files=len(manifest), sent=len(changed), sent_bytes=sent_bytes, dropped=dropped)
@@ -153,8 +110,9 @@ def _differing(these: Manifest, those: Manifest) -> list[str]:
     return [path for path, entry in these.items() if those.get(path) != entry]
 
 
-def _do(host: Host, script: str, *arguments: str, stdin: bytes = b"") -> None:
-    _check(host, host.run(("bash", "-c", script, "hpclaunch-sync", *arguments), stdin=stdin))
+def _do(host: Host, step: str, *arguments: str, stdin: bytes = b"") -> None:
+    words = shell_words(__file__, "sync.sh", step, "bash")
+    _check(host, host.run((*words, *arguments), stdin=stdin))
 
 
 def _check(host: Host, answer: CommandResult) -> None:

@@ -16,6 +16,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
 from hpclaunch.job.attached_nodes import AttachedNode, Process
 from hpclaunch.job.binding_report import NOT_JUDGED, RankReport
+from hpclaunch.json_document import Document
 from hpclaunch.plural import listed
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
 from hpclaunch.site.schema import SiteProfile
@@ -67,6 +68,28 @@ class AttachedVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The launcher's option that would be right; None: the node is not known."""
     remedies: tuple[str, ...]
     """One sentence for each kind of problem."""
+
+
+class AttachDocument(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was found in a running job that hpclaunch did not submit."""
+
+    id: str
+    """That of the scheduler."""
+    site: str
+    ok: bool
+    finding: str
+    ranks: tuple[RankReport, ...]
+    details: tuple[RankDetails, ...]
+    right: str | None
+    """The launcher's option that would be right; null: the site's node is not described."""
+    remedies: tuple[str, ...]
+    rules: tuple[str, ...]
+    """Rules of lint that explain the problems."""
+    note: str | None
+
+
+DOCUMENTS = {"verify-attach": AttachDocument}
+"""Name of the schema -> its type."""
 
 
 class _Rank(NamedTuple):

@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.host.host_interface import Host
+from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.framework_notes import FOUND
 from hpclaunch.plan.frameworks import framework_of
@@ -33,13 +34,6 @@ _MAX_SOURCE = 1_000_000
 _MAX_ROUND_TRIPS = 10
 _LONGEST_PATH = 4096
 """PATH_MAX of Linux."""
-_LOOK = """
-if [ -d "$1" ]; then printf 'folder '; exit; fi
-[ -f "$1" ] || exit 1
-if [ -x "$1" ]; then printf 'program '; else printf 'file '; fi
-head -c 256 -- "$1"
-"""
-"""Prints what a path is, and how the file begins."""
 _Settled = tuple[JobRequest, tuple[Setting, ...]]
 
 
@@ -188,10 +182,12 @@ def _launched(argv: tuple[str, ...]) -> set[str]:
 def look_on(host: Host, folder: str) -> Look:
     """Return what tells the facts of a file in a folder of a host, or of this machine."""
 
+    kind_of = shell_words(__file__, "looks.sh", "kind_of")
+
     def look(path: str) -> FileFacts | None:
         if len(path) > _LONGEST_PATH:
             return None
-        answer = host.run(["sh", "-c", _LOOK, "sh", str(Path(folder) / path)], timeout_s=60)
+        answer = host.run((*kind_of, str(Path(folder) / path)), timeout_s=60)
         kind, _, head = answer.stdout.partition(" ")
         if answer.exit_code != 0 or kind not in ("folder", "program", "file"):
             return None

@@ -1,14 +1,13 @@
 """The JSON documents about jobs that commands print with ``--json``; schemas: docs/reference/json."""
 
-import datetime as dt
 from typing import Any, Literal
 
 import msgspec
 
-from hpclaunch.host.machine_identity import MachineIdentity
+from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import Failure, Hang, JobRecord
-from hpclaunch.json_document import Document
+from hpclaunch.json_document import Document, document_of
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.request import Setting
 from hpclaunch.scheduler.scheduler_interface import JobState
@@ -149,61 +148,24 @@ DOCUMENTS = {
 
 def job_document(record: JobRecord) -> JobDocument:
     """Return the facts of a job."""
-    return JobDocument(**_facts(record))
+    return document_of(JobDocument, record, **_parts(record))
 
 
 def submitted_document(record: JobRecord, result: dict[str, Any] | None) -> SubmittedJobDocument:
     """Return the facts of a job and its result."""
-    return SubmittedJobDocument(**_facts(record), result=result)
+    return document_of(SubmittedJobDocument, record, result=result, **_parts(record))
 
 
 def dry_run_document(plan: LaunchPlan, script: str) -> DryRunDocument:
     """Return the plan of a job that is not submitted."""
-    return DryRunDocument(
-        site=plan.profile.name,
-        nodes=plan.nodes,
-        tasks_per_node=plan.tasks_per_node,
-        tasks=plan.tasks,
-        limit_s=plan.walltime_s,
-        queue=plan.queue,
-        request=msgspec.to_builtins(plan.request),
-        settings=plan.settings,
-        warnings=plan.warnings,
-        problems=plan.problems,
-        script=script,
-    )
+    of_plan = {"site": plan.profile.name, "limit_s": plan.walltime_s, "script": script}
+    return document_of(DryRunDocument, plan, request=msgspec.to_builtins(plan.request), **of_plan)
 
 
-def _facts(record: JobRecord) -> dict[str, Any]:
-    names = (name for name in JobDocument.__struct_fields__ if hasattr(record, name))
-    jobs = record.array.items()
-    return {name: getattr(record, name) for name in names} | {
-        "schema": 1,
-        "cluster": record.identity.cluster if record.identity else None,
-        "queue": record.plan.get("queue"),
-        "limit_s": record.plan.get("walltime_s") if record.machine is None else None,
-        "elapsed_s": elapsed_s(record),
-        "log": f"{record.folder}/out.log",
-        "node_names": node_names(record),
+def _parts(record: JobRecord) -> dict[str, Any]:
+    """Return what a document has less of than the record: the binding, and the jobs of an array."""
+    jobs = {str(index): job for index, job in record.array.items()}
+    return {
         "binding": msgspec.convert(record.binding, BindingDocument | None, from_attributes=True),
-        "array": {
-            str(index): msgspec.convert(job, ArrayJobDocument, from_attributes=True) for index, job in jobs
-        }
-        or None,
+        "array": msgspec.convert(jobs, dict[str, ArrayJobDocument], from_attributes=True) or None,
     }
-
-
-def elapsed_s(record: JobRecord) -> int | None:
-    """Return how long the job ran, or runs by now; None: it has not started, or its times are damaged."""
-    try:
-        start = dt.datetime.fromisoformat(record.started or "")
-        end = dt.datetime.fromisoformat(record.ended) if record.ended else dt.datetime.now(dt.timezone.utc)
-        return max(0, int((end - start).total_seconds()))
-    except (ValueError, TypeError):
-        return None
-
-
-def node_names(record: JobRecord) -> list[str]:
-    """Return the names of the job's nodes, as far as its ranks or its preflight have reported them."""
-    ranks = record.binding.ranks if record.binding else ()
-    return list(dict.fromkeys([*(rank.host for rank in ranks), *(node.host for node in record.preflight)]))

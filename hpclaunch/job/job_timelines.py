@@ -10,7 +10,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import JobRecord
-from hpclaunch.plan.profile_plan import NODES
+from hpclaunch.plan.startup_plan import NODES
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
 _OURS = ("record.json", "result.json", "progress.json", "stacks.json")

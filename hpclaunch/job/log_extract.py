@@ -16,6 +16,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
 from hpclaunch.job.record import Hang
+from hpclaunch.package_data import shell_words
 
 SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
 REASON, NEXT_ID, RESTARTS, HANG = "reason", "next_id", "restarts", "hang"
@@ -25,17 +26,8 @@ BINDING, PREFLIGHT = "binding", "preflight"
 """The folder with the ranks' reports, one file per node, and the file with the nodes' reports. Jobs of older
 versions have them in the log."""
 
-# Names come on stdin, any number of them; stat and grep put each name with a NUL before what they found.
-# Of what ranks say they are the first lines will do: a program may say it at every step.
-_LOOK = """
-stat --printf='%n\\0%Y\\n' -- "$@"
-grep -r -D skip -aHZE -e "$SAID" -- "$@"
-grep -r -D skip -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
-exit 0
-"""
 _NAMES = (LOG, EXIT_STATUS, BINDING, PREFLIGHT)
 _TIMEOUT_S = 300.0  # gigabytes of logs, on a slow file system
-_COMMAND = ("xargs", "-0", "-r", "sh", "-c", _LOOK, "sh")
 _PATTERNS = {
     "LC_ALL": "C",
     "SAID": f"{PREFIX}|{LATER}|{PREFLIGHT_PREFIX}|{SLURM_SAYS}",
@@ -43,40 +35,10 @@ _PATTERNS = {
 }
 
 
-# What launchers report in the last run of a job that failed, the lines that may tell of an error with those
-# before them, and its end. Its part of the log begins where the job's script has noted. Folders come on
-# stdin; NUL ends each part.
-_LOOK_AT_FAILURE = r"""
-for folder; do
-  log=$folder/out.log
-  [ -f "$log" ] || continue
-  read -r start 2> /dev/null < "$folder/log_start" || start=
-  case $start in ''|*[!0-9]*) start=0;; esac
-  part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n'; }
-  printf '%s\000' "$folder"
-  part | grep -aE -m 200 -e "$RANKS" | cut -c 1-600; printf '\000'
-  part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
-  part | tail -n 400 | cut -c 1-600; printf '\000'
-  part | wc -l; printf '\000'
-  [ ! -d "$folder/stderr" ] || ls -tr "$folder/stderr" | grep -xE '[0-9]{1,7}' | head -n 20000; printf '\000'
-done
-exit 0
-"""
 _END = 400
 """The last lines that are read of a log."""
 _KEPT, _LEAST_KEPT = 3200, 60
 """The last lines that are read of all ranks' stderr together, about, and of each at least."""
-# The end of the stderr of ranks: folder and rank by turns come on stdin.
-_LOOK_AT_RANKS = r"""
-while [ $# -ge 2 ]; do
-  file=$1/stderr/$2
-  for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done |
-    tr -d '\000' | tr '\r' '\n' | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
-  printf '\000'
-  shift 2
-done
-exit 0
-"""
 
 
 def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
@@ -85,7 +47,7 @@ def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
     That takes one round trip for all logs and one for the ranks. Raises RefusedError where the host cannot be
     asked.
     """
-    parts = _look(host, _LOOK_AT_FAILURE, folders)
+    parts = _look(host, "failures", folders)
     logs, written = dict[str, FailureLog](), dict[str, list[str]]()
     for folder, ranks, errors, end, count, names in zip(*[iter(parts)] * 6, strict=False):
         logs[folder] = FailureLog(ranks, (*_before(errors, int(count) - _END), *end.splitlines()))
@@ -93,7 +55,7 @@ def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
     pairs = [(folder, rank) for folder, ranks in written.items() for rank in ranks]
     most = max(map(len, written.values()), default=0)
     kept = max(_LEAST_KEPT, min(_END, _KEPT // max(1, most)))
-    parts = _look(host, _LOOK_AT_RANKS, (text for pair in pairs for text in pair), KEPT=str(kept))
+    parts = _look(host, "rank_ends", (text for pair in pairs for text in pair), KEPT=str(kept))
     found = dict[str, dict[str, tuple[str, ...]]]()
     for folder, rank, words in zip(*[iter(parts)] * 3, strict=False):
         found.setdefault(folder, {})[rank] = tuple(words.splitlines())
@@ -106,16 +68,21 @@ def _before(lines: str, last: int) -> list[str]:
     return [match[2] for match in numbered if match and int(match[1]) <= last]
 
 
-def _look(host: Host, program: str, names: Iterable[str], **env: str) -> list[str]:
-    """Return what a program prints about names, without its NUL bytes; where there is no name, nothing."""
+def _look(host: Host, function: str, names: Iterable[str], **env: str) -> list[str]:
+    """Return what a function of ``looks.sh`` prints about names, split at NUL; without names nothing."""
     given = "".join(f"{name}\0" for name in names)
     if not given:
         return []
-    command = ("xargs", "-0", "-r", "-n", "1000", "sh", "-c", program, "sh")
+    patterns = {**_patterns_of_failures(), **env}
     answer = host.run(
-        command, stdin=os.fsencode(given), env={**_patterns_of_failures(), **env}, timeout_s=_TIMEOUT_S
+        _command(function, "-n", "1000"), stdin=os.fsencode(given), env=patterns, timeout_s=_TIMEOUT_S
     )
     return answer.stdout.split("\0")
+
+
+def _command(function: str, *options: str) -> tuple[str, ...]:
+    """Return the command that calls a function of ``looks.sh`` with the names on its stdin, any number."""
+    return ("xargs", "-0", "-r", *options, *shell_words(__file__, "looks.sh", function))
 
 
 @cache
@@ -159,7 +126,8 @@ def read_traces(host: Host, folders: Iterable[str]) -> dict[str, Trace]:
     if not folders:
         return {}
     names = (f"{folder}/{name}\0" for folder in folders for name in _NAMES)
-    answer = host.run(_COMMAND, stdin=os.fsencode("".join(names)), env=_PATTERNS, timeout_s=_TIMEOUT_S)
+    stdin = os.fsencode("".join(names))
+    answer = host.run(_command("traces"), stdin=stdin, env=_PATTERNS, timeout_s=_TIMEOUT_S)
     logs: dict[str, list[str]] = {folder: [] for folder in folders}
     ended: dict[str, str] = {}
     for path, text in re.findall(r"([^\0]*)\0([^\n]*)\n", answer.stdout):

@@ -7,20 +7,12 @@ from pathlib import Path
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.prepare import Prepared
+from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import needed_files
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
 
 _LOOK_S = 60.0
-# An absolute path whose folder is not there either may be on storage that only compute nodes have.
-_MISSING = """
-cd -- "$1" || exit 0
-shift
-for file; do
-  case $file in /*) [ -d "${file%/*}" ] || continue;; esac
-  [ -e "$file" ] || printf '%s\\0' "$file"
-done
-"""
 # Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
 _PARSE = """
 import os
@@ -52,7 +44,7 @@ def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem
     found = [_missing(path, f"in {copied}, which --sync copies", None) for path in missing_in_copy]
     if not paths:
         return tuple(found)
-    answer = host.run(["sh", "-c", _MISSING, "sh", workdir, *paths], timeout_s=_LOOK_S)
+    answer = host.run((*shell_words(__file__, "looks.sh", "missing"), workdir, *paths), timeout_s=_LOOK_S)
     for path in filter(None, answer.stdout.split("\0")):
         here = None if prepared.host is None else Path(path)
         where = f"in {workdir}" * (not path.startswith("/")) + f" on {host.name}" * (here is not None)

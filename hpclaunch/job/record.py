@@ -1,10 +1,11 @@
 """JobRecord: the record of a job, one JSON file in its folder."""
 
+import datetime as dt
 from typing import Any, Literal
 
 import msgspec
 
-from hpclaunch.host.machine_identity import MachineIdentity
+from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.preflight_report import NodeVerdict
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState
@@ -113,3 +114,40 @@ class JobRecord(msgspec.Struct, kw_only=True):
     """Id of the job whose request this one repeats."""
     git_commit: str | None = None
     """Commit of the workdir, ``-dirty`` appended where files differ."""
+
+    @property
+    def cluster(self) -> str | None:
+        """Name of the cluster that has it; None: it has none, or it is not known."""
+        return self.identity.cluster if self.identity else None
+
+    @property
+    def queue(self) -> str | None:
+        """The queue of its plan."""
+        return self.plan.get("queue")
+
+    @property
+    def limit_s(self) -> int | None:
+        """Its walltime limit in seconds; None on this machine, which has none."""
+        return self.plan.get("walltime_s") if self.machine is None else None
+
+    @property
+    def elapsed_s(self) -> int | None:
+        """Seconds that it ran, or runs by now; None: it has not started, or its times are damaged."""
+        try:
+            start = dt.datetime.fromisoformat(self.started or "")
+            end = dt.datetime.fromisoformat(self.ended) if self.ended else dt.datetime.now(dt.timezone.utc)
+            return max(0, int((end - start).total_seconds()))
+        except (ValueError, TypeError):
+            return None
+
+    @property
+    def log(self) -> str:
+        """Path of its output."""
+        return f"{self.folder}/out.log"
+
+    @property
+    def node_names(self) -> list[str]:
+        """Names of its nodes, as far as its ranks or its preflight have reported them."""
+        ranks = self.binding.ranks if self.binding else ()
+        reported = (*(rank.host for rank in ranks), *(node.host for node in self.preflight))
+        return list(dict.fromkeys(reported))

@@ -15,9 +15,8 @@ from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, only_reading
-from hpclaunch.host.machine_identity import machine_identity
 from hpclaunch.host.ssh import state_folder
-from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
@@ -31,12 +30,13 @@ from hpclaunch.job.refresh import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.job.trial_submission import try_submission
-from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.package_data import text_beside
 from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.software_choice import choose_software
 from hpclaunch.plan.staging_plan import split_item
@@ -334,16 +334,6 @@ def git_commit(host: Host, folder: str) -> str | None:
 
 # --- where the folders of jobs are on another machine ------------------------------------------------------
 
-# Prints the folder if it is, or can be made, a folder that this user writes into; nothing is made yet.
-_LOOK = """
-case $folder in /*) ;; *) echo "$folder is not an absolute path" >&2; exit 1 ;; esac
-there=$folder
-until [ -e "$there" ]; do there=$(dirname -- "$there"); done
-[ -d "$there" ] || { echo "$there is not a folder" >&2; exit 1; }
-[ -w "$there" ] || { echo "$there is not writable" >&2; exit 1; }
-printf %s "$folder"
-"""
-
 
 def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) -> str:
     """Return the folder on the host whose ``jobs`` holds the folders of jobs.
@@ -374,4 +364,5 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
 
 
 def _look(host: Host, folder: str, account: dict[str, str | None]) -> CommandResult:
-    return host.run(("sh", "-u", "-c", f"folder={double_quote(folder)}\n{_LOOK}"), env=account)
+    looks = text_beside(__file__, "looks.sh")
+    return host.run(("sh", "-u", "-c", f"{looks}usable_folder {double_quote(folder)}"), env=account)

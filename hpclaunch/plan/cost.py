@@ -3,9 +3,9 @@
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import Billing, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler

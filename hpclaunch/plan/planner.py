@@ -14,16 +14,26 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.command_rules import command_problems
 from hpclaunch.plan.cost import check_budget, cost_at_most
-from hpclaunch.plan.documented_cores import cores_line, documented_cores, with_documented_cores
-from hpclaunch.plan.fabric_notes import container_notes, fabric_notes
-from hpclaunch.plan.framework_notes import about_framework, framework_notes, with_launcher
+from hpclaunch.plan.framework_notes import (
+    about_framework,
+    container_notes,
+    fabric_notes,
+    framework_notes,
+    with_launcher,
+)
 from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.launcher_rules import launcher_notes
 from hpclaunch.plan.layout import JobLayout, JobPlace
 from hpclaunch.plan.no_effect import no_effect
-from hpclaunch.plan.node_share import NodeShare, node_share
+from hpclaunch.plan.node_share import (
+    NodeShare,
+    cores_line,
+    documented_cores,
+    node_share,
+    with_documented_cores,
+)
 from hpclaunch.plan.preflight_plan import plan_preflight
 from hpclaunch.plan.rank_counts import check_fit, resolve
 from hpclaunch.plan.request import JobRequest, Setting

@@ -7,15 +7,14 @@ from msgspec.structs import replace
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.plan.documented_cores import threads_line
 from hpclaunch.plan.frameworks import framework_lines, framework_of, numbered, rank_lines
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.profile_plan import place_lines, timeline_words
+from hpclaunch.plan.node_share import threads_line
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
-from hpclaunch.plan.startup_plan import startup_lines
+from hpclaunch.plan.startup_plan import place_lines, startup_lines, timeline_words
 from hpclaunch.plan.worker_launchers import rank_command, worker_launch
 from hpclaunch.plan.worker_start import job_lines, node_lines, ray_lines, worker_head
 from hpclaunch.plan.zero_stage import deepspeed_config, own_config

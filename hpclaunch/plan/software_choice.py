@@ -16,9 +16,9 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import Problem
-from hpclaunch.plan.profile_plan import starts_python
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import shell_target
+from hpclaunch.plan.startup_plan import starts_python
 from hpclaunch.plan.worker_launchers import per_node_launcher
 from hpclaunch.plan.wrappers import environment_of
 from hpclaunch.scheduler.job_header import Line

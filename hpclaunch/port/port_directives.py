@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.array_indices import array_indices
-from hpclaunch.plan.request_rules import check_directives
+from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import JOB_FILE, Port

@@ -9,6 +9,7 @@ import yaml
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import QueueFacts
 from hpclaunch.site.profile_node import VISIBLE, threads_of
 from hpclaunch.site.schema import Node, NumaDomain, SiteName
@@ -16,18 +17,6 @@ from hpclaunch.site.site_scheduler import base_profiles
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 
 _GIB = 1 << 30
-_STUBS = """\
-# What cannot be measured; every key is in docs/reference/profile.md (hpclaunch sites schema --markdown).
-# sources:
-#   guide: {url: "https://...", checked: 2026-01-31}
-# account: {required: true, example: myproject, source: guide}
-# queues:
-#   batch: {max_nodes: 16, max_walltime: "24:00:00", source: guide}
-# software:
-#   setup:
-#     - {text: module load ..., reason: what for, source: guide}
-# fabric: {kind: infiniband, source: guide}
-"""
 
 
 def check_name(name: str) -> None:
@@ -76,7 +65,8 @@ def profile_text(
         document["queues"] = listed
     notes = "".join(f"# {note}\n" for note in topology.notes)
     head = f"# Measured by hpclaunch sites new on {host}, {day}. Add account, queues, modules and fabric.\n"
-    return head + notes + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + _STUBS
+    stubs = text_beside(__file__, "profile_stubs.txt")
+    return head + notes + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + stubs
 
 
 def queue_keys(queue: QueueFacts, *, has_gpus: bool) -> dict[str, Any]:

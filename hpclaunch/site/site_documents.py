@@ -8,8 +8,8 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
-from hpclaunch.site.detect import Detection, Evidence
-from hpclaunch.site.fact_age import CountedFacts, ReadSource
+from hpclaunch.site.detect import Evidence
+from hpclaunch.site.fact_sources import CountedFacts, ReadSource
 from hpclaunch.site.load_profile import (
     hidden_sites,
     load_all,
@@ -148,15 +148,4 @@ def validated_site(site: str) -> ValidatedSite:
     wrong = () if profile.retired else tuple(f"{site}: {each}" for each in without_version(profile))
     return ValidatedSite(
         site=site, ok=not wrong, name=profile.name, digest=profile_digest(profile), errors=wrong
-    )
-
-
-def detected_site(found: Detection, hostname: str) -> DetectedSite:
-    """Return a verdict for ``--json``."""
-    return DetectedSite(
-        site=found.site or "unknown",
-        hostname=hostname,
-        reason=found.reason,
-        evidence=found.evidence,
-        notes=found.notes,
     )

@@ -19,9 +19,8 @@ import re
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
 
-from hpclaunch.scheduler.directive_reader import name_set
+from hpclaunch.package_data import text_beside
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import Container, SiteProfile
 
@@ -53,49 +52,9 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """What to name instead of such an image."""
 
 
-_FILE = r"(^|.*/)[^/]*\.(sif|sqsh|squashfs|toml)$|^[.~/].*"
-_VENDORS = {"nvidia": "--nv", "amd": "--rocm"}
-_APPTAINER = Runtime(
-    start="exec",
-    verbs=("exec", "run"),
-    flags=name_set(
-        "--nv --rocm --cleanenv -e --contain -c --containall -C --writable --writable-tmpfs --fakeroot -f"
-        " --no-home --userns -u --ipc --pid --net --compat --no-eval --disable-cache --nvccli --sharens"
-    ),
-    binds_by=("-B", "--bind", "--mount"),
-    gpu=_VENDORS,
-    refused=r".*\.toml$",
-)
 ENGINE = "container-engine"
 """The runtime of CSCS: srun --environment=FILE, where FILE is a TOML file (EDF)."""
-RUNTIMES = {
-    "apptainer": replace(_APPTAINER, binds="APPTAINER_BIND"),
-    "singularity": replace(_APPTAINER, binds="SINGULARITY_BIND"),
-    "shifter": Runtime(
-        start="shifter",
-        flags=name_set("--verbose -v -n --clearenv -E --entry --entrypoint --workdir -w"),
-        binds_by=("-V", "--volume"),
-        image_by=("-i", "--image"),
-        refused=_FILE,
-        instead="name one that shifterimg pull brought, such as nersc/pytorch:25.06.01",
-    ),
-    "podman-hpc": Runtime(
-        start="podman",
-        overrides=True,
-        verbs=("run",),
-        flags=name_set(
-            "--rm --gpu --nccl --mpi --cuda-mpi --openmpi-pmi2 --openmpi-pmix --cfs --home --scratch --cvmfs"
-            " -i -t -it --interactive --tty --privileged --init --read-only --replace --env-host -q --quiet"
-        ),
-        binds_by=("-v", "--volume"),
-        binds="HPCLAUNCH_BINDS",
-        pairs=True,
-        refused=_FILE,
-        instead="name one that podman-hpc pull brought, such as docker.io/library/ubuntu:24.04",
-    ),
-    "pyxis": Runtime(start="pyxis", binds="HPCLAUNCH_BINDS", pairs=True, refused=r".*\.(sif|toml)$"),
-    ENGINE: Runtime(start="engine"),
-}
+RUNTIMES = msgspec.json.decode(text_beside(__file__, "container_runtimes.json"), type=dict[str, Runtime])
 """Name, as profiles and ``--container-runtime`` have it -> what it needs."""
 
 

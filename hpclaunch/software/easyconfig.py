@@ -1,4 +1,4 @@
-"""Names of easyconfigs and of their modules, and how to get one from the other.
+"""Names of easyconfigs and of their modules, how to get one from the other, and the wheels of pip.
 
 ``NAME-VERSION-TOOLCHAIN-TCVERSION SUFFIX.eb`` <-> ``NAME/VERSION-TOOLCHAIN-TCVERSION SUFFIX`` (EasyBuild
 docs, "Writing easyconfig files", and its default module naming scheme). CUDA was part of the toolchain
@@ -134,3 +134,22 @@ def provided(recipe: Recipe) -> dict[str, str]:
     if (generation := parsed.toolchain_version) in OPEN_MPI and parsed.toolchain in ("foss", "gompi"):
         versions["mpi"] = f"Open MPI {OPEN_MPI[generation]}"
     return {**versions, **recipe.provides}
+
+
+class Wheels(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``pip install`` gets."""
+
+    words: tuple[str, ...]
+    """Requirements."""
+    index: str | None = None
+    """Index to take them from; None: pip's own."""
+    versions: dict[str, str] = {}
+    source: str
+
+
+@cache
+def wheels_of(goal: str, vendor: str | None) -> Wheels | None:
+    """Return the wheels for GPUs of a vendor, or for CPUs; None: no index is known."""
+    table = package_table("software/install_recipes.yaml")["wheels"]
+    found = table.get(goal, {}).get(vendor or "cpu")
+    return None if found is None else msgspec.convert(found, Wheels)

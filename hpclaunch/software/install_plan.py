@@ -1,6 +1,7 @@
 """How to get a framework on a site: each way with its steps and its job, or why it does not work. Pure."""
 
-from typing import Any
+import shlex
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -8,12 +9,14 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
 from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.job_environment import Environment
-from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.gpu_arch import version_numbers
 from hpclaunch.software.horovod_facts import VERSION
 from hpclaunch.software.known_pairs import bad_pairs
+from hpclaunch.software.shell_quoting import double_quote
+
+if TYPE_CHECKING:
+    from hpclaunch.software.install_steps import Way
 
 ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
@@ -80,21 +83,6 @@ DOCUMENTS = {"env-plan": InstallPlan}
 """Name of the schema -> its type."""
 
 
-class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """A way before it is known whether its versions go together."""
-
-    why: str
-    steps: tuple[Line, ...] = ()
-    environment: Environment = Environment()
-    mpi: str | None = None
-    nodes: int | None = None
-    directives: tuple[str, ...] = ()
-    env: dict[str, str] = {}
-    versions: dict[str, str] = {}
-    notes: tuple[str, ...] = ()
-    slow: bool = False
-
-
 def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> InstallPlan:
     """Return the ways to get a goal on a site; ``prefix``: folder to install into, None: one where the
     profile says that users install, else in the home."""
@@ -113,7 +101,7 @@ def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> 
     return InstallPlan(site=profile.name, goal=goal, prefix=target.prefix, chosen=chosen, routes=routes)
 
 
-def _route(name: str, way: Way | str, profile: SiteProfile, goal: str) -> Route:
+def _route(name: str, way: "Way | str", profile: SiteProfile, goal: str) -> Route:
     """Return the route of a way, unless its versions are known to fail together; text: why there is none."""
     if isinstance(way, str):
         return Route(name=name, possible=False, why=way)
@@ -158,6 +146,47 @@ def _implied(versions: dict[str, str], goal: str) -> dict[str, str]:
     return found
 
 
-def stated(profile: SiteProfile, source: str | None) -> str:
-    """Return where a fact of the profile is from."""
-    return cite(profile, source) or profile.name
+# --- texts -------------------------------------------------------------------------------------------------
+
+ACCOUNT = "SLURM_JOB_ACCOUNT"
+"""Variable of jobs with the project; an installation runs outside of a job, so it must be set there."""
+
+
+def script(plan: InstallPlan, route: Route, job_file: str) -> str:
+    """Return a bash script of a route's steps, each under its reason."""
+    about = _about(plan, route)
+    steps = "\n\n".join(f"# {step.cited}\n{step.text}" for step in route.steps)
+    check = f"hpclaunch check --site {plan.site} --file {shlex.quote(job_file)} {GOALS[plan.goal].check}"
+    project = f': "${{{ACCOUNT}:?set it to your project: {ACCOUNT}=... bash $0}}"\n' * (
+        ACCOUNT in plan.prefix
+    )
+    return (
+        f"#!/bin/bash\n{about}set -eo pipefail\n{project}"
+        f"export PREFIX={double_quote(plan.prefix)}\n\n{steps}\n\n"
+        f"echo {shlex.quote(f'installed; check it with: {check}')}\n"
+    )
+
+
+def job_text(plan: InstallPlan, route: Route, job_file: str) -> str:
+    """Return the job file that uses what a route installs."""
+    check = f"# hpclaunch check --site {plan.site} --file {shlex.quote(job_file)} {GOALS[plan.goal].check}\n"
+    submit = f"# hpclaunch submit --file {shlex.quote(job_file)} --nodes 1 --time 30m -- python3 train.py\n"
+    return f"{_about(plan, route)}{check}{submit}{settings_text(route)}"
+
+
+def settings_text(route: Route) -> str:
+    """Return the settings of the job that uses a route, as YAML."""
+    import yaml  # seldom needed
+
+    settings = {key: value for key, value in msgspec.to_builtins(route.job).items() if value}
+    text: str = yaml.safe_dump(settings, sort_keys=False, width=110)
+    return text
+
+
+def _about(plan: InstallPlan, route: Route) -> str:
+    parts = [f"{plan.goal} on {plan.site}, the way {route.name}: {route.why}", *route.notes]
+    if route.versions:
+        parts.append(
+            "versions: " + ", ".join(f"{name} {version}" for name, version in route.versions.items())
+        )
+    return "".join(f"# {' '.join(part.split())}\n" for part in parts)

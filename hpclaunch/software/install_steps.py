@@ -1,4 +1,4 @@
-"""The shell lines of an installation, and the texts that ``software plan`` writes. Pure.
+"""The shell lines of an installation. Pure.
 
 The steps are data: ``install_recipes.yaml``. The script exports PREFIX, the folder to install into; its steps
 run in bash with ``set -eo pipefail``.
@@ -20,16 +20,28 @@ from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.software import easyconfig
 from hpclaunch.software.container_lines import bind_lines, gpu_flag, module_lines
 from hpclaunch.software.container_runtimes import RUNTIMES, facts_of, runtime_of
+from hpclaunch.software.easyconfig import Wheels, wheels_of
 from hpclaunch.software.eessi import IMAGE, SCRIPTS, EessiModule, init_lines
 from hpclaunch.software.horovod_facts import CXX17_FROM_TORCH, TESTED_TENSORFLOW, VERSION, build_variables
-from hpclaunch.software.install_plan import InstallPlan, Route
 from hpclaunch.software.shell_quoting import double_quote
 from hpclaunch.software.software_lines import environment_lines
-from hpclaunch.software.wheels import Wheels, wheels_of
 
-ACCOUNT = "SLURM_JOB_ACCOUNT"
-"""Variable of jobs with the project; an installation runs outside of a job, so it must be set there."""
 _CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}
+
+
+class Way(msgspec.Struct, frozen=True, kw_only=True):
+    """A way before it is known whether its versions go together."""
+
+    why: str
+    steps: tuple[Line, ...] = ()
+    environment: Environment = Environment()
+    mpi: str | None = None
+    nodes: int | None = None
+    directives: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    versions: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    slow: bool = False
 
 
 # --- parts -------------------------------------------------------------------------------------------------
@@ -234,46 +246,3 @@ def pip_notes(name: str) -> tuple[str, ...]:
         since = ".".join(map(str, CXX17_FROM_TORCH))
         notes.append(f"torch from {since} on needs C++17; a wrapper of the compiler sets it")
     return tuple(notes)
-
-
-# --- texts -------------------------------------------------------------------------------------------------
-
-
-def script(plan: InstallPlan, route: Route, job_file: str) -> str:
-    """Return a bash script of a route's steps, each under its reason."""
-    about = _about(plan, route)
-    steps = "\n\n".join(f"# {step.cited}\n{step.text}" for step in route.steps)
-    check = f"hpclaunch check --site {plan.site} --file {shlex.quote(job_file)} {GOALS[plan.goal].check}"
-    project = f': "${{{ACCOUNT}:?set it to your project: {ACCOUNT}=... bash $0}}"\n' * (
-        ACCOUNT in plan.prefix
-    )
-    return (
-        f"#!/bin/bash\n{about}set -eo pipefail\n{project}"
-        f"export PREFIX={double_quote(plan.prefix)}\n\n{steps}\n\n"
-        f"echo {shlex.quote(f'installed; check it with: {check}')}\n"
-    )
-
-
-def job_text(plan: InstallPlan, route: Route, job_file: str) -> str:
-    """Return the job file that uses what a route installs."""
-    check = f"# hpclaunch check --site {plan.site} --file {shlex.quote(job_file)} {GOALS[plan.goal].check}\n"
-    submit = f"# hpclaunch submit --file {shlex.quote(job_file)} --nodes 1 --time 30m -- python3 train.py\n"
-    return f"{_about(plan, route)}{check}{submit}{settings_text(route)}"
-
-
-def settings_text(route: Route) -> str:
-    """Return the settings of the job that uses a route, as YAML."""
-    import yaml  # seldom needed
-
-    settings = {key: value for key, value in msgspec.to_builtins(route.job).items() if value}
-    text: str = yaml.safe_dump(settings, sort_keys=False, width=110)
-    return text
-
-
-def _about(plan: InstallPlan, route: Route) -> str:
-    parts = [f"{plan.goal} on {plan.site}, the way {route.name}: {route.why}", *route.notes]
-    if route.versions:
-        parts.append(
-            "versions: " + ", ".join(f"{name} {version}" for name, version in route.versions.items())
-        )
-    return "".join(f"# {' '.join(part.split())}\n" for part in parts)

@@ -9,17 +9,17 @@ from msgspec.structs import replace
 
 from hpclaunch.framework_table import GOALS, Goal
 from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild, JobEessi
+from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software import easyconfig, eessi, install_steps
 from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
 from hpclaunch.software.contradictions import contradictions
-from hpclaunch.software.easyconfig import Recipe, parse_easyconfig, provided
+from hpclaunch.software.easyconfig import Recipe, Wheels, parse_easyconfig, provided, wheels_of
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
 from hpclaunch.software.horovod_facts import DOCUMENTED_GPU_BUILDS
-from hpclaunch.software.install_plan import Way, stated
+from hpclaunch.software.install_steps import Way
 from hpclaunch.software.mpi_families import compatible, mpi_family
-from hpclaunch.software.wheels import Wheels, wheels_of
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,12 +164,12 @@ def _unknown(target: Target) -> str:
     """Return that the site has no such software, as its page says, or that the profile knows of none."""
     profile = target.profile
     if lack := profile.software.lacks.get(target.name):
-        return f"{lack.why} ({stated(profile, lack.source)})"
+        return f"{lack.why} ({cite(profile, lack.source)})"
     return f"our profile of {profile.name} knows no {target.name}"
 
 
 def _why(target: Target, offer: Offer) -> str:
-    return f"{offer.note or 'what the site documents'} ({stated(target.profile, offer.source)})"
+    return f"{offer.note or 'what the site documents'} ({cite(target.profile, offer.source)})"
 
 
 def _job_of(offer: Offer, prefix: str) -> dict[str, Any]:

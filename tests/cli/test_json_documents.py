@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from hpclaunch.binding import binding_documents
 from hpclaunch.check import check_report, io_advice
 from hpclaunch.cli.main import program
-from hpclaunch.job import attach_document, job_documents, stacks_document
+from hpclaunch.job import attached_ranks, job_documents, stacks_document
 from hpclaunch.json_document import document_text, field_docs, structs_in
 from hpclaunch.lint import finding_report
 from hpclaunch.port import port_text
@@ -35,7 +35,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
-        *(attach_document, job_documents, stacks_document, check_report, io_advice, finding_report),
+        *(attached_ranks, job_documents, stacks_document, check_report, io_advice, finding_report),
         *(
             install_plan,
             site_software,

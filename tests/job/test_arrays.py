@@ -12,7 +12,7 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.array_indices import array_indices
+from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from tests.own_process import hpclaunch

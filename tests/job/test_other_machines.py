@@ -13,8 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.machine_identity import MachineIdentity, machine_identity
-from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.host.this_machine import LocalHost, MachineIdentity, machine_identity
 from hpclaunch.job.follow_job import cancel_job, wait_job
 from hpclaunch.job.refresh import refresh
 from hpclaunch.job.store import Store

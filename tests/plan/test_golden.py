@@ -335,6 +335,16 @@ def lint_with_shellcheck(text: str, also: str = "") -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["job/looks.sh", "job/submit_once.sh", "host/sync.sh"])
+def test_shellcheck_finds_nothing_in_what_another_machine_runs(name: str) -> None:
+    """Each of these functions is called by name, and some have their variables from outside."""
+    shell = "sh" if name == "job/looks.sh" else "bash"
+    lint_with_shellcheck(
+        f"#!/bin/{shell}\n{(resource_dir('job').parent / name).read_text()}", ",SC2317,SC2329,SC2154"
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cases())
 def test_shellcheck_finds_nothing(name: str) -> None:
     """In the script alone, and in all that its shell and that of a rank run."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.settings_files import read_layers
+from hpclaunch.plan import settings_table
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_secrets
 from hpclaunch.plan.settings import JobSettings, Layer, merge
@@ -179,6 +181,11 @@ def test_every_setting_with_a_group_is_an_option_of_submit() -> None:
         assert (row.name in options) == bool(row.group)
     assert options["zero_stage"].opts == ["--zero-stage"]
     assert options["queue"].opts == ["-p", "--partition", "--queue"]
+
+
+def test_the_words_are_those_of_settings_that_there_are() -> None:
+    groups = json.loads((Path(settings_table.__file__).parent / "settings.json").read_text())
+    assert sorted(name for group in groups.values() for name in group) == sorted(row.name for row in rows())
 
 
 def test_defaults_have_the_type_of_their_setting() -> None:

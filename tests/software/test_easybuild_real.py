@@ -16,8 +16,7 @@ import pytest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software import easyconfig
 from hpclaunch.software.easyconfig import RELEASE, EasyConfig, Recipe, parse_easyconfig, recipes
-from hpclaunch.software.install_plan import plan_install
-from hpclaunch.software.install_steps import job_text, script
+from hpclaunch.software.install_plan import job_text, plan_install, script
 from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from hpclaunch.cli.check import read_environment
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software.contradictions import contradictions
-from hpclaunch.software.read_environment import read_environment
 from hpclaunch.software.shell_quoting import double_quote, word
 from hpclaunch.software.software_lines import (
     environment_lines,

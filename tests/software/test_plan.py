@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hpclaunch.api import Job
-from hpclaunch.cli import software as software_cli
+from hpclaunch.cli.software import plan_software
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
 from hpclaunch.site.job_environment import Environment
@@ -25,8 +25,7 @@ from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.software import easyconfig
 from hpclaunch.software.easyconfig import EULAS, recipes
 from hpclaunch.software.horovod_facts import build_variables, rebuild_command
-from hpclaunch.software.install_plan import ROUTES, InstallPlan, Route, plan_install
-from hpclaunch.software.install_steps import job_text, script
+from hpclaunch.software.install_plan import ROUTES, InstallPlan, Route, job_text, plan_install, script
 from hpclaunch.software.known_pairs import bad_pairs
 from tests.how_much import examples
 from tests.in_process import hpclaunch_here
@@ -411,8 +410,9 @@ def test_open_mpi_5_stops_a_build_of_horovod(version: str, code: int, tmp_path: 
 
 
 def test_choices_are_the_real_ones() -> None:
-    assert sorted(GOALS) == sorted(software_cli.GOALS)
-    assert software_cli.ROUTES == ROUTES
+    choices = {option.name: getattr(option.type, "choices", ()) for option in plan_software.params}
+    assert sorted(choices["goal"]) == sorted(GOALS)
+    assert tuple(choices["route"]) == ROUTES
 
 
 def test_the_command_writes_a_script_and_a_job_file(tmp_path: Path) -> None:

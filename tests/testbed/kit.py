@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpclaunch.host.machine_identity import machine_identity
-from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.follow_job import submit_job
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store, new_job_id

@@ -1,0 +1,50 @@
+"""What several commands read and print in the same way: scripts, JSON documents, pictures. No command."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from hpclaunch.errors import BadInputError
+
+_MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
+
+
+def print_document(document: object, indent: int | None = None) -> None:
+    """Print one JSON document, or a list of them, on stdout; its type is in the ``DOCUMENTS`` of its room."""
+    from hpclaunch.json_document import document_text
+
+    click.echo(document_text(document, indent))
+
+
+def read_script_file(script: str) -> bytes:
+    """Return the script's bytes, of ``-`` standard input; raise BadInputError where it cannot be read."""
+    try:
+        if script == "-":
+            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+        else:
+            with Path(script).open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInputError(f"{script}: cannot be read: {reason}", "give a batch script") from None
+    if len(data) > _MAX_BYTES:
+        raise BadInputError(f"{script}: larger than {_MAX_BYTES} bytes", "give a batch script")
+    return data
+
+
+def check_picture_name(path: Path | None) -> None:
+    """Refuse a file whose name does not end in .svg, before anything is computed."""
+    if path is not None and path.suffix.lower() != ".svg":
+        raise BadInputError(
+            f"--picture {str(path) if path.name else repr('')}: the picture is an SVG document",
+            "name a file that ends in .svg; a browser or Inkscape shows it, and converts it to PNG or PDF",
+        )
+
+
+def write_picture(path: Path, drawing: str, what: str = "") -> None:
+    """Write the drawing; an interrupted write leaves no file. ``what``: words for the message."""
+    from hpclaunch.host.this_machine import LocalHost
+
+    LocalHost().write_file(str(path), drawing.encode())
+    click.echo(f"picture{what} in {path}", err=True)

@@ -1,0 +1,89 @@
+"""The options and arguments of the commands, ``options.json``, and what completes them at the shell's Tab.
+
+A row is the words of a declaration, as click takes them, with its keywords: ``int`` and ``float`` are the
+lowest and the highest value, ``choices`` the values, ``path`` the keywords of ``click.Path``. ``+NAME`` means
+the rows of NAME, which several commands share. Settings of a job are in ``plan/settings_table.py``.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from hpclaunch.package_data import text_beside
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Row = dict[str, Any]
+
+
+def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Function], _Function]:
+    """Return a decorator with the options and arguments of a command; ``callbacks``: those of parameters."""
+
+    def add(function: _Function) -> _Function:
+        for words, row in reversed([*_rows(command)]):
+            name = words.split()[-1].lstrip("-").replace("-", "_")
+            more: _Row = {"callback": callbacks[name]} if name in callbacks else {}
+            kind = click.option if words.startswith("-") else click.argument
+            function = kind(*words.split(), **_keywords(row), **more)(function)
+        return function
+
+    return add
+
+
+@cache
+def _table() -> dict[str, dict[str, _Row]]:
+    table: dict[str, dict[str, _Row]] = json.loads(text_beside(__file__, "options.json"))
+    return table
+
+
+def _rows(command: str) -> Iterator[tuple[str, _Row]]:
+    for words, row in _table()[command].items():
+        if words.startswith("+"):
+            yield from _rows(words[1:])
+        else:
+            yield words, row
+
+
+def _keywords(row: _Row) -> _Row:
+    """Return a row's keywords as click takes them."""
+    keywords = dict(row)
+    open_end = {"min_open": True} if keywords.pop("min_open", False) else {}
+    for key, make in _TYPES.items():
+        if key in keywords:
+            keywords["type"] = make(keywords.pop(key), **open_end)
+    if complete := keywords.pop("complete", None):
+        keywords["shell_complete"] = {"site": complete_site, "job": complete_job}[complete]
+    return keywords
+
+
+_TYPES: dict[str, Callable[..., Any]] = {
+    "number": {"int": click.INT, "float": click.FLOAT}.get,
+    "int": lambda limits: click.IntRange(*limits),
+    "float": lambda limits, **more: click.FloatRange(*limits, **more),
+    "choices": click.Choice,
+    "path": lambda more: click.Path(**{"path_type": Path, **more}),
+    "file": lambda _: click.File(encoding="utf-8", errors="replace"),
+}
+"""Key of a row that names a type -> what makes it."""
+
+
+def complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the sites whose names begin so."""
+    from hpclaunch.site.load_profile import site_names
+
+    return [name for name in site_names() if name.startswith(incomplete)]
+
+
+def complete_job(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Offer the newest jobs; ``Store.find`` explains what names a job."""
+    from hpclaunch.errors import HpclaunchError
+    from hpclaunch.job.store import Store
+
+    try:
+        ids = Store().ids()[-50:]
+    except HpclaunchError:
+        return []
+    return [text for text in ("last", *ids) if text.startswith(incomplete)]

@@ -1,0 +1,79 @@
+# What hpclaunch looks at where a job runs, for any sh: the first word names a function below. Nothing is changed.
+
+# What a path is, and how the file begins.
+kind_of() {
+  if [ -d "$1" ]; then printf 'folder '; exit; fi
+  [ -f "$1" ] || exit 1
+  if [ -x "$1" ]; then printf 'program '; else printf 'file '; fi
+  head -c 256 -- "$1"
+}
+
+# The files among these, from the folder $1, that are not there, each with a NUL. An absolute path whose folder
+# is not there either may be on storage that only compute nodes have.
+missing() {
+  cd -- "$1" || exit 0
+  shift
+  for file; do
+    case $file in /*) [ -d "${file%/*}" ] || continue;; esac
+    [ -e "$file" ] || printf '%s\0' "$file"
+  done
+}
+
+# The folder, if it is, or can be made, one that this user writes into; nothing is made yet.
+usable_folder() {
+  case $1 in /*) ;; *) echo "$1 is not an absolute path" >&2; exit 1 ;; esac
+  there=$1
+  until [ -e "$there" ]; do there=$(dirname -- "$there"); done
+  [ -d "$there" ] || { echo "$there is not a folder" >&2; exit 1; }
+  [ -w "$there" ] || { echo "$there is not writable" >&2; exit 1; }
+  printf %s "$1"
+}
+
+# Seconds since the newest of these files was written.
+idle_s() {
+  last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
+  [ -z "$last" ] || echo $(($(date +%s) - last))
+}
+
+# The telling lines of files, and when each was written: stat and grep put each name with a NUL before what they
+# found. Of what ranks say they are the first lines will do: a program may say it at every step.
+traces() {
+  stat --printf='%n\0%Y\n' -- "$@"
+  grep -r -D skip -aHZE -e "$SAID" -- "$@"
+  grep -r -D skip -aHZEi -m 20000 -e "$RANK_SAID" -- "$@"
+  exit 0
+}
+
+# What launchers report in the last run of a job that failed, the lines that may tell of an error with those
+# before them, and its end. Its part of the log begins where the job's script has noted. NUL ends each part.
+failures() {
+  for folder; do
+    log=$folder/out.log
+    [ -f "$log" ] || continue
+    read -r start 2> /dev/null < "$folder/log_start" || start=
+    case $start in ''|*[!0-9]*) start=0;; esac
+    part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n'; }
+    printf '%s\000' "$folder"
+    part | grep -aE -m 200 -e "$RANKS" | cut -c 1-600; printf '\000'
+    part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
+    part | tail -n 400 | cut -c 1-600; printf '\000'
+    part | wc -l; printf '\000'
+    # shellcheck disable=SC2010  # in the order of their age; names are numbers
+    [ ! -d "$folder/stderr" ] || ls -tr "$folder/stderr" | grep -xE '[0-9]{1,7}' | head -n 20000; printf '\000'
+  done
+  exit 0
+}
+
+# The end of the stderr of ranks: folder and rank by turns.
+rank_ends() {
+  while [ $# -ge 2 ]; do
+    file=$1/stderr/$2
+    for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done |
+      tr -d '\000' | tr '\r' '\n' | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
+    printf '\000'
+    shift 2
+  done
+  exit 0
+}
+
+"$@"

@@ -80,8 +80,8 @@ def failed_ranks(log: str) -> list[FailedRank]:
         if said.get("rank") or said.get("node"):
             place = said.get("rank"), said.get("node")
         code, words = _end(said)
-        if place and code is not None:
-            found.append(FailedRank(*place, code, words, line.strip()))
+        if code is not None and (place or said.get("signal")):
+            found.append(FailedRank(*(place or (None, None)), code, words, line.strip()))
     return found
 
 

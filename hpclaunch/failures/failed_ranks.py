@@ -106,19 +106,25 @@ def _workers(log: str) -> list[FailedRank]:
     return [FailedRank(rank, host, int(code), f"exited with exit code {code}") for rank, host, code in found]
 
 
+_FAILURE = re.compile(
+    r"^  time +: (\S+)\n  host +: (\S+)\n  rank +: (\d+) .*\n  exitcode +: (-?\d+) ", re.MULTILINE
+)
+
+
 def _torchruns(log: str) -> list[FailedRank]:
-    """Return the worker that torchrun itself calls the first failure, at the end of its table."""
-    found = re.findall(
-        r"^Root Cause \(first observed failure\):\n(?:.*\n)*?  host +: (\S+)\n(?:.*\n)*?  rank +: (\d+) .*\n"
-        r"(?:.*\n)*?  exitcode +: (-?\d+) ",
-        log,
-        re.MULTILINE,
-    )
-    codes = ((host, rank, int(code)) for host, rank, code in found)
-    return [
-        FailedRank(rank, host, code if code >= 0 else 128 - code, f"exited with exit code {code}")
-        for host, rank, code in codes
-    ]
+    """Return the workers of torchrun's table that failed: first what it calls the root cause.
+
+    With several nodes each has its table, and of their root causes the earliest is the first failure.
+    """
+    found, last = list[tuple[bool, str, FailedRank]](), 0
+    for match in _FAILURE.finditer(log):
+        time, host, rank, code = match.groups()
+        exit_code = int(code) if int(code) >= 0 else 128 - int(code)
+        words = f"exited with exit code {code}"
+        root = "Root Cause (first observed failure):" in log[last : match.start()]
+        found.append((not root, time, FailedRank(rank, host, exit_code, words, f"rank {rank} {words}")))
+        last = match.end()
+    return [rank for _, _, rank in sorted(found, key=lambda each: each[:2])]
 
 
 def _code_of_words(words: str) -> int | None:

@@ -76,7 +76,11 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     best = _decisive(found, first, failed)
     if best and best.error.cause == ABORTED_ITSELF:
         words = _error_words(best.rank, log.lines[max(0, best.at - _WORDS_BEFORE) : best.at])
-        best = best._replace(error=error_named(OWN_ERROR), lines=tuple(text for _, text in words)) if words else best
+        best = (
+            best._replace(error=error_named(OWN_ERROR), lines=tuple(text for _, text in words))
+            if words
+            else best
+        )
     if best is None or best.error.follows == CERTAINLY:
         silent = _silent_rank(log.ranks, found)
         if silent or best is None:
@@ -119,22 +123,24 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
 def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
     """Return the one rank that all others write of: they lost it, or waited for it; None: that is not known.
 
-    It wrote no error itself. One whose connection all lost must have left too early with exit code 0, so that
+    It wrote no error itself, or one without a label. One whose connection all lost must have left too early with exit code 0, so that
     no launcher reports it; one for which they waited is ended with them, and of two both may have waited.
     """
-    waited = best.error.cause == TIMED_OUT and ranks > 2
-    if best.accused or not (waited or best.error.cause == RANK_ENDED):
+    waited, ended = best.error.cause == TIMED_OUT and ranks > 2, best.error.cause == RANK_ENDED
+    named = {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
+    nobodys = not (waited or ended or best.rank or best.process or named)
+    if best.accused or not (waited or ended or nobodys):
         return None
-    left = _without_words(found, ranks)
+    left = _without_words([event for event in found if event.error.cause == RANK_ENDED or not nobodys], ranks)
     if not waited:
-        left -= {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
+        left -= named
     return left.pop() if len(left) == 1 else None
 
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
-    """Return the ranks that wrote no error; none where it is not known who wrote one."""
-    told = {event.rank for event in found if event.lines}
-    return set() if None in told else {str(rank) for rank in range(ranks)} - told
+    """Return the ranks that wrote no error; none where it is not known who wrote one, or nobody did."""
+    told = {event.rank for event in found if event.lines and not launchers_own(event.lines[0])}
+    return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 
 def _first(ranks: str) -> FailedRank | None:

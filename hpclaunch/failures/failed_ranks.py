@@ -129,7 +129,7 @@ def _torchruns(log: str) -> list[FailedRank]:
 
 def _code_of_words(words: str) -> int | None:
     """Read srun's or Flux' words: an exit code, or the name of a signal as strsignal(3) gives it."""
-    if match := re.match(r"(?:Exited with exit code|Exit) (\d+)", words):
+    if match := re.match(r"(?:[Ee]xited with exit code|Exit) (\d+)", words):
         return int(match[1])
     if words.startswith("Out Of Memory"):
         return 128 + signal.SIGKILL

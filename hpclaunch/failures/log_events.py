@@ -29,7 +29,7 @@ class Event(NamedTuple):
     caught: bool = False
     """Whether the program went on after it."""
     inner: bool = False
-    """Whether its traceback begins below the program's start: of a thread, a child, or printed where caught."""
+    """Whether its traceback begins below the program's start: of a thread or child, or of what was caught."""
     start: int = 0
     """The place of its first line."""
     named_at: int | None = None
@@ -47,7 +47,7 @@ _HEADER = re.compile(r"^(?:\s*traceback +: |Exception Group |Original )?Tracebac
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
 _START = re.compile(r"<module>|_run_module_as_main")
 """The function of the first frame of an exception that nothing caught."""
-_CHILD = re.compile(r"multiprocessing/(?:spawn|forkserver)\.py")
+_CHILD = re.compile(r"multiprocessing/(?:spawn|forkserver)\.py|\A<string>\Z")
 _FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
 _NAMED = re.compile(

@@ -123,8 +123,9 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
 def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
     """Return the one rank that all others write of: they lost it, or waited for it; None: that is not known.
 
-    It wrote no error itself, or one without a label. One whose connection all lost must have left too early with exit code 0, so that
-    no launcher reports it; one for which they waited is ended with them, and of two both may have waited.
+    It wrote no error itself, or one without a label. One whose connection all lost must have left too early
+    with exit code 0, so that no launcher reports it; one for which they waited is ended with them, and of two
+    both may have waited.
     """
     waited, ended = best.error.cause == TIMED_OUT and ranks > 2, best.error.cause == RANK_ENDED
     named = {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}

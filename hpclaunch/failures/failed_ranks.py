@@ -80,7 +80,7 @@ def failed_ranks(log: str) -> list[FailedRank]:
         if said.get("rank") or said.get("node"):
             place = said.get("rank"), said.get("node")
         code, words = _end(said)
-        if code is not None and (place or said.get("signal")):
+        if code is not None and (place or code > 128):
             found.append(FailedRank(*(place or (None, None)), code, words, line.strip()))
     return found
 
@@ -91,8 +91,13 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str]:
     if signal_number:
         return 128 + int(signal_number), (words or f"ended by signal {signal_number}").strip()
     if code:
-        return int(code), (words or f"exited with exit code {code}").strip()
+        return _exit_code(code), (words or f"exited with exit code {code}").strip()
     return (_code_of_words(words.strip()), words.strip()) if words else (None, "")
+
+
+def _exit_code(code: str) -> int:
+    """Return an exit code; launchers written in Python write -N for signal N."""
+    return int(code) if int(code) >= 0 else 128 - int(code)
 
 
 def _workers(log: str) -> list[FailedRank]:
@@ -119,10 +124,9 @@ def _torchruns(log: str) -> list[FailedRank]:
     found, last = list[tuple[bool, str, FailedRank]](), 0
     for match in _FAILURE.finditer(log):
         time, host, rank, code = match.groups()
-        exit_code = int(code) if int(code) >= 0 else 128 - int(code)
         words = f"exited with exit code {code}"
         root = "Root Cause (first observed failure):" in log[last : match.start()]
-        found.append((not root, time, FailedRank(rank, host, exit_code, words, f"rank {rank} {words}")))
+        found.append((not root, time, FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}")))
         last = match.end()
     return [rank for _, _, rank in sorted(found, key=lambda each: each[:2])]
 

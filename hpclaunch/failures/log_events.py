@@ -43,7 +43,10 @@ class Event(NamedTuple):
     """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
-_HEADER = re.compile(r"^(?:\s*traceback +: |Exception Group |Original )?Traceback \(most recent call last\):")
+_HEADER = re.compile(
+    r"^(?:\s*traceback +: |Exception Group |Original |.*\d(?:it/s|s/it)\b.* )?"
+    r"Traceback \(most recent call last\):"
+)
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
 _START = re.compile(r"<module>|_run_module_as_main")
 """The function of the first frame of an exception that nothing caught."""

@@ -126,7 +126,9 @@ def _torchruns(log: str) -> list[FailedRank]:
         time, host, rank, code = match.groups()
         words = f"exited with exit code {code}"
         root = "Root Cause (first observed failure):" in log[last : match.start()]
-        found.append((not root, time, FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}")))
+        found.append(
+            (not root, time, FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}"))
+        )
         last = match.end()
     return [rank for _, _, rank in sorted(found, key=lambda each: each[:2])]
 

@@ -70,25 +70,38 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
     ``ranks``: how many it had; 0 where that is not known.
     """
-    first = _first(log.ranks)
+    reports = log.ranks if failed else _reports_at_end(log)
+    first = _first(reports)
     said = _said(log, failed or first is not None)
-    found = [*said, *_silent(log.ranks, said)]
+    found = [*said, *_silent(reports, said)]
     best = _decisive(found, first, failed)
     if best and best.error.cause == ABORTED_ITSELF:
-        words = _error_words(best.rank, log.lines[max(0, best.at - _WORDS_BEFORE) : best.at])
-        best = (
-            best._replace(error=error_named(OWN_ERROR), lines=tuple(text for _, text in words))
-            if words
-            else best
-        )
+        best = _with_words_before(best, log.lines)
     if best is None or best.error.follows == CERTAINLY:
-        silent = _silent_rank(log.ranks, found)
+        silent = _silent_rank(reports, found)
         if silent or best is None:
             return _of_silent(silent, log, followed=best is not None, failed=failed)
-    if absent := _absent(best, found, log.ranks, ranks):
+    if absent := _absent(best, found, reports, ranks):
         left = best.error.follows == CERTAINLY
         best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
-    return _of_event(best, found, first, log.ranks)
+    return _of_event(best, found, first, reports)
+
+
+def _reports_at_end(log: FailureLog) -> str:
+    """Return the launcher's reports of failed ranks after which nothing usual follows.
+
+    Where it is not known that the job failed, an earlier one is of a command after which its script went on.
+    """
+    usual = [place for place, (_, text) in enumerate(by_rank(log.lines)) if _went_on(text)]
+    earlier = set(log.lines[: max(usual, default=0)])
+    return "\n".join(line for line in log.ranks.splitlines() if line not in earlier)
+
+
+def _with_words_before(best: Event, lines: Sequence[str]) -> Event:
+    """Return a call of MPI_Abort with what its program wrote right before, if that sounds like an error."""
+    words = _error_words(best.rank, lines[max(0, best.at - _WORDS_BEFORE) : best.at])
+    said = tuple(text for _, text in words)
+    return best._replace(error=error_named(OWN_ERROR), lines=said) if said else best
 
 
 def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ranks: str) -> Verdict:

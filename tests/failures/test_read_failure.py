@@ -116,6 +116,14 @@ def test_the_words_before_mpi_abort_tell_why() -> None:
     assert (found.rank, cause(found), found.lines) == ("3", OWN_ERROR, (log.splitlines()[0],))
 
 
+def test_a_report_after_which_the_script_went_on_does_not_tell_that_a_job_failed() -> None:
+    report = f"{SRUN} 1: Exited with exit code 1"
+    log = FailureLog(report, (report, "epoch 1 done"))
+    assert cause(verdict(log)) is None
+    assert verdict(log, failed=True).rank == "1"
+    assert verdict(log._replace(lines=("epoch 1 done", report))).rank == "1"
+
+
 def test_guesses_of_a_message_are_no_errors() -> None:
     line = "The worker died. There are some potential root causes. (1) SIGKILL by OOM killer. (2) SIGSEGV."
     assert cause(read(line)) == OWN_ERROR

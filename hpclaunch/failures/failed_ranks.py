@@ -80,8 +80,8 @@ def failed_ranks(log: str) -> list[FailedRank]:
         if said.get("rank") or said.get("node"):
             place = said.get("rank"), said.get("node")
         code, words = _end(said)
-        if place and code is not None:
-            found.append(FailedRank(*place, code, words, line.strip()))
+        if code is not None and (place or code > 128):
+            found.append(FailedRank(*(place or (None, None)), code, words, line.strip()))
     return found
 
 
@@ -91,8 +91,13 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str]:
     if signal_number:
         return 128 + int(signal_number), (words or f"ended by signal {signal_number}").strip()
     if code:
-        return int(code), (words or f"exited with exit code {code}").strip()
+        return _exit_code(code), (words or f"exited with exit code {code}").strip()
     return (_code_of_words(words.strip()), words.strip()) if words else (None, "")
+
+
+def _exit_code(code: str) -> int:
+    """Return an exit code; launchers written in Python write -N for signal N."""
+    return int(code) if int(code) >= 0 else 128 - int(code)
 
 
 def _workers(log: str) -> list[FailedRank]:
@@ -106,24 +111,31 @@ def _workers(log: str) -> list[FailedRank]:
     return [FailedRank(rank, host, int(code), f"exited with exit code {code}") for rank, host, code in found]
 
 
+_FAILURE = re.compile(
+    r"^  time +: (\S+)\n  host +: (\S+)\n  rank +: (\d+) .*\n  exitcode +: (-?\d+) ", re.MULTILINE
+)
+
+
 def _torchruns(log: str) -> list[FailedRank]:
-    """Return the worker that torchrun itself calls the first failure, at the end of its table."""
-    found = re.findall(
-        r"^Root Cause \(first observed failure\):\n(?:.*\n)*?  host +: (\S+)\n(?:.*\n)*?  rank +: (\d+) .*\n"
-        r"(?:.*\n)*?  exitcode +: (-?\d+) ",
-        log,
-        re.MULTILINE,
-    )
-    codes = ((host, rank, int(code)) for host, rank, code in found)
-    return [
-        FailedRank(rank, host, code if code >= 0 else 128 - code, f"exited with exit code {code}")
-        for host, rank, code in codes
-    ]
+    """Return the workers of torchrun's table that failed: first what it calls the root cause.
+
+    With several nodes each has its table, and of their root causes the earliest is the first failure.
+    """
+    found, last = list[tuple[bool, str, FailedRank]](), 0
+    for match in _FAILURE.finditer(log):
+        time, host, rank, code = match.groups()
+        words = f"exited with exit code {code}"
+        root = "Root Cause (first observed failure):" in log[last : match.start()]
+        found.append(
+            (not root, time, FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}"))
+        )
+        last = match.end()
+    return [rank for _, _, rank in sorted(found, key=lambda each: each[:2])]
 
 
 def _code_of_words(words: str) -> int | None:
     """Read srun's or Flux' words: an exit code, or the name of a signal as strsignal(3) gives it."""
-    if match := re.match(r"(?:Exited with exit code|Exit) (\d+)", words):
+    if match := re.match(r"(?:[Ee]xited with exit code|Exit) (\d+)", words):
         return int(match[1])
     if words.startswith("Out Of Memory"):
         return 128 + signal.SIGKILL

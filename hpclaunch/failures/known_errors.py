@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hpclaunch.package_data import package_table
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
-RANKS_DIFFER, TIMED_OUT = "ranks differ", "collective timed out"
+RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out", "MPI_Abort"
 """Causes that the reader itself has to know."""
 
 CERTAINLY = 2
@@ -94,7 +94,11 @@ def error_of_code(code: int) -> KnownError | None:
 
 @lru_cache(maxsize=1 << 15)
 def error_of(line: str, files: str = "") -> KnownError | None:
-    """Return the first row that fits a line and the files of its traceback's frames."""
+    """Return the first row that fits a line and the files of its traceback's frames.
+
+    Where the line goes on to guess why it may have happened, the guesses do not count.
+    """
+    line = log_words("guesses").sub("", line)
     if not _any().search(line):
         return None
     return next((error for error in known_errors() if error.fits(line, files)), None)

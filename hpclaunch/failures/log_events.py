@@ -28,6 +28,8 @@ class Event(NamedTuple):
     """File and line of the person's own program."""
     caught: bool = False
     """Whether the program went on after it."""
+    inner: bool = False
+    """Whether its traceback begins below the program's start: of a thread or child, or of what was caught."""
     start: int = 0
     """The place of its first line."""
     named_at: int | None = None
@@ -41,8 +43,14 @@ class Event(NamedTuple):
     """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
-_HEADER = re.compile(r"^(?:\s*traceback +: |Exception Group |Original )?Traceback \(most recent call last\):")
+_HEADER = re.compile(
+    r"^(?:\s*traceback +: |Exception Group |Original |.*\d(?:it/s|s/it)\b.* )?"
+    r"Traceback \(most recent call last\):"
+)
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
+_START = re.compile(r"<module>|_run_module_as_main")
+"""The function of the first frame of an exception that nothing caught."""
+_CHILD = re.compile(r"multiprocessing/(?:spawn|forkserver)\.py|\A<string>\Z")
 _FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
 _NAMED = re.compile(
@@ -56,7 +64,7 @@ _CHAIN = {
 }
 _GROUP = re.compile(r"^\s*(?:\+ (?=Exception Group)|\| |\+-.*-\s*$|\|$)")
 _LIBRARY = re.compile(
-    r"site-packages/|dist-packages/|/lib(?:64)?/python\d|^<frozen |^<__array_function__"
+    r"site-packages/|dist-packages/|/lib(?:64)?/python\d|^<frozen |^<string>|^<__array_function__"
     r"|/python\d[\d.]*/lib-dynload/|/runpy\.py$|\.pyx$|/bin/[\w.-]+$"
 )
 _FATAL = re.compile(r"^Fatal Python error: ")
@@ -158,6 +166,8 @@ class _Trace(NamedTuple):
     """The files of its frames."""
     raised: bool = False
     """Whether the person's own program raised it, so that the words of its message are the program's."""
+    inner: bool = False
+    """Whether it begins below the program's start."""
 
 
 def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
@@ -194,7 +204,8 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
     source = lines[at[-1] + 1][1].lstrip() if at else ""
     raised = source.startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
     files = "\n".join(frame[1] for frame in frames)
-    return _Trace(end + len(message), message[0], message, _where(frames), files, raised)
+    inner = bool(frames) and bool(not _START.fullmatch(frames[0][3] or "<module>") or _CHILD.search(files))
+    return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner)
 
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
@@ -287,7 +298,8 @@ def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
     if direct[-1] == _FROM and not known:  # raised from another one on purpose, it says more
         order.insert(0, traces[-1])
     where = next(filter(None, (trace.where for trace in order)), None)
-    return Event(at, tuple(filter(None, dict.fromkeys(shown))), error, True, where)
+    lines = tuple(filter(None, dict.fromkeys(shown)))
+    return Event(at, lines, error, True, where, inner=traces[-1].inner)
 
 
 def _words(trace: _Trace) -> str:
@@ -332,6 +344,8 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             break
         end = index + 1
     known = [error for error in map(error_of, said) if error]
+    if said[1:] and len(known) < 2:  # a message of its own
+        known.append(error_named(OWN_ERROR))
     # The words of the exception say more than that it was one.
     error = min(
         known,
@@ -361,5 +375,9 @@ _NEAR = 12
 
 
 def _close(event: Event, other: Event) -> bool:
-    """Whether a line may explain an exception of the program: only one shortly before its end."""
-    return event.error.cause != OWN_ERROR or other.traced or 0 <= event.at - other.at <= _NEAR
+    """Whether a line may explain an exception of the program: only one shortly before its end.
+
+    What a child writes after it follows from it.
+    """
+    told = other.traced and not (other.inner and other.at > event.at)
+    return event.error.cause != OWN_ERROR or told or 0 <= event.at - other.at <= _NEAR

@@ -14,6 +14,7 @@ from hpclaunch.failures.failed_ranks import (
     ranks_named,
 )
 from hpclaunch.failures.known_errors import (
+    ABORTED_ITSELF,
     CERTAINLY,
     KILLED,
     OWN_ERROR,
@@ -59,6 +60,8 @@ class Verdict(NamedTuple):
 
 
 _LINES_SHOWN = 3
+_WORDS_BEFORE = 5
+"""How far before a call of MPI_Abort the program's words about it stand."""
 
 
 def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict:
@@ -67,18 +70,38 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
     ``ranks``: how many it had; 0 where that is not known.
     """
-    first = _first(log.ranks)
+    reports = log.ranks if failed else _reports_at_end(log)
+    first = _first(reports)
     said = _said(log, failed or first is not None)
-    found = [*said, *_silent(log.ranks, said)]
+    found = [*said, *_silent(reports, said)]
     best = _decisive(found, first, failed)
+    if best and best.error.cause == ABORTED_ITSELF:
+        best = _with_words_before(best, log.lines)
     if best is None or best.error.follows == CERTAINLY:
-        silent = _silent_rank(log.ranks, found)
+        silent = _silent_rank(reports, found)
         if silent or best is None:
-            return _of_silent(silent, log, followed=best is not None)
-    if absent := _absent(best, found, log.ranks, ranks):
+            return _of_silent(silent, log, followed=best is not None, failed=failed)
+    if absent := _absent(best, found, reports, ranks):
         left = best.error.follows == CERTAINLY
         best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
-    return _of_event(best, found, first, log.ranks)
+    return _of_event(best, found, first, reports)
+
+
+def _reports_at_end(log: FailureLog) -> str:
+    """Return the launcher's reports of failed ranks after which nothing usual follows.
+
+    Where it is not known that the job failed, an earlier one is of a command after which its script went on.
+    """
+    usual = [place for place, (_, text) in enumerate(by_rank(log.lines)) if _went_on(text)]
+    earlier = set(log.lines[: max(usual, default=0)])
+    return "\n".join(line for line in log.ranks.splitlines() if line not in earlier)
+
+
+def _with_words_before(best: Event, lines: Sequence[str]) -> Event:
+    """Return a call of MPI_Abort with what its program wrote right before, if that sounds like an error."""
+    words = _error_words(best.rank, lines[max(0, best.at - _WORDS_BEFORE) : best.at])
+    said = tuple(text for _, text in words)
+    return best._replace(error=error_named(OWN_ERROR), lines=said) if said else best
 
 
 def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ranks: str) -> Verdict:
@@ -113,22 +136,25 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
 def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
     """Return the one rank that all others write of: they lost it, or waited for it; None: that is not known.
 
-    It wrote no error itself. One whose connection all lost must have left too early with exit code 0, so that
-    no launcher reports it; one for which they waited is ended with them, and of two both may have waited.
+    It wrote no error itself, or one without a label. One whose connection all lost must have left too early
+    with exit code 0, so that no launcher reports it; one for which they waited is ended with them, and of two
+    both may have waited.
     """
-    waited = best.error.cause == TIMED_OUT and best.accused is None and ranks > 2
-    if not waited and best.error.cause != RANK_ENDED:
+    waited, ended = best.error.cause == TIMED_OUT and ranks > 2, best.error.cause == RANK_ENDED
+    named = {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
+    nobodys = not (waited or ended or best.rank or best.process or named)
+    if best.accused or not (waited or ended or nobodys):
         return None
-    left = _without_words(found, ranks)
+    left = _without_words([event for event in found if event.error.cause == RANK_ENDED or not nobodys], ranks)
     if not waited:
-        left -= {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
+        left -= named
     return left.pop() if len(left) == 1 else None
 
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
-    """Return the ranks that wrote no error; none where it is not known who wrote one."""
-    told = {event.rank for event in found if event.lines}
-    return set() if None in told else {str(rank) for rank in range(ranks)} - told
+    """Return the ranks that wrote no error; none where it is not known who wrote one, or nobody did."""
+    told = {event.rank for event in found if event.lines and not launchers_own(event.lines[0])}
+    return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 
 def _first(ranks: str) -> FailedRank | None:
@@ -137,23 +163,38 @@ def _first(ranks: str) -> FailedRank | None:
     return None if first is None or first.exit_code in FROM_OUTSIDE else first
 
 
-def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool) -> Verdict:
-    """Return the verdict of a rank that wrote no error: its last words, if there are any.
+def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool, failed: bool) -> Verdict:
+    """Return the verdict of a rank that wrote no known error: its last words, if there are any.
 
     ``followed``: other ranks write of its end, so that the launcher's line says more than they do.
     """
+    named = rank.rank if rank else None
+    own = tuple(line.strip() for line in log.stderr.get(named or "", ()) if _ordinary(line))[-_LINES_SHOWN:]
+    said = () if own or not (failed or rank) else _error_words(named, log.lines)
+    last = own or tuple(text for _, text in said)
     if rank is None:
-        return Verdict()
-    said = log.stderr.get(rank.rank or "", ())
-    last = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
-    error = error_named(OWN_ERROR) if last or followed else None
+        named = next((label for label, _ in reversed(said) if label and label.isdigit()), None)
     return Verdict(
-        rank=rank.rank,
+        rank=named,
         failed=rank,
-        error=error,
-        lines=last or ((rank.line,) if followed else ()),
-        stderr_rank=rank.rank if last else None,
+        error=error_named(OWN_ERROR) if last or followed else None,
+        lines=last or ((rank.line,) if rank and followed else ()),
+        stderr_rank=named if own else None,
     )
+
+
+def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Return the last lines with words that errors of any kind have, each with its label.
+
+    Of the log of a job in which nothing known is said; where the launcher names the rank, not of others.
+    """
+    named = {None, *ranks_named(rank)}
+    said = ((label, text.strip()) for label, text in by_rank(lines) if rank is None or label in named)
+    words, numbers = log_words("any_error"), log_words("no_error")
+    told = (each for each in said if words.search(each[1]) and not numbers.search(each[1]))
+    return [(label, text) for label, text in told if not harmless(text) and not launchers_own(text)][
+        -_LINES_SHOWN:
+    ]
 
 
 def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
@@ -230,7 +271,7 @@ def _counts_alone(event: Event) -> bool:
     That another rank ended says nothing, where none did, and a line alone does not, since shell scripts go on
     after most errors.
     """
-    told = _certain(event) or _of_limit(event)
+    told = (_certain(event) and not event.inner) or _of_limit(event)
     return told and not event.caught and event.error.follows != CERTAINLY
 
 
@@ -317,7 +358,7 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) ->
             of_ranks.setdefault(event.rank or event.process, []).append(event)
 
     def late(event: Event) -> tuple[object, ...]:
-        return *_weight(event), not event.lines, -event.at
+        return *_weight(event), event.inner, not event.lines, -event.at
 
     def early(event: Event) -> tuple[object, ...]:
         stranger = event.rank not in ended

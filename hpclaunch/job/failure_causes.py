@@ -87,11 +87,15 @@ def own_exit_code(code: int | None, log: FailureLog) -> int | None:
 
 
 def first_death(log: str) -> str | None:
-    """Return which rank failed first according to the launcher, which then ended the other ranks."""
+    """Return the first rank that the launcher reports as failed, after which it ended the others.
+
+    One that left before with exit code 0 is in no report.
+    """
     rank = first_failed_rank(log)
     if rank is None or rank.rank is None:
         return None
-    return f"first ended rank {rank.rank}" + (f" on {rank.node}" if rank.node else "") + f": {rank.words}"
+    node = f" on {rank.node}" if rank.node else ""
+    return f"first failure reported: rank {rank.rank}{node}: {rank.words}"
 
 
 def refused_mask(record: JobRecord, log: str) -> str | None:

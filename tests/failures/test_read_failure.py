@@ -67,6 +67,88 @@ def test_ranks_interrupted_from_outside_are_not_at_fault() -> None:
     assert cause(read(log, f"{SRUN}s 0-1: Interrupt\n", ranks=2)) == "terminated"
 
 
+NFS = """Traceback (most recent call last):
+  File "/usr/lib/python3.11/multiprocessing/util.py", line 303, in _run_finalizers
+    finalizer()
+OSError: [Errno 16] Device or resource busy: '.nfs0001'
+"""
+
+
+def test_an_exception_that_began_below_the_program_does_not_tell_that_a_job_failed() -> None:
+    unknown = verdict(FailureLog(lines=("done", *NFS.splitlines())))
+    assert cause(unknown) is None
+    assert cause(verdict(FailureLog(lines=("step 1", *trace("").splitlines())))) == OWN_ERROR
+
+
+def test_of_two_exceptions_of_a_rank_the_one_that_nothing_caught_counts() -> None:
+    assert read(f"{trace('')}{NFS}").lines == ("KeyError: 'a'",)
+
+
+def test_what_a_child_writes_after_its_parent_failed_explains_nothing() -> None:
+    child = """Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+  File "/usr/lib/python3.11/multiprocessing/spawn.py", line 122, in spawn_main
+    exitcode = _main(fd, parent_sentinel)
+EOFError: Ran out of input
+"""
+    found = read(trace("") + child)
+    assert (cause(found), found.where) == (OWN_ERROR, "/h/a.py:3")
+
+
+@pytest.mark.parametrize(
+    ("log", "rank", "lines"),
+    [
+        ("step 1\nsolver: keyword 'tmax' is not known\nsolver: stopped with 1 error\n", None, 2),
+        ("0: mean error: 0.3\n1: step 1\n3: cannot find the matrix\n", "3", 1),
+        ("mean error: 0.3\nthe loop ended after 0 errors\n", None, 0),
+    ],
+)
+def test_where_nothing_is_known_the_words_of_any_error_are_shown(
+    log: str, rank: str | None, lines: int
+) -> None:
+    found = read(log)
+    assert (found.rank, cause(found), len(found.lines)) == (rank, OWN_ERROR if lines else None, lines)
+
+
+def test_the_words_before_mpi_abort_tell_why() -> None:
+    log = "rank 3: the matrix is not symmetric\napplication called MPI_Abort(MPI_COMM_WORLD, 1) - process 3\n"
+    found = read("", log)
+    assert (found.rank, cause(found), found.lines) == ("3", OWN_ERROR, (log.splitlines()[0],))
+
+
+def test_a_report_after_which_the_script_went_on_does_not_tell_that_a_job_failed() -> None:
+    report = f"{SRUN} 1: Exited with exit code 1"
+    log = FailureLog(report, (report, "epoch 1 done"))
+    assert cause(verdict(log)) is None
+    assert verdict(log, failed=True).rank == "1"
+    assert verdict(log._replace(lines=("epoch 1 done", report))).rank == "1"
+
+
+def test_guesses_of_a_message_are_no_errors() -> None:
+    line = "The worker died. There are some potential root causes. (1) SIGKILL by OOM killer. (2) SIGSEGV."
+    assert cause(read(line)) == OWN_ERROR
+
+
+def torchrun(*entries: tuple[str, int, int]) -> str:
+    """Two nodes' tables: each the root cause of its node, then the others."""
+    said = ("  time      : 2026-11-24_10:00:{}\n  host      : n1\n  rank      : {} (local_rank: 0)\n"
+            "  exitcode  : {} (pid: 9)\n")  # fmt: skip
+    root = "Root Cause (first observed failure):\n"
+    return "".join(root + said.format(*entry) for entry in entries)
+
+
+def test_of_the_root_causes_of_several_nodes_the_earliest_counts() -> None:
+    assert read("", torchrun(("05", 0, 1), ("03", 3, -11))).rank == "3"
+
+
+def test_a_rank_that_left_without_a_word_is_the_one_of_which_all_others_write() -> None:
+    log = "".join(f"[rank{rank}]: RuntimeError: Connection closed by peer [::1]:9\n" for rank in (0, 2))
+    assert read(log, ranks=3).rank == "1"
+    code = "[ERROR] [launch.py:259:sigkill_handler] ['python'] exits with return code = -11\n"
+    found = read(log, code, ranks=3)
+    assert (found.rank, cause(found)) == ("1", "segmentation fault")
+
+
 @pytest.mark.parametrize(
     ("log", "rank"),
     [

@@ -153,7 +153,7 @@ def test_a_worker_that_is_killed_ends_the_job_and_is_named(
     sizes = ("--site", str(place / "two-cores.yaml"), "--nodes", "2", "--tasks-per-node", "1")
     document = submit(place, *sizes, "--", *command.split())
     assert document["state"] == "failed"
-    assert "first ended rank 1" in document["said"], document["said"]
+    assert "first failure reported: rank 1" in document["said"], document["said"]
     assert "137" in document["said"] or "signal 9" in document["said"]
 
 

@@ -248,7 +248,7 @@ def test_status_of_many_jobs_is_one_round_trip_to_each_source(
     assert [r.binding.ranks[0].host for r in ended if r.binding] == [f"n{i}" for i in range(100)]
     assert {record.reason for record in ended} == {
         None,
-        "the script ended with exit status 3; first ended rank 0 on n1: Killed",
+        "the script ended with exit status 3; first failure reported: rank 0 on n1: Killed",
     }
     monkeypatch.undo()
     cancel_job(store, host, first)

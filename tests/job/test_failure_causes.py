@@ -44,7 +44,7 @@ def test_a_node_that_bound_its_ranks_otherwise_is_blamed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("log", "words"),
     [
-        (NOT_THE_NODES, "first ended rank 1 on n3: Killed"),
+        (NOT_THE_NODES, "first failure reported: rank 1 on n3: Killed"),
         (
             "srun: error: n2: tasks 0-3,7: Exited with exit code 1\n",
             "rank 0-3,7 on n2: Exited with exit code 1",
@@ -52,7 +52,7 @@ def test_a_node_that_bound_its_ranks_otherwise_is_blamed(tmp_path: Path) -> None
         ("Traceback\n  srun: error: n2: task 1: quoted\n", None),
     ],
 )
-def test_the_rank_that_ended_first_is_named(log: str, words: str | None) -> None:
+def test_the_rank_that_is_reported_first_is_named(log: str, words: str | None) -> None:
     found = first_death(log)
     assert (found is None) == (words is None)
     assert (words or "") in (found or "")

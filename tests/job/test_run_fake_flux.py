@@ -66,7 +66,7 @@ def test_from_submission_to_result_log_and_binding_report(server: Path) -> None:
 def test_a_failed_job_and_a_refused_one() -> None:
     answer, document = run("--tasks-per-node", "2", "--", "bash", "-c", 'exit "$((RANK * 3))"')
     assert (answer.returncode, document["state"], document["exit_code"]) == (1, "failed", 3)
-    assert "the script ended with exit status 3; first ended rank 1 on " in answer.stderr
+    assert "the script ended with exit status 3; first failure reported: rank 1 on " in answer.stderr
     answer, _ = run("--queue", "nosuch", "--", "true")
     assert answer.returncode == 4
     assert "'nosuch' is not a valid queue" in answer.stderr

@@ -294,7 +294,7 @@ def test_one_killed_rank_ends_the_job() -> None:
     answer = hpclaunch("submit", *USUAL, "--nodes", "2", "--wait", "--json", "--", "bash", "-c", program)
     document = json.loads(answer.stdout)
     assert (answer.returncode, document["state"]) == (1, "failed")
-    assert "first ended rank 1 on " in (reason := record_of(document["id"])["reason"])
+    assert "first failure reported: rank 1 on " in (reason := record_of(document["id"])["reason"])
     assert reason.endswith(": Killed")
 
 

@@ -67,7 +67,7 @@ def test_behind_the_response_cache_noise_is_not_a_late_rank() -> None:
         ).kind
         == "straggler"
     ]
-    assert len(named) <= len(sorted(NOISES)) * 4 * examples(1) // 100, named
+    assert named == []
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -36,11 +36,8 @@ def agree_on_options(comm: MPI.Intracomm, options: Options) -> None:
     lines = []
     for name, value in values.items():
         option = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
-        lines.append(
-            f"{option} (a path)"
-            if isinstance(value, Path)
-            else f"{option} {'(not given)' if value is None else value}"
-        )
+        shown = "(not given)" if value is None else value
+        lines.append(f"{option} (a path)" if isinstance(value, Path) else f"{option} {shown}")
     found = _first_difference(comm, lines)
     if found:
         rank, _, there, here = found

@@ -5,7 +5,7 @@ its GPUs have the same colour, so a binding to the wrong place shows as colours 
 from its rank's cores and a core with two ranks are also framed in red.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hpclaunch.binding.locality import Locality
@@ -238,7 +238,7 @@ def _devices(scene: _Scene, panel: _Panel) -> Iterator[tuple[str, str, bool]]:
     """Yield the words, the colour and whether it is far from its rank, of each GPU and NIC."""
     for gpu in panel.gpus:
         ranks, far = scene.gpu_ranks.get(gpu.index, []), gpu.index in scene.far
-        word = f"GPU {gpu.index}" + (f" · {_ranks_in_words(ranks)}" if ranks else "")
+        word = f"GPU {gpu.index}" + (f" · r{format_cpu_list(ranks).replace(',', ',r')}" if ranks else "")
         yield word + (" FAR" if far else ""), _colour(ranks[0]) if ranks else "#fff", far
     for nic in panel.nics:
         yield f"NIC {nic.name}", "#e8e8e8", False
@@ -278,10 +278,6 @@ def _rank_words(binding: NodeBinding) -> list[str]:
         + (f" · {rank.nic}" if rank.nic else "")
         for rank in binding.ranks
     ]
-
-
-def _ranks_in_words(ranks: Iterable[int]) -> str:
-    return "r" + format_cpu_list(ranks).replace(",", ",r")
 
 
 def _colour(rank: int) -> str:

@@ -51,21 +51,13 @@ def merge_reports(reports: Mapping[str, Report], nodes: int, why_silent: str) ->
     Each check has its worst status. A node differs if a status, or the evidence of a check that should be the
     same everywhere, is not that of most nodes.
     """
-    checks = tuple(_merged(name, reports) for name in _names(reports))
+    names = dict.fromkeys(check.name for each in reports.values() for check in each.checks)
+    checks = tuple(_merged(name, reports) for name in names)
     return (*checks, _do_nodes_agree(reports, nodes, why_silent))
 
 
-def _names(reports: Mapping[str, Report]) -> list[str]:
-    return list(dict.fromkeys(check.name for each in reports.values() for check in each.checks))
-
-
-def _checks_named(report: Report, name: str) -> list[Check]:
-    return [check for check in report.checks if check.name == name]
-
-
 def _merged(name: str, reports: Mapping[str, Report]) -> Check:
-    by_host = {host: _checks_named(report, name) for host, report in reports.items()}
-    every = [(host, check) for host, checks in by_host.items() for check in checks]
+    every = [(host, check) for host, each in reports.items() for check in each.checks if check.name == name]
     _, worst = max(every, key=lambda pair: _WORST[pair[1].status])
     bad = [host for host, check in every if check.status == worst.status]
     where = counted(len(reports), "node") if len(bad) >= len(reports) else ", ".join(dict.fromkeys(bad))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.check.check_report import Check, Report, Requirement, make_report
+from hpclaunch.check.check_report import Check, Report, Requirement, make_report, unknown
 from hpclaunch.check.judge_build import BOX_NAMES, Boxes, BuildText, judge_text, parse_boxes
 from hpclaunch.check.judge_launch import judge_mpi_list
 from hpclaunch.check.remedies import Remedies
@@ -58,18 +58,17 @@ def _of_the_site(boxes: Boxes, remedies: Remedies) -> tuple[tuple[Requirement, .
     shown = {*boxes.controllers, *boxes.operations}
     hidden = [need for need in needs if not shown.intersection(need.names) and _never_shown(need, boxes)]
     listed = {*boxes.frameworks, *shown, *BOX_NAMES}
-    unknown = tuple(
-        Check(
-            name=name,
-            status="unknown",
-            evidence=f"{CHECK_BUILD}: horovodrun --check-build has no box for it",
-            remedy=f"run hpclaunch check --require {name} where Horovod is installed: it asks the library",
+    not_shown = tuple(
+        unknown(
+            name,
+            f"{CHECK_BUILD}: horovodrun --check-build has no box for it",
+            f"run hpclaunch check --require {name} where Horovod is installed: it asks the library",
         )
         for need in hidden
         for name in need.names
         if name not in listed
     )
-    return tuple(need for need in needs if need not in hidden), unknown
+    return tuple(need for need in needs if need not in hidden), not_shown
 
 
 def _never_shown(need: Requirement, boxes: Boxes) -> bool:

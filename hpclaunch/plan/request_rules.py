@@ -381,7 +381,7 @@ def _options(scheduler: Scheduler, text: str, words: list[str]) -> Iterator[tupl
 
 
 def _matcher(scheduler: Scheduler, names: str) -> Callable[[tuple[str, str]], bool]:
-    """Return whether an option is one of ``names``, as ``owned_options`` writes them."""
+    """Return whether an option is one of ``names``, as ``ForeignWords.owned`` has them."""
     found = re.findall(r"-[lW] \S+|\S+", names)
 
     def matches(option: tuple[str, str]) -> bool:

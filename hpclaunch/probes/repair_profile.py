@@ -117,7 +117,9 @@ def _repairs(facts: ClusterFacts, rows: tuple[Row, ...], profile: SiteProfile) -
 
 def _new_node(facts: ClusterFacts, profile: SiteProfile) -> dict[str, Any]:
     new = _new_site(facts, msgspec.structs.replace(profile, queues={}, node=None))
-    return {"node": _cleared(profile.node) | new["node"], "binding": new.get("binding", {})}
+    # A null for each key of a node that is no longer believed.
+    cleared = dict.fromkeys(msgspec.to_builtins(profile.node), None) if profile.node else {}
+    return {"node": cleared | new["node"], "binding": new.get("binding", {})}
 
 
 def _repair(tree: dict[str, Any], row: Row, measured: Mapping[str, QueueFacts]) -> None:
@@ -130,11 +132,6 @@ def _repair(tree: dict[str, Any], row: Row, measured: Mapping[str, QueueFacts]) 
         tree.setdefault("queues", {})[below[0]] = queue and {**queue_keys(queue, has_gpus=False), **keys}
     else:
         _set(tree, [top, *below], row.measured)
-
-
-def _cleared(node: msgspec.Struct | None) -> dict[str, Any]:
-    """Return a null for each key of a node that is no longer believed."""
-    return dict.fromkeys(msgspec.to_builtins(node), None) if node else {}
 
 
 def _set(tree: dict[str, Any], path: list[str], value: Any) -> None:

@@ -59,6 +59,10 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
         return ("mpirun", "-np", str(nodes), "-npernode", "1", "--hostfile", '"$COBALT_NODEFILE"')
 
 
+# Cobalt also replaces $jobid there.
+_FILE, _SPLITS = r"[\w./@%+=:,-]+", "#COBALT line: Cobalt splits it at blanks and quotes"
+
+
 class CobaltScheduler(Scheduler, frozen=True, kw_only=True):
     """Cobalt. Nothing is submitted, so there are no answers to read."""
 
@@ -77,16 +81,11 @@ class CobaltScheduler(Scheduler, frozen=True, kw_only=True):
                 *given("-q {}", want.queue, want.queue_reason),
                 (f"-n {want.nodes}", "nodes"),
                 (f"-t {hours:02d}:{seconds // 60:02d}:{seconds % 60:02d}", "walltime limit"),
-                *given("-o {}", want.output and _file(want.output), "stdout"),
+                *given("-o {}", plain_file(want.output, _FILE, _SPLITS), "stdout"),
                 *given("-e {}", want.output, "stderr, likewise"),
                 *given("--dependencies {}", ":".join(want.after), "jobs that must succeed first"),
             ]
         )
-
-
-def _file(path: str) -> str:
-    """Check a file name for a #COBALT line, where Cobalt also replaces $jobid."""
-    return plain_file(path, r"[\w./@%+=:,-]+", "#COBALT line: Cobalt splits it at blanks and quotes")
 
 
 SCHEDULER = CobaltScheduler(

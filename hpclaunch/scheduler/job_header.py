@@ -101,13 +101,16 @@ def given(text: str, value: object, reason: str) -> list[tuple[str, str]]:
     return [(text.format(value), reason)] if value else []
 
 
-def plain_file(path: str, pattern: str, why: str) -> str:
-    """Return the name of a file for a directive; BadInputError with ``why`` where it does not match."""
-    if not re.fullmatch(pattern, path):
+def plain_file(path: str | None, pattern: str, why: str) -> str:
+    """Return the name of a file for a directive; BadInputError with ``why`` where it does not match.
+
+    Empty for None.
+    """
+    if path and not re.fullmatch(pattern, path):
         raise BadInputError(
             f"{path!r} cannot stand in a {why}", "set XDG_STATE_HOME to a folder with a plain name"
         )
-    return path
+    return path or ""
 
 
 def lines(pairs: Iterable[tuple[str, str]]) -> tuple[Line, ...]:

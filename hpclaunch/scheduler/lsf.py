@@ -17,10 +17,10 @@ from hpclaunch.scheduler.scheduler_interface import (
     JobIdentity,
     JobStatus,
     Scheduler,
-    array_status,
     own_words,
     scheduler_data,
     state_words,
+    with_arrays,
 )
 
 # --- submission ---
@@ -159,7 +159,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         rows = _rows(source, answer.stdout)
         if answer.stdout.strip() and not rows and not _knows_no_job(answer):
             raise RefusedError(f"bjobs gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
-        return {number: status for number, status in _by_number(rows).items() if number in ids}
+        return {number: status for number, status in with_arrays(rows).items() if number in ids}
 
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the cluster's name (lsid command reference)."""
@@ -179,18 +179,8 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
             raise RefusedError(f"LSF did not cancel the job: {own_words(answer)}")
 
 
-def _by_number(rows: Sequence[tuple[str, int, JobStatus]]) -> dict[str, JobStatus]:
-    known: dict[str, JobStatus] = {}
-    arrays: dict[str, dict[int, JobStatus]] = {}
-    for number, index, status in rows:
-        known[number] = status
-        if index:
-            arrays.setdefault(number, {})[index] = status
-    return known | {number: array_status(jobs) for number, jobs in arrays.items()}
-
-
-def _rows(source: str, text: str) -> list[tuple[str, int, JobStatus]]:
-    """Return number, index (0: no array) and status of each row; "LSF is processing your request" is none."""
+def _rows(source: str, text: str) -> list[tuple[str, str, int | None, JobStatus]]:
+    """Return number twice, index and status of each row; "LSF is processing your request" is none."""
     rows, columns = [], len(_FIELDS[source].split()) - 1
     for line in text.splitlines():
         values = [value.strip() for value in line.split("|", columns - 1)]
@@ -200,7 +190,7 @@ def _rows(source: str, text: str) -> list[tuple[str, int, JobStatus]]:
         values[-1], file = _without_file(values[-1])
         status = replace(_status(*[*values[2:], "", ""][:4]), identity=JobIdentity(script=file))
         index = match[2] or values[1]
-        rows.append((match[1], int(index) if index.isdigit() else 0, status))
+        rows.append((match[1], match[1], int(index) if index.isdigit() and int(index) else None, status))
     return rows
 
 
@@ -229,7 +219,9 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     if state == "done":
         return JobStatus(state=state, exit_code=0)
     if state != "failed":
-        return JobStatus(state=state, reason=_WORDS.running.get(word) or _pending_sentence(pend_reason))
+        return JobStatus(
+            state=state, reason=_WORDS.running.get(word) or _WORDS.waiting(pend_reason.strip(" ;-"))
+        )
     code = int(exit_code) if exit_code.isdigit() and int(exit_code) else None
     term = exit_reason.partition(":")[0]
     if term in _CANCELLED:
@@ -240,13 +232,6 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     else:
         reason = f"the script ended with exit status {code}" if code else "it ended without exit status"
     return JobStatus(state=state, exit_code=code, reason=reason)
-
-
-def _pending_sentence(reason: str) -> str | None:
-    reason = reason.strip(" ;-")
-    found = (words for pattern, words in _WORDS.pending_parts if re.search(pattern, reason, re.IGNORECASE))
-    words = next(found, None) if reason else None
-    return f"{reason}: {words}" if words else reason or None
 
 
 # --- header ---

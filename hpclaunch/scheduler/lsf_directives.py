@@ -1,11 +1,10 @@
 """The ``#BSUB`` lines of a batch script (IBM's bsub command reference for 10.1; OLCF's guide to Summit)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from hpclaunch.scheduler.directive_reader import (
     Directive,
-    DirectiveOption,
     DirectiveReader,
     Given,
     RequestedResources,
@@ -19,10 +18,6 @@ from hpclaunch.scheduler.option_words import word_counts, word_options
 _VALUES = word_counts("lsf")
 _GPU_COUNT = re.compile(r"\bnum=(\d{1,6})\b")
 _PER_NODE = re.compile(r"\bptile=(\d{1,6})\b")
-
-
-def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
-    return (option._replace(known=option.name != "") for option in word_options(words, _VALUES))
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
@@ -87,7 +82,7 @@ DIRECTIVES = DirectiveReader(
     sentinel="BSUB",
     read_in="whole script",  # where they end is not documented
     submit_command="bsub",
-    read=_read,
+    read=lambda words: (option._replace(known=option.name != "") for option in word_options(words, _VALUES)),
     requested=_requested,
     account_option="-P ",
     account_variable="LSB_DEFAULTPROJECT",

@@ -74,6 +74,9 @@ class PbsAttach(Attach, frozen=True, kw_only=True):
         return RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
 
 
+_FILE, _SPLITS = r"[\w./@%+=:,-]+", "#PBS line: PBS splits it at blanks and quotes"
+
+
 class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     """PBS. An id is what qsub prints, ``NUMBER.SERVER``."""
 
@@ -94,10 +97,12 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
                 *given(f"{want.account_option} {{}}", want.account, ""),
                 *given("-q {}", want.queue, want.queue_reason),
                 (f"-l select={_select(want)}", "nodes, and what each of them must be"),
-                (f"-l place=scatter{':excl' if want.exclusive else ''}", _place(want)),
+                ("-l place=scatter:excl", "each chunk on another node, shared with no other job")
+                if want.exclusive
+                else ("-l place=scatter", "each chunk on another node"),
                 (f"-l walltime={format_walltime(want.walltime_s)}", ""),
                 ("-j oe", "stderr goes where stdout goes"),
-                *given("-o {}", want.output and _file(want.output), "stdout and stderr of the job"),
+                *given("-o {}", plain_file(want.output, _FILE, _SPLITS), "stdout and stderr of the job"),
                 *given("-k doe", want.output, "written there while the job runs, not copied at its end"),
                 *want.begins("-a {:%Y%m%d%H%M}"),
                 *given(
@@ -163,14 +168,6 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         if answer.exit_code not in (0, _UNKNOWN_JOB, _FINISHED, _BAD_STATE):
             raise RefusedError(f"PBS did not cancel the job: {own_words(answer)}")
-
-
-def _place(want: Resources) -> str:
-    return "each chunk on another node" + (", shared with no other job" if want.exclusive else "")
-
-
-def _file(path: str) -> str:
-    return plain_file(path, r"[\w./@%+=:,-]+", "#PBS line: PBS splits it at blanks and quotes")
 
 
 def _select(want: Resources) -> str:

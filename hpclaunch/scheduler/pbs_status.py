@@ -17,9 +17,9 @@ from hpclaunch.scheduler.scheduler_interface import (
     JobIdentity,
     JobState,
     JobStatus,
-    array_status,
     own_words,
     state_words,
+    with_arrays,
 )
 
 # Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes". States:
@@ -49,19 +49,14 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
     jobs = _json_jobs(answer.stdout) if source == "json" else text_jobs(answer.stdout)
     if not jobs and source != "json" and answer.exit_code == 0:  # it fails where it knows no job
         raise RefusedError(f"qstat gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
-    known = _by_number(jobs)
+    known = with_arrays(_row(job, attributes) for job, attributes in jobs.items())
     return {i: known[number] for i in ids if (number := _number(i)) in known}
 
 
-def _by_number(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, JobStatus]:
-    known: dict[str, JobStatus] = {}
-    arrays: dict[str, dict[int, JobStatus]] = {}
-    for job, attributes in jobs.items():
-        status = _with_identity(job, attributes)
-        known[_number(job)] = status
-        if match := re.fullmatch(r"(\d+)\[(\d+)\]", _number(job)):
-            arrays.setdefault(f"{match[1]}[]", {})[int(match[2])] = status
-    return known | {number: array_status(found) for number, found in arrays.items()}
+def _row(job: str, attributes: Mapping[str, Any]) -> tuple[str, str, int | None, JobStatus]:
+    number, index = _number(job), re.fullmatch(r"(\d+)\[(\d+)\]", _number(job))
+    array = (f"{index[1]}[]", int(index[2])) if index else ("", None)
+    return (number, *array, _with_identity(job, attributes))
 
 
 def _with_identity(job: str, attributes: Mapping[str, Any]) -> JobStatus:
@@ -132,8 +127,7 @@ def _queued_sentence(letter: str, attributes: Mapping[str, Any]) -> str | None:
         return _hold_sentence(str(attributes.get("Hold_Types", "")), attributes)
     if letter == "W":
         return "its earliest start time has not come"
-    words = next((words for pattern, words in _WORDS.pending_parts if re.search(pattern, comment)), None)
-    return f"{comment}: {words}" if words else comment or None
+    return _WORDS.waiting(comment)
 
 
 def _hold_sentence(types: str, attributes: Mapping[str, Any]) -> str:

@@ -68,6 +68,12 @@ class StateWords(msgspec.Struct, frozen=True, kw_only=True):
     ended: dict[str, str] = {}
     """State, reason or exit status -> sentence, for jobs that failed."""
 
+    def waiting(self, reason: str) -> str | None:
+        """Return ``Reason: sentence`` for a job that waits, by ``pending_parts``; None without a reason."""
+        parts = self.pending_parts if reason else ()
+        words = next((words for part, words in parts if re.search(part, reason, re.IGNORECASE)), None)
+        return f"{reason}: {words}" if words else reason or None
+
 
 def state_words(kind: str) -> StateWords:
     """Read the words of a scheduler."""
@@ -89,6 +95,20 @@ def array_status(jobs: Mapping[int, JobStatus]) -> JobStatus:
     identity = next((job.identity for job in jobs.values()), JobIdentity())
     restarts = sum(job.restarts for job in jobs.values())
     return JobStatus(state=state, jobs=dict(jobs), identity=identity, restarts=restarts)
+
+
+def with_arrays(jobs: Iterable[tuple[str, str, int | None, JobStatus]]) -> dict[str, JobStatus]:
+    """Return id -> status of jobs, and of arrays by their jobs.
+
+    ``jobs``: id, and of a job of an array (index not None) the array's id, index; status.
+    """
+    known: dict[str, JobStatus] = {}
+    arrays: dict[str, dict[int, JobStatus]] = {}
+    for job, array, index, status in jobs:
+        known[job] = status
+        if index is not None:
+            arrays.setdefault(array, {})[index] = status
+    return known | {array: array_status(found) for array, found in arrays.items()}
 
 
 _PROGRAM = re.compile(

@@ -33,6 +33,10 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
         return (*Mpiexec.environment(self, cpus_per_task, header), line)
 
 
+# What precedes a colon is a host, and a dollar begins a variable.
+_FILE, _SPLITS = r"[\w./@%+=,-]+", "#$ line: Grid Engine splits it at blanks and colons"
+
+
 class SgeScheduler(Scheduler, frozen=True, kw_only=True):
     """Grid Engine. Nothing is submitted, so there are no answers to read."""
 
@@ -54,7 +58,7 @@ class SgeScheduler(Scheduler, frozen=True, kw_only=True):
                 _sizes(want),
                 (f"-l h_rt={format_walltime(want.walltime_s)}", "walltime limit"),
                 ("-j y", "stderr goes where stdout goes"),
-                *given("-o {}", want.output and _file(want.output), "stdout and stderr of the job"),
+                *given("-o {}", plain_file(want.output, _FILE, _SPLITS), "stdout and stderr of the job"),
                 *want.begins("-a {:%Y%m%d%H%M}"),
                 *given("-hold_jid {}", ",".join(want.after), "jobs that must end first"),
                 *given("-t {}", indices, "a job for each index"),
@@ -72,11 +76,6 @@ def _sizes(want: Resources) -> tuple[str, str]:
         f"-pe mpi {slots}",
         "slots of a parallel environment; its name is the site's, qconf -spl lists them",
     )
-
-
-def _file(path: str) -> str:
-    """Check a file name for a #$ line: what precedes a colon is a host, and a dollar begins a variable."""
-    return plain_file(path, r"[\w./@%+=,-]+", "#$ line: Grid Engine splits it at blanks and colons")
 
 
 SCHEDULER = SgeScheduler(

@@ -32,14 +32,8 @@ BEST = "best.npz"
 _NAME = re.compile(r"checkpoint-(\d{8}T\d{6})-(\d{10})\.npz")
 # What zipfile and numpy raise on damaged files.
 _DAMAGE = (
-    OSError,
-    ValueError,
-    KeyError,
-    EOFError,
-    RuntimeError,
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
+    *(OSError, ValueError, KeyError, EOFError, RuntimeError),
+    *(struct.error, zlib.error, zipfile.BadZipFile),
 )
 
 

@@ -206,16 +206,12 @@ def _lost(facts: JobFacts, restarts: int, runs: Sequence[JobRun]) -> _Lost:
 
 
 def _nodes(facts: JobFacts) -> Iterable[NodeUse]:
-    asked = _asked_memory(facts)
+    # Bytes per node that the accounting says the job had.
+    asked = next((job.memory // max(1, job.nodes) for job in facts.accounted if job.memory), None)
     for index, by_node in sorted((facts.samples or {}).items(), key=lambda item: item[0] or 0):
         for node, file in sorted(by_node.items()):
             if any(run.looks for run in file.runs):
                 yield node_use(index, file, _buses(facts, node), asked)
-
-
-def _asked_memory(facts: JobFacts) -> int | None:
-    """Return the bytes per node that the accounting says the job had."""
-    return next((job.memory // max(1, job.nodes) for job in facts.accounted if job.memory), None)
 
 
 def _reports(facts: JobFacts) -> tuple[RankReport, ...]:

@@ -159,11 +159,8 @@ class Adam(Optimizer):
         steps = float(self.state["steps"][0])
         rate = lr * math.sqrt(1 - beta_2**steps) / (1 - beta_1**steps)
         for block in self._blocks():
-            g, m, v = (
-                gradients[block],
-                self.state["first_moments"][block],
-                self.state["second_moments"][block],
-            )
+            g = gradients[block]
+            m, v = self.state["first_moments"][block], self.state["second_moments"][block]
             change, other = self._scratch[0, : len(g)], self._scratch[1, : len(g)]
             self._maths.multiply(g, 1 - beta_1, out=other)
             m *= beta_1

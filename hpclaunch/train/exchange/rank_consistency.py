@@ -36,17 +36,14 @@ def agree_on_options(comm: MPI.Intracomm, options: Options) -> None:
     lines = []
     for name, value in values.items():
         option = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
-        lines.append(f"{option} (a path)" if isinstance(value, Path) else f"{option} {_shown(value)}")
+        shown = "(not given)" if value is None else value
+        lines.append(f"{option} (a path)" if isinstance(value, Path) else f"{option} {shown}")
     found = _first_difference(comm, lines)
     if found:
         rank, _, there, here = found
         raise AgreedError(
             BadRequestError(f"rank {rank} has {there}, but rank 0 has {here}", "Start all ranks alike.")
         )
-
-
-def _shown(value: object) -> str:
-    return "(not given)" if value is None else str(value)
 
 
 def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:

@@ -6,6 +6,7 @@ import platform
 import shlex
 import shutil
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,13 +18,12 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, only_reading
 from hpclaunch.host.ssh import state_folder
 from hpclaunch.host.this_machine import LocalHost, machine_identity
-from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
-from hpclaunch.job.imported_framework import look_on, read_on, read_program
+from hpclaunch.job.imported_framework import look_on, read_on
 from hpclaunch.job.job_files import job_files
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
-from hpclaunch.job.prepare import Prepared, plan_of, python_here
+from hpclaunch.job.prepare import Prepared, find_out, plan_of, python_here, seen_in
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import Note, refresh, to_stderr
@@ -38,7 +38,6 @@ from hpclaunch.plan.plan_file import FOLDER
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.plan.script_text import render
-from hpclaunch.plan.software_choice import choose_software
 from hpclaunch.plan.staging_plan import split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -64,10 +63,8 @@ def start(
         state = _state_folder(prepared, store, host, note)
         folder = f"{state}/jobs/{job_id}"
         workdir = _workdir(prepared, host, folder)
-        if prepared.host is not None and prepared.sync is None:
-            prepared = _with_files_read(prepared, host, workdir)
-        if prepared.host is not None and is_open(prepared.profile):
-            prepared = _with_cluster_asked(prepared, host)
+        if prepared.host is not None:
+            prepared = _seen_on_host(prepared, host, workdir)
         place = _place(prepared, store, host, job_id, folder, note)
         plan = plan_of(prepared, place)
         script = render(plan, place, script_templates())
@@ -87,42 +84,12 @@ def start(
     return submit_job(store, host, scheduler, record, script, note), plan
 
 
-def _with_files_read(prepared: Prepared, host: Host, workdir: str) -> Prepared:
-    """Return the job with the facts of the files that it starts on its host, which were not known before."""
-    program = read_program(
-        prepared.request,
-        prepared.settings,
-        prepared.profile,
-        look_on(host, workdir),
-        lambda request: read_on(host, workdir, request),
-    )
-    request, settings = program.request, program.settings
-    if request.software == "site":  # the framework was not known before
-        chosen = choose_software(request, settings, prepared.profile, None)
-        request, settings = chosen.request, chosen.settings
-        prepared = msgspec.structs.replace(prepared, software=chosen)
-    return msgspec.structs.replace(
-        prepared,
-        request=request,
-        settings=settings,
-        notes=program.notes,
-        commands=program.commands,
-        problems=(*prepared.problems, *program.problems),
-    )
-
-
-def _with_cluster_asked(prepared: Prepared, host: Host) -> Prepared:
-    """Return the job for the nodes of a cluster that no profile describes, which is asked on its host."""
-    asked = ask_cluster(host, prepared.request, prepared.settings, prepared.profile)
-    return msgspec.structs.replace(
-        prepared,
-        request=asked.request,
-        settings=asked.settings,
-        profile=asked.profile,
-        topology=site_topology(asked.profile),
-        notes=(*prepared.notes, *asked.notes),
-        problems=(*prepared.problems, *asked.problems),
-    )
+def _seen_on_host(prepared: Prepared, host: Host, workdir: str) -> Prepared:
+    """Return the job with what only its host tells: the files that it starts, the nodes of a cluster."""
+    there = (look_on(host, workdir), partial(read_on, host, workdir))
+    look, reader = there if prepared.sync is None else seen_in(prepared.sync)
+    job = find_out(prepared.asked, look, reader, host, here=False)
+    return msgspec.structs.replace(prepared, job=job, topology=site_topology(job.profile))
 
 
 def _send_parts(

@@ -40,8 +40,9 @@ FLOORS: list[set[str]] = [
     {"software"},
     {"plan"},
     {"check", "job", "lint", "scaling", "timeline"},
-    {"port", "probes", "study", "usage"},
+    {"port", "probes", "usage"},
     {"api"},
+    {"study"},
     {"cli"},
     {"__main__"},
 ]

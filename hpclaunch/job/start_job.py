@@ -6,6 +6,7 @@ import platform
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +16,7 @@ import msgspec
 from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, only_reading
+from hpclaunch.host.host_interface import Host, NoAnswerError, only_reading
 from hpclaunch.host.ssh import state_folder
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.dependencies import settle_after
@@ -29,18 +30,17 @@ from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.job.trial_submission import try_submission
 from hpclaunch.package_data import text_beside
 from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER
+from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.plan.script_text import render
-from hpclaunch.plan.staging_plan import split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
-from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.scheduler.scheduler_interface import Scheduler, Trial
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
@@ -333,3 +333,44 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
 def _look(host: Host, folder: str, account: dict[str, str | None]) -> CommandResult:
     looks = text_beside(__file__, "looks.sh")
     return host.run(("sh", "-u", "-c", f"{looks}usable_folder {double_quote(folder)}"), env=account)
+
+
+_TIMEOUT_S = 120.0
+
+
+def try_submission(
+    host: Host, scheduler: Scheduler, plan: LaunchPlan, script: str, note: Callable[[str], None]
+) -> None:
+    """Note the scheduler's estimate of the start; a refusal that is temporary is noted as a warning.
+
+    Raises RefusedError with the scheduler's words where the job would be refused for good.
+    """
+    trial = scheduler.trial
+    if trial is None:
+        return
+    try:
+        env = {**scheduler.query_env, **dict.fromkeys(scheduler.overriding(script))}
+        answer = host.run(trial.command, stdin=script.encode(), timeout_s=_TIMEOUT_S, env=env)
+    except NoAnswerError as error:
+        raise RefusedError(
+            error.message, "nothing was submitted; --no-test-only goes without asking"
+        ) from None
+    try:
+        if estimate := trial.parse(answer):
+            note(estimate)
+    except RefusedError as error:
+        if excuse := _excuse(host, trial, plan, error.message):
+            note(f"{error.message}, but only for now: {excuse}")
+            return
+        raise RefusedError(
+            error.message, "nothing was submitted; --no-test-only submits without asking"
+        ) from None
+
+
+def _excuse(host: Host, trial: Trial, plan: LaunchPlan, refusal: str) -> str | None:
+    partitions = (line.text.partition("=")[2] for line in plan.header if line.text.startswith("--partition="))
+    queue = next(partitions, None)
+    if command := trial.doubt_command(refusal, queue):
+        answer = host.run(command, timeout_s=_TIMEOUT_S)
+        return trial.parse_doubt(answer, queue, plan.nodes)
+    return None

@@ -25,7 +25,7 @@ from hpclaunch.plan.frameworks import check_framework, framework_of
 from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.launcher_rules import launcher_notes
-from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.layout import JobLayout, JobPlace, check_fit, resolve
 from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.node_share import (
     NodeShare,
@@ -34,8 +34,7 @@ from hpclaunch.plan.node_share import (
     node_share,
     with_documented_cores,
 )
-from hpclaunch.plan.preflight_plan import plan_preflight
-from hpclaunch.plan.rank_counts import check_fit, resolve
+from hpclaunch.plan.preflight_plan import plan_preflight, plan_staging
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
@@ -48,7 +47,6 @@ from hpclaunch.plan.script_body import (
     shell_lines,
 )
 from hpclaunch.plan.software_choice import offer_of, reason_of
-from hpclaunch.plan.staging_plan import plan_staging
 from hpclaunch.plan.startup_plan import LOOK_S, look_words
 from hpclaunch.plan.worker_launchers import with_said_sizes, worker_launch
 from hpclaunch.plural import counted

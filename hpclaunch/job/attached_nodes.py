@@ -1,6 +1,5 @@
 """What is read on the nodes of a running job that hpclaunch did not submit: commands and their answers."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 import shlex
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,5 @@
 """The ranks of a running job that hpclaunch did not submit, and what is wrong with their binding. Pure."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

@@ -38,6 +38,7 @@ from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import literal
 
 _TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -87,12 +88,7 @@ def framework_lines(
         lines += rendezvous(scheduler, profile.fabric.name_suffix, array=bool(request.array))
     lines += _own_lines(framework)
     if framework.coordinator:
-        lines.append(
-            Line(
-                text='export JAX_COORDINATOR_ADDRESS="$MASTER_ADDR:$MASTER_PORT"',
-                reason="where the ranks of JAX meet, as jax.distributed.initialize reads it",
-            )
-        )
+        lines.append(line("jax coordinator"))
     if request.framework == "horovod":
         lines += _horovod(profile)
     if request.timeline:
@@ -153,15 +149,9 @@ def _known_to_jax(request: JobRequest, launcher: Launcher, tasks: int, local_ran
     if launcher.known_to_jax or not framework_of(request).coordinator:
         return ()
     return (
-        Line(
-            text=f'export OMPI_COMM_WORLD_SIZE={tasks} OMPI_COMM_WORLD_RANK="$RANK"',
-            reason="jax.distributed.initialize() finds ranks by Open MPI's names, whatever has started them",
-        ),
+        line("jax sizes", tasks=tasks),
         Line(text=f"export OMPI_COMM_WORLD_LOCAL_RANK={local_rank}", reason="the same"),
-        Line(
-            text='export OMPI_MCA_orte_hnp_uri="${OMPI_MCA_orte_hnp_uri:-0.0;tcp://$JAX_COORDINATOR_ADDRESS}"',
-            reason="where this one is set (jax/_src/clusters/ompi_cluster.py)",
-        ),
+        line("jax finds open mpi"),
     )
 
 
@@ -191,28 +181,15 @@ def rendezvous(scheduler: Scheduler, suffix: str | None, array: bool = False) ->
             if suffix
             else []
         ),
-        Line(
-            text=f"export MASTER_ADDR MASTER_PORT=$((10000 + {number} % 10000))",
-            reason="this job's port (10000-19999)",
-        ),
+        line("rendezvous port", number=number),
     )
 
 
 def _horovod(profile: SiteProfile) -> list[Line]:
     """Ranks that a launcher starts have no Gloo rendezvous: that is a server inside of horovodrun."""
-    lines = [
-        Line(
-            text="export HOROVOD_CONTROLLER=mpi",
-            reason="the launcher starts the ranks, so they find each other by MPI (Gloo needs horovodrun)",
-        )
-    ]
+    lines = [line("horovod controller")]
     if profile.node is None or profile.node.gpu_vendor != "intel":  # where oneCCL may carry the data
-        lines.append(
-            Line(
-                text="export HOROVOD_CPU_OPERATIONS=mpi",
-                reason="and tensors in host memory go by MPI, also where Gloo is the build's default",
-            )
-        )
+        lines.append(line("horovod cpu operations"))
     return lines
 
 
@@ -223,10 +200,7 @@ def _timeline(request: JobRequest) -> list[Line]:
     if request.framework == "horovod" and "/" not in file:
         path = f'"$HPCLAUNCH_JOB_FOLDER"/{path}'
     return [
-        Line(
-            text=f"export HOROVOD_TIMELINE={path}",
-            reason="Horovod's rank 0 writes the timeline of all ranks here (Horovod docs, timeline)",
-        ),
+        line("horovod timeline", path=path),
         Line(text="export HOROVOD_TIMELINE_MARK_CYCLES=1", reason="with Horovod's cycles marked in it"),
     ]
 
@@ -239,10 +213,7 @@ def _hostfile(scheduler: Scheduler, nodes: int, tasks_per_node: int) -> list[Lin
     )
     return [
         Line(text=text, reason="the nodes and how many ranks each has, as DeepSpeed's launcher reads them"),
-        Line(
-            text='export HPCLAUNCH_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hostfile"',
-            reason="and its name, for programs that start others",
-        ),
+        line("hostfile"),
     ]
 
 

@@ -84,7 +84,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job on its way to a plan: what is known of it by now, and what is to be said about that."""
+    """A job on its way to a plan: request, site and settings so far, and remarks about them."""
 
     request: JobRequest
     settings: tuple[Setting, ...]

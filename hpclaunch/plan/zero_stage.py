@@ -4,6 +4,7 @@ import json
 
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import literal
 
 _CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
@@ -33,10 +34,7 @@ def zero_lines(request: JobRequest, python: str) -> list[Line]:
     DeepSpeed reads its stage from its JSON configuration only, so the job gets one with that stage.
     """
     stage, given = request.zero_stage, deepspeed_config(request.command.argv)
-    own = Line(
-        text='export HPCLAUNCH_DS_CONFIG="$HPCLAUNCH_JOB_FOLDER/ds_config.json"',
-        reason="DeepSpeed's configuration of this job",
-    )
+    own = line("deepspeed config")
     if given is None:
         fragment = json.dumps({"zero_optimization": {"stage": stage}})
         text = f"printf '%s\\n' {literal(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""

@@ -1,6 +1,5 @@
 """The JSON documents about sites that commands print with ``--json``; schemas: docs/reference/json."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from pathlib import Path
 from typing import Literal
 

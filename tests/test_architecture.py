@@ -31,8 +31,8 @@ FLOORS: list[set[str]] = [
         "framework_table",
         "json_document",
     }
-    | {"plural", "shell", "text_table", "units", "user_folders", "walltime"},
-    {"cache"},
+    | {"plural", "shell", "text_table", "units", "walltime"},
+    {"user_folders"},
     {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},
     {"site"},

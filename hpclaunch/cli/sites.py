@@ -280,7 +280,6 @@ def _changed(profile: SiteProfile, page: TextIO) -> tuple[ChangedModule, ...]:
 
 
 def _show_facts(found: SourcesDocument, oldest: dt.date | None) -> None:
-    """Print old sources and changed modules."""
     for source in found.old:
         names, cited_by = ", ".join(source.names), ", ".join(source.sites)
         age = counted(source.age_days, "day")

@@ -89,7 +89,6 @@ def _silent(names: tuple[str, ...], nodes: tuple[AttachedNode, ...]) -> str:
 
 
 def _of_step(node: AttachedNode, step: str) -> AttachedNode:
-    """Return a node with the processes of one step of Slurm."""
     found = tuple(one for one in node.processes if one.variables.get("SLURM_STEP_ID") == step)
     return msgspec.structs.replace(node, processes=found)
 

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings_table import rows
-from hpclaunch.plan.zero_stage import deepspeed_config
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler

@@ -7,7 +7,14 @@ from msgspec.structs import replace
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.plan.frameworks import framework_lines, framework_of, numbered, rank_lines
+from hpclaunch.plan.frameworks import (
+    deepspeed_config,
+    framework_lines,
+    framework_of,
+    numbered,
+    own_config,
+    rank_lines,
+)
 from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.layout import JobLayout, JobPlace
@@ -17,7 +24,6 @@ from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import place_lines, startup_lines, timeline_words
 from hpclaunch.plan.worker_launchers import rank_command, worker_launch
 from hpclaunch.plan.worker_start import job_lines, node_lines, ray_lines, worker_head
-from hpclaunch.plan.zero_stage import deepspeed_config, own_config
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile

@@ -212,7 +212,6 @@ def _active(job: KnownJob, shell: ActiveShell | None) -> KnownJob | None:
 
 
 def _offered(job: KnownJob, goal: str) -> KnownJob:
-    """Return the job with an offer of the site."""
     request, profile = job.request, job.profile
     offer = profile.software.offers[goal]
     what, page = holds(goal, offer), cite(profile, offer.source)
@@ -285,7 +284,6 @@ def _not_known(job: KnownJob, goal: str, brings: tuple[str, ...]) -> KnownJob:
 
 
 def _why_not(request: JobRequest, profile: SiteProfile, goals: tuple[str, ...]) -> str:
-    """Return why nothing brings the framework into the job."""
     why = f"our profile of {profile.name} knows no {goals[0]}"
     if lack := next((profile.software.lacks[goal] for goal in goals if goal in profile.software.lacks), None):
         page = f" ({cite(profile, lack.source)})" if lack.source else ""

@@ -79,7 +79,6 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
 
 
 def _python(environment: Environment) -> Iterator[Line]:
-    """Yield the lines that activate conda and venv."""
     if environment.conda:
         yield line("conda hook")
         yield Line(text=f"conda activate {word(environment.conda)}", reason="the conda environment")

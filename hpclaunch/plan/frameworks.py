@@ -17,7 +17,7 @@
   mpi4py instead. JAX_NUM_PROCESSES and JAX_PROCESS_ID are for programs that pass the numbers on themselves,
   names that are usual and that JAX itself does not read.
 - ray: without a token all who reach a cluster run programs as its user (docs.ray.io, "Token authentication").
-- GPUs: `gpu_visibility.py`.
+- GPUs: `layout.py`.
 """
 
 import json
@@ -27,8 +27,7 @@ from pathlib import PurePath
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS, Framework
-from hpclaunch.plan.gpu_visibility import local_rank_fits, rank_gpus
-from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.layout import JobLayout, local_rank_fits, rank_gpus
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_layout import WIDTH
 from hpclaunch.plan.worker_launchers import DEEPSPEED, worker_launch

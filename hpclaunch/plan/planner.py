@@ -13,7 +13,6 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.command_rules import command_problems
-from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.framework_notes import (
     about_framework,
     container_notes,
@@ -22,10 +21,18 @@ from hpclaunch.plan.framework_notes import (
     with_launcher,
 )
 from hpclaunch.plan.frameworks import check_framework, framework_of
-from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.launcher_rules import launcher_notes
-from hpclaunch.plan.layout import JobLayout, JobPlace, check_fit, resolve
+from hpclaunch.plan.layout import (
+    JobLayout,
+    JobPlace,
+    check_budget,
+    check_fit,
+    check_sharing,
+    cost_at_most,
+    rank_gpus,
+    resolve,
+)
 from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.node_share import (
     NodeShare,

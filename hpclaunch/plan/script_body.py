@@ -15,9 +15,8 @@ from hpclaunch.plan.frameworks import (
     own_config,
     rank_lines,
 )
-from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.launch_plan import AtStart
-from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.layout import Gpus, JobLayout, JobPlace, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.node_share import threads_line
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of

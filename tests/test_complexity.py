@@ -26,15 +26,15 @@ TOP = "hpclaunch"
 LIMIT = 10
 ABOVE = {
     TOP: (1, 14),
-    "cli": (21, 23),
+    "cli": (20, 23),
     "host": (1, 11),
-    "job": (23, 19),
+    "job": (22, 18),
     "plan": (16, 21),
     "port": (41, 26),
     "remote": (18, 21),
     "scaling": (16, 20),
     "scheduler": (10, 21),
-    "site": (3, 12),
+    "site": (2, 12),
     "software": (3, 20),
     "study": (3, 27),
     "timeline": (16, 22),

@@ -152,6 +152,19 @@ class _JobMethods:
 
         return save_script(self.prepared, Path(folder))
 
+    def expected_start(self) -> str | None:
+        """Return the scheduler's estimate of the start; None where it makes none. Raises RefusedError."""
+        from hpclaunch.job.start_job import try_submission
+        from hpclaunch.site.site_scheduler import site_scheduler
+
+        if self.prepared.allocation is not None:
+            return None
+        notes: list[str] = []
+        plan, script = self.dry_run()
+        with self.connected() as host:
+            try_submission(host, site_scheduler(plan.profile), plan, script, notes.append)
+        return notes[-1] if notes else None
+
     def submit(self, *, test_first: bool = True) -> JobHandle:
         """Submit the job and return at once; a job on this machine is started.
 
@@ -304,6 +317,13 @@ class JobHandle:
 
         with self.connected() as host:
             return binding_verdict(host, self.record)
+
+    def withdraw(self) -> bool:
+        """Make sure that a job whose submission has not begun is never submitted; False: it has begun."""
+        from hpclaunch.job.submission import prevent_submission
+
+        with self.connected() as host:
+            return prevent_submission(host, self.record.folder)
 
     def forget(self) -> None:
         """Remove the job's folder on this machine: record, script, log, result. It cancels nothing."""

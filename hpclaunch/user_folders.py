@@ -5,6 +5,8 @@ is ignored. None of the folders is made here. All functions raise RuntimeError f
 """
 
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -26,3 +28,28 @@ def user_cache_folder() -> Path:
 def _folder(variable: str, default: str) -> Path:
     value = os.environ.get(variable, "")
     return (Path(value) if os.path.isabs(value) else Path.home() / default) / "hpclaunch"
+
+
+def read_cached(name: str) -> bytes | None:
+    """Return the data cached under ``name``, such as ``sites/lumi-g.json``; None: nothing to be trusted.
+
+    A cache folder may be shared, so only a file that this user owns and no other user may write is read.
+    """
+    try:
+        with (user_cache_folder() / name).open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                return None
+            return file.read()
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
+        return None
+
+
+def write_cached(name: str, data: bytes) -> None:
+    """Cache ``data`` under ``name``, whole or not at all; a failure is ignored."""
+    from hpclaunch.atomic_file import write_file  # most commands find all they need in the cache
+
+    with suppress(OSError, RuntimeError):
+        path = user_cache_folder() / name
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_file(path, data, 0o600, durable=False)

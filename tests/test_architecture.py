@@ -31,8 +31,8 @@ FLOORS: list[set[str]] = [
         "framework_table",
         "json_document",
     }
-    | {"plural", "shell", "text_table", "units", "user_folders", "walltime"},
-    {"cache"},
+    | {"plural", "shell", "text_table", "units", "walltime"},
+    {"user_folders"},
     {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},
     {"site"},
@@ -40,8 +40,9 @@ FLOORS: list[set[str]] = [
     {"software"},
     {"plan"},
     {"check", "job", "lint", "scaling", "timeline"},
-    {"port", "probes", "study", "usage"},
+    {"port", "probes", "usage"},
     {"api"},
+    {"study"},
     {"cli"},
     {"__main__"},
 ]

@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
@@ -26,6 +25,7 @@ from hpclaunch.scaling.simulated_exchange import (
     replay_text,
 )
 from hpclaunch.site.load_profile import load_site
+from hpclaunch.user_folders import read_cached, write_cached
 
 if TYPE_CHECKING:
     from hpclaunch.scaling.machine_speed import Parameter
@@ -132,7 +132,6 @@ class _Replay:
 
 
 def _compiled(host: LocalHost, folder: Path) -> str:
-    """Return the path of the replay program in ``folder``."""
     source = resource_dir("remote") / "replay_messages.cpp"
     name = f"replay-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
     program = folder / "replay_messages"

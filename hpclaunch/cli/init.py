@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -15,7 +16,6 @@ from hpclaunch.cli.submit import SubmitCommand, command_words
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
-    from hpclaunch.job.first_steps import Place
     from hpclaunch.site.schema import SiteProfile
 
 _PROVIDERS = {
@@ -25,6 +25,15 @@ _PROVIDERS = {
     "conda": "Name or path of the conda environment",
 }
 """How Python is provided -> the question for the value; ``path`` has none."""
+
+
+class Place(NamedTuple):
+    """Where ``hpclaunch init`` runs."""
+
+    site: str | None
+    """The site whose jobs would be submitted from here; None: a cluster that no profile describes."""
+    words: str
+    """What was found, in a sentence."""
 
 
 @click.command(cls=SubmitCommand)
@@ -40,7 +49,6 @@ def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool,
     Example: hpclaunch init train.py
     """
     from hpclaunch.atomic_file import write_new_file
-    from hpclaunch.job.first_steps import config_text, job_text, look, starts_at_once
     from hpclaunch.job.settings_files import config_path
 
     if job_file.exists():
@@ -153,3 +161,52 @@ def _check(ctx: click.Context, site: str) -> None:
         ctx.invoke(check, site=site)
     except click.exceptions.Exit:
         click.echo("hpclaunch: not all checks are met; the job can be submitted all the same", err=True)
+
+
+def look() -> Place:
+    """Find out whether this is a known site, another cluster, or a laptop or workstation."""
+    from hpclaunch.scheduler.registry import THIS_MACHINE, schedulers
+    from hpclaunch.site.detect import detect_here
+
+    found = detect_here()
+    if found.site:
+        return Place(site=found.site, words=f"This is {found.site}: {found.reason}.")
+    for scheduler in schedulers():
+        if not scheduler.starts_at_once and shutil.which(scheduler.submit_program):
+            words = f"{scheduler.submit_program} is here, but no site profile describes this machine."
+            return Place(site=None, words=f"{words} `hpclaunch sites new NAME` writes a profile.")
+    tools = [tool for tool in ("nvidia-smi", "rocm-smi", "amd-smi") if shutil.which(tool)]
+    kind = f"a workstation with GPUs ({tools[0]} is here)" if tools else "a laptop or workstation"
+    return Place(site=THIS_MACHINE, words=f"No scheduler is here: this is {kind}.")
+
+
+def starts_at_once(site: str) -> bool:
+    """Return whether the site has no queue: its jobs run on this machine. Raises BadInputError."""
+    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.site.site_scheduler import site_scheduler
+
+    return site_scheduler(load_site(site)).starts_at_once
+
+
+def config_text(site: str, settings: Mapping[str, object]) -> bytes | None:
+    """Return a configuration with the site and its settings; None if the user has one already."""
+    from hpclaunch.job.settings_files import config_path
+
+    if config_path().exists():
+        return None
+    head = (
+        "# Defaults for all your jobs. An option or a job file overrides them: hpclaunch submit --explain\n"
+    )
+    return _yaml(head, {"site": site, **({"sites": {site: dict(settings)}} if settings else {})})
+
+
+def job_text(settings: Mapping[str, object]) -> bytes:
+    """Return a job file with these settings."""
+    head = "# Submit this job: hpclaunch submit --file FILE. All keys: docs/reference/job.md\n"
+    return _yaml(head, settings)
+
+
+def _yaml(head: str, settings: Mapping[str, object]) -> bytes:
+    import yaml
+
+    return (head + yaml.safe_dump(dict(settings), sort_keys=False, allow_unicode=True)).encode()

@@ -1,5 +1,6 @@
 """The ``hpclaunch`` group. A command's module is imported only when the command is called."""
 
+import json
 import os
 import sys
 from importlib import import_module
@@ -14,36 +15,11 @@ from hpclaunch.errors import (
     EXIT_REFUSED,
     HpclaunchError,
 )
+from hpclaunch.package_data import text_beside
 from hpclaunch.text_table import printable, printable_lines
 
-# Command -> its line in the help; its module in hpclaunch.cli has the same name. Listing them imports none.
-COMMANDS = {
-    "init": "Ask for site, account and Python; write a first job file.",
-    "submit": "Plan a job, show or submit its script, wait for it.",
-    "topology": "Show a node's topology, and the binding of ranks on it.",
-    "sites": "List, show, validate and detect site profiles.",
-    "jobs": "List the jobs that were submitted from here.",
-    "status": "Show the state of a job.",
-    "logs": "Print the output of a job.",
-    "fetch": "Bring files of a job to this machine.",
-    "wait": "Wait for a job; exit with its status.",
-    "cancel": "Cancel jobs.",
-    "forget": "Remove the records of ended jobs.",
-    "resubmit": "Submit the request of a recorded job again.",
-    "lint": "List what is wrong with a batch script.",
-    "port": "Turn a batch script into a job file for another machine.",
-    "check": "Check that Horovod, MPI and launcher meet the job's requirements.",
-    "software": "Show what software a site has, and how to install what it has not.",
-    "verify": "Check that each rank of a job got its binding.",
-    "stacks": "Tell where each rank of a running job stands.",
-    "scale": "Judge how far a program scales.",
-    "timeline": "Show where the time of a job's steps goes, and which rank is late.",
-    "report": "Show what a job used, what it cost, and what to ask for next time.",
-    "predict": "Predict step time and memory of a training on a site.",
-    "advise": "Give advice on data: packing, striping, staging.",
-    "completion": "Print the shell completion script.",
-}
-
+COMMANDS: dict[str, str] = json.loads(text_beside(__file__, "commands.json"))
+"""Command -> its line in the help; its module in hpclaunch.cli has that name. Listing them imports none."""
 _FORMER = {"env": "software"}
 """Former name of a command -> its name."""
 _WORDS = "hpclaunch.words"
@@ -118,8 +94,6 @@ def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, 
     """With ``--json`` among the options of a command, print the error as the one document on stdout."""
     words = ctx.meta[_WORDS]
     if "--json" in words[: words.index("--") if "--" in words else len(words)]:
-        import json
-
         error = {"kind": kind, "message": message, "hint": hint, "exit_code": code}
         click.echo(json.dumps({"error": error}))
 

@@ -94,7 +94,6 @@ def _source(name: str | None, text: str) -> SiteProfile | None:
 
 
 def _render(ported: Ported) -> str:
-    """Return the script of the job file, as ``submit --file job.yaml --dry-run`` prints it."""
     from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
     from hpclaunch.job.settings_files import read_layers
     from hpclaunch.plan.settings import JobSettings, Layer

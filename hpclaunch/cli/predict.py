@@ -175,7 +175,6 @@ def _memory_options(more: dict[str, Any]) -> MemoryOptions:
 
 
 def _model(name_or_file: str) -> Model:
-    """Return a model of ours, or of a file. Raises BadInputError."""
     from hpclaunch.package_data import resource_dir
     from hpclaunch.scaling.model_table import read_model
     from hpclaunch.site.validate import did_you_mean

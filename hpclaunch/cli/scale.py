@@ -182,7 +182,7 @@ def _wanted(
 def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
     """Print the jobs that are left: size, cost at most, expected start; with ``dry_run`` their scripts."""
     from hpclaunch.plural import counted
-    from hpclaunch.study.run_study import expected_start, point_job
+    from hpclaunch.study.run_study import point_job
     from hpclaunch.text_table import text_table
 
     rows, total, unknown, scripts, starts = [], 0.0, False, [], []
@@ -196,7 +196,7 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
         shown = "?" if cost is None else f"{cost:.4g}"
         rows.append((str(job.plan.nodes), str(job.plan.tasks), str(len(left)), job.plan.queue or "", shown))
         scripts.append(job.script)
-        if not dry_run and (estimate := expected_start(job)):
+        if not dry_run and (estimate := job.job.expected_start()):
             starts.append(f"{counted(job.plan.nodes, 'node')}: {estimate}")
     billing = job.plan.profile.billing if rows else None
     unit = billing.unit if billing else "cost"

@@ -243,7 +243,7 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
     """
     import datetime as dt
 
-    from hpclaunch.site.fact_sources import read_sources
+    from hpclaunch.site.fact_age import read_sources
     from hpclaunch.site.load_profile import load_all, load_kinds, load_site
     from hpclaunch.site.site_documents import SourcesDocument
 
@@ -280,7 +280,6 @@ def _changed(profile: SiteProfile, page: TextIO) -> tuple[ChangedModule, ...]:
 
 
 def _show_facts(found: SourcesDocument, oldest: dt.date | None) -> None:
-    """Print old sources and changed modules."""
     for source in found.old:
         names, cited_by = ", ".join(source.names), ", ".join(source.sites)
         age = counted(source.age_days, "day")

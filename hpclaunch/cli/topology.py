@@ -111,7 +111,6 @@ def _save(folder: Path) -> None:
 
 
 def _topology(options: Mapping[str, Any]) -> NodeTopology:
-    """Read the node from what the options name."""
     from hpclaunch.binding.reserved_cores import reserve
     from hpclaunch.topology.sources import apply_site, read_files, read_folder, read_live
 

@@ -385,29 +385,30 @@ class _Exchange:
         for thread in (*readers, threading.Thread(target=self._write, daemon=True)):
             thread.start()
 
-        late = NoAnswerError(f"{self._program} gave no answer within {timeout_s or 0:g} s on {self._host}")
-
         def remaining_s() -> float | None:
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
         try:
             start_s = _START_TIMEOUT_S if timeout_s is None else min(timeout_s, _START_TIMEOUT_S)
             if not self._begun.wait(start_s):
-                raise late if start_s == timeout_s else self._not_started()
+                raise self._late(timeout_s) if start_s == timeout_s else self._not_started()
             for reader in readers:
                 reader.join(remaining_s())
                 if reader.is_alive():
-                    raise late
+                    raise self._late(timeout_s)
             if self._full.is_set():
                 size = f"{_MAX_ANSWER_BYTES >> 20} MiB"
                 raise RefusedError(
                     f"{self._program} on {self._host} printed more than {size}, which is too much"
                 )
             if not self._channel.status_event.wait(remaining_s()):
-                raise late  # the program closed its output and runs on
+                raise self._late(timeout_s)  # the program closed its output and runs on
         finally:
             self._begun.set()  # nothing that waits for it may stay behind
         return self._channel.recv_exit_status(), bytes(self._out), bytes(self._err)
+
+    def _late(self, timeout_s: float | None) -> NoAnswerError:
+        return NoAnswerError(f"{self._program} gave no answer within {timeout_s:g} s on {self._host}")
 
     def _not_started(self) -> NoAnswerError:
         return NoAnswerError(

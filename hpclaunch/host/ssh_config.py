@@ -206,7 +206,6 @@ def _settings(text: str) -> Found:
 
 
 def _place(destination: str, address: Address, found: Found) -> tuple[str, int, str]:
-    """Return the host's address, its port and the user there."""
     hostname = _one(found, "hostname") or address.host.lower()
     user = _one(found, "user") or address.user or getpass.getuser()
     port = _number(found, "port", address.port or 22)

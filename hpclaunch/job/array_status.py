@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -78,8 +79,7 @@ def _judged(
     """Return one job with its present state."""
     old = record.array[index]
     folder = f"{record.folder}/{index}"
-    text = files.get(f"{folder}/{EXIT_STATUS}", b"").strip()
-    left = int(text) if text.isdigit() and len(text) <= 3 else None
+    left = exit_status(files, folder)
     cancelled = bool(files.get(f"{record.folder}/cancelled"))
     if said is None and left is None:
         if not asked:
@@ -93,17 +93,34 @@ def _judged(
     started, restarts = said.started or old.started, max(old.restarts, said.restarts)
     if said.state not in FINAL_STATES:
         return replace(old, state=said.state, reason=said.reason, started=started, restarts=restarts)
-    code = said.exit_code if said.exit_code is not None else left
+    own = reason_left(files, folder) if said.state == "failed" else None
+    job = ended_as(old, replace(said, reason=own or said.reason), left)
+    return replace(job, hang=hang_left(files, folder))
+
+
+_Ended = TypeVar("_Ended", JobRecord, ArrayJob)
+
+
+def ended_as(job: _Ended, status: JobStatus, left: int | None) -> _Ended:
+    """Return a job that is over, also one of an array; ``left``: what its script left in its exit file."""
+    code = status.exit_code if status.exit_code is not None else left
+    if status.state != "done" and code == 0:
+        code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
     return replace(
-        old,
-        state=said.state,
-        exit_code=None if said.state != "done" and code == 0 else code,
-        reason=(reason_left(files, folder) if said.state == "failed" else None) or said.reason,
-        hang=hang_left(files, folder),
-        started=started,
-        ended=said.ended or old.ended,
-        restarts=restarts,
+        job,
+        state=status.state,
+        exit_code=code,
+        reason=status.reason,
+        started=status.started or job.started,
+        ended=status.ended or job.ended,
+        restarts=max(job.restarts, status.restarts),
     )
+
+
+def exit_status(files: Mapping[str, bytes], folder: str) -> int | None:
+    """Return what a script left in its exit file; None: nothing, or nothing that is a number."""
+    text = files.get(f"{folder}/{EXIT_STATUS}", b"").strip()
+    return int(text) if text.isdigit() and len(text) <= 3 else None
 
 
 def sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 
-import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.frameworks import framework_of
-from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.launch_plan import KnownJob, Problem
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
@@ -19,16 +18,6 @@ from hpclaunch.site.site_scheduler import site_scheduler
 _LIMIT_S = 20.0
 
 
-class AskedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job with the facts of the nodes that it gets."""
-
-    request: JobRequest
-    settings: tuple[Setting, ...]
-    profile: SiteProfile
-    notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
 def is_open(profile: SiteProfile) -> bool:
     """Whether the profile leaves its nodes to be asked for."""
     return (
@@ -36,16 +25,14 @@ def is_open(profile: SiteProfile) -> bool:
     )
 
 
-def ask_cluster(
-    host: Host, request: JobRequest, settings: tuple[Setting, ...], profile: SiteProfile
-) -> AskedJob:
+def ask_cluster(host: Host, job: KnownJob) -> KnownJob:
     """Ask the scheduler on ``host`` for its nodes, and plan the job for those that fit.
 
     Such clusters share nodes among jobs unless a queue says otherwise, so a job with GPUs requests whole
     nodes only where the user does. Where nothing can be learned, a program that uses GPUs is submitted if
     the request gives their number. Raises BadInputError where no node has what the job wants.
     """
-    scheduler = site_scheduler(profile)
+    request, profile, scheduler = job.request, job.profile, site_scheduler(job.profile)
     want = Wanted(
         nodes=request.nodes or 1, queue=request.queue, gpu_type=request.gpu_type, gpus=_wants_gpus(request)
     )
@@ -59,24 +46,14 @@ def ask_cluster(
     except RefusedError as error:
         found, why = None, error.message
     if found is None:
-        return AskedJob(
-            request=request,
-            settings=settings,
-            profile=profile,
-            problems=_nothing_known(request, profile, want, why),
-        )
-    with_gpus = found.profile.node is not None and bool(found.profile.node.gpus)
-    if (
-        with_gpus
-        and next((each.origin for each in settings if each.name == "exclusive"), "default") == "default"
-    ):
-        request = replace(request, exclusive=False)
-        settings = tuple(each for each in settings if each.name != "exclusive")
-        settings = (
-            *settings,
-            Setting(name="exclusive", value="false", origin="computed: nodes are shared here"),
-        )
-    return AskedJob(request=request, settings=settings, profile=found.profile, notes=found.notes)
+        return replace(job, problems=(*job.problems, *_nothing_known(request, profile, want, why)))
+    job = replace(job, profile=found.profile, notes=(*job.notes, *found.notes))
+    named = next((each.origin for each in job.settings if each.name == "exclusive"), "default") != "default"
+    if named or found.profile.node is None or not found.profile.node.gpus:
+        return job
+    settings = tuple(each for each in job.settings if each.name != "exclusive")
+    shared = Setting(name="exclusive", value="false", origin="computed: nodes are shared here")
+    return replace(job, request=replace(request, exclusive=False), settings=(*settings, shared))
 
 
 def _answers(host: Host, scheduler: Scheduler) -> Mapping[str, CommandResult]:

@@ -1,6 +1,5 @@
 """What is read on the nodes of a running job that hpclaunch did not submit: commands and their answers."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -90,7 +89,6 @@ def _silent(names: tuple[str, ...], nodes: tuple[AttachedNode, ...]) -> str:
 
 
 def _of_step(node: AttachedNode, step: str) -> AttachedNode:
-    """Return a node with the processes of one step of Slurm."""
     found = tuple(one for one in node.processes if one.variables.get("SLURM_STEP_ID") == step)
     return msgspec.structs.replace(node, processes=found)
 

@@ -1,6 +1,5 @@
 """The ranks of a running job that hpclaunch did not submit, and what is wrong with their binding. Pure."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -235,7 +234,6 @@ def _cpus(text: str) -> CpuSet:
 def _judge_node(
     ranks: list[_Rank], topology: NodeTopology | None, plan: NodeBinding | None, problems: dict[str, str]
 ) -> dict[tuple[str, int], RankReport]:
-    """Return the reports of one node's ranks of one step."""
     cpus = [_cpus(one.main.cpus) for one in ranks]
     gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
     # Which GPU a rank would take by its place is only asked where it sees all, and no other step is there.

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.host.host_interface import Host
@@ -13,21 +12,19 @@ from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.framework_notes import FOUND
 from hpclaunch.plan.frameworks import framework_of
-from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.launcher_files import launcher_config
 from hpclaunch.plan.named_file import FileFacts, Look, StartedFile, start_file
 from hpclaunch.plan.program import MPI, FoundFramework, find_framework, needed_modules, python_target
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import (
     ReadText,
-    ScriptCommand,
     commands_of_script,
     directives_in,
     script_commands,
     shell_target,
 )
 from hpclaunch.plan.worker_launchers import Started, per_node_launcher
-from hpclaunch.site.schema import SiteProfile
 
 _MAX_SOURCE = 1_000_000
 """Bytes; a larger Python file is generated, and is not read."""
@@ -37,53 +34,34 @@ _LONGEST_PATH = 4096
 _Settled = tuple[JobRequest, tuple[Setting, ...]]
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
-    """A job, and what the files tell that it starts."""
-
-    request: JobRequest
-    settings: tuple[Setting, ...]
-    notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    commands: tuple[ScriptCommand, ...] = ()
-    """Those of the shell script that it starts."""
-
-
-def read_program(
-    request: JobRequest,
-    settings: tuple[Setting, ...],
-    profile: SiteProfile,
-    look: Look,
-    reader: Callable[[JobRequest], ReadText],
-    *,
-    is_file: bool = False,
-) -> Program:
+def read_program(job: KnownJob, look: Look, reader: Callable[[JobRequest], ReadText]) -> KnownJob:
     """Return the job with what starts its program, and with its framework.
 
-    ``look`` and ``reader`` see the files where the job will run; ``is_file``: see `Layer`.
+    ``look`` and ``reader`` see the files where the job will run.
     """
+    request, settings = job.request, job.settings
     if request.command.bundled:
-        return Program(request=request, settings=settings)
+        return job
     image = request.environment is not None and request.environment.container is not None
 
     def seen(path: str) -> FileFacts | None:
         return None if image and path.startswith("/") else look(path)
 
-    python = request.python or profile.software.python
+    python = request.python or job.profile.software.python
     argv = request.command.argv
-    file = start_file(argv, seen, python, by_suffix=is_file)
+    file = start_file(argv, seen, python, by_suffix=job.is_file)
     if file.argv != argv:
         request = replace(request, command=replace(request.command, argv=file.argv))
         settings = tuple(_with_command(each, file) for each in settings)
     read = reader(request)
     request, settings = with_framework(request, settings, read)
-    return Program(
+    about_file = (file.note,) if file.note else ()
+    return replace(
+        job,
         request=request,
         settings=settings,
-        notes=(
-            *((file.note,) if file.note else ()),
-            *command_notes(file.argv, directives_in(file.argv, read)),
-        ),
-        problems=(file.problem,) if file.problem else (),
+        notes=(*job.notes, *about_file, *command_notes(file.argv, directives_in(file.argv, read))),
+        problems=(*job.problems, *((file.problem,) if file.problem else ())),
         commands=script_commands(file.argv, read),
     )
 

@@ -18,8 +18,7 @@ from hpclaunch.plan.plan_file import (
     plan_text,
     rank_shell_files,
 )
-from hpclaunch.plan.preflight_plan import PROBE
-from hpclaunch.plan.staging_plan import STAGE
+from hpclaunch.plan.preflight_plan import PROBE, STAGE
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
 from hpclaunch.plan.worker_start import RAY_NODE
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler

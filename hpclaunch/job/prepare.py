@@ -2,26 +2,28 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.ask_cluster import AskedJob, ask_cluster, is_open
+from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.imported_framework import look_on, read_in, read_program
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.plan.launch_plan import LaunchPlan, Problem
+from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan, Problem
 from hpclaunch.plan.launcher_rules import script_problems
 from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.named_file import Look
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts
-from hpclaunch.plan.script_commands import ScriptCommand
+from hpclaunch.plan.script_commands import ReadText
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, highest, merge
-from hpclaunch.plan.software_choice import ActiveShell, Choice, choose_software, module_of
+from hpclaunch.plan.software_choice import ActiveShell, choose_software, module_of
 from hpclaunch.plan.software_settings import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site, site_reference
@@ -49,9 +51,10 @@ _USUAL = SubmitMode()
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A job before it has a place: settings merged, site and node known."""
 
-    request: JobRequest
-    settings: tuple[Setting, ...]
-    profile: SiteProfile
+    asked: KnownJob
+    """What is requested, before any file was read."""
+    job: KnownJob
+    """The same with what files, scheduler and software tell, as far as they can be seen from here."""
     topology: NodeTopology | None
     allocation: Allocation | None = None
     """Start in this allocation instead of queueing."""
@@ -61,16 +64,23 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Where the job runs; empty: in the home folder of another host, or in what ``sync`` takes there."""
     host: str | None = None
     sync: Path | None = None
-    problems: tuple[Problem, ...] = ()
-    """Why it is not submitted; a dry run only warns of them."""
-    notes: tuple[str, ...] = ()
-    """About the words of its command."""
-    commands: tuple[ScriptCommand, ...] = ()
-    """Those of the shell script that it starts, where that could be read."""
-    software: Choice
-    """The software that its framework needs, with what is to be said about it."""
     resubmit_of: str | None = None
     """Id of the job that is repeated."""
+
+    @property
+    def request(self) -> JobRequest:
+        """What is requested, with what was found out."""
+        return self.job.request
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The same with origins."""
+        return self.job.settings
+
+    @property
+    def profile(self) -> SiteProfile:
+        """The site, for this job."""
+        return self.job.profile
 
     @property
     def waits(self) -> bool:
@@ -111,31 +121,47 @@ def settle(
             f"--remote-dir {request.remote_dir}: the job stays here", "add --host, or leave it out"
         )
     request, settings = with_software(request, settings, profile)
+    without_queue = _without_queue(mode, scheduler, allocation)
+    asked = KnownJob(
+        request=request, settings=settings, profile=profile, is_file=is_file, problems=without_queue
+    )
     # On another host the files are read when there is a connection to it.
     folder = mode.sync or (Path(workdir) if host is None else None)
-    look = look_on(LocalHost(), str(folder)) if folder else _nothing
-    read = read_in(folder) if folder else _nothing
-    program = read_program(request, settings, profile, look, lambda _: read, is_file=is_file)
-    request, settings = program.request, program.settings
-    asked = _asked(request, settings, profile, ask=host is None and allocation is None)
-    shell = None if host else active_shell(os.environ, module_of(request))
-    chosen = choose_software(asked.request, asked.settings, asked.profile, shell)
-    topology = _topology(asked.profile)
+    cluster = LocalHost() if host is None and allocation is None else None
+    job = find_out(asked, *seen_in(folder), cluster, here=host is None)
+    topology = _topology(job.profile)
     return Prepared(
-        request=chosen.request,
-        settings=chosen.settings,
-        profile=_showing_gpus(asked.profile, topology),
+        asked=asked,
+        job=msgspec.structs.replace(job, profile=_showing_gpus(job.profile, topology)),
         topology=topology,
         allocation=allocation,
-        interactive=_is_interactive(mode, chosen.request, scheduler, allocation),
-        problems=(*_without_queue(mode, scheduler, allocation), *program.problems, *asked.problems),
-        notes=(*program.notes, *asked.notes),
-        commands=program.commands,
-        software=chosen,
+        interactive=_is_interactive(mode, job.request, scheduler, allocation),
         workdir=workdir,
         host=host,
         sync=mode.sync,
     )
+
+
+Reader = Callable[[JobRequest], ReadText]
+
+
+def seen_in(folder: Path | None) -> tuple[Look, Reader]:
+    """Return what sees the files in a folder of this machine; None: nothing is seen."""
+    if folder is None:
+        return _nothing, lambda _: _nothing
+    read = read_in(folder)
+    return look_on(LocalHost(), str(folder)), lambda _: read
+
+
+def find_out(job: KnownJob, look: Look, reader: Reader, cluster: Host | None, *, here: bool) -> KnownJob:
+    """Return the job with what its files, the scheduler on ``cluster`` and the site's software tell.
+
+    ``here``: it is submitted on this machine, in whose shell an environment may be active.
+    """
+    job = read_program(job, look, reader)
+    if cluster is not None and is_open(job.profile):
+        job = ask_cluster(cluster, job)
+    return choose_software(job, active_shell(os.environ, module_of(job.request)) if here else None)
 
 
 def _with_nodes(
@@ -147,15 +173,6 @@ def _with_nodes(
     origin = f"the allocation {allocation.job_id}"
     said = Setting(name="nodes", value=str(allocation.nodes), origin=origin)
     return msgspec.structs.replace(request, nodes=allocation.nodes), (*settings, said)
-
-
-def _asked(
-    request: JobRequest, settings: tuple[Setting, ...], profile: SiteProfile, *, ask: bool
-) -> AskedJob:
-    """Return the job for the nodes that the scheduler here describes, where no profile does."""
-    if ask and is_open(profile):
-        return ask_cluster(LocalHost(), request, settings, profile)
-    return AskedJob(request=request, settings=settings, profile=profile)
 
 
 def _is_interactive(
@@ -296,10 +313,12 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
 def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:
     """Return the plan of a prepared job, with all reasons for which it would not be submitted."""
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
-    inner = script_problems(plan.request, plan, prepared.commands)
-    problems = (*prepared.problems, *prepared.software.problems, *plan.problems, *inner)
-    warnings = (*prepared.notes, *prepared.software.notes, *plan.warnings)
-    return msgspec.structs.replace(plan, warnings=warnings, problems=problems)
+    problems = (
+        *prepared.job.problems,
+        *plan.problems,
+        *script_problems(plan.request, plan, prepared.job.commands),
+    )
+    return msgspec.structs.replace(plan, warnings=(*prepared.job.notes, *plan.warnings), problems=problems)
 
 
 def _after(prepared: Prepared) -> tuple[str, ...]:

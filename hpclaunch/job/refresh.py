@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileError
-from hpclaunch.job.array_status import array_paths, with_array_status
+from hpclaunch.job.array_status import array_paths, ended_as, exit_status, with_array_status
 from hpclaunch.job.ask_scheduler import (
     Answers,
     ask,
@@ -216,7 +216,7 @@ def _with_status(
     """Return the record with its state from the scheduler or, where that does not know it, the exit file."""
     if status and status.state not in FINAL_STATES:
         return _open_again(record, status)
-    left = _exit_status(files, record)
+    left = exit_status(files, record.folder)
     following = _next_id(scheduler, files, record)
     if _is_another(following, record):
         record = replace(record, scheduler_id=following)
@@ -226,23 +226,7 @@ def _with_status(
     if status is None and left is None and not asked:
         return record
     status = status or _status_from_exit_file(files, record, left)
-    return _ended(record, replace(status, reason=_own_words(status, files, record, following)), left)
-
-
-def _ended(record: JobRecord, status: JobStatus, left: int | None) -> JobRecord:
-    """Return the record of a job that is over; ``left``: what its script left in its exit file."""
-    code = status.exit_code if status.exit_code is not None else left
-    if status.state != "done" and code == 0:
-        code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
-    return replace(
-        record,
-        state=status.state,
-        exit_code=code,
-        reason=status.reason,
-        started=status.started or record.started,
-        ended=status.ended or record.ended,
-        restarts=max(record.restarts, status.restarts),
-    )
+    return ended_as(record, replace(status, reason=_own_words(status, files, record, following)), left)
 
 
 def _is_another(following: str | None, record: JobRecord) -> bool:
@@ -291,9 +275,3 @@ def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -
     if left is not None:
         return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
     return JobStatus(state="lost")
-
-
-def _exit_status(files: _Files, record: JobRecord) -> int | None:
-    """Return what the script left in its exit file; None: nothing, or nothing that is a number."""
-    text = files.get(f"{record.folder}/{EXIT_STATUS}", b"").strip()
-    return int(text) if text.isdigit() and len(text) <= 3 else None

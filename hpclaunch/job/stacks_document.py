@@ -1,6 +1,5 @@
 """The JSON document of ``hpclaunch stacks``, as ``remote/roll_call.py`` makes it."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import Any, Literal
 
 import msgspec

@@ -6,6 +6,8 @@ import platform
 import shlex
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,34 +16,31 @@ import msgspec
 from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, only_reading
+from hpclaunch.host.host_interface import Host, NoAnswerError, only_reading
 from hpclaunch.host.ssh import state_folder
 from hpclaunch.host.this_machine import LocalHost, machine_identity
-from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
-from hpclaunch.job.imported_framework import look_on, read_on, read_program
+from hpclaunch.job.imported_framework import look_on, read_on
 from hpclaunch.job.job_files import job_files
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
-from hpclaunch.job.prepare import Prepared, plan_of, python_here
+from hpclaunch.job.prepare import Prepared, find_out, plan_of, python_here, seen_in
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.job.trial_submission import try_submission
 from hpclaunch.package_data import text_beside
 from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER
+from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.plan.script_text import render
-from hpclaunch.plan.software_choice import choose_software
-from hpclaunch.plan.staging_plan import split_item
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
-from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.scheduler.scheduler_interface import Scheduler, Trial
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
@@ -64,10 +63,8 @@ def start(
         state = _state_folder(prepared, store, host, note)
         folder = f"{state}/jobs/{job_id}"
         workdir = _workdir(prepared, host, folder)
-        if prepared.host is not None and prepared.sync is None:
-            prepared = _with_files_read(prepared, host, workdir)
-        if prepared.host is not None and is_open(prepared.profile):
-            prepared = _with_cluster_asked(prepared, host)
+        if prepared.host is not None:
+            prepared = _seen_on_host(prepared, host, workdir)
         place = _place(prepared, store, host, job_id, folder, note)
         plan = plan_of(prepared, place)
         script = render(plan, place, script_templates())
@@ -87,42 +84,12 @@ def start(
     return submit_job(store, host, scheduler, record, script, note), plan
 
 
-def _with_files_read(prepared: Prepared, host: Host, workdir: str) -> Prepared:
-    """Return the job with the facts of the files that it starts on its host, which were not known before."""
-    program = read_program(
-        prepared.request,
-        prepared.settings,
-        prepared.profile,
-        look_on(host, workdir),
-        lambda request: read_on(host, workdir, request),
-    )
-    request, settings = program.request, program.settings
-    if request.software == "site":  # the framework was not known before
-        chosen = choose_software(request, settings, prepared.profile, None)
-        request, settings = chosen.request, chosen.settings
-        prepared = msgspec.structs.replace(prepared, software=chosen)
-    return msgspec.structs.replace(
-        prepared,
-        request=request,
-        settings=settings,
-        notes=program.notes,
-        commands=program.commands,
-        problems=(*prepared.problems, *program.problems),
-    )
-
-
-def _with_cluster_asked(prepared: Prepared, host: Host) -> Prepared:
-    """Return the job for the nodes of a cluster that no profile describes, which is asked on its host."""
-    asked = ask_cluster(host, prepared.request, prepared.settings, prepared.profile)
-    return msgspec.structs.replace(
-        prepared,
-        request=asked.request,
-        settings=asked.settings,
-        profile=asked.profile,
-        topology=site_topology(asked.profile),
-        notes=(*prepared.notes, *asked.notes),
-        problems=(*prepared.problems, *asked.problems),
-    )
+def _seen_on_host(prepared: Prepared, host: Host, workdir: str) -> Prepared:
+    """Return the job with what only its host tells: the files that it starts, the nodes of a cluster."""
+    there = (look_on(host, workdir), partial(read_on, host, workdir))
+    look, reader = there if prepared.sync is None else seen_in(prepared.sync)
+    job = find_out(prepared.asked, look, reader, host, here=False)
+    return msgspec.structs.replace(prepared, job=job, topology=site_topology(job.profile))
 
 
 def _send_parts(
@@ -366,3 +333,44 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
 def _look(host: Host, folder: str, account: dict[str, str | None]) -> CommandResult:
     looks = text_beside(__file__, "looks.sh")
     return host.run(("sh", "-u", "-c", f"{looks}usable_folder {double_quote(folder)}"), env=account)
+
+
+_TIMEOUT_S = 120.0
+
+
+def try_submission(
+    host: Host, scheduler: Scheduler, plan: LaunchPlan, script: str, note: Callable[[str], None]
+) -> None:
+    """Note the scheduler's estimate of the start; a refusal that is temporary is noted as a warning.
+
+    Raises RefusedError with the scheduler's words where the job would be refused for good.
+    """
+    trial = scheduler.trial
+    if trial is None:
+        return
+    try:
+        env = {**scheduler.query_env, **dict.fromkeys(scheduler.overriding(script))}
+        answer = host.run(trial.command, stdin=script.encode(), timeout_s=_TIMEOUT_S, env=env)
+    except NoAnswerError as error:
+        raise RefusedError(
+            error.message, "nothing was submitted; --no-test-only goes without asking"
+        ) from None
+    try:
+        if estimate := trial.parse(answer):
+            note(estimate)
+    except RefusedError as error:
+        if excuse := _excuse(host, trial, plan, error.message):
+            note(f"{error.message}, but only for now: {excuse}")
+            return
+        raise RefusedError(
+            error.message, "nothing was submitted; --no-test-only submits without asking"
+        ) from None
+
+
+def _excuse(host: Host, trial: Trial, plan: LaunchPlan, refusal: str) -> str | None:
+    partitions = (line.text.partition("=")[2] for line in plan.header if line.text.startswith("--partition="))
+    queue = next(partitions, None)
+    if command := trial.doubt_command(refusal, queue):
+        answer = host.run(command, timeout_s=_TIMEOUT_S)
+        return trial.parse_doubt(answer, queue, plan.nodes)
+    return None

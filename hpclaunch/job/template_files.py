@@ -9,9 +9,9 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hpclaunch.cache import read_cached, write_cached
 from hpclaunch.package_data import resource_dir
 from hpclaunch.software.shell_quoting import literal
+from hpclaunch.user_folders import read_cached, write_cached
 
 
 def script_templates() -> jinja2.Environment:

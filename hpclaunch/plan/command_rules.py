@@ -3,6 +3,7 @@
 import re
 import shlex
 
+from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.launcher_rules import launcher_problems
 from hpclaunch.plan.layout import JobLayout
@@ -11,7 +12,6 @@ from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_commands import named_shell, shell_target
 from hpclaunch.plan.software_settings import software_files
 from hpclaunch.plan.wrappers import unwrap
-from hpclaunch.plan.zero_stage import deepspeed_config
 
 _OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
 _CONFIG_OPTION = re.compile(r"--(?:\w+[-_])?config(?:[-_]file)?")

@@ -4,9 +4,8 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_of
-from hpclaunch.plan.gpu_visibility import rank_gpus, sharing_note
 from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.layout import JobLayout, rank_gpus, sharing_note
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.scheduler.launcher import Mpiexec

@@ -17,27 +17,27 @@
   mpi4py instead. JAX_NUM_PROCESSES and JAX_PROCESS_ID are for programs that pass the numbers on themselves,
   names that are usual and that JAX itself does not read.
 - ray: without a token all who reach a cluster run programs as its user (docs.ray.io, "Token authentication").
-- GPUs: `gpu_visibility.py`.
+- GPUs: `layout.py`.
 """
 
+import json
 import re
 import shlex
 from pathlib import PurePath
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS, Framework
-from hpclaunch.plan.gpu_visibility import local_rank_fits, rank_gpus
-from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.layout import JobLayout, local_rank_fits, rank_gpus
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_layout import WIDTH
 from hpclaunch.plan.worker_launchers import DEEPSPEED, worker_launch
 from hpclaunch.plan.wrappers import inner_words
-from hpclaunch.plan.zero_stage import zero_lines
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import literal
 
 _TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -87,12 +87,7 @@ def framework_lines(
         lines += rendezvous(scheduler, profile.fabric.name_suffix, array=bool(request.array))
     lines += _own_lines(framework)
     if framework.coordinator:
-        lines.append(
-            Line(
-                text='export JAX_COORDINATOR_ADDRESS="$MASTER_ADDR:$MASTER_PORT"',
-                reason="where the ranks of JAX meet, as jax.distributed.initialize reads it",
-            )
-        )
+        lines.append(line("jax coordinator"))
     if request.framework == "horovod":
         lines += _horovod(profile)
     if request.timeline:
@@ -153,15 +148,9 @@ def _known_to_jax(request: JobRequest, launcher: Launcher, tasks: int, local_ran
     if launcher.known_to_jax or not framework_of(request).coordinator:
         return ()
     return (
-        Line(
-            text=f'export OMPI_COMM_WORLD_SIZE={tasks} OMPI_COMM_WORLD_RANK="$RANK"',
-            reason="jax.distributed.initialize() finds ranks by Open MPI's names, whatever has started them",
-        ),
+        line("jax sizes", tasks=tasks),
         Line(text=f"export OMPI_COMM_WORLD_LOCAL_RANK={local_rank}", reason="the same"),
-        Line(
-            text='export OMPI_MCA_orte_hnp_uri="${OMPI_MCA_orte_hnp_uri:-0.0;tcp://$JAX_COORDINATOR_ADDRESS}"',
-            reason="where this one is set (jax/_src/clusters/ompi_cluster.py)",
-        ),
+        line("jax finds open mpi"),
     )
 
 
@@ -191,28 +180,15 @@ def rendezvous(scheduler: Scheduler, suffix: str | None, array: bool = False) ->
             if suffix
             else []
         ),
-        Line(
-            text=f"export MASTER_ADDR MASTER_PORT=$((10000 + {number} % 10000))",
-            reason="this job's port (10000-19999)",
-        ),
+        line("rendezvous port", number=number),
     )
 
 
 def _horovod(profile: SiteProfile) -> list[Line]:
     """Ranks that a launcher starts have no Gloo rendezvous: that is a server inside of horovodrun."""
-    lines = [
-        Line(
-            text="export HOROVOD_CONTROLLER=mpi",
-            reason="the launcher starts the ranks, so they find each other by MPI (Gloo needs horovodrun)",
-        )
-    ]
+    lines = [line("horovod controller")]
     if profile.node is None or profile.node.gpu_vendor != "intel":  # where oneCCL may carry the data
-        lines.append(
-            Line(
-                text="export HOROVOD_CPU_OPERATIONS=mpi",
-                reason="and tensors in host memory go by MPI, also where Gloo is the build's default",
-            )
-        )
+        lines.append(line("horovod cpu operations"))
     return lines
 
 
@@ -223,10 +199,7 @@ def _timeline(request: JobRequest) -> list[Line]:
     if request.framework == "horovod" and "/" not in file:
         path = f'"$HPCLAUNCH_JOB_FOLDER"/{path}'
     return [
-        Line(
-            text=f"export HOROVOD_TIMELINE={path}",
-            reason="Horovod's rank 0 writes the timeline of all ranks here (Horovod docs, timeline)",
-        ),
+        line("horovod timeline", path=path),
         Line(text="export HOROVOD_TIMELINE_MARK_CYCLES=1", reason="with Horovod's cycles marked in it"),
     ]
 
@@ -239,10 +212,7 @@ def _hostfile(scheduler: Scheduler, nodes: int, tasks_per_node: int) -> list[Lin
     )
     return [
         Line(text=text, reason="the nodes and how many ranks each has, as DeepSpeed's launcher reads them"),
-        Line(
-            text='export HPCLAUNCH_HOSTFILE="$HPCLAUNCH_JOB_FOLDER/hostfile"',
-            reason="and its name, for programs that start others",
-        ),
+        line("hostfile"),
     ]
 
 
@@ -252,3 +222,53 @@ def interpreter(request: JobRequest, profile: SiteProfile) -> str:
     first = argv[0] if argv else ""
     own = first if re.fullmatch(r"python[\d.]*", PurePath(first).name) else None
     return request.python or own or profile.software.python
+
+
+_CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
+"""DeepSpeed's own option, how argparse may spell it, and that of the Hugging Face trainer."""
+
+_SET_STAGE = """'import json, sys; config = json.load(open(sys.argv[1]))
+config.setdefault("zero_optimization", {})["stage"] = int(sys.argv[2])
+json.dump(config, open(sys.argv[3], "w"), indent=2)'"""
+
+
+def deepspeed_config(argv: tuple[str, ...]) -> str | None:
+    """Return the configuration that a command names for DeepSpeed; None: it names none.
+
+    ``--deepspeed`` is a switch in DeepSpeed's own programs and takes a file in others.
+    """
+    for word, following in zip(argv, (*argv[1:], ""), strict=True):
+        option, equals, value = word.partition("=")
+        file = value if equals else following
+        if option in _CONFIG_OPTIONS and file.endswith(".json") and not file.startswith("-"):
+            return file
+    return None
+
+
+def zero_lines(request: JobRequest, python: str) -> list[Line]:
+    """Return the lines that make the job's configuration; ``python``: the interpreter of the job.
+
+    DeepSpeed reads its stage from its JSON configuration only, so the job gets one with that stage.
+    """
+    stage, given = request.zero_stage, deepspeed_config(request.command.argv)
+    own = line("deepspeed config")
+    if given is None:
+        fragment = json.dumps({"zero_optimization": {"stage": stage}})
+        text = f"printf '%s\\n' {literal(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""
+        return [own, Line(text=text, reason="the command names none: this one holds the ZeRO stage alone")]
+    text = f'{literal(python)} -c {_SET_STAGE} {literal(given)} {stage} "$HPCLAUNCH_DS_CONFIG"'
+    return [own, Line(text=text, reason=f"a copy of {given}, with ZeRO stage {stage}")]
+
+
+def own_config(config: str) -> Line:
+    """Return the line that replaces the file among the program's arguments.
+
+    Quoted words in a pattern of ``case`` stand for themselves.
+    """
+    quoted = literal(config)
+    text = (
+        f"given={quoted}\n"
+        'for word; do case $word in "$given" | --*="$given") '
+        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac\n  shift && set -- "$@" "$word"; done'
+    )
+    return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")

@@ -6,6 +6,7 @@ import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
@@ -80,6 +81,21 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+
+class KnownJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job on its way to a plan: request, site and settings so far, and remarks about them."""
+
+    request: JobRequest
+    settings: tuple[Setting, ...]
+    profile: SiteProfile
+    is_file: bool = False
+    """Its command begins with a file that Python or a shell reads."""
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Why it is not submitted; a dry run only warns of them."""
+    commands: tuple[ScriptCommand, ...] = ()
+    """Those of the shell script that it starts, where that could be read."""
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):

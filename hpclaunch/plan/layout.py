@@ -1,13 +1,19 @@
-"""The sizes of a job, and the place of its folder, as its plan needs them."""
+"""The sizes of a job as its plan needs them, how they follow from --nodes and --tasks, and its place."""
 
 import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
+from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.node_share import NodeShare
-from hpclaunch.plan.request_rules import QueueChoice
+from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request_rules import QueueChoice, array_indices
 from hpclaunch.plan.worker_launchers import Started
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import Allocation
+from hpclaunch.site.schema import Billing, SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.walltime import format_walltime
 
 
 class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,3 +81,202 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     def launched_cpus(self) -> int:
         """Hardware threads of each of them."""
         return self.cpus_per_task * (self.tasks_per_node // self.launched_per_node)
+
+
+_COUNTS = {"nodes": 1, "tasks": 1, "tasks_per_node": 1, "gpus_per_task": 0, "cpus_per_task": 1} | {
+    "threads_per_core": 1
+}
+"""Count -> its least value."""
+
+
+def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = False) -> tuple[int, int]:
+    """Return (nodes, tasks per node).
+
+    Every node gets the same number of ranks, since one binding serves them all. Where the request leaves the
+    ranks open there is one for each GPU (or each ``gpus_per_task`` GPUs), else one for each node; likewise
+    for ranks without GPUs (``gpus_per_task`` 0).
+    ``one_node``: the machine is this one alone.
+    Raises BadInputError for counts that are too low and for counts that contradict each other.
+    """
+    for name, least in _COUNTS.items():
+        value = getattr(request, name)
+        if value is not None and value < least:
+            raise BadInputError(f"{_option(name)} {value}: it must be at least {least}")
+    usual = max(1, (gpus_per_node or 1) // (request.gpus_per_task or 1)) if request.gpus_per_task != 0 else 1
+    tasks, nodes, per_node = request.tasks, request.nodes, request.tasks_per_node
+    if one_node:
+        if nodes not in (None, 1):
+            raise BadInputError(
+                f"--nodes {nodes}: site {request.site} is this one machine", "leave --nodes out"
+            )
+        nodes = 1
+    if tasks is None:
+        return nodes or 1, per_node or usual
+    if nodes is None:
+        nodes = -(-tasks // (per_node or usual))
+    if per_node is None:
+        per_node = max(1, tasks // nodes)
+    if nodes * per_node != tasks:
+        raise BadInputError(
+            f"--tasks {tasks} do not fit on {counted(nodes, 'node')} with the same number on each"
+            f" ({nodes} x {per_node} = {nodes * per_node})",
+            f"ask for {counted(nodes * per_node, 'task')}, or set --nodes and --tasks-per-node",
+        )
+    return nodes, per_node
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per_node: int) -> None:
+    """Refuse what the allocation has no room for, and what only a job in the queue can have."""
+    queue = "--no-here queues the job instead"
+    for name, value in (
+        ("--after", request.after),
+        ("--begin", request.begin),
+        ("--array", request.array),
+        ("--max-restarts", request.max_restarts),
+    ):
+        if value:
+            raise BadInputError(
+                f"{name} is for jobs in the queue, this one runs in {_words(allocation)}", queue
+            )
+    if nodes > allocation.nodes:
+        raise BadInputError(f"{nodes} nodes requested; {_words(allocation)} has {allocation.nodes}", queue)
+    cpus = tasks_per_node * (request.cpus_per_task or 1) * request.threads_per_core
+    if allocation.cpus_per_node is not None and cpus > allocation.cpus_per_node:
+        raise BadInputError(
+            f"{counted(cpus, 'CPU')} per node requested ({counted(tasks_per_node, 'rank')});"
+            f" {_words(allocation)} has {allocation.cpus_per_node}",
+            f"ask for fewer, or {queue}",
+        )
+
+
+def _words(allocation: Allocation) -> str:
+    return f"the allocation {allocation.job_id}"
+
+
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """An upper bound: whole nodes, for the whole walltime, with all restarts and all jobs of an array."""
+
+    amount: float
+    unit: str
+    text: str
+    """With the arithmetic, for the user."""
+
+
+def cost_at_most(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Cost | None:
+    """Return what the job costs at most; None where the profile does not know the rule."""
+    billing = profile.billing
+    if billing is None:
+        return None
+    runs = 1 + request.max_restarts
+    jobs = len(array_indices(request.array, site_scheduler(profile))) if request.array else 1
+    hours = layout.walltime_s / 3600
+    amount = layout.nodes * hours * billing.per_node_hour * runs * jobs
+    factors = [
+        counted(layout.nodes, "node"),
+        format_walltime(layout.walltime_s),
+        f"{billing.per_node_hour:g} {billing.unit} per node and hour",
+        *([f"{runs} runs"] if runs > 1 else []),
+        *([f"{jobs} jobs"] if jobs > 1 else []),
+    ]
+    text = f"it costs at most {amount:,.4g} {billing.unit}: {' x '.join(factors)}"
+    return Cost(amount=amount, unit=billing.unit, text=text)
+
+
+def cost_of(billing: Billing, nodes: int, seconds: int) -> Cost:
+    """Return what whole nodes cost that a job has had for this long."""
+    amount = nodes * seconds / 3600 * billing.per_node_hour
+    rate = f"{billing.per_node_hour:g} {billing.unit} per node and hour"
+    factors = f"{counted(nodes, 'node')} x {format_walltime(seconds)} x {rate}"
+    return Cost(amount=amount, unit=billing.unit, text=f"{amount:,.4g} {billing.unit}: {factors}")
+
+
+def check_budget(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> None:
+    """Refuse a job that may cost more than ``--budget``, or whose cost is unknown then."""
+    if request.budget is None:
+        return
+    cost = cost_at_most(request, profile, layout)
+    if cost is None:
+        raise BadInputError(
+            f"--budget {request.budget:g}: the profile of {profile.name} does not state what a job costs",
+            "leave --budget out, or add billing: to your own profile",
+        )
+    if cost.amount > request.budget:
+        raise BadInputError(
+            f"--budget {request.budget:g}: {cost.text}", "request fewer nodes or a shorter walltime"
+        )
+
+
+# --- which GPUs a rank sees, and in which order, so that they agree with its LOCAL_RANK ---------------------
+
+# The rule: where a program takes the GPU whose number is its local rank, each rank sees all planned GPUs of
+# its node, and the GPU with the number of its local rank is its own. Programs do so as their tutorials say
+# (``cuda:LOCAL_RANK`` in torch's and DeepSpeed's; "Pin each GPU to a single process" in Horovod's README; JAX
+# on Slurm and Open MPI, jax/_src/clusters). A program of which nothing is known is taken for one of these: it
+# sees no fewer GPUs than its LOCAL_RANK counts. Ranks that take the first GPU that they see, such as those of
+# mpi4py programs, see only their own.
+
+Gpus = tuple[tuple[int, ...], ...]
+"""Indices of the GPUs of each local rank."""
+
+
+def rank_gpus(layout: JobLayout) -> Gpus:
+    """Return the planned GPUs of each local rank; empty where no GPU is planned."""
+    if layout.at_start:
+        return layout.at_start.gpus
+    gpus = tuple(rank.gpus for rank in layout.binding.ranks) if layout.binding else layout.gpus_by_number
+    return gpus if any(gpus) else ()
+
+
+def are_shared(gpus: Gpus) -> bool:
+    """Whether two ranks of a node have the same GPU, or one has none."""
+    every = [gpu for each in gpus for gpu in each]
+    return len(set(every)) < len(every) or not all(gpus)
+
+
+def local_rank_fits(by_local_rank: bool, gpus: Gpus) -> bool:
+    """Whether LOCAL_RANK is the number of a GPU that the rank sees, or no GPU is planned."""
+    return not (by_local_rank and are_shared(gpus))
+
+
+def visible_gpus(by_local_rank: bool, gpus: Gpus) -> tuple[int, ...]:
+    """Return what all ranks of a node see, in this order; empty: each sees only its own.
+
+    First the first GPU of each local rank, then the second ones: the GPU numbered LOCAL_RANK is a rank's own.
+    """
+    if not by_local_rank or not gpus or are_shared(gpus):
+        return ()
+    most = max(map(len, gpus))
+    return tuple(each[at] for at in range(most) for each in gpus if at < len(each))
+
+
+def positions(gpus: Gpus, visible: tuple[int, ...]) -> Gpus:
+    """Return the places of each local rank's GPUs in the list of visible ones."""
+    return tuple(tuple(visible.index(gpu) for gpu in each) for each in gpus)
+
+
+def check_sharing(framework: str | None, by_local_rank: bool, gpus: Gpus) -> None:
+    """Refuse ranks that share GPUs where the named framework numbers its GPU by the local rank."""
+    if framework is None or local_rank_fits(by_local_rank, gpus):
+        return
+    count = len({gpu for each in gpus for gpu in each})
+    raise BadInputError(
+        f"{len(gpus)} ranks per node share {counted(count, 'GPU')}, but a program of {framework} takes the"
+        f" GPU whose number is its local rank: from local rank {count} on there is none",
+        f"--tasks-per-node {count} gives each rank its own; --gpus-per-task 0 is for programs without GPUs;"
+        " --framework none shows each rank one GPU, as number 0",
+    )
+
+
+def sharing_note(by_local_rank: bool, gpus: Gpus) -> str | None:
+    """Return the note for an unknown program whose ranks share GPUs; None: they do not."""
+    if local_rank_fits(by_local_rank, gpus):
+        return None
+    count = len({gpu for each in gpus for gpu in each})
+    return (
+        f"{len(gpus)} ranks per node share {counted(count, 'GPU')}: each rank sees only its own, as number 0,"
+        " and LOCAL_RANK is not set, since a program could take it for the number of a GPU"
+    )

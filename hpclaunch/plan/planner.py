@@ -13,7 +13,6 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.command_rules import command_problems
-from hpclaunch.plan.cost import check_budget, cost_at_most
 from hpclaunch.plan.framework_notes import (
     about_framework,
     container_notes,
@@ -22,10 +21,18 @@ from hpclaunch.plan.framework_notes import (
     with_launcher,
 )
 from hpclaunch.plan.frameworks import check_framework, framework_of
-from hpclaunch.plan.gpu_visibility import check_sharing, rank_gpus
 from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
 from hpclaunch.plan.launcher_rules import launcher_notes
-from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.layout import (
+    JobLayout,
+    JobPlace,
+    check_budget,
+    check_fit,
+    check_sharing,
+    cost_at_most,
+    rank_gpus,
+    resolve,
+)
 from hpclaunch.plan.no_effect import no_effect
 from hpclaunch.plan.node_share import (
     NodeShare,
@@ -34,8 +41,7 @@ from hpclaunch.plan.node_share import (
     node_share,
     with_documented_cores,
 )
-from hpclaunch.plan.preflight_plan import plan_preflight
-from hpclaunch.plan.rank_counts import check_fit, resolve
+from hpclaunch.plan.preflight_plan import plan_preflight, plan_staging
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
@@ -48,7 +54,6 @@ from hpclaunch.plan.script_body import (
     shell_lines,
 )
 from hpclaunch.plan.software_choice import offer_of, reason_of
-from hpclaunch.plan.staging_plan import plan_staging
 from hpclaunch.plan.startup_plan import LOOK_S, look_words
 from hpclaunch.plan.worker_launchers import with_said_sizes, worker_launch
 from hpclaunch.plural import counted

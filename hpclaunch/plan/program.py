@@ -55,10 +55,16 @@ def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
     worker runs.
     """
     words = inner_words(launched_program(argv))
-    for at, word in enumerate(words):
-        if _PYTHON.fullmatch(PurePosixPath(word).name):
-            return _target(words[at + 1 :])
+    if (after := _after_python(words)) is not None:
+        return _python_words(after)[1]
     return PythonTarget(file=words[0]) if words and words[0].endswith(".py") else None
+
+
+def _after_python(words: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the words behind the first interpreter; None: there is none."""
+    places = (at for at, word in enumerate(words) if _PYTHON.fullmatch(PurePosixPath(word).name))
+    at = next(places, None)
+    return None if at is None else words[at + 1 :]
 
 
 def interpreter_of(argv: tuple[str, ...]) -> str:
@@ -66,37 +72,27 @@ def interpreter_of(argv: tuple[str, ...]) -> str:
     return next((word for word in argv if _PYTHON.fullmatch(PurePosixPath(word).name)), "python3")
 
 
-def _target(words: tuple[str, ...]) -> PythonTarget | None:
-    """Return what an interpreter with these arguments runs (man python); None: what comes from stdin."""
-    at = 0
+def _python_words(words: tuple[str, ...]) -> tuple[str, PythonTarget | None]:
+    """Return the letters of an interpreter's options (man python), and what it runs; None: what stdin has."""
+    letters, at = "", 0
     while at < len(words) and words[at].startswith("-") and words[at] != "-":
         word = words[at]
-        if word in _WITH_VALUE:
-            at += 1
-        elif not word.startswith("--") and (found := _ENDS_FLAGS.search(word)) and found[0] in "mc":
-            value = word[found.end() :] or next(iter(words[at + 1 :]), "")
-            return PythonTarget(module=value) if found[0] == "m" else PythonTarget(code=value)
-        at += 1
-    return PythonTarget(file=words[at]) if at < len(words) and words[at] != "-" else None
+        if not word.startswith("--"):
+            found = _ENDS_FLAGS.search(word)
+            letters += word[1 : found.start()] if found else word[1:]
+            if found and found[0] in "mc":
+                value = word[found.end() :] or next(iter(words[at + 1 :]), "")
+                return letters, PythonTarget(module=value) if found[0] == "m" else PythonTarget(code=value)
+        at += 2 if word in _WITH_VALUE else 1
+    return letters, PythonTarget(file=words[at]) if at < len(words) and words[at] != "-" else None
 
 
 def option_against_startup(argv: tuple[str, ...]) -> str | None:
     """Return the option by which the first Python of a command reads no start-up file of PYTHONPATH (man
     python: -E, -I; -S)."""
-    words = iter(inner_words(launched_program(argv)))
-    if not any(_PYTHON.fullmatch(PurePosixPath(word).name) for word in words):
-        return None
-    for word in words:  # those after the interpreter
-        if not word.startswith("-") or word == "-":
-            return None
-        flags = "" if word.startswith("--") else _ENDS_FLAGS.split(word, maxsplit=1)[0]
-        if found := re.search(r"[EIS]", flags):
-            return f"-{found[0]}"
-        if word in _WITH_VALUE:
-            next(words, None)
-        elif flags not in ("", word) and word[len(flags)] in "mc":
-            return None
-    return None
+    after = _after_python(inner_words(launched_program(argv)))
+    letters = _python_words(after)[0] if after is not None else ""
+    return next((f"-{letter}" for letter in letters if letter in "EIS"), None)
 
 
 def find_framework(argv: tuple[str, ...], read: ReadText) -> FoundFramework | None:

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import text_beside
+from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings_table import rows
-from hpclaunch.plan.zero_stage import deepspeed_config
-from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 
@@ -23,24 +23,11 @@ _MAX_BYTES = 4096
 _MAX_WORD_BYTES = 131_071
 """Of an argument or ``NAME=VALUE``: MAX_ARG_STRLEN of Linux less the byte that ends it (man execve)."""
 
-_SHELL_OWN = name_set(
-    "_ BASH BASHOPTS BASHPID BASH_ALIASES BASH_ARGC BASH_ARGV BASH_ARGV0 BASH_CMDS BASH_COMMAND BASH_ENV"
-    " BASH_EXECUTION_STRING BASH_LINENO BASH_SOURCE BASH_SUBSHELL BASH_VERSINFO BASH_VERSION BASH_XTRACEFD"
-    " DIRSTACK ENV EPOCHREALTIME EPOCHSECONDS EUID FUNCNAME GROUPS HISTCMD IFS LINENO OPTARG OPTERR OPTIND"
-    " PIPESTATUS POSIXLY_CORRECT PPID RANDOM REPLY SECONDS SHELLOPTS SHLVL SRANDOM UID"
-)
+_OWNED = msgspec.json.decode(text_beside(__file__, "owned_variables.json"), type=dict[str, frozenset[str]])
+_SHELL_OWN = _OWNED["bash"]
 """What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
-SCRIPT_OWN = name_set(
-    "bind cpu_bind cpus folder given gpus launch_node module node_start own python rank_end rank_start real"
-    " start_ranks word"
-    " HPCLAUNCH_ARRAY_INDEX HPCLAUNCH_BINDS HPCLAUNCH_CHECKPOINT_EXIT_CODE HPCLAUNCH_CHECKPOINT_SIGNAL"
-    " HPCLAUNCH_DS_CONFIG HPCLAUNCH_FILES HPCLAUNCH_HEARTBEAT HPCLAUNCH_HOSTFILE HPCLAUNCH_JOB_FOLDER"
-    " HPCLAUNCH_JOB_ID HPCLAUNCH_KEY HPCLAUNCH_LOCAL_JOB HPCLAUNCH_MPI_SESSION HPCLAUNCH_RESTART"
-    " HPCLAUNCH_RESULT_FILE HPCLAUNCH_STAGED HPCLAUNCH_TASKS"
-)
+SCRIPT_OWN = _OWNED["script"]
 """Variables of scripts, as all that begin with ``hpclaunch_``: a job that sets one changes its script."""
-
-
 # The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.
 _SECRET = re.compile(
     r"(token|jwt|secret|passwd|password|passphrase|credentials?|api_?key|(access|private|secret)_?key)[0-9]*$",

@@ -7,21 +7,27 @@ from msgspec.structs import replace
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.plan.frameworks import framework_lines, framework_of, numbered, rank_lines
-from hpclaunch.plan.gpu_visibility import Gpus, positions, rank_gpus, visible_gpus
+from hpclaunch.plan.frameworks import (
+    deepspeed_config,
+    framework_lines,
+    framework_of,
+    numbered,
+    own_config,
+    rank_lines,
+)
 from hpclaunch.plan.launch_plan import AtStart
-from hpclaunch.plan.layout import JobLayout, JobPlace
+from hpclaunch.plan.layout import Gpus, JobLayout, JobPlace, positions, rank_gpus, visible_gpus
 from hpclaunch.plan.node_share import threads_line
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import place_lines, startup_lines, timeline_words
 from hpclaunch.plan.worker_launchers import rank_command, worker_launch
 from hpclaunch.plan.worker_start import job_lines, node_lines, ray_lines, worker_head
-from hpclaunch.plan.zero_stage import deepspeed_config, own_config
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import literal, word
 from hpclaunch.software.software_lines import (
     environment_lines,
@@ -50,22 +56,12 @@ def shell_lines(
             Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
         )
     if request.command.bundled and not scheduler.starts_at_once:
-        lines.append(
-            Line(
-                text='export PYTHONPATH="$HPCLAUNCH_FILES/runner${PYTHONPATH:+:$PYTHONPATH}"',
-                reason="the training runner",
-            )
-        )
+        lines.append(line("runner"))
     lines += environment_lines(request.environment, profile, reason_of(request, profile))
     lines += for_launcher
     lines += _srun_binding(profile, layout)
     if _shares_cores(layout.binding):
-        lines.append(
-            Line(
-                text="export OMPI_MCA_mpi_yield_when_idle=1",
-                reason="ranks share cores: a rank that waits must yield its core (Open MPI)",
-            )
-        )
+        lines.append(line("yield cores"))
     lines += site_variables(profile, layout.nodes, request.environment, frozenset(request.env))
     lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
     if not framework_of(request).per_node:  # Ray gives each task its own number
@@ -150,10 +146,7 @@ def _who_it_is(
 def _bind_lines(binding: NodeBinding) -> Iterator[Line]:
     lists = ((format_cpu_list(rank.cpus),) for rank in binding.ranks)
     yield _array("cpus", lists, "CPUs planned for each local rank")
-    yield Line(
-        text='taskset -cp "${cpus[LOCAL_RANK]}" $$ > /dev/null',
-        reason="bind this shell, which becomes the program (man taskset)",
-    )
+    yield line("taskset")
 
 
 def proof(request: JobRequest, layout: JobLayout) -> dict[str, tuple[str, ...]]:
@@ -202,25 +195,13 @@ def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterato
         yield _array("gpus", gpus, f"GPUs of each local rank, {order}")
         yield Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
     if framework.coordinator:
-        yield Line(
-            text='export JAX_LOCAL_DEVICE_IDS="${own[LOCAL_RANK]}"',
-            reason="of these JAX takes the rank's own (from 0.4.33 on; before, that of the local rank)",
-        )
+        yield line("jax devices")
     if variable == "CUDA_VISIBLE_DEVICES":
-        yield _NVIDIA_ORDER
-
-
-_NVIDIA_ORDER = Line(
-    text="export CUDA_DEVICE_ORDER=PCI_BUS_ID",
-    reason="numbers GPUs as nvidia-smi and the plan do (CUDA C++ programming guide)",
-)
+        yield line("nvidia order")
 
 
 def _all_visible(gpus: Gpus, visible: tuple[int, ...], variable: str, *, numbers: bool) -> Iterator[Line]:
-    yield Line(
-        text=f"export {variable}={','.join(map(str, visible))}",
-        reason="all GPUs: number LOCAL_RANK is the rank's own",
-    )
+    yield line("all gpus", variable=variable, numbers=",".join(map(str, visible)))
     if numbers:
         yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs in that list")
 

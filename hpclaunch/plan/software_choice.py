@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
 from hpclaunch.plan.frameworks import framework_of
-from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.launch_plan import KnownJob, Problem
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import shell_target
 from hpclaunch.plan.startup_plan import starts_python
@@ -55,15 +55,6 @@ class ActiveShell(msgspec.Struct, frozen=True, kw_only=True):
         return self.venv or self.conda or ""
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """The job with its software."""
-
-    request: JobRequest
-    settings: tuple[Setting, ...]
-    notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
 def goals_of(request: JobRequest) -> tuple[str, ...]:
     """Return what the program needs, as keys of ``software.offers``: several where either may be meant."""
     if request.software not in ("site", "none"):
@@ -91,49 +82,49 @@ def module_of(request: JobRequest) -> str | None:
     return framework_of(request).module or (goals[0] if goals == ("tensorflow",) else None)
 
 
-def choose_software(
-    request: JobRequest, settings: tuple[Setting, ...], profile: SiteProfile, shell: ActiveShell | None
-) -> Choice:
+def choose_software(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
     """Return the job with the software that its framework needs.
 
     ``shell``: None where the job is submitted on another machine. Raises BadInputError for a name that the
     profile does not offer, and for one that does not go together with a container.
     """
-    job = Choice(request=request, settings=settings)
+    found = _chosen(replace(job, notes=(), problems=()), shell)
+    return replace(found, notes=(*job.notes, *found.notes), problems=(*job.problems, *found.problems))
+
+
+def _chosen(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
+    request = job.request
     if request.software != "site":
-        return _named_offer(job, profile)
-    if _is_named(request, settings):
+        return _named_offer(job)
+    if _is_named(request, job.settings):
         return job
     if own := environment_of(request):
         note = f"{own} brings its environment, whose content is not known here: nothing is added to it"
-        return replace(job, notes=(note,) if _still_needed(request, profile) else ())
-    return _found(job, profile, shell)
-
-
-def _found(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Choice:
-    """Return the job with the software that is active in this shell, else with that of the site."""
-    found = _active(job, profile, shell) or _of_site(job, profile, shell)
+        return replace(job, notes=(note,) if _still_needed(request, job.profile) else ())
+    found = _active(job, shell) or _of_site(job, shell)
     if shell and shell.without and (found.problems or found.request.software != "site"):
-        goal = goals_of(job.request)[0]
-        note = f"{shell.without}, which is active in this shell, has no {goal} and is not used"
+        note = (
+            f"{shell.without}, which is active in this shell, has no {goals_of(request)[0]} and is not used"
+        )
         found = replace(found, notes=(note, *found.notes))
     return found
 
 
-def _of_site(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Choice:
+def _of_site(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
     """Return the job with what the site has for its program."""
-    request, goals = job.request, _still_needed(job.request, profile)
+    request, profile = job.request, job.profile
+    goals = _still_needed(request, profile)
     if not goals:
         return job
     if not starts_python(request):
         note = f"{_program(request)} brings its own software, or --software {goals[0]} that of the site"
         return replace(job, notes=(note,))
     if goal := next((goal for goal in goals if goal in profile.software.offers), None):
-        return _offered(job, profile, goal)
+        return _offered(job, goal)
     brings = _handed_on(profile, shell)
     if profile.status == "generic" or brings:
         return _not_known(job, goals[0], brings)
-    problem = Problem(message=_why_not(request, profile, goals), hint=_ways(job, profile, goals[0]))
+    problem = Problem(message=_why_not(request, profile, goals), hint=_ways(job, goals[0]))
     return replace(job, problems=(problem,))
 
 
@@ -162,9 +153,9 @@ def holds(goal: str, offer: Offer) -> str:
     return " and ".join(f"{name} {offer.versions[name]}" for name in names) or goal
 
 
-def _named_offer(job: Choice, profile: SiteProfile) -> Choice:
+def _named_offer(job: KnownJob) -> KnownJob:
     """Return the job with the offer that the person names; one of an earlier job is there already."""
-    request = job.request
+    request, profile = job.request, job.profile
     origin = next((each.origin for each in job.settings if each.name == "software"), "")
     if request.software == "none" or not origin.startswith(("command line", "job file", "user config")):
         return job
@@ -179,7 +170,7 @@ def _named_offer(job: Choice, profile: SiteProfile) -> Choice:
             f"--software {request.software} and a container: the image replaces the site's software",
             "leave one of them out",
         )
-    return _offered(job, profile, request.software)
+    return _offered(job, request.software)
 
 
 def _python_of(request: JobRequest) -> str:
@@ -199,7 +190,7 @@ def _is_named(request: JobRequest, settings: tuple[Setting, ...]) -> bool:
     return by_path or by_variable or any(not o.startswith(("site profile", "user config")) for o in parts)
 
 
-def _active(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Choice | None:
+def _active(job: KnownJob, shell: ActiveShell | None) -> KnownJob | None:
     """Return the job in the environment that is active in the submitting shell; None: it has none."""
     before = job.request.environment or Environment()
     wanted = goals_of(job.request) and not (before.container or job.request.command.bundled)
@@ -208,24 +199,25 @@ def _active(job: Choice, profile: SiteProfile, shell: ActiveShell | None) -> Cho
     name, variable = ("venv", "VIRTUAL_ENV") if shell.venv else ("conda", "CONDA_PREFIX")
     environment = replace(before, venv=shell.venv, conda=shell.conda)
     if (
-        shell.conda and not site_scheduler(profile).hands_on_environment
+        shell.conda and not site_scheduler(job.profile).hands_on_environment
     ):  # where conda itself may not be found
         environment = replace(before, path=(f"{shell.path}/bin", *before.path))
     origin = f"active in this shell: {variable}"
-    return Choice(
+    return replace(
+        job,
         request=replace(job.request, environment=environment),
         settings=(*job.settings, Setting(name=f"environment.{name}", value=shell.path, origin=origin)),
         notes=(f"the job uses {shell.path}, which is active in this shell; --software none leaves it out",),
     )
 
 
-def _offered(job: Choice, profile: SiteProfile, goal: str) -> Choice:
-    """Return the job with an offer of the site."""
-    request, offer = job.request, profile.software.offers[goal]
+def _offered(job: KnownJob, goal: str) -> KnownJob:
+    request, profile = job.request, job.profile
+    offer = profile.software.offers[goal]
     what, page = holds(goal, offer), cite(profile, offer.source)
     if needs_install(offer):
         sentence = f"{goal} of {profile.name} has to be installed first ({page})"
-        return replace(job, problems=(Problem(message=sentence, hint=_ways(job, profile, goal)),))
+        return replace(job, problems=(Problem(message=sentence, hint=_ways(job, goal)),))
     given = {_option(text) for text in request.directives}
     directives = tuple(text for text in offer.directives if _option(text) not in given)
     moved = replace(
@@ -242,7 +234,7 @@ def _offered(job: Choice, profile: SiteProfile, goal: str) -> Choice:
     notes = [f"{what} of {profile.name}'s software, {page}; {brought}"]
     if offer.install:
         notes.append(f"needed once before: {'; '.join(offer.install)}")
-    return Choice(request=moved, settings=settings, notes=(*notes, *_lacking(moved, offer)))
+    return replace(job, request=moved, settings=settings, notes=(*notes, *_lacking(moved, offer)))
 
 
 def _with_named(offered: Environment, named: Environment | None) -> Environment | None:
@@ -282,7 +274,7 @@ def _handed_on(profile: SiteProfile, shell: ActiveShell | None) -> tuple[str, ..
     return tuple(module for module in loaded if _BRINGS_PYTHON.search(module))
 
 
-def _not_known(job: Choice, goal: str, brings: tuple[str, ...]) -> Choice:
+def _not_known(job: KnownJob, goal: str, brings: tuple[str, ...]) -> KnownJob:
     """Return the job with a note: the profile cannot know what its environment has."""
     if job.request.command.bundled or job.request.check or job.request.check_imports:
         return job
@@ -292,7 +284,6 @@ def _not_known(job: Choice, goal: str, brings: tuple[str, ...]) -> Choice:
 
 
 def _why_not(request: JobRequest, profile: SiteProfile, goals: tuple[str, ...]) -> str:
-    """Return why nothing brings the framework into the job."""
     why = f"our profile of {profile.name} knows no {goals[0]}"
     if lack := next((profile.software.lacks[goal] for goal in goals if goal in profile.software.lacks), None):
         page = f" ({cite(profile, lack.source)})" if lack.source else ""
@@ -300,13 +291,13 @@ def _why_not(request: JobRequest, profile: SiteProfile, goals: tuple[str, ...]) 
     return f"nothing brings {request.framework or goals[0]} into the job: {why}"
 
 
-def _ways(job: Choice, profile: SiteProfile, goal: str) -> str:
+def _ways(job: KnownJob, goal: str) -> str:
     """Return the commands that help; the site is named as in the settings, by a file, too."""
     from hpclaunch.software.install_plan import plan_install  # only refusals need it
 
     own = "name where it is: --venv, --conda, --module or --container"
-    if goal in GOALS and plan_install(profile, goal).chosen:
-        site = next((each.value for each in job.settings if each.name == "site"), profile.name)
+    if goal in GOALS and plan_install(job.profile, goal).chosen:
+        site = next((each.value for each in job.settings if each.name == "site"), job.profile.name)
         install = f"hpclaunch software plan --site {word(str(site))} --for {goal} --write install.sh"
         own = f"install it: {install}; or {own}"
     return f"{own}; --software none submits all the same"

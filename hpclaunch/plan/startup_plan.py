@@ -9,6 +9,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
+from hpclaunch.software.script_lines import line
 
 STARTUP = "startup"
 """Folder of the job's files that Python finds its start-up file in."""
@@ -83,10 +84,7 @@ def startup_lines(request: JobRequest, profile: SiteProfile, *, reported: bool) 
 
 NODES = "places"
 """Folder in the job's folder with a file per node, which lists its ranks."""
-_NODES_FOLDER = Line(
-    text=f'{{ rm -rf "$HPCLAUNCH_JOB_FOLDER/{NODES}" && mkdir "$HPCLAUNCH_JOB_FOLDER/{NODES}"; }} || :',
-    reason="each rank leaves the name of its node here, for hpclaunch timeline",
-)
+_NODES_FOLDER = line("places folder", folder=NODES)
 
 
 def records_steps(request: JobRequest) -> bool:
@@ -112,13 +110,7 @@ def place_lines(request: JobRequest) -> tuple[Line, ...]:
     leaves its place."""
     if not has_timeline(request):
         return ()
-    return (
-        Line(
-            text='{ echo "$RANK" >> '
-            f'"$HPCLAUNCH_JOB_FOLDER/{NODES}/$(< /proc/sys/kernel/hostname)"; }} 2> /dev/null || :',
-            reason="the node of this rank, for hpclaunch timeline",
-        ),
-    )
+    return (line("place", folder=NODES),)
 
 
 def profile_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:
@@ -132,11 +124,7 @@ def _step_lines(request: JobRequest) -> tuple[Line, ...]:
     if not records_steps(request):
         return ()
     first = max(request.profile_after, 1) + 1
-    cache = Line(
-        text='export HOROVOD_CACHE_CAPACITY="${HOROVOD_CACHE_CAPACITY:-0}"',
-        reason="--profile: with Horovod's response cache its timeline does not say when each rank asks"
-        " (controller.cc of 0.28.1); steps are a little slower without it",
-    )
+    cache = line("no response cache")
     return (
         *([cache] if request.framework == "horovod" else []),
         Line(
@@ -144,10 +132,7 @@ def _step_lines(request: JobRequest) -> tuple[Line, ...]:
             reason=f"--profile: steps {first} to {first + (request.profile or 0) - 1} of each rank are "
             "recorded, by the steps of a torch optimizer",
         ),
-        Line(
-            text='export HPCLAUNCH_PROFILE_FOLDER="$HPCLAUNCH_JOB_FOLDER"/profile',
-            reason="in this folder; hpclaunch timeline reads it",
-        ),
+        line("profile folder"),
     )
 
 

@@ -9,6 +9,7 @@ from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, Started
 from hpclaunch.scheduler.job_header import Line
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import continued
 
 RAY_NODE = "ray_node.sh"
@@ -23,18 +24,13 @@ _PYTHON = 'IFS= read -r -d "" python < "/proc/$PPID/cmdline"; set -- "${python:-
 
 def worker_head(started: Started) -> tuple[Line, ...]:
     """Return the first lines of the file of the workers: the program is Python, with the launcher's words."""
-    numbers = Line(
-        text=': "${RANK:?the worker has no rank}" "${LOCAL_RANK:?the worker has no rank}"',
-        reason="its launcher's",
-    )
+    numbers = line("worker numbers")
     python = "the launcher's Python"
     if started.launcher is not DEEPSPEED:
         return (
             numbers,
             Line(text=f'{_PYTHON} "$@"', reason=python),
-            Line(
-                text='unset PYTHON_EXEC "${!PET_@}"', reason="not for a torchrun that the program may start"
-            ),
+            line("no torchrun variables"),
         )
     module = " -m" if "--module" in started.options else ""
     return (
@@ -48,12 +44,7 @@ def job_lines(started: Started, layout: JobLayout) -> tuple[Line, ...]:
     """Return the lines of the job's shell: torchrun's sizes and rendezvous, where the command has none."""
     lines = []
     if started.launcher is not DEEPSPEED:
-        lines.append(
-            Line(
-                text=f"export PYTHON_EXEC={WORKER}",
-                reason="workers start by this file, which binds them",
-            )
-        )
+        lines.append(line("python exec", worker=WORKER))
     if started.launcher is TORCHRUN:
         left_open = {"nnodes": layout.nodes, "nproc_per_node": layout.tasks_per_node}
         sizes = [f"PET_{k.upper()}={v}" for k, v in left_open.items() if f"--{k}" not in started.options]
@@ -131,9 +122,6 @@ def ray_lines(layout: JobLayout, before: int) -> tuple[Line, ...]:
     cluster = f'bash "$HPCLAUNCH_FILES/{RAY_NODE}" {layout.nodes} {cpus} {layout.gpus_per_node or 0}'
     around, program = (f' "${{@:1:{before}}}"', f'"${{@:{before + 1}}}"') if before else ("", '"$@"')
     return (
-        Line(
-            text="export HPCLAUNCH_NODE=$RANK",
-            reason="its number: 0 has Ray's head and runs the program",
-        ),
+        line("ray node"),
         Line(text=f"set --{around} {cluster} {program}", reason="nodes, CPUs and GPUs of each"),
     )

@@ -4,7 +4,6 @@ The order of keys in the file does not matter. The script has the lines in the o
 EasyBuild's prefix and modules, modules, conda, venv. The command itself runs inside the container.
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from typing import Literal
 
 import msgspec

@@ -5,7 +5,6 @@ of the profile reference in the docs. Mappings keyed by name (queues, env, sourc
 profile ``extends`` another; everything else is replaced (see ``hpclaunch.site.merge_profiles``).
 """
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import datetime as dt
 from typing import Annotated, Literal
 

@@ -1,6 +1,5 @@
 """The JSON documents about sites that commands print with ``--json``; schemas: docs/reference/json."""
 
-# No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 from pathlib import Path
 from typing import Literal
 
@@ -9,7 +8,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
 from hpclaunch.site.detect import Evidence
-from hpclaunch.site.fact_sources import CountedFacts, ReadSource
+from hpclaunch.site.fact_age import CountedFacts, ReadSource
 from hpclaunch.site.load_profile import (
     hidden_sites,
     load_all,

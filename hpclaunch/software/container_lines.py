@@ -16,6 +16,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import Container, SiteProfile
 from hpclaunch.software.container_runtimes import ENGINE, RUNTIMES, facts_of, runtime_of
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import continued, double_quote, literal
 
 _EDF = '"$HPCLAUNCH_JOB_FOLDER/container.toml"'
@@ -114,10 +115,7 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
     Facts: docs.cscs.ch/software/container-engine: mounts of a definition are added to those of its base; a
     definition sees no other folders; relative paths begin with ./; ``$${`` stands for ``${``.
     """
-    yield Line(
-        text='toml() { sed \'s/[\\\\"]/\\\\&/g; s/[$]{/$${/g; s/.*/"&"/\' <<< "$1"; }',
-        reason="a text as a TOML string, in which the container engine expands nothing",
-    )
+    yield line("toml")
     key, value = _image(container.image)
     loop = _each_folder(
         profile,

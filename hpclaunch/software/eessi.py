@@ -15,6 +15,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.job_environment import JobEessi
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.easyconfig import Recipe, module_of
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import double_quote, literal, word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
@@ -103,20 +104,12 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
         Line(text=f"ls {REPOSITORY} > /dev/null", reason="EESSI must be mounted here; this access mounts it")
     )
     if eessi.init == "shell":
-        lines.append(
-            Line(
-                text=f"source {REPOSITORY}/versions/{version}/init/lmod/bash",
-                reason=f"EESSI {version}, with its own Lmod",
-            )
-        )
+        lines.append(line("eessi shell", repository=REPOSITORY, version=version))
     elif module in site_modules:
         lines.append(Line(text=f"module load {module}", reason=f"EESSI {version}, the site's module"))
     else:
         lines += [
-            Line(
-                text='[ -z "$MODULEPATH" ] || module unuse "$MODULEPATH"',
-                reason="EESSI's modules must not be mixed with the site's (EESSI docs)",
-            ),
+            line("eessi modules alone"),
             Line(text=f"module use {REPOSITORY}/init/modules", reason="the folder with EESSI's own module"),
             Line(text=f"module load {module}", reason=f"EESSI {version}"),
         ]
@@ -138,19 +131,13 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
                 f"eessi cpu_target {eessi.cpu_target!r} is not one of EESSI's",
                 f"known: {', '.join(sorted(_CPU_TARGETS))}",
             )
-        yield Line(
-            text=f"export EESSI_SOFTWARE_SUBDIR_OVERRIDE={eessi.cpu_target}",
-            reason="this CPU target instead of the detected one",
-        )
+        yield line("eessi cpu target", target=eessi.cpu_target)
     if eessi.accelerator is not None:
         if not _ACCELERATOR.fullmatch(eessi.accelerator):
             raise BadInputError(
                 f"eessi accelerator {eessi.accelerator!r}", "write accel/nvidia/cc90 or accel/amd/gfx90a"
             )
-        yield Line(
-            text=f"export EESSI_ACCELERATOR_TARGET_OVERRIDE={eessi.accelerator}",
-            reason="this accelerator target instead of the one from nvidia-smi",
-        )
+        yield line("eessi accelerator", target=eessi.accelerator)
 
 
 # --- without CernVM-FS on the nodes: its container ---------------------------------------------------------

@@ -246,7 +246,6 @@ def _against(recipe: Recipe, target: Target) -> Iterator[str]:
 
 
 def _no_recipe(target: Target, refused: list[str]) -> str:
-    """Return why no recipe works."""
     why = "no recipe works: " + "; ".join(dict.fromkeys(refused))
     first = first_cuda(target.arch) if target.arch else None
     if first and any("cannot address" in each for each in refused):

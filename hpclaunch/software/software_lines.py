@@ -18,6 +18,7 @@ from hpclaunch.software.container_lines import (
     module_lines,
 )
 from hpclaunch.software.container_runtimes import facts_of
+from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import double_quote, word
 
 GIVEN = Line(text="", reason="given in environment")
@@ -44,10 +45,7 @@ def _lines(environment: Environment, profile: SiteProfile, given: Line) -> Itera
     """Yield the lines in the order that works: prefixes before the modules that read them, Python last."""
     prefix = easybuild_prefix(environment.easybuild, profile) if environment.easybuild else None
     if prefix:
-        yield Line(
-            text=f"export {_prefix_variable(profile)}={double_quote(prefix)}",
-            reason="where EasyBuild installed; the site's stack must know it before it is loaded",
-        )
+        yield line("easybuild prefix", variable=_prefix_variable(profile), folder=double_quote(prefix))
     if environment.site_setup:
         yield from _site_setup(profile, contained=environment.container is not None)
     yield from _eessi(environment, profile)
@@ -81,18 +79,11 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
 
 
 def _python(environment: Environment) -> Iterator[Line]:
-    """Yield the lines that activate conda and venv."""
     if environment.conda:
-        yield Line(
-            text='eval "$(conda shell.bash hook)"',
-            reason="scripts do not read .bashrc, which defines conda activate",
-        )
+        yield line("conda hook")
         yield Line(text=f"conda activate {word(environment.conda)}", reason="the conda environment")
     if environment.venv:
-        yield Line(
-            text=f"source {double_quote(environment.venv + '/bin/activate')}",
-            reason="the virtual environment, over the Python of the modules",
-        )
+        yield line("venv", script=double_quote(environment.venv + "/bin/activate"))
 
 
 def _site_setup(profile: SiteProfile, *, contained: bool) -> Iterator[Line]:
@@ -117,9 +108,7 @@ def load_lines(name: str, profile: SiteProfile, given: Line) -> Iterator[Line]:
     names = " ".join(map(word, (name, *others)))
     first = f'for module in {names}; do module is-avail "$module" && break; done'
     yield Line(text=first, reason="the first that is there")
-    yield Line(
-        text=f'[ "$module" = {word(name)} ] || echo "hpclaunch: no {name}, but $module" >&2', reason=""
-    )
+    yield line("another module", word=word(name), name=name)
     yield replace(given, text='module load "$module"')
 
 
@@ -142,10 +131,7 @@ def easybuild_prefix(easybuild: JobEasyBuild, profile: SiteProfile) -> str | Non
 def _easybuild(easybuild: JobEasyBuild, prefix: str | None, variable: str) -> Iterator[Line]:
     """Yield EasyBuild's lines: its modules are in PREFIX/modules/all; LUMI's stack finds EBU_USER_PREFIX."""
     if prefix and variable == "EASYBUILD_PREFIX":
-        yield Line(
-            text=f"module use {double_quote(prefix + '/modules/all')}",
-            reason="where EasyBuild puts the modules of its prefix",
-        )
+        yield line("easybuild modules", folder=double_quote(prefix + "/modules/all"))
     from hpclaunch.software.easyconfig import module_of
 
     yield from (_load(module_of(name), "module built with EasyBuild") for name in easybuild.load)

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.api import JobHandle
 from hpclaunch.errors import BadInputError
 from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.follow_job import log_text, result_of
 from hpclaunch.job.job_timelines import brought, timeline_files
 from hpclaunch.job.record import JobRecord
 from hpclaunch.study.study_file import StudyFile, StudyPoint
@@ -27,8 +27,9 @@ _SHORT_S = 20.0
 """Elapsed time below which the second to which it is known is more than the noise of a quiet machine."""
 
 
-def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host: Host) -> StudyPoint:
+def measured_point(study: StudyFile, point: StudyPoint, handle: JobHandle) -> StudyPoint:
     """Return the point with what its ended job measured, or why it measured nothing."""
+    record = handle.record
     facts = _fingerprint(record)
     point = msgspec.structs.replace(
         point,
@@ -41,8 +42,8 @@ def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host:
     if record.state != "done":
         why = record.reason or f"exit {record.exit_code}"
         return msgspec.structs.replace(point, state="failed", remark=f"job {record.id} {record.state}: {why}")
-    result = result_of(host, record)
-    seconds, how = _seconds(study, record, host, result)
+    result = handle.result()
+    seconds, how = _seconds(study, handle, result)
     binding = record.binding
     remark = None if binding is None or binding.ok else f"binding: {binding.finding}"
     if how == _ELAPSED and seconds < _SHORT_S:
@@ -60,13 +61,12 @@ def measured_point(study: StudyFile, point: StudyPoint, record: JobRecord, host:
     )
 
 
-def _seconds(
-    study: StudyFile, record: JobRecord, host: Host, result: dict[str, Any] | None
-) -> tuple[float, str]:
+def _seconds(study: StudyFile, handle: JobHandle, result: dict[str, Any] | None) -> tuple[float, str]:
     """Return the seconds of a step, or of the same work, and by what: the program's figure, the steps of our
     runner, those of a timeline, or the elapsed time."""
+    record = handle.record
     if study.metric:
-        figure = read_metric(study.metric, log_text(host, record))
+        figure = read_metric(study.metric, handle.logs().decode(errors="replace"))
         if study.metric_is == "seconds":
             return figure, "the program's seconds"
         return _work(study, record) / figure, "the program's rate"
@@ -76,7 +76,8 @@ def _seconds(
         later = steps[1:] or steps
         return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
     if writes_timeline(record):
-        return timeline_step_s(record, host), "steps of the timeline"
+        with handle.connected() as host:
+            return timeline_step_s(record, host), "steps of the timeline"
     return known_elapsed_s(record), _ELAPSED
 
 

@@ -12,23 +12,13 @@ from typing import Any
 
 import msgspec
 
+from hpclaunch.api import Job, JobHandle, find_job, jobs
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host
-from hpclaunch.host.open_host import open_host
-from hpclaunch.job.follow_job import wait_job
-from hpclaunch.job.prepare import Prepared, dry_run, prepare
-from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import refresh
+from hpclaunch.job.prepare import prepare
 from hpclaunch.job.settings_files import read_layers
-from hpclaunch.job.start_job import start
-from hpclaunch.job.store import Store
-from hpclaunch.job.submission import prevent_submission
-from hpclaunch.job.trial_submission import try_submission
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plural import counted
-from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
-from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.study.point_measure import measured_point
 from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, save_study
 
@@ -38,26 +28,31 @@ _PLACES = ("{batch}", "{nodes}", "{ranks}")
 class PointJob(msgspec.Struct, frozen=True, kw_only=True):
     """A point's job, ready to be submitted."""
 
-    prepared: Prepared
+    job: Job
     plan: LaunchPlan
     script: str
     most_cost: float | None
     """For the whole walltime; None: the site's rule is unknown, or there is no walltime."""
 
 
-def point_job(study: StudyFile, point: StudyPoint, after: str | None = None) -> PointJob:
+Note = Callable[[str], None]
+
+
+def point_job(
+    study: StudyFile, point: StudyPoint, after: str | None = None, note: Note | None = None
+) -> PointJob:
     """Return the job of a point. Raises as a submission does, and for a batch that does not divide."""
     command = tuple(study.settings["command"])
-    plan = dry_run(_prepared(study, point, _filled(command, dict.fromkeys(_PLACES, "1")), after))[0]
+    plan = _job(study, point, _filled(command, dict.fromkeys(_PLACES, "1")), after, note).plan()
     ranks = plan.tasks
     values = {"{nodes}": str(plan.nodes), "{ranks}": str(ranks)}
     if any("{batch}" in word for word in command):
         values["{batch}"] = str(_batch(study, ranks))
-    prepared = _prepared(study, point, _filled(command, values), after)
-    plan, script = dry_run(prepared)
+    job = _job(study, point, _filled(command, values), after, note)
+    plan, script = job.dry_run()
     billing, walltime = plan.profile.billing, plan.walltime_s
     cost = plan.nodes * walltime / 3600 * billing.per_node_hour if billing and walltime else None
-    return PointJob(prepared=prepared, plan=plan, script=script, most_cost=cost)
+    return PointJob(job=job, plan=plan, script=script, most_cost=cost)
 
 
 def _filled(command: tuple[str, ...], values: dict[str, str]) -> tuple[str, ...]:
@@ -81,13 +76,16 @@ def _batch(study: StudyFile, ranks: int) -> int:
     return study.batch // ranks
 
 
-def _prepared(study: StudyFile, point: StudyPoint, command: tuple[str, ...], after: str | None) -> Prepared:
+def _job(
+    study: StudyFile, point: StudyPoint, command: tuple[str, ...], after: str | None, note: Note | None
+) -> Job:
     size: dict[str, Any] = {"nodes": point.size} if study.by == "nodes" else {"tasks": point.size}
     more: dict[str, Any] = {} if after is None else {"after": (after,), "after_any": True}
     given = {**study.settings, **size, **more, "name": study.job_name(point), "command": command}
     settings = msgspec.convert(given, JobSettings, str_keys=True)
     file = Path(study.file) if study.file else None
-    return prepare(read_layers(settings, file, is_program=study.is_program, is_file=study.is_file))
+    layers = read_layers(settings, file, is_program=study.is_program, is_file=study.is_file)
+    return Job.of(prepare(layers), note)
 
 
 def gpus_of(plan: LaunchPlan) -> int | None:
@@ -99,28 +97,25 @@ def gpus_of(plan: LaunchPlan) -> int | None:
     return plan.nodes * len(node.gpus) if per_task is None else plan.tasks * per_task or None
 
 
-Note = Callable[[str], None]
-
-
 def continue_study(study: StudyFile, note: Note) -> StudyFile:
     """Submit and wait for what is left of the study; return it. Ctrl-C leaves the running job alone."""
     if os.getcwd() != study.workdir:
         raise BadInputError(f"the study {study.name} runs in {study.workdir}", f"cd {study.workdir}")
-    study = msgspec.structs.replace(study, stopped=None)
-    store = Store()
+    study, note = msgspec.structs.replace(study, stopped=None), _once(note)
     for planned in study.points:
         if planned.state in ("measured", "failed"):
             continue
-        job = point_job(study, planned)
+        job = point_job(study, planned, note=note)
         if planned.state == "planned" and (why := why_stop(study, planned, job)):
             return save_study(msgspec.structs.replace(study, stopped=why))
         point = msgspec.structs.replace(planned, gpus=gpus_of(job.plan))
-        with open_host(job.prepared.host) as host:
-            record = _submitted(study, point, job, store, host, note)
-            point = msgspec.structs.replace(point, job=record.id, state="submitted")
+        with job.job.connected():
+            handle = _submitted(study, point, job, note)
+            point = msgspec.structs.replace(point, job=handle.id, state="submitted")
             study = save_study(study.with_point(point))
-            record = wait_job(store, host, record, note=note)
-            point = _judged(study, point, record, host)
+            with handle.connected():
+                handle.wait()
+                point = _judged(study, point, handle)
         study = save_study(study.with_point(point))
         note(_progress(study, point))
     return save_study(study)
@@ -136,83 +131,80 @@ def submit_all(study: StudyFile, note: Note) -> StudyFile:
             f"--timeline {study.settings['timeline']}: with --no-wait all jobs of the study write this file",
             "use --profile N, whose files are in the folder of each job, or leave --no-wait out",
         )
-    store, before = Store(), None
+    before, note = None, _once(note)
     for planned in study.points:
         if planned.state in ("measured", "failed"):
             continue
-        job = point_job(study, planned, before)
+        job = point_job(study, planned, before, note)
         point = msgspec.structs.replace(planned, gpus=gpus_of(job.plan))
-        with open_host(job.prepared.host) as host:
-            record = _submitted(study, point, job, store, host, note)
-        study = save_study(study.with_point(msgspec.structs.replace(point, job=record.id, state="submitted")))
-        before = record.id
-        note(f"{_label(study, point)}: job {record.id}")
+        before = _submitted(study, point, job, note).id
+        study = save_study(study.with_point(msgspec.structs.replace(point, job=before, state="submitted")))
+        note(f"{_label(study, point)}: job {before}")
     return study
+
+
+def _once(note: Note) -> Note:
+    """Return what takes notes for all jobs of a study: what each of them says is said once."""
+    said = set[str]()
+
+    def say(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            note(text)
+
+    return say
 
 
 def look_again(study: StudyFile, note: Note) -> StudyFile:
     """Measure the jobs that have ended since; submit nothing."""
-    store = Store()
     for point in study.points:
-        record = _record_of(study, point, store)
-        if point.state in ("measured", "failed") or record is None:
+        handle = _handle_of(study, point, note)
+        if point.state in ("measured", "failed") or handle is None:
             continue
-        with open_host(record.host) as host:
-            record = refresh(store, host, record, note)
-            if record.state in FINAL_STATES:
-                study = study.with_point(_judged(study, point, record, host))
+        with handle.connected():
+            handle.status()
+            if handle.ended:
+                study = study.with_point(_judged(study, point, handle))
     return study
 
 
-def expected_start(job: PointJob) -> str | None:
-    """Return the scheduler's estimate of a job's start; None where it makes none. Raises RefusedError."""
-    plan, notes = job.plan, list[str]()
-    if job.prepared.allocation is not None:
-        return None
-    with open_host(job.prepared.host) as host:
-        try_submission(host, site_scheduler(plan.profile), plan, job.script, notes.append)
-    return notes[-1] if notes else None
-
-
-def _judged(study: StudyFile, point: StudyPoint, record: JobRecord, host: Host) -> StudyPoint:
+def _judged(study: StudyFile, point: StudyPoint, handle: JobHandle) -> StudyPoint:
     try:
-        return measured_point(study, point, record, host)
+        return measured_point(study, point, handle)
     except BadInputError as error:  # a job that printed no figure is a failed point, not the study's end
-        return msgspec.structs.replace(point, job=record.id, state="failed", remark=error.message)
+        return msgspec.structs.replace(point, job=handle.id, state="failed", remark=error.message)
 
 
-def _record_of(study: StudyFile, point: StudyPoint, store: Store) -> JobRecord | None:
+def _handle_of(study: StudyFile, point: StudyPoint, note: Note) -> JobHandle | None:
     """Return the newest job of a point, found by its name: a killed client may not have noted its id."""
     if point.job is not None:
-        return store.load(point.job)
+        return find_job(point.job, note)
     name = study.job_name(point)
-    found = [record for record in store.list()[0] if record.name == name]
+    found = [handle for handle in jobs(note=note) if handle.record.name == name]
     return found[-1] if found else None
 
 
-def _submitted(
-    study: StudyFile, point: StudyPoint, job: PointJob, store: Store, host: Host, note: Note
-) -> JobRecord:
+def _submitted(study: StudyFile, point: StudyPoint, job: PointJob, note: Note) -> JobHandle:
     """Return the point's job, submitted now unless it was; raises RefusedError where that is unknown."""
-    record = _record_of(study, point, store)
-    if record is not None and record.scheduler_id is None and record.state not in FINAL_STATES:
-        record = refresh(store, host, record, note)
-    if record is not None and record.scheduler_id is None and _never_begun(record, host):
-        store.forget(record.id)
-        record = None
-    if record is None:
-        return start(job.prepared, store, host, note=note)[0]
-    if record.scheduler_id is None and record.state not in FINAL_STATES:
+    handle = _handle_of(study, point, note)
+    if handle is None:
+        return job.job.submit()
+    if _is_open(handle):
+        handle.status()
+    if _is_open(handle) and handle.withdraw():
+        handle.forget()
+        return job.job.submit()
+    if _is_open(handle):
         raise RefusedError(
-            f"{_label(study, point)}: it is not known whether job {record.id} was submitted",
+            f"{_label(study, point)}: it is not known whether job {handle.id} was submitted",
             "start the study again later; nothing is submitted twice",
         )
-    return record
+    return handle
 
 
-def _never_begun(record: JobRecord, host: Host) -> bool:
-    """Return whether the job was not submitted, and make sure that it never will be."""
-    return record.state not in FINAL_STATES and prevent_submission(host, record.folder)
+def _is_open(handle: JobHandle) -> bool:
+    """Whether the submission of a job was not finished."""
+    return handle.record.scheduler_id is None and not handle.ended
 
 
 def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:

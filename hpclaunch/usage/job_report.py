@@ -10,7 +10,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord
-from hpclaunch.plan.cost import cost_of
+from hpclaunch.plan.layout import cost_of
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing

@@ -14,12 +14,12 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.job.settings_files import read_layers
+from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.settings import JobSettings, merge
-from hpclaunch.plan.zero_stage import deepspeed_config
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from tests.own_process import hpclaunch

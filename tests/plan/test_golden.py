@@ -19,7 +19,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.job_files import job_files
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import JOB_START, PLAN, job_shell_files, rank_shell_files
 from hpclaunch.plan.planner import make_plan
@@ -289,7 +289,7 @@ def plan_of(asked: dict[str, Any]) -> LaunchPlan:
     profile = shipped(request.site)
     local = request.site == "local"
     place = JobPlace(python="/opt/env/bin/python3") if local else PLACE
-    request = choose_software(request, (), profile, None).request
+    request = choose_software(KnownJob(request=request, settings=(), profile=profile), None).request
     return make_plan(request, profile, LAPTOP if local else site_topology(profile), place)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.rank_counts import resolve
+from hpclaunch.plan.layout import resolve
 from hpclaunch.plan.request import Command, JobRequest
 
 

@@ -7,8 +7,8 @@ from typing import Literal
 import pytest
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.plan.preflight_plan import plan_staging, split_item
 from hpclaunch.plan.request import Command, JobRequest
-from hpclaunch.plan.staging_plan import plan_staging, split_item
 from hpclaunch.site.load_profile import load_site
 
 SUM = "0123456789abcdef" * 4

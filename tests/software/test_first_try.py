@@ -19,6 +19,7 @@ import yaml
 
 from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.package_data import resource_dir
+from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import choose_software, goals_of
 from tests.in_process import hpclaunch_here
@@ -160,7 +161,7 @@ def test_each_golden_script_finds_its_framework(name: str, tmp_path: Path) -> No
     if asked["framework"] == "mpi4py":
         asked.pop("timeline", None)
     request = JobRequest(**{"name": "mine", **asked})
-    chosen = choose_software(request, (), shipped(request.site), None)
+    chosen = choose_software(KnownJob(request=request, settings=(), profile=shipped(request.site)), None)
     script = script_of(asked)
     goal = goals_of(request)[0] if request.framework in FRAMEWORKS else "torch"
     (tmp_path / "train.py").write_text("\n".join([*PROGRAMS.get(goal, ()), "print('FOUND IT')"]))

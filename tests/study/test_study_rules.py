@@ -27,7 +27,7 @@ def study(*points: StudyPoint, **more: Any) -> StudyFile:
 
 
 def job(most_cost: float | None) -> PointJob:
-    return PointJob(prepared=cast(Any, None), plan=cast(Any, None), script="", most_cost=most_cost)
+    return PointJob(job=cast(Any, None), plan=cast(Any, None), script="", most_cost=most_cost)
 
 
 def test_a_study_stops_where_its_budget_would_be_passed() -> None:

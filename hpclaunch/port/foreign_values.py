@@ -58,6 +58,8 @@ class Value:
     """Variables whose value is not known here."""
     seen: str = ""
     """What can be read of the text, without what is known at run time only."""
+    named: str | None = None
+    """As ``shell``, where variables that are not known here stand by their names."""
     splits: bool = False
     """It is not quoted, so bash makes several words of it."""
 
@@ -72,6 +74,8 @@ class Values:
     """What the script requests, as far as it is known."""
     target: Mapping[Fact, str] = field(default_factory=dict)
     """Facts of a job -> the shell text for it on the target, in double quotes."""
+    around: "tuple[Values, int] | None" = None
+    """Of a script inside another one: that one's values, and where in it the inner script starts."""
     _steps: int = 0
 
     def value(self, word: Word, offset: int | None = None) -> Value:
@@ -122,6 +126,8 @@ class Values:
     def _array(self, name: str, offset: int) -> list[Value] | None:
         """Return the items of an array, where each assignment of it can be read."""
         items: list[Value] = []
+        if self.around and name not in self.script.variables.assignments:
+            return self.around[0]._array(name, self.around[1])
         for made in self.script.variables.assignments.get(name, []):
             text = self.script.text[made.offset : made.offset + MAX_CHARS]
             inside = _inside_array(text)
@@ -139,15 +145,18 @@ class Values:
         shell: str | None = ""
         missing: list[str] = []
         seen = ""
+        named: str | None = ""
         for part in word.parts:
             piece = self._part(part, offset)
             seen += piece.plain or ""
             plain = None if plain is None or piece.plain is None else plain + piece.plain
             shell = None if shell is None or piece.shell is None else shell + piece.shell
+            name = piece.shell if piece.shell is not None else _name_of(part)
+            named = None if named is None or name is None else named + name
             missing += [name for name in piece.missing if name not in missing]
             if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
                 return Value(None, None)
-        return Value(plain, shell, tuple(missing), seen)
+        return Value(plain, shell, tuple(missing), seen, named)
 
     def _part(self, part: Part, offset: int) -> Value:
         self._steps += 1
@@ -173,18 +182,22 @@ class Values:
             return Value(None, None, (part.text,))
         if not part.operator:
             return self._variable(part.text, offset)
-        default = re.fullmatch(r":?-([^$`\\\"]*)", part.operator)
+        default = re.fullmatch(r":?-(?:\"([^$`\\\"]*)\"|([^$`\\\"]*))", part.operator)
         found = self._variable(part.text, offset)
         if default is None:
             return Value(None, None, () if found.plain is not None else (part.text,))
         if found.plain:
             return found
-        text = default[1]
+        text = default[1] or default[2] or ""
         return Value(None, f"${{{part.text}:-{text}}}") if variable_name(part.text) else Value(text, text)
 
     def _variable(self, name: str, offset: int) -> Value:
         self._steps += 1
+        if name.startswith("HPCLAUNCH_"):
+            return Value(None, f"${name}")
         made = self.script.variables.last_assignment(name, offset)
+        if made is None and self.around and name in self.around[0].script.variables.assignments:
+            return self.around[0].named(name, self.around[1])
         fact = self.words.variables.get(name)
         if made is not None and self._steps < _MOST_STEPS and not self._uncertain(name):
             return self._assigned(name, made)
@@ -273,6 +286,14 @@ class Values:
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+
+
+def _name_of(part: Part) -> str | None:
+    """Return a variable as it stands in the script."""
+    plain = (
+        part.kind == "variable" and variable_name(part.text) and not re.search(r"[\s$`\\\"]", part.operator)
+    )
+    return f"${{{part.text}{part.operator}}}" if plain else None
 
 
 def _in_quotes(text: str) -> str:

@@ -20,7 +20,7 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
-_PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
+PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
     "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
     " uname free top ps : let shift return break continue"
 )
@@ -47,11 +47,11 @@ def port_body(port: Port) -> None:
     main = port.launch.command if port.launch else None
     own = request_lines(port) if port.own else {}
     for command in port.script.commands:
-        if command is main or command.depth:
-            continue
         if port.written is not None and command is port.written_at.command:
             judge_written(port, port.written_at)
             port_body(port.written)
+            continue
+        if command is main or command.depth:
             continue
         if is_bind(own.get(command.line)):
             port.command.binds += binds_of(port, command)
@@ -208,7 +208,7 @@ def used_names(port: Port) -> set[str]:
         return set()
     offsets = [(launch.command.start, max(launch.command.end, launch.command.start))]
     if port.written is not None:
-        body = port.written_at.body.body
+        body = port.written_at.text
         start = port.script.text.find(body, port.written_at.command.start)
         offsets.append((start, start + len(body)))
     names: set[str] = set()
@@ -235,7 +235,7 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return Verdict("left out", why=why)
     if command.condition or name in ("[", "[[", "test"):
         return Verdict("left out", why=_CONDITION)
-    if name in _PRINTS:
+    if name in PRINTS:
         return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
     return Verdict(
         "left out",
@@ -376,6 +376,28 @@ def _exit(port: Port, command: Command) -> Verdict:
         "the script ends with the status of the launch",
         SCRIPT_OF_HPCLAUNCH,
     )
+
+
+def sole_program(port: Port) -> Launch | None:
+    """Return the one program of a text for a shell; None: it has none or several, or a condition decides."""
+    commands = [one for one in port.script.commands if not one.depth]
+    decided = any(one.block or one.function or one.condition or one.before == "||" for one in commands)
+    programs = [one for one in commands if one.words and not _sets_up(port, one)]
+    if decided or len(programs) != 1 or programs[0].assignments:
+        return None
+    (program,) = programs
+    known = (one for one in port.script.launches if one.command is program)
+    return next(known, Launch(program, "python", [], program.words))
+
+
+def _sets_up(port: Port, command: Command) -> bool:
+    """Tell whether a command is no program: it prints, sets variables, or prepares the shell."""
+    name = command.name.rpartition("/")[2]
+    if len(command.words) == 1 and not name:  # $WITH_CONDA
+        value = port.values.value(command.words[0])
+        return value.plain is None
+    patterns = (pattern for pattern, _ in _COMMANDS)
+    return name in _DECLARING or name in PRINTS or any(re.fullmatch(each, name) for each in patterns)
 
 
 def _loop(port: Port, command: Command) -> Verdict:

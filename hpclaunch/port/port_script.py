@@ -20,12 +20,12 @@ from hpclaunch.port.port_launch import (
     judge_launch,
     main_launch,
     port_program,
-    program_of,
+    read_command,
     set_command,
     source_sizes,
 )
 from hpclaunch.port.port_state import Port
-from hpclaunch.port.ported_command import FILL_IN, port_command
+from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
@@ -149,13 +149,14 @@ def _settle(port: Port) -> None:
     port.launch = main_launch(port, first)
     found = source_sizes(port, first, port.launch)
     if port.launch is not None:  # torchrun and its like start workers themselves
-        command = port_command(first, program_of(port, port.launch, first), port.launch.launcher, port.here)
+        command = read_command(port, port.launch, first)
         workers = command.workers
-        if command.inner and not command.workers_of_job:
+        inner = command.inner or command.kept
+        if inner and not command.workers_of_job:
             nodes = found.nodes or 1
             per_node = workers or (found.gpus // nodes if found.gpus else None)
             found = msgspec.structs.replace(found, ranks=per_node * nodes if per_node else None)
-        elif command.inner:
+        elif inner:
             found = msgspec.structs.replace(found, ranks=workers or found.gpus or found.ranks)
     port.source_sizes = found
     port.sizes = fit_sizes(found, port.target)

@@ -4,9 +4,10 @@ import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
 from hpclaunch.plan.request_texts import looks_secret
-from hpclaunch.plan.worker_launchers import framework_launcher
+from hpclaunch.plan.worker_launchers import Started, framework_launcher
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -34,9 +35,15 @@ class PortedCommand:
     binds: list[str] = field(default_factory=list)
     inner: str = ""
     """The framework's launcher that was taken off."""
+    kept: str = ""
+    """The framework's launcher that stays in the text of a shell."""
     framework: str | None = None
     workers: int | None = None
     workers_of_job: bool = False
+    inside: Any = None
+    """The port (`port_state.Port`) of the script that the launch starts and the batch script holds."""
+    inside_at: Any = None
+    """Where it stands (`written_script.Written`)."""
     sources: dict[int, list[Value]] = field(default_factory=dict)
     """Offset of a word of the script -> its values."""
     said: list[str] = field(default_factory=list)
@@ -57,7 +64,7 @@ def port_command(values: Values, pieces: list[Piece], launcher: str, target: str
     _take_off_container(found, target)
     _take_off_shell(found, values)  # singularity exec IMAGE bash -c '...'
     _take_off_inner(found, launcher)
-    _translate_shell(found, values, target)
+    _translate_shell(found, values)
     _hide_secrets(found)
     _placeholders(found)
     if not found.words:
@@ -80,10 +87,10 @@ def _take_off_wrappers(found: PortedCommand) -> None:
 
 def _unwrap_shell(found: PortedCommand, values: Values) -> None:
     """Take the one command out of ``bash -c TEXT``, where that is all there is in the text."""
-    texts = _texts(found.words)
-    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) != 3:
+    at = shell_text_at(found.words)
+    if at is None:
         return
-    text = found.words[2].plain or ""
+    text = found.words[at].plain or ""
     commands = read_shell(text).commands
     whole = len(commands) == 1 and not (commands[0].redirects or commands[0].assignments or commands[0].block)
     if not whole or "\n" in text.strip() or re.search(r"[;&|`\\]", text):
@@ -96,20 +103,29 @@ def _unwrap_shell(found: PortedCommand, values: Values) -> None:
             return
         words += items
     for items in found.sources.values():
-        if any(item is found.words[2] for item in items):
+        if any(item is found.words[at] for item in items):
             items[:] = words
     found.words = words
 
 
-def _translate_shell(found: PortedCommand, values: Values, target: str) -> None:
+def shell_text_at(words: list[Value]) -> int | None:
+    """Return the position of the text of ``bash -c TEXT``; None: the words are something else."""
+    texts = _texts(words)
+    if not texts or PurePosixPath(texts[0]).name not in ("bash", "sh"):
+        return None
+    at = next((at for at, text in enumerate(texts[1:], 1) if not text.startswith("-")), 0)
+    return at if at and re.fullmatch(r"-\w*c", texts[at - 1]) and at == len(texts) - 1 else None
+
+
+def _translate_shell(found: PortedCommand, values: Values) -> None:
     """Replace the scheduler's variables in the text of ``bash -c``, which the shell of a rank reads."""
-    texts = _texts(found.words)
-    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) < 3:
+    at = shell_text_at(found.words)
+    if at is None:
         return
-    text, unknown = values.translated(texts[2])
-    if text != texts[2]:
-        _put(found, 2, Value(text, None))
-    found.to_do += [f"command: it reads {name}, which jobs on {target} do not have" for name in unknown]
+    shown = _texts(found.words)[at]
+    text, unknown = values.translated(shown)
+    if text != shown and not unknown:
+        _put(found, at, Value(text, None))
 
 
 def _put(found: PortedCommand, number: int, new: Value) -> None:
@@ -150,20 +166,26 @@ def _texts(words: list[Value]) -> list[str]:
     return [word.plain or word.seen for word in words]
 
 
+def workers_of(started: Started) -> tuple[int | None, bool]:
+    """Return the workers that a launcher names, and whether they are those of the whole job."""
+    row, options = started.launcher, started.options
+    number = next((options[name] for name in (*row.workers, row.processes, "-np") if name in options), None)
+    return whole_number(number), bool(row.processes)
+
+
 def _take_off_inner(found: PortedCommand, launcher: str) -> None:
     """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
     own = (launcher,) if launcher in ("torchrun", "horovodrun") else ()
     started = framework_launcher((*own, *_texts(found.words)))
     if started is None:
         return
-    row, options = started.launcher, started.options
-    number = next((options[name] for name in (*row.workers, row.processes, "-np") if name in options), None)
+    row = started.launcher
     before = started.program[: len(started.program) - started.tail]
     found.words = [
         *(Value(text, text) for text in before),
         *found.words[len(found.words) - started.tail :],
     ]
-    found.workers, found.workers_of_job = whole_number(number), bool(row.processes)
+    found.workers, found.workers_of_job = workers_of(started)
     found.inner, found.framework = row.name.partition(" ")[0], row.framework
     found.said.append(f"without {found.inner}: hpclaunch starts one rank for each of its workers")
 
@@ -271,7 +293,8 @@ def command_words(found: PortedCommand, exports: list[str], stdin: str | None) -
 
 def by_name(word: Value) -> str:
     """Return a word that this script cannot say as the variable of ``env`` that the user fills in."""
-    return f"${{{placeholder(word)}}}" if word.splits else f'"${{{placeholder(word)}}}"'
+    text = word.named or f"${{{placeholder(word)}}}"
+    return text if word.splits else f'"{text}"'
 
 
 def placeholder(word: Value) -> str:

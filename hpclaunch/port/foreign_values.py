@@ -96,6 +96,8 @@ class Values:
 
     def split(self, word: Word) -> list[Value] | None:
         """Return what a word becomes on a command line: bash splits what is not quoted. None: not known."""
+        if re.fullmatch(r"\"?\$(?:[@*]|\{[@*][^}]*\})\"?", word.raw):
+            return []  # the arguments of the script itself
         if _array_name(word):
             return self._array(_array_name(word), word.start)
         value = self.value(word)

@@ -71,6 +71,15 @@ class Verdicts:
             if verdict not in about:
                 about.append(verdict)
 
+    def undecided(self) -> dict[str, list[int]]:
+        """Return what the user must decide -> its lines."""
+        found: dict[str, list[int]] = {}
+        for line, verdicts in sorted(self._found.items()):
+            for verdict in verdicts:
+                if verdict.why.startswith("undecided: "):
+                    found.setdefault(verdict.why.removeprefix("undecided: "), []).append(line)
+        return found
+
     def known(self, line: int) -> bool:
         """Tell whether there is a verdict about a line."""
         return line in self._found

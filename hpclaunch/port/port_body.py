@@ -151,7 +151,7 @@ def _exported_name(port: Port, name: str, offset: int) -> Verdict:
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on an exported variable; one that holds a launch is not the program's."""
     inner = framework_launcher(tuple((value.plain or value.seen).split())) if group_of(name) is None else None
-    if inner is None:
+    if inner is None or not (inner.options or inner.program):  # the path of a folder named deepspeed
         return port_variable(port, name, value)
     why = f"it holds the words of {inner.launcher.name}, and hpclaunch itself starts a rank for each worker"
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
@@ -263,10 +263,8 @@ def _cd(port: Port, command: Command) -> Verdict:
             SCRIPT_OF_HPCLAUNCH,
         )
     shown = command.words[1].raw if len(command.words) > 1 else "home"
-    port.do(f"submit the job in the folder that takes the place of {shown} on {port.here}")
-    return Verdict(
-        "left out", why=f"undecided: submit the job in the folder on {port.here} that takes its place"
-    )
+    why = f"undecided: submit the job in the folder on {port.here} that takes the place of {shown}"
+    return Verdict("left out", why=why)
 
 
 def _set(port: Port, command: Command) -> Verdict:
@@ -284,17 +282,13 @@ def _module(port: Port, command: Command) -> Verdict:
         return Verdict("left out", why="it prints only")
     setup = [step.text for step in port.target.software.setup]
     if not setup:
-        port.do(
-            f"module: the modules of {port.here} that the program needs (hpclaunch software plan lists a way)"
-        )
         return Verdict(
             "left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module"
         )
     if loads:
         shown = " ".join(loads).removeprefix("load ")
-        port.do(
-            f"software: {port.here} must have what {shown} gave: hpclaunch software plan --site {port.here}"
-        )
+        plan = f"hpclaunch software plan --site {port.here} --for NAME"
+        port.do(f"software: {port.here} must have what {shown} gave: {plan}")
     why = f"modules are those of one machine; these are {port.here}'s"
     return Verdict("changed", "; ".join(setup), why, port.cited(port.target.software.setup[0].source))
 
@@ -336,7 +330,6 @@ def _environment(port: Port, command: Command) -> Verdict:
         port.do(f"environment: {port.here} must have what {name} had (hpclaunch software plan)")
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
-    port.do(f"environment: install the program's on {port.here} (hpclaunch software plan): conda or venv")
     why = (
         f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
     )

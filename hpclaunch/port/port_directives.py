@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.array_indices import array_indices
 from hpclaunch.plan.request_rules import check_directives
 from hpclaunch.port.foreign_values import Value
@@ -109,7 +110,8 @@ def _queue(port: Port, directive: Directive) -> Verdict:
         return Verdict("left out", why=f"{port.there} has it; the queues of {port.here} are not known")
     if port.same_machine and queue.name == directive.value:
         return KEPT
-    why = f"{directive.value} is a queue of {port.there}; {queue.name} is {queue.why}"
+    what = "a placeholder" if placeholder_in(directive.value or "") else f"a queue of {port.there}"
+    why = f"{directive.value} is {what}; {queue.name} is {queue.why}"
     return Verdict("changed", f"queue: {queue.name}", why, queue.source)
 
 

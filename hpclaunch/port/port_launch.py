@@ -270,8 +270,8 @@ def _keep_text(port: Port, found: PortedCommand, inner: Port, place: Written) ->
             found.workers, found.workers_of_job = workers_of(started)
             found.kept = started.launcher.name
             text = _with_numbers_of(port, started, text)
-            said = f"command: line {line + command.line - 1}: {found.kept} stays, with {port.here}'s workers per node"
-            found.to_do.append(f"{said}: check its other options, or name the program alone")
+            said = f"command: line {line + command.line - 1}: {found.kept} stays, with {port.here}'s workers"
+            found.to_do.append(f"{said} per node: check its other options, or name the program alone")
     found.words[-1] = Value(text, None)
 
 

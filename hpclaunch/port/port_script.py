@@ -13,6 +13,7 @@ from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
+from hpclaunch.port.judge_port import open_points
 from hpclaunch.port.line_report import LineReport
 from hpclaunch.port.port_body import content_lines, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
@@ -69,13 +70,26 @@ class Ported(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: dict[str, Any]
     """The job file as data."""
-    job_file: str
-    """Its text."""
     report: LineReport
     to_do: tuple[str, ...]
     """What the user has to fill in or to check before the job is submitted."""
     notes: tuple[str, ...]
     """What no line of the script says."""
+    reasons: dict[str, str] = {}
+    """Setting -> why it has its value."""
+    there: str = ""
+    """Where the script is for."""
+
+    @property
+    def job_file(self) -> str:
+        """The text of the job file."""
+        head = [
+            f"Ported by hpclaunch {__version__} from a script for {self.there} to {self.settings['site']}.",
+            "Every key: docs/reference/job.md. The script: hpclaunch submit --file job.yaml --dry-run",
+            *(f"TO DO: {text}" for text in self.to_do),
+            *self.notes,
+        ]
+        return job_file_text(self.settings, self.reasons, head)
 
 
 def port_script(
@@ -302,19 +316,18 @@ def _ported(port: Port) -> Ported:
         port.set("env", dict(port.env))
     if port.directives:
         port.set("directives", tuple(dict.fromkeys(port.directives)))
+    if "container" not in port.settings and (binds := port.settings.pop("container_bind", ())):
+        port.do(f"container_bind: {', '.join(binds)}: the job has no container: name one, or no binds")
+    for text in open_points(port):
+        port.do(text)
     settings = {key: port.settings[key] for key in _ORDER if key in port.settings}
-    head = [
-        f"Ported by hpclaunch {__version__} from a script for {port.there} to {port.here}.",
-        "Every key: docs/reference/job.md. The script: hpclaunch submit --file job.yaml --dry-run",
-        *(f"TO DO: {text}" for text in port.to_do),
-        *port.notes,
-    ]
     return Ported(
         settings=settings,
-        job_file=job_file_text(settings, port.reasons, head),
         report=port.verdicts.report(content_lines(port)),
         to_do=tuple(port.to_do),
         notes=tuple(port.notes),
+        reasons=port.reasons,
+        there=port.there,
     )
 
 

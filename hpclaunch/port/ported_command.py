@@ -23,6 +23,8 @@ _OF_THE_SYSTEM = re.compile(
     r"/(opt|var|usr|lib|lib64|etc|dev|sys|proc|tmp|run|bin|sbin|cvmfs)(/.*)?|\$(EB|CRAY|MPI|LD_)\w*.*"
 )
 """Paths of a machine's own software, which the target's binds replace."""
+_BINDER = re.compile(r"(.*/)?(\w*affinity\w*|gpu_tile_compact|select_gpu\w*|\w*(gpu|cpu)[-_]?bind\w*)(\.sh)?")
+"""Wrappers such as ALCF's set_affinity_gpu_polaris.sh and gpu_tile_compact.sh, and LUMI's select_gpu."""
 _WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
 
 
@@ -63,10 +65,13 @@ def port_command(values: Values, pieces: list[Piece], launcher: str, target: str
     _take_off_shell(found, values)
     _take_off_container(found, target)
     _take_off_shell(found, values)  # singularity exec IMAGE bash -c '...'
+    _take_off_binder(found)
     _take_off_inner(found, launcher)
     _translate_shell(found, values)
     _hide_secrets(found)
     _placeholders(found)
+    while found.words and found.words[0].plain == "":
+        found.words = found.words[1:]
     if not found.words:
         found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
         found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
@@ -83,6 +88,20 @@ def _take_off_shell(found: PortedCommand, values: Values) -> None:
 def _take_off_wrappers(found: PortedCommand) -> None:
     while found.words and found.words[0].plain in _WRAPPERS:
         found.words = found.words[1:]
+
+
+def _take_off_binder(found: PortedCommand) -> None:
+    """Take the program out of a wrapper that gives each rank its GPU or cores, known by its name."""
+    texts = _texts(found.words)
+    starts = (
+        len(texts) > 1 and _BINDER.fullmatch(texts[0]) and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1])
+    )
+    if starts:
+        found.words = found.words[1:]
+        found.to_do.append(
+            f"command: {texts[0]} is left out: by its name it gives each rank a GPU or cores of another machine,"
+            " and hpclaunch's script does that here; put it back if it does more"
+        )
 
 
 def _unwrap_shell(found: PortedCommand, values: Values) -> None:
@@ -193,6 +212,12 @@ def _take_off_inner(found: PortedCommand, launcher: str) -> None:
 def _take_off_container(found: PortedCommand, target: str) -> None:
     """Turn ``singularity exec -B ... IMAGE PROGRAM`` and its like into an image, binds and the program."""
     texts = _texts(found.words)
+    if texts[:1] == ["singularity_wrapper"] and texts[1:2] in (["exec"], ["run"]):
+        found.words = found.words[2:]
+        found.to_do.append(
+            "container: singularity_wrapper takes the image of a module there: name it in container"
+        )
+        return
     runtime = RUNTIMES.get(PurePosixPath(texts[0]).name) if texts else None
     if runtime is None or not runtime.flags:
         return

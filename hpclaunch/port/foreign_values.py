@@ -10,6 +10,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
@@ -18,7 +19,9 @@ from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
-_MOST_STEPS = 60
+_MOST_STEPS = 400
+_UNREADABLE = "FILL_IN_WORD"
+"""Stands for a part of a word that is known at run time only and has no name."""
 _HERE_AND_THERE = name_set(
     "HOME USER LOGNAME PWD SHELL LANG PATH PYTHONPATH LD_LIBRARY_PATH TMPDIR HOSTNAME MASTER_ADDR MASTER_PORT"
 )
@@ -31,7 +34,7 @@ _COMMANDS = (
 """Commands in a substitution that a variable of the target stands for."""
 _COUNTS = (
     r"wc -l\s*<\s*{file}",
-    r"cat\s+{file}\s*\|\s*(?:sort\s*(?:-u\s*)?\|\s*)?(?:uniq\s*\|\s*)?wc -l",
+    r"cat\s+{file}\s*(?:\|\s*(?:sort(?: -u)?|uniq|grep -v \w+)\s*)*\|\s*wc -l",
     r"sort -u\s+{file}\s*\|\s*wc -l",
     r"sort\s+{file}\s*\|\s*uniq\s*\|\s*wc -l",
     r"uniq\s+{file}\s*\|\s*wc -l",
@@ -106,6 +109,8 @@ class Values:
             return [Value(text, _in_quotes(text)) for text in value.plain.split()]
         if unquoted and value.shell is not None and "\\" not in value.shell and re.search(r"\s", value.shell):
             return [Value(None if "$" in text else text, text) for text in value.shell.split()]
+        if unquoted and value.shell is None and value.named and re.search(r"\s", value.named):
+            return [_piece(text) for text in value.named.split()]
         return [replace(value, splits=unquoted)]
 
     def translated(self, text: str) -> tuple[str, list[str]]:
@@ -147,15 +152,16 @@ class Values:
         shell: str | None = ""
         missing: list[str] = []
         seen = ""
-        named: str | None = ""
+        named = ""
         for part in word.parts:
             piece = self._part(part, offset)
             seen += piece.plain or ""
             plain = None if plain is None or piece.plain is None else plain + piece.plain
             shell = None if shell is None or piece.shell is None else shell + piece.shell
-            name = piece.shell if piece.shell is not None else _name_of(part)
-            named = None if named is None or name is None else named + name
-            missing += [name for name in piece.missing if name not in missing]
+            name = piece.shell if piece.shell is not None else piece.named or _name_of(part)
+            named += name if name is not None else f"${{{_UNREADABLE}}}"
+            more = piece.missing if name is not None else (_UNREADABLE,)
+            missing += [each for each in more if each not in missing]
             if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
                 return Value(None, None)
         return Value(plain, shell, tuple(missing), seen, named)
@@ -171,7 +177,7 @@ class Values:
         if part.kind == "arithmetic":
             number = self._arithmetic(part.text[3:-2], offset)
             return Value(str(number), str(number)) if number is not None else Value(None, None)
-        return self._command(part.text)
+        return self._command(part.text, offset)
 
     def _expansion(self, part: Part, offset: int) -> Value:
         """Return ``$NAME`` and ``${NAME:-TEXT}``; other operators only change what is plain at run time."""
@@ -223,7 +229,7 @@ class Values:
         found = self._word(made.value, made.offset)
         if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
             return Value(None, f"${name}")
-        return found if found.plain is not None or found.shell is not None else Value(None, None, (name,))
+        return found if found.named != f"${{{_UNREADABLE}}}" else Value(None, None, (name,))
 
     def _uncertain(self, name: str) -> bool:
         """Tell whether a variable is set several times and one of them is in a block: which one counts?"""
@@ -259,9 +265,19 @@ class Values:
             return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
         return None
 
-    def _command(self, text: str) -> Value:
+    def _command(self, text: str, offset: int) -> Value:
         """Return what a command in a substitution prints, for the few that many scripts have."""
         inside = text.removeprefix("$(").removesuffix(")").strip("`").strip().replace('"', "")
+        if match := re.fullmatch(r"(basename|dirname) (\$\{?(\w+)\}?|[\w./-]+)", inside):
+            path = self._variable(match[3], offset).plain if match[3] else match[2]
+            return (
+                Value(
+                    *[PurePosixPath(path).name if match[1] == "basename" else str(PurePosixPath(path).parent)]
+                    * 2
+                )
+                if path
+                else Value(None, None)
+            )
         for pattern, variable in _COMMANDS:
             if re.fullmatch(pattern, inside):
                 return Value(None, variable)
@@ -288,6 +304,14 @@ class Values:
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+
+
+def _piece(text: str) -> Value:
+    """Return one of the words that bash makes of a value with variables that are not known here."""
+    names = tuple(re.findall(r"\$\{(\w+)", text))
+    if not names:
+        return Value(None if "$" in text else text, text)
+    return Value(None, None, names, re.sub(r"\$\{[^}]*\}", "", text), text, splits=True)
 
 
 def _name_of(part: Part) -> str | None:

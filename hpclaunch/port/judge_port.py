@@ -13,11 +13,34 @@ _SCRIPT = re.compile(r".*\.(sh|bash|job|slurm)")
 def open_points(port: Port) -> Iterator[str]:
     """Yield what the user has to check or to decide, each with the lines of the script that it is about."""
     yield from _gpus(port)
+    yield from _nodes(port)
     yield from _arguments(port)
     yield from _script_file(port)
     for why, lines in port.verdicts.undecided().items():
         if not any(why in said for said in port.to_do):
-            yield f"line{'s' * (len(lines) > 1)} {listed(list(map(str, lines)))}: {why}"
+            yield f"line{'s' * (len(lines) > 1)} {listed(_ranges(lines))}: {why}"
+
+
+def _ranges(lines: list[int]) -> list[str]:
+    """Return numbers as text, those that follow each other as ``3-7``."""
+    runs: list[list[int]] = []
+    for line in lines:
+        if runs and line == runs[-1][-1] + 1:
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+
+
+def _nodes(port: Port) -> Iterator[str]:
+    """Compare the nodes of the launch with those that the script requests, and the GPUs of both jobs."""
+    asked, used = port.requested.node_count, port.source_sizes.nodes
+    if port.launch and asked and used and used < asked:
+        yield f"nodes: the script requests {asked}, line {port.launch.line} starts ranks on {used}: set nodes"
+    if port.sizes is not None and port.sizes.tasks_per_node is None:
+        yield f"ranks: {port.sizes.said}: set nodes and tasks_per_node"
+    if port.sizes is not None and "not the same number of GPUs" in port.sizes.said:
+        yield f"GPUs: {port.sizes.said}"
 
 
 def _gpus(port: Port) -> Iterator[str]:
@@ -42,8 +65,8 @@ def _arguments(port: Port) -> Iterator[str]:
         for word in part.launch.program if part.launch else ():
             if match := _ARGUMENTS.search(word.raw):
                 yield (
-                    f"command: {match[0]} stands for the arguments of the script, which are not known: write those"
-                    " of this job into the command"
+                    f"command: {match[0]} stands for the arguments of the script, which are not known: write"
+                    " those of this job into the command"
                 )
 
 

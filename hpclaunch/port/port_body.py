@@ -6,13 +6,13 @@ from collections.abc import Callable
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.plan.worker_launchers import framework_launcher
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import binds_of, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
+from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
@@ -150,7 +150,7 @@ def _exported_name(port: Port, name: str, offset: int) -> Verdict:
 
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on an exported variable; one that holds a launch is not the program's."""
-    inner = framework_launcher(tuple((value.plain or value.seen).split())) if group_of(name) is None else None
+    inner = inner_launcher(tuple((value.plain or value.seen).split()))[0] if group_of(name) is None else None
     if inner is None or not (inner.options or inner.program):  # the path of a folder named deepspeed
         return port_variable(port, name, value)
     why = f"it holds the words of {inner.launcher.name}, and hpclaunch itself starts a rank for each worker"

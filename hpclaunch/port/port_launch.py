@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.plan.worker_launchers import Started, framework_launcher
+from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import (
@@ -25,6 +25,7 @@ from hpclaunch.port.ported_command import (
     by_name,
     command_words,
     image_name,
+    inner_launcher,
     placeholder,
     port_command,
     shell_text_at,
@@ -266,7 +267,8 @@ def _keep_text(port: Port, found: PortedCommand, inner: Port, place: Written) ->
             )
     for command in inner.script.commands:
         words = tuple(piece.text for piece in words_of(inner.values, command.words))
-        if started := framework_launcher(words):
+        started, _ = inner_launcher(words)
+        if started:
             found.workers, found.workers_of_job = workers_of(started)
             found.kept = started.launcher.name
             text = _with_numbers_of(port, started, text)

@@ -1,13 +1,16 @@
 """The command of each rank: the program of the launch line, without launchers, in the target's container."""
 
+import itertools
 import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
+from hpclaunch.plan.wrappers import program_at
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -25,6 +28,8 @@ _OF_THE_SYSTEM = re.compile(
 """Paths of a machine's own software, which the target's binds replace."""
 _BINDER = re.compile(r"(.*/)?(\w*affinity\w*|gpu_tile_compact|select_gpu\w*|\w*(gpu|cpu)[-_]?bind\w*)(\.sh)?")
 """Wrappers such as ALCF's set_affinity_gpu_polaris.sh and gpu_tile_compact.sh, and LUMI's select_gpu."""
+_TEMPLATE = re.compile(r"XXX\w+XXX|__[A-Z]\w*__|<[\w .,-]+>")
+"""Placeholders that programs replace, such as RELION's."""
 _WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
 
 
@@ -87,7 +92,7 @@ def _take_off_shell(found: PortedCommand, values: Values) -> None:
 
 def _take_off_wrappers(found: PortedCommand) -> None:
     while found.words and found.words[0].plain in _WRAPPERS:
-        found.words = found.words[1:]
+        found.words = found.words[program_at(tuple(_texts(found.words))) :]
 
 
 def _take_off_binder(found: PortedCommand) -> None:
@@ -177,12 +182,21 @@ def _hide_secrets(found: PortedCommand) -> None:
 
 def _placeholders(found: PortedCommand) -> None:
     for word in found.words:
-        if word.plain and re.search(r"<[\w .,-]+>", word.plain):
+        if word.plain and (_TEMPLATE.search(word.plain) or placeholder_in(word.plain)):
             found.to_do.append(f"command: {word.plain} is a placeholder of the script: fill it in")
 
 
 def _texts(words: list[Value]) -> list[str]:
     return [word.plain or word.seen for word in words]
+
+
+def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, ...]]:
+    """Return a framework's launcher that some words begin with, and the flags of its Python (``python -u -m``)."""
+    flags = tuple(itertools.takewhile(lambda text: re.fullmatch("-[uBEOsI]+", text), words[1:]))
+    python = words and re.fullmatch(r"(.*/)?python[\d.]*", words[0])
+    return framework_launcher(
+        (words[0], *words[1 + len(flags) :]) if python else words
+    ), flags if python else ()
 
 
 def workers_of(started: Started) -> tuple[int | None, bool]:
@@ -195,13 +209,13 @@ def workers_of(started: Started) -> tuple[int | None, bool]:
 def _take_off_inner(found: PortedCommand, launcher: str) -> None:
     """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
     own = (launcher,) if launcher in ("torchrun", "horovodrun") else ()
-    started = framework_launcher((*own, *_texts(found.words)))
+    started, flags = inner_launcher((*own, *_texts(found.words)))
     if started is None:
         return
     row = started.launcher
     before = started.program[: len(started.program) - started.tail]
     found.words = [
-        *(Value(text, text) for text in before),
+        *(Value(text, text) for text in (*before[:1], *flags, *before[1:])),
         *found.words[len(found.words) - started.tail :],
     ]
     found.workers, found.workers_of_job = workers_of(started)

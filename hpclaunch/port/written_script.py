@@ -87,7 +87,10 @@ def _expanded(values: Values, written: Written) -> tuple[str, bool]:
         if match[1]:
             return match[1] if match[1] != '"' or written.in_launch else match[0]
         found = values.named(match[2] or match[3], written.command.end)
-        plain = re.sub(r"\\?\n", " ", found.plain) if found.plain and written.in_launch else found.plain
+        plain = found.plain
+        if written.in_launch and (match[2] or match[3]) in values.script.variables.assignments:
+            plain = found.plain or found.shell or found.named
+            plain = re.sub(r"\\?\n", " ", plain) if plain else plain
         if plain is not None and "\n" not in plain:
             return plain
         if found.shell is not None and not written.in_launch:

@@ -2,19 +2,19 @@
 
     python benchmarks/port.py FOLDER [--show NAME] [--half open|kept]
 
-``benchmarks/data/port_scripts.yaml`` names public scripts (repository, commit, path) and what must be true of a
-port of each. ``FOLDER`` holds them under their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they belong to
-others and are not part of the project.
+``benchmarks/data/port_scripts.yaml`` names public scripts (repository, commit, path) and what must be true of
+a port of each. ``FOLDER`` holds them under their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they
+belong to others and are not part of the project.
 
 Every script is ported to each target. A port is
 
-- right, where ranks, GPUs and the program's words are those of the script, nothing stays that belongs to the other
-  machine, and the new script renders;
+- right, where ranks, GPUs and the program's words are those of the script, nothing stays that belongs to the
+  other machine, and the new script renders;
 - incomplete, where one of these is not so, and the list of things to do names it, by its line or its words;
 - wrong in silence, where it is not so and nothing is said.
 
-A lot divides the scripts: those whose SHA-256 modulo 5 is below 3 are open, and rules of port are made from them
-alone; the others are kept apart.
+A lot divides the scripts: those whose SHA-256 modulo 5 is below 3 are open, and rules of port are made from
+them alone; the others are kept apart.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def main() -> None:
     kinds = ("right", "incomplete", "wrong", "refused")
     rows = [("half", "target", "scripts", "right", "incomplete, said", "wrong in silence", "refused")]
     for (half, target), found in sorted(counts.items(), reverse=True):
-        rows.append((half, target, str(found.total()), *(str(found[kind]) for kind in kinds)))
+        right, said, wrong, refused = (str(found[kind]) for kind in kinds)
+        rows.append((half, target, str(found.total()), right, said, wrong, refused))
     print(text_table(rows))
 
 

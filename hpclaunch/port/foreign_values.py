@@ -268,16 +268,12 @@ class Values:
     def _command(self, text: str, offset: int) -> Value:
         """Return what a command in a substitution prints, for the few that many scripts have."""
         inside = text.removeprefix("$(").removesuffix(")").strip("`").strip().replace('"', "")
-        if match := re.fullmatch(r"(basename|dirname) (\$\{?(\w+)\}?|[\w./-]+)", inside):
-            path = self._variable(match[3], offset).plain if match[3] else match[2]
-            return (
-                Value(
-                    *[PurePosixPath(path).name if match[1] == "basename" else str(PurePosixPath(path).parent)]
-                    * 2
-                )
-                if path
-                else Value(None, None)
-            )
+        if match := re.fullmatch(r"(basename|dirname) (?:\$\{?(\w+)\}?|([\w./-]+))", inside):
+            path = self._variable(match[2], offset).plain if match[2] else match[3]
+            if path:
+                pure = PurePosixPath(path)
+                text = pure.name if match[1] == "basename" else str(pure.parent)
+                return Value(text, _in_quotes(text))
         for pattern, variable in _COMMANDS:
             if re.fullmatch(pattern, inside):
                 return Value(None, variable)

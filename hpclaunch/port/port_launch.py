@@ -38,6 +38,7 @@ from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.container_runtimes import RUNTIMES
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 """How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""
@@ -45,17 +46,20 @@ _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 
 def launches_of(port: Port) -> list[Launch]:
     """Return the launches that may be the job's: not those that only print information."""
-    starts = [one for one in port.script.steps() if not _only_prints(one) and one.command.depth == 0]
+    steps = [one for one in port.script.steps() if one.command.depth == 0]
+    starts = [one for one in steps if not _only_prints(one)] or [one for one in steps if one.by_launcher]
     return [launch for launch in starts if launch.program or launch.launcher != "python"]
 
 
 def _only_prints(launch: Launch) -> bool:
-    """Tell whether a launch only prints information; the text of a shell counts by all that is in it."""
+    """Tell whether a launch only prints information; a shell's text counts by all that is in it."""
     words = [word.visible for word in launch.program]
     if len(words) == 3 and words[0].rpartition("/")[2] in ("bash", "sh") and re.fullmatch(r"-\w*c", words[1]):
         commands = [one for one in read_shell(words[2]).commands if one.words]
         return all(one.name.rpartition("/")[2] in PRINTS for one in commands)
-    return launch.trivial or bool(words and words[0].rpartition("/")[2] in PRINTS)
+    name = words[0].rpartition("/")[2] if words else ""
+    in_container = name in RUNTIMES and "ldd" in words  # it shows the libraries of the program that follows
+    return launch.trivial or in_container or name in PRINTS
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:

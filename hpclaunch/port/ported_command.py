@@ -26,7 +26,9 @@ _OF_THE_SYSTEM = re.compile(
     r"/(opt|var|usr|lib|lib64|etc|dev|sys|proc|tmp|run|bin|sbin|cvmfs)(/.*)?|\$(EB|CRAY|MPI|LD_)\w*.*"
 )
 """Paths of a machine's own software, which the target's binds replace."""
-_BINDER = re.compile(r"(.*/)?(\w*affinity\w*|gpu_tile_compact|select_gpu\w*|\w*(gpu|cpu)[-_]?bind\w*)(\.sh)?")
+_BINDER = re.compile(
+    r"(.*/)?(set_\w*affinity\w*|gpu_?affinity\w*|gpu_tile_compact|select_gpu\w*|\w*(gpu|cpu)[-_]?bind\w*)(\.sh)?"
+)
 """Wrappers such as ALCF's set_affinity_gpu_polaris.sh and gpu_tile_compact.sh, and LUMI's select_gpu."""
 _TEMPLATE = re.compile(r"XXX\w+XXX|__[A-Z]\w*__|<[\w .,-]+>")
 """Placeholders that programs replace, such as RELION's."""
@@ -104,8 +106,8 @@ def _take_off_binder(found: PortedCommand) -> None:
     if starts:
         found.words = found.words[1:]
         found.to_do.append(
-            f"command: {texts[0]} is left out: by its name it gives each rank a GPU or cores of another machine,"
-            " and hpclaunch's script does that here; put it back if it does more"
+            f"command: {texts[0]} is left out: by its name it gives each rank GPUs or cores of another"
+            " machine, and hpclaunch's script does that here; put it back if it does more"
         )
 
 
@@ -191,12 +193,12 @@ def _texts(words: list[Value]) -> list[str]:
 
 
 def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, ...]]:
-    """Return a framework's launcher that some words begin with, and the flags of its Python (``python -u -m``)."""
+    """Return a framework's launcher that words begin with, and the flags of its Python (``python -u -m``)."""
     flags = tuple(itertools.takewhile(lambda text: re.fullmatch("-[uBEOsI]+", text), words[1:]))
     python = words and re.fullmatch(r"(.*/)?python[\d.]*", words[0])
-    return framework_launcher(
-        (words[0], *words[1 + len(flags) :]) if python else words
-    ), flags if python else ()
+    if not python:
+        return framework_launcher(words), ()
+    return framework_launcher((words[0], *words[1 + len(flags) :])), flags
 
 
 def workers_of(started: Started) -> tuple[int | None, bool]:

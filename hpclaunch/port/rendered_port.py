@@ -15,7 +15,7 @@ JOB_FILE_NAME = "job.yaml"
 
 
 def rendered_port(ported: Ported, target: SiteProfile) -> tuple[Ported, str]:
-    """Return the script, as ``submit --file job.yaml --dry-run`` prints it, and the port with lint's findings.
+    """Return the script, as ``submit --file job.yaml --dry-run`` prints it, and the port with its faults.
 
     An error or a warning about the new script is something to do. Raises BadInputError where no script can be
     written.
@@ -25,7 +25,5 @@ def rendered_port(ported: Ported, target: SiteProfile) -> tuple[Ported, str]:
     layers.insert(1, Layer(origin=f"job file {JOB_FILE_NAME}", settings=settings))
     script = dry_run(prepare(layers, SubmitMode(here=False)))[1]
     found = [one for one in find_faults(script, target) if one.severity != "note"]
-    said = dict.fromkeys(
-        f"lint, line {one.line or 1} of the new script: {one.message} ({one.rule})" for one in found
-    )
-    return msgspec.structs.replace(ported, to_do=(*ported.to_do, *said)), script
+    said = (f"line {one.line or 1} of the new script: {one.message} ({one.rule})" for one in found)
+    return msgspec.structs.replace(ported, to_do=(*ported.to_do, *dict.fromkeys(said))), script

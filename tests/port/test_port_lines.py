@@ -533,9 +533,10 @@ def test_conditions_and_files_are_left_to_the_user_with_the_reason() -> None:
 def test_a_value_of_the_run_that_was_not_quoted_stays_several_words() -> None:
     text = f'{SLURM}LR=$(python lr.py)\nARGS="--lr $LR --batch 32"\nsrun ./a $ARGS "$ARGS"\n'
     ported = port(text, source=None, to="leonardo")
-    assert ported.settings["command"] == ("bash", "-c", 'exec ./a ${ARGS} "${ARGS}"')
-    assert ported.settings["env"] == {"ARGS": "FILL_IN_ARGS"}
-    assert fate(ported, 3)[1].startswith("undecided: its value is known at run time only")
+    text = 'exec ./a --lr ${LR} --batch 32 "--lr ${LR} --batch 32"'
+    assert ported.settings["command"] == ("bash", "-c", text)
+    assert ported.settings["env"] == {"LR": "FILL_IN_LR"}
+    assert fate(ported, 3) == ("changed", "env LR=FILL_IN_LR")
 
 
 def test_the_line_of_torchrun_says_what_becomes_of_its_options() -> None:

@@ -57,13 +57,7 @@ def port_body(port: Port) -> None:
             port.command.binds += binds_of(port, command)
             port.verdicts.note(port.lines_of(command), KEPT)
         elif port.own and command.line not in own:
-            verdict = Verdict(
-                "changed",
-                f"hpclaunch's own line for {port.here}",
-                f"hpclaunch wrote it for {port.there}",
-                SCRIPT_OF_HPCLAUNCH,
-            )
-            port.verdicts.note(port.lines_of(command), verdict)
+            port.verdicts.note(port.lines_of(command), _own_line(port))
         else:
             _judge(port, command)
 
@@ -79,13 +73,16 @@ def port_rest(port: Port) -> None:
             )
             port.verdicts.note([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else verdict)
         elif port.own:
-            why = f"hpclaunch wrote it for {port.there}"
-            verdict = Verdict("changed", f"hpclaunch's own line for {port.here}", why, SCRIPT_OF_HPCLAUNCH)
-            port.verdicts.note([number], verdict)
+            port.verdicts.note([number], _own_line(port))
         else:
             why = "part of a block of the shell, whose commands are judged one by one"
             why = "a comment in the file that is written" if line.strip().startswith("#") else why
             port.verdicts.note([number], Verdict("left out", why=why))
+
+
+def _own_line(port: Port) -> Verdict:
+    to = f"hpclaunch's own line for {port.here}"
+    return Verdict("changed", to, f"hpclaunch wrote it for {port.there}", SCRIPT_OF_HPCLAUNCH)
 
 
 def content_lines(port: Port) -> dict[int, str]:
@@ -163,7 +160,7 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
     if is_list(one) or _in_bind_list(port, one.name):
         return binding_verdict(port, f"{one.name}, a list of cores,")
-    in_block = bool(command.block or command.function) and _conditional(port, command)
+    in_block = command.function or command.block > 0
     exported = exported or one.name in port.script.variables.exported
     needed = one.name in port.command.missing
     if exported and one.line in port.faults and group_of(one.name) is None:
@@ -185,11 +182,6 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         to = "its value stands in the command, the sizes or the variables that use it"
         return Verdict("changed", to, "a variable of the script only, no program sees it", JOB_FILE)
     return Verdict("left out", why="only lines that are left out use it, or none")
-
-
-def _conditional(port: Port, command: Command) -> bool:
-    """Tell whether a block around a command may keep it from running: one in braces does not."""
-    return command.function or command.block > 0
 
 
 def _in_bind_list(port: Port, name: str) -> bool:
@@ -265,11 +257,6 @@ def _cd(port: Port, command: Command) -> Verdict:
     shown = command.words[1].raw if len(command.words) > 1 else "home"
     why = f"undecided: submit the job in the folder on {port.here} that takes the place of {shown}"
     return Verdict("left out", why=why)
-
-
-def _set(port: Port, command: Command) -> Verdict:
-    why = "the script ends at the first command that fails, also inside a pipe"
-    return Verdict("changed", "set -eo pipefail", why, SCRIPT_OF_HPCLAUNCH)
 
 
 def _module(port: Port, command: Command) -> Verdict:
@@ -362,15 +349,6 @@ def _source(port: Port, command: Command) -> Verdict:
     return Verdict("left out", why=f"{why} belongs into env, module or venv of the job file")
 
 
-def _exit(port: Port, command: Command) -> Verdict:
-    return Verdict(
-        "changed",
-        "the job's exit status",
-        "the script ends with the status of the launch",
-        SCRIPT_OF_HPCLAUNCH,
-    )
-
-
 def sole_program(port: Port) -> Launch | None:
     """Return the one program of a text for a shell; None: it has none or several, or a condition decides."""
     commands = [one for one in port.script.commands if not one.depth]
@@ -384,7 +362,7 @@ def sole_program(port: Port) -> Launch | None:
 
 
 def _sets_up(port: Port, command: Command) -> bool:
-    """Tell whether a command is no program: it prints, sets variables, or prepares the shell."""
+    """Tell whether a command only prints, sets variables, or prepares the shell."""
     name = command.name.rpartition("/")[2]
     if len(command.words) == 1 and not name:  # $WITH_CONDA
         value = port.values.value(command.words[0])
@@ -393,29 +371,25 @@ def _sets_up(port: Port, command: Command) -> bool:
     return name in _DECLARING or name in PRINTS or any(re.fullmatch(each, name) for each in patterns)
 
 
-def _loop(port: Port, command: Command) -> Verdict:
-    why = "undecided: a loop: a job file has none, so what it repeats is judged once"
-    return Verdict(
-        "left out", why=f"{why}: submit a job for each turn (--array), or repeat it in the program"
-    )
+def _fixed(verdict: Verdict) -> Callable[[Port, Command], Verdict]:
+    return lambda port, command: verdict
 
 
-def _unset(port: Port, command: Command) -> Verdict:
-    return Verdict("left out", why=f"undecided: what is set on {port.here} is in the script that was written")
-
-
-def _tee(port: Port, command: Command) -> Verdict:
-    return Verdict("left out", why="hpclaunch keeps stdout and stderr in the job's log: hpclaunch logs")
-
-
+_LOOP = (
+    "undecided: a loop: a job file has none, so what it repeats is judged once: submit a job for each turn"
+)
+_FAILS = "the script ends at the first command that fails, also inside a pipe"
+_STATUS = "the script ends with the status of the launch"
+_UNSET = "undecided: the script that was written sets what the new machine needs"
+_TEE = "hpclaunch keeps stdout and stderr in the job's log: hpclaunch logs"
 _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
-    ("set|shopt", _set),
+    ("set|shopt", _fixed(Verdict("changed", "set -eo pipefail", _FAILS, SCRIPT_OF_HPCLAUNCH))),
     ("module|ml", _module),
     ("|".join(_ENVIRONMENTS), _environment),
     (r"source|\.", _source),
-    ("exit", _exit),
-    ("unset", _unset),
-    ("tee", _tee),
-    ("for|select", _loop),
+    ("exit", _fixed(Verdict("changed", "the job's exit status", _STATUS, SCRIPT_OF_HPCLAUNCH))),
+    ("unset", _fixed(Verdict("left out", why=_UNSET))),
+    ("tee", _fixed(Verdict("left out", why=_TEE))),
+    ("for|select", _fixed(Verdict("left out", why=f"{_LOOP} (--array), or repeat it in the program"))),
 )

@@ -147,10 +147,6 @@ def _says_the_same(port: Port, directive: Directive) -> bool:
     return directive.name == "nodes" and directive.value == str(port.settings.get("nodes"))
 
 
-def _binding(port: Port, directive: Directive) -> Verdict:
-    return binding_verdict(port, directive.text)
-
-
 def binding_verdict(port: Port, text: str) -> Verdict:
     """Return the verdict on what binds ranks to cores, GPUs or memory."""
     binding = port.target.binding
@@ -175,10 +171,6 @@ def _exclusive(port: Port, directive: Directive) -> Verdict:
         return port.rewritten("exclusive: true")
     why = "hpclaunch requests whole nodes, since its CPU masks and lists name the cores of a whole node"
     return Verdict("changed", "exclusive: true", why, port.cited(port.target.binding.source))
-
-
-def _array(port: Port, directive: Directive) -> Verdict:
-    return _with_array(port, port.words.read_array(directive.value or ""), directive)
 
 
 def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
@@ -209,6 +201,11 @@ def _export(port: Port, directive: Directive) -> Verdict:
     named = [part for part in (directive.value or "").split(",") if "=" in part]
     if not named:
         return Verdict("left out", why="hpclaunch's script sets what the job needs, in every environment")
+    return exported(port, named)
+
+
+def exported(port: Port, named: list[str]) -> Verdict:
+    """Turn ``NAME=VALUE`` of an option into variables of the job."""
     said = []
     for part in named:
         name, _, value = part.strip().partition("=")
@@ -222,18 +219,6 @@ def _export(port: Port, directive: Directive) -> Verdict:
     if fates == {"left out"}:
         return Verdict("left out", why="; ".join(verdict.why for verdict in said))
     return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
-
-
-def _output(port: Port, directive: Directive) -> Verdict:
-    return Verdict("left out", why=_LOG)
-
-
-def _folder(port: Port, directive: Directive) -> Verdict:
-    return Verdict("left out", why=f"the job runs in the folder where it is submitted, on {port.here}")
-
-
-def _nothing(port: Port, directive: Directive) -> Verdict:
-    return Verdict("left out", why=f"{directive.text}: hpclaunch submits and follows the job in its own way")
 
 
 def _carried(port: Port, directive: Directive) -> Verdict:
@@ -252,10 +237,6 @@ def _begin(port: Port, directive: Directive) -> Verdict:
     return port.rewritten(f"begin: {(directive.value or '')[:16]}")
 
 
-def _fabric(port: Port, directive: Directive) -> Verdict:
-    return fabric_verdict(port, directive.text)
-
-
 def fabric_verdict(port: Port, text: str) -> Verdict:
     """Return the verdict on a launcher's option about the network or the MPI's plugin."""
     options = " ".join(port.target.fabric.launch_options)
@@ -271,14 +252,16 @@ def _container(port: Port, directive: Directive) -> Verdict:
     image = image_name(directive.value or "")
     if image is None:
         return Verdict("left out", why="undecided: the image cannot be read")
+    return container_verdict(port, image)
+
+
+def container_verdict(port: Port, image: str) -> Verdict:
+    """Set the job's container."""
     port.set("container", image)
     port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
+    container = port.target.software.container
     why = f"the container runs with the binds and the GPU option of {port.here}"
-    return Verdict("changed", f"container: {image}", why, port.cited(_container_source(port)))
-
-
-def _container_source(port: Port) -> str | None:
-    return port.target.software.container.source if port.target.software.container else None
+    return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
 
 
 def _mail_option(port: Port, directive: Directive) -> Verdict:
@@ -321,19 +304,24 @@ def _mail(port: Port) -> None:
         port.directives += port.target_words.write_mail(events, user)
 
 
+def _left(why: str) -> Callable[[Port, Directive], Verdict]:
+    return lambda port, directive: Verdict("left out", why=why.format(text=directive.text, here=port.here))
+
+
+_NOTHING = _left("{text}: hpclaunch submits and follows the job in its own way")
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "account": _account,
     "after": _after,
-    "array": _array,
-    "binding": _binding,
+    "array": lambda port, one: _with_array(port, port.words.read_array(one.value or ""), one),
+    "binding": lambda port, one: binding_verdict(port, one.text),
     "begin": _begin,
     "carried": _carried,
     "container": _container,
     "cpus": _sizes,
     "exclusive": _exclusive,
     "export": _export,
-    "fabric": _fabric,
-    "folder": _folder,
+    "fabric": lambda port, one: fabric_verdict(port, one.text),
+    "folder": _left("the job runs in the folder where it is submitted, on {here}"),
     "gpus": _sizes,
     "gpus per node": _sizes,
     "gpus per task": _sizes,
@@ -342,9 +330,9 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "memory": _memory,
     "name": _name,
     "nodes": _sizes,
-    "interactive": _nothing,
-    "nothing": _nothing,
-    "output": _output,
+    "interactive": _NOTHING,
+    "nothing": _NOTHING,
+    "output": _left(_LOG),
     "qos": _queue,
     "queue": _queue,
     "requeue": _carried,

@@ -17,7 +17,7 @@ from hpclaunch.port.launcher_words import (
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import PRINTS, sole_program
-from hpclaunch.port.port_directives import binding_verdict, fabric_verdict
+from hpclaunch.port.port_directives import binding_verdict, container_verdict, exported, fabric_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import (
@@ -210,7 +210,7 @@ def port_program(port: Port, values: Values) -> None:
 def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
     """Return the command of a launch, and with it the script that the launch starts and this script holds."""
     words = program_of(port, launch, values) if launch is not None else _last_program(port, values)
-    found = port_command(values, words, launch.launcher if launch is not None else "", port.here)
+    found = port_command(words, launch.launcher if launch is not None else "", port.here)
     programs = [word for word in found.words if word.plain not in ("bash", "sh")]
     place = find_written(port, values, programs[0]) if len(programs) == 1 else None
     if place is None and launch is not None:
@@ -230,7 +230,7 @@ def _take_inside(port: Port, found: PortedCommand, inner: Port, place: Written) 
     """Take the program of the script inside."""
     assert inner.launch is not None  # noqa: S101
     program = program_of(inner, inner.launch, inner.values)
-    inner.command = port_command(inner.values, program, inner.launch.launcher, port.here)
+    inner.command = port_command(program, inner.launch.launcher, port.here)
     inner.in_container = found.image is not None
     found.inside, found.inside_at = inner, place
     found.words, found.framework, found.inner = (
@@ -488,29 +488,13 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
     if not named:
         return Verdict("left out", why=f"{text}: all variables of the script reach the ranks")
-    said = []
-    for part in named:
-        name, _, content = part.removeprefix("ALL,").partition("=")
-        said.append(port_variable(port, name, Value(content, content)))
-    to = "; ".join(filter(None, (verdict.to for verdict in said))) or "env: " + ", ".join(
-        part.partition("=")[0] for part in named
-    )
-    if all(verdict.fate == "left out" for verdict in said):
-        return Verdict("left out", why="; ".join(verdict.why for verdict in said))
-    why = "; ".join(dict.fromkeys(verdict.why for verdict in said if verdict.why))
-    return Verdict("changed", to, why or "variables of the job stand in env of the job file", JOB_FILE)
+    return exported(port, [part.removeprefix("ALL,") for part in named])
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
     image = image_name(option.value or "")
     if option.name in ("container-image", "image", "environment") and image is not None:
-        port.set("container", image)
-        port.do(f"container: {image} has to be available on {port.here}")
-        why = f"the container runs with the binds and the GPU option of {port.here}"
-        container = port.target.software.container
-        return Verdict(
-            "changed", f"container: {image}", why, port.cited(container.source if container else None)
-        )
+        return container_verdict(port, image)
     if option.name in ("container-mounts", "volume") and option.value is not None:
         return _binds(port, option.value)
     return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")

@@ -11,11 +11,9 @@ from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
 from hpclaunch.plan.wrappers import program_at
-from hpclaunch.port.foreign_values import Value, Values, shell_word
+from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import whole_number
-from hpclaunch.shell.shell_reader import read_shell
-from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.software.container_runtimes import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
@@ -64,17 +62,16 @@ class PortedCommand:
         return tuple(dict.fromkeys(name for word in self.words for name in word.missing))
 
 
-def port_command(values: Values, pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
+def port_command(pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
     """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
     found = PortedCommand(words=[piece.value for piece in pieces])
     for piece in pieces:
         found.sources.setdefault(piece.word.start, []).append(piece.value)
-    _take_off_shell(found, values)
+    _take_off_wrappers(found)
     _take_off_container(found, target)
-    _take_off_shell(found, values)  # singularity exec IMAGE bash -c '...'
+    _take_off_wrappers(found)
     _take_off_binder(found)
     _take_off_inner(found, launcher)
-    _translate_shell(found, values)
     _hide_secrets(found)
     _placeholders(found)
     while found.words and found.words[0].plain == "":
@@ -83,13 +80,6 @@ def port_command(values: Values, pieces: list[Piece], launcher: str, target: str
         found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
         found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
     return found
-
-
-def _take_off_shell(found: PortedCommand, values: Values) -> None:
-    """Take the program out of ``time`` and its like and out of a shell around it."""
-    _take_off_wrappers(found)
-    _unwrap_shell(found, values)
-    _take_off_wrappers(found)
 
 
 def _take_off_wrappers(found: PortedCommand) -> None:
@@ -111,29 +101,6 @@ def _take_off_binder(found: PortedCommand) -> None:
         )
 
 
-def _unwrap_shell(found: PortedCommand, values: Values) -> None:
-    """Take the one command out of ``bash -c TEXT``, where that is all there is in the text."""
-    at = shell_text_at(found.words)
-    if at is None:
-        return
-    text = found.words[at].plain or ""
-    commands = read_shell(text).commands
-    whole = len(commands) == 1 and not (commands[0].redirects or commands[0].assignments or commands[0].block)
-    if not whole or "\n" in text.strip() or re.search(r"[;&|`\\]", text):
-        return
-    end = len(values.script.text)
-    words: list[Value] = []
-    for word in commands[0].words:
-        items = values.split(Word(word.raw, end, end, word.line, word.parts))
-        if items is None or any(item.plain is None and item.shell is None for item in items):
-            return
-        words += items
-    for items in found.sources.values():
-        if any(item is found.words[at] for item in items):
-            items[:] = words
-    found.words = words
-
-
 def shell_text_at(words: list[Value]) -> int | None:
     """Return the position of the text of ``bash -c TEXT``; None: the words are something else."""
     texts = _texts(words)
@@ -141,17 +108,6 @@ def shell_text_at(words: list[Value]) -> int | None:
         return None
     at = next((at for at, text in enumerate(texts[1:], 1) if not text.startswith("-")), 0)
     return at if at and re.fullmatch(r"-\w*c", texts[at - 1]) and at == len(texts) - 1 else None
-
-
-def _translate_shell(found: PortedCommand, values: Values) -> None:
-    """Replace the scheduler's variables in the text of ``bash -c``, which the shell of a rank reads."""
-    at = shell_text_at(found.words)
-    if at is None:
-        return
-    shown = _texts(found.words)[at]
-    text, unknown = values.translated(shown)
-    if text != shown and not unknown:
-        _put(found, at, Value(text, None))
 
 
 def _put(found: PortedCommand, number: int, new: Value) -> None:

@@ -137,14 +137,14 @@ class Values:
             return self.around[0]._array(name, self.around[1])
         for made in self.script.variables.assignments.get(name, []):
             text = self.script.text[made.offset : made.offset + MAX_CHARS]
-            inside = _inside_array(text)
+            command = next(iter(read_shell(f"_ {text}").commands), None)  # not an assignment: its parts stay
+            parts = command.words[1].parts if command and len(command.words) > 1 else ()
+            inside = next((part.text[1:-1] for part in parts if part.kind == "array"), None)
             if made.offset >= offset or inside is None:
                 continue
-            if not made.append:
-                items = []
-            for command in read_shell(f"_ {inside}").commands[:1]:
-                for word in command.words[1:]:
-                    items += self.split(Word(word.raw, made.offset, made.offset, word.line, word.parts)) or []
+            items = items if made.append else []
+            for word in (word for one in read_shell(inside).commands for word in one.words):
+                items += self.split(Word(word.raw, made.offset, made.offset, word.line, word.parts)) or []
         return items or None
 
     def _word(self, word: Word, offset: int) -> Value:
@@ -328,33 +328,6 @@ def _array_name(word: Word) -> str:
     parts = [part for part in word.parts if part.kind != "text" or part.text]
     whole = len(parts) == 1 and parts[0].kind == "variable" and parts[0].operator in ("[@]", "[*]")
     return parts[0].text if whole else ""
-
-
-def _inside_array(text: str) -> str | None:
-    """Return what stands between the parentheses of ``NAME=( ... )``, on one line and without comments."""
-    match = re.match(r"\w+\+?=\(", text)
-    if match is None:
-        return None
-    quote, depth, at = "", 1, match.end()
-    out: list[str] = []
-    while at < len(text):
-        char = text[at]
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "#" and text[at - 1] in " \t\n(":
-            at = text.find("\n", at)
-            if at < 0:
-                return None
-            char = "\n"
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-            if depth == 0:
-                return "".join(out)
-        out.append(" " if char == "\n" and not quote else char)
-        at += 1
-    return None
 
 
 def shell_word(value: Value) -> str | None:

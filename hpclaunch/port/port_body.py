@@ -109,9 +109,7 @@ def _judge(port: Port, command: Command) -> None:
     lines = port.lines_of(command)
     if not command.words:
         for one in command.assignments:
-            port.verdicts.note(
-                _assigned_lines(port, one, lines), _assignment(port, one, command, exported=False)
-            )
+            _note_assignment(port, one, command, lines, exported=False)
         return
     name = command.name.rpartition("/")[2]
     if name in _DECLARING:
@@ -120,17 +118,16 @@ def _judge(port: Port, command: Command) -> None:
     port.verdicts.note(lines, _command(port, command, name))
 
 
-def _assigned_lines(port: Port, one: Assignment, lines: range) -> range:
-    return range(one.line, lines.stop) if one.line in lines else lines
+def _note_assignment(port: Port, one: Assignment, command: Command, lines: range, *, exported: bool) -> None:
+    about = range(one.line, lines.stop) if one.line in lines else lines
+    port.verdicts.note(about, _assignment(port, one, command, exported=exported))
 
 
 def _declaration(port: Port, command: Command, lines: range) -> None:
     exported = command.name == "export"
     made = [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
     for one in made:
-        port.verdicts.note(
-            _assigned_lines(port, one, lines), _assignment(port, one, command, exported=exported)
-        )
+        _note_assignment(port, one, command, lines, exported=exported)
     for word in command.words[1:]:
         if not is_assignment(word):
             port.verdicts.note([word.line], _exported_name(port, word.raw, word.start))
@@ -375,9 +372,7 @@ def _fixed(verdict: Verdict) -> Callable[[Port, Command], Verdict]:
     return lambda port, command: verdict
 
 
-_LOOP = (
-    "undecided: a loop: a job file has none, so what it repeats is judged once: submit a job for each turn"
-)
+_LOOP = "undecided: a loop: a job file has none, so what it repeats is judged once: submit a job each time"
 _FAILS = "the script ends at the first command that fails, also inside a pipe"
 _STATUS = "the script ends with the status of the launch"
 _UNSET = "undecided: the script that was written sets what the new machine needs"

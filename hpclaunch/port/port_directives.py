@@ -79,15 +79,9 @@ def _carry(port: Port, directive: Directive) -> bool:
 
 def _name(port: Port, directive: Directive) -> Verdict:
     name = port.words.read_name(directive.value or "").strip()
-    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
+    why = ""
     if not re.fullmatch(port.scheduler.job_name_pattern, name) or not name.isprintable():
-        fits = re.fullmatch(port.scheduler.job_name_pattern, clean or "job")
-        name, why = (
-            (clean or "job") if fits else f"job-{clean}",
-            f"names here: {port.scheduler.job_name_rule}",
-        )
-    else:
-        why = ""
+        name, why = port.job_name(name), f"names here: {port.scheduler.job_name_rule}"
     port.set("name", name)
     if array := port.words.read_array(directive.value or "") if "[" in (directive.value or "") else None:
         return _with_array(port, array, directive)
@@ -134,12 +128,10 @@ def _sizes(port: Port, directive: Directive) -> Verdict:
     if "gpu" in directive.name and port.source_sizes.gpus is None:
         port.do(f"GPUs: {directive.text}: how many these are per node is not known")
         return Verdict("left out", why=f"undecided: {directive.text}: how many per node is not known")
-    keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
-    to = ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
     if sizes.same and port.same_scheduler and _says_the_same(port, directive):
         return KEPT
     source = port.cited(port.target.node.source if port.target.node else None)
-    return Verdict("changed", to or "as many as hpclaunch computes", sizes.said, source)
+    return Verdict("changed", port.sizes_text or "as many as hpclaunch computes", sizes.said, source)
 
 
 def _says_the_same(port: Port, directive: Directive) -> bool:

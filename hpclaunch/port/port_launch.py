@@ -340,11 +340,12 @@ def _name_after_program(port: Port) -> None:
     words = [text for word in port.command.words if (text := word.plain or word.shell)]
     texts = [text for word in words for text in word.split()]
     file = next((text for text in texts if text.endswith(".py")), words[0] if words else "")
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
-    if not re.fullmatch(port.scheduler.job_name_pattern, name or "job"):
-        name = f"job-{name}"
     if "name" not in port.settings:
-        port.set("name", name or "job", "after the program, since the script names no job")
+        port.set(
+            "name",
+            port.job_name(PurePosixPath(file).stem),
+            "after the program, since the script names no job",
+        )
 
 
 def _stdin(port: Port) -> str | None:
@@ -466,18 +467,11 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     if known is None:
         return Verdict("left out", why=f"{text}: hpclaunch starts the ranks itself")
     if option.name in known.sizes:
-        to = _sizes_text(port)
-        said = port.sizes.said if port.sizes else ""
-        return Verdict("changed", to, said, JOB_FILE)
+        return Verdict("changed", port.sizes_text, port.sizes.said if port.sizes else "", JOB_FILE)
     handler = _OPTIONS.get(known.about.get(option.name, ""))
     if handler is None:
         return Verdict("left out", why=f"undecided: {text} has no setting here")
     return handler(port, text, option)
-
-
-def _sizes_text(port: Port) -> str:
-    keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
-    return ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
 
 
 def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:

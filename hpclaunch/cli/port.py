@@ -15,7 +15,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
-    from hpclaunch.port.port_script import Ported
     from hpclaunch.site.schema import SiteProfile
 
 _EPILOG = """\b
@@ -23,7 +22,7 @@ Examples:
   hpclaunch port job.sh --to polaris
   hpclaunch port job.sh --from lumi-g --to olivia --output ported --diff
 """
-_JOB_FILE, _SCRIPT = "job.yaml", "job.sh"
+_SCRIPT = "job.sh"
 _LOOK_S = 60.0
 
 
@@ -37,6 +36,7 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     """
     from hpclaunch.port.port_script import port_script
     from hpclaunch.port.port_text import difference, port_document, report_text
+    from hpclaunch.port.rendered_port import JOB_FILE_NAME, rendered_port
     from hpclaunch.site.load_profile import load_site, site_reference
 
     text = _text(script)
@@ -47,14 +47,14 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     except BadInputError as error:
         raise BadInputError(f"{script}: {error.message}", error.hint) from None
     folder = (output or Path(f"{Path(script).stem or 'script'}-{target.name}")).absolute()
-    new = _render(ported)
-    _write(folder, {_JOB_FILE: ported.job_file, _SCRIPT: new})
+    ported, new = rendered_port(ported, target)
+    _write(folder, {JOB_FILE_NAME: ported.job_file, _SCRIPT: new})
     if as_json:
-        print_document(port_document(ported, str(folder / _JOB_FILE), str(folder / _SCRIPT)), indent=2)
+        print_document(port_document(ported, str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)), indent=2)
     else:
         click.echo(report_text(ported))
-        click.echo(f"written: {printable(str(folder / _JOB_FILE))}, {printable(str(folder / _SCRIPT))}")
-        click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / _JOB_FILE))} --dry-run")
+        click.echo(f"written: {printable(str(folder / JOB_FILE_NAME))}, {printable(str(folder / _SCRIPT))}")
+        click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / JOB_FILE_NAME))} --dry-run")
     if diff:
         click.echo(difference(script, text, str(folder / _SCRIPT), new), nl=False, err=as_json)
 
@@ -91,19 +91,6 @@ def _source(name: str | None, text: str) -> SiteProfile | None:
     profiles, _ = load_all()
     found = site_of(read_script(text), profiles)
     return profiles[found] if found is not None else None
-
-
-def _render(ported: Ported) -> str:
-    from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
-    from hpclaunch.job.settings_files import read_layers
-    from hpclaunch.plan.settings import JobSettings, Layer
-    from hpclaunch.site.validate import to_struct
-    from hpclaunch.site.yaml_tree import parse_tree
-
-    settings = to_struct(parse_tree(ported.job_file, _JOB_FILE), JobSettings)
-    layers = read_layers(JobSettings(site=settings.site), None)
-    layers.insert(1, Layer(origin=f"job file {_JOB_FILE}", settings=settings))
-    return dry_run(prepare(layers, SubmitMode(here=False)))[1]
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

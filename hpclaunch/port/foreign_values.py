@@ -10,6 +10,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
@@ -18,7 +19,9 @@ from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
-_MOST_STEPS = 60
+_MOST_STEPS = 400
+_UNREADABLE = "FILL_IN_WORD"
+"""Stands for a part of a word that is known at run time only and has no name."""
 _HERE_AND_THERE = name_set(
     "HOME USER LOGNAME PWD SHELL LANG PATH PYTHONPATH LD_LIBRARY_PATH TMPDIR HOSTNAME MASTER_ADDR MASTER_PORT"
 )
@@ -31,7 +34,7 @@ _COMMANDS = (
 """Commands in a substitution that a variable of the target stands for."""
 _COUNTS = (
     r"wc -l\s*<\s*{file}",
-    r"cat\s+{file}\s*\|\s*(?:sort\s*(?:-u\s*)?\|\s*)?(?:uniq\s*\|\s*)?wc -l",
+    r"cat\s+{file}\s*(?:\|\s*(?:sort(?: -u)?|uniq|grep -v \w+)\s*)*\|\s*wc -l",
     r"sort -u\s+{file}\s*\|\s*wc -l",
     r"sort\s+{file}\s*\|\s*uniq\s*\|\s*wc -l",
     r"uniq\s+{file}\s*\|\s*wc -l",
@@ -58,6 +61,8 @@ class Value:
     """Variables whose value is not known here."""
     seen: str = ""
     """What can be read of the text, without what is known at run time only."""
+    named: str | None = None
+    """As ``shell``, where variables that are not known here stand by their names."""
     splits: bool = False
     """It is not quoted, so bash makes several words of it."""
 
@@ -72,6 +77,8 @@ class Values:
     """What the script requests, as far as it is known."""
     target: Mapping[Fact, str] = field(default_factory=dict)
     """Facts of a job -> the shell text for it on the target, in double quotes."""
+    around: "tuple[Values, int] | None" = None
+    """Of a script inside another one: that one's values, and where in it the inner script starts."""
     _steps: int = 0
 
     def value(self, word: Word, offset: int | None = None) -> Value:
@@ -92,6 +99,8 @@ class Values:
 
     def split(self, word: Word) -> list[Value] | None:
         """Return what a word becomes on a command line: bash splits what is not quoted. None: not known."""
+        if re.fullmatch(r"\"?\$(?:[@*]|\{[@*][^}]*\})\"?", word.raw):
+            return []  # the arguments of the script itself
         if _array_name(word):
             return self._array(_array_name(word), word.start)
         value = self.value(word)
@@ -100,6 +109,8 @@ class Values:
             return [Value(text, _in_quotes(text)) for text in value.plain.split()]
         if unquoted and value.shell is not None and "\\" not in value.shell and re.search(r"\s", value.shell):
             return [Value(None if "$" in text else text, text) for text in value.shell.split()]
+        if unquoted and value.shell is None and value.named and re.search(r"\s", value.named):
+            return [_piece(text) for text in value.named.split()]
         return [replace(value, splits=unquoted)]
 
     def translated(self, text: str) -> tuple[str, list[str]]:
@@ -122,16 +133,18 @@ class Values:
     def _array(self, name: str, offset: int) -> list[Value] | None:
         """Return the items of an array, where each assignment of it can be read."""
         items: list[Value] = []
+        if self.around and name not in self.script.variables.assignments:
+            return self.around[0]._array(name, self.around[1])
         for made in self.script.variables.assignments.get(name, []):
             text = self.script.text[made.offset : made.offset + MAX_CHARS]
-            inside = _inside_array(text)
+            command = next(iter(read_shell(f"_ {text}").commands), None)  # not an assignment: its parts stay
+            parts = command.words[1].parts if command and len(command.words) > 1 else ()
+            inside = next((part.text[1:-1] for part in parts if part.kind == "array"), None)
             if made.offset >= offset or inside is None:
                 continue
-            if not made.append:
-                items = []
-            for command in read_shell(f"_ {inside}").commands[:1]:
-                for word in command.words[1:]:
-                    items += self.split(Word(word.raw, made.offset, made.offset, word.line, word.parts)) or []
+            items = items if made.append else []
+            for word in (word for one in read_shell(inside).commands for word in one.words):
+                items += self.split(Word(word.raw, made.offset, made.offset, word.line, word.parts)) or []
         return items or None
 
     def _word(self, word: Word, offset: int) -> Value:
@@ -139,15 +152,19 @@ class Values:
         shell: str | None = ""
         missing: list[str] = []
         seen = ""
+        named = ""
         for part in word.parts:
             piece = self._part(part, offset)
             seen += piece.plain or ""
             plain = None if plain is None or piece.plain is None else plain + piece.plain
             shell = None if shell is None or piece.shell is None else shell + piece.shell
-            missing += [name for name in piece.missing if name not in missing]
+            name = piece.shell if piece.shell is not None else piece.named or _name_of(part)
+            named += name if name is not None else f"${{{_UNREADABLE}}}"
+            more = piece.missing if name is not None else (_UNREADABLE,)
+            missing += [each for each in more if each not in missing]
             if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
                 return Value(None, None)
-        return Value(plain, shell, tuple(missing), seen)
+        return Value(plain, shell, tuple(missing), seen, named)
 
     def _part(self, part: Part, offset: int) -> Value:
         self._steps += 1
@@ -160,7 +177,7 @@ class Values:
         if part.kind == "arithmetic":
             number = self._arithmetic(part.text[3:-2], offset)
             return Value(str(number), str(number)) if number is not None else Value(None, None)
-        return self._command(part.text)
+        return self._command(part.text, offset)
 
     def _expansion(self, part: Part, offset: int) -> Value:
         """Return ``$NAME`` and ``${NAME:-TEXT}``; other operators only change what is plain at run time."""
@@ -173,18 +190,22 @@ class Values:
             return Value(None, None, (part.text,))
         if not part.operator:
             return self._variable(part.text, offset)
-        default = re.fullmatch(r":?-([^$`\\\"]*)", part.operator)
+        default = re.fullmatch(r":?-(?:\"([^$`\\\"]*)\"|([^$`\\\"]*))", part.operator)
         found = self._variable(part.text, offset)
         if default is None:
             return Value(None, None, () if found.plain is not None else (part.text,))
         if found.plain:
             return found
-        text = default[1]
+        text = default[1] or default[2] or ""
         return Value(None, f"${{{part.text}:-{text}}}") if variable_name(part.text) else Value(text, text)
 
     def _variable(self, name: str, offset: int) -> Value:
         self._steps += 1
+        if name.startswith("HPCLAUNCH_"):
+            return Value(None, f"${name}")
         made = self.script.variables.last_assignment(name, offset)
+        if made is None and self.around and name in self.around[0].script.variables.assignments:
+            return self.around[0].named(name, self.around[1])
         fact = self.words.variables.get(name)
         if made is not None and self._steps < _MOST_STEPS and not self._uncertain(name):
             return self._assigned(name, made)
@@ -208,7 +229,7 @@ class Values:
         found = self._word(made.value, made.offset)
         if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
             return Value(None, f"${name}")
-        return found if found.plain is not None or found.shell is not None else Value(None, None, (name,))
+        return found if found.named != f"${{{_UNREADABLE}}}" else Value(None, None, (name,))
 
     def _uncertain(self, name: str) -> bool:
         """Tell whether a variable is set several times and one of them is in a block: which one counts?"""
@@ -244,9 +265,15 @@ class Values:
             return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
         return None
 
-    def _command(self, text: str) -> Value:
+    def _command(self, text: str, offset: int) -> Value:
         """Return what a command in a substitution prints, for the few that many scripts have."""
         inside = text.removeprefix("$(").removesuffix(")").strip("`").strip().replace('"', "")
+        if match := re.fullmatch(r"(basename|dirname) (?:\$\{?(\w+)\}?|([\w./-]+))", inside):
+            path = self._variable(match[2], offset).plain if match[2] else match[3]
+            if path:
+                pure = PurePosixPath(path)
+                text = pure.name if match[1] == "basename" else str(pure.parent)
+                return Value(text, _in_quotes(text))
         for pattern, variable in _COMMANDS:
             if re.fullmatch(pattern, inside):
                 return Value(None, variable)
@@ -275,6 +302,22 @@ class Values:
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
 
 
+def _piece(text: str) -> Value:
+    """Return one of the words that bash makes of a value with variables that are not known here."""
+    names = tuple(re.findall(r"\$\{(\w+)", text))
+    if not names:
+        return Value(None if "$" in text else text, text)
+    return Value(None, None, names, re.sub(r"\$\{[^}]*\}", "", text), text, splits=True)
+
+
+def _name_of(part: Part) -> str | None:
+    """Return a variable as it stands in the script."""
+    plain = (
+        part.kind == "variable" and variable_name(part.text) and not re.search(r"[\s$`\\\"]", part.operator)
+    )
+    return f"${{{part.text}{part.operator}}}" if plain else None
+
+
 def _in_quotes(text: str) -> str:
     """Write plain text for the inside of double quotes."""
     return re.sub(r'([\\"`$])', r"\\\1", text)
@@ -285,33 +328,6 @@ def _array_name(word: Word) -> str:
     parts = [part for part in word.parts if part.kind != "text" or part.text]
     whole = len(parts) == 1 and parts[0].kind == "variable" and parts[0].operator in ("[@]", "[*]")
     return parts[0].text if whole else ""
-
-
-def _inside_array(text: str) -> str | None:
-    """Return what stands between the parentheses of ``NAME=( ... )``, on one line and without comments."""
-    match = re.match(r"\w+\+?=\(", text)
-    if match is None:
-        return None
-    quote, depth, at = "", 1, match.end()
-    out: list[str] = []
-    while at < len(text):
-        char = text[at]
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "#" and text[at - 1] in " \t\n(":
-            at = text.find("\n", at)
-            if at < 0:
-                return None
-            char = "\n"
-        elif char in "()":
-            depth += 1 if char == "(" else -1
-            if depth == 0:
-                return "".join(out)
-        out.append(" " if char == "\n" and not quote else char)
-        at += 1
-    return None
 
 
 def shell_word(value: Value) -> str | None:

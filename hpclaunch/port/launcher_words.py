@@ -58,9 +58,9 @@ def read_options(launch: Launch, values: Values) -> ReadLaunch:
     while rest and rest[0].text.startswith("-") and rest[0].text not in ("-", "--"):
         option, taken = _read_one(rest, launch.launcher)
         found.options.append(option)
-        rest = rest[taken:]
+        last, rest = rest[:taken][-1].text, rest[taken:]
         if option.name in LIST_OPTIONS:
-            rest = _without_torn(option, rest)
+            rest = _without_torn(last, rest)
     found.program = rest[1:] if rest and rest[0].text == "--" else rest
     return found
 
@@ -98,9 +98,8 @@ def _read_one(rest: list[Piece], launcher: str) -> tuple[LaunchOption, int]:
     return LaunchOption(name, value, first.word), taken
 
 
-def _without_torn(option: LaunchOption, rest: list[Piece]) -> list[Piece]:
+def _without_torn(last: str, rest: list[Piece]) -> list[Piece]:
     """Drop the words that continue a list of cores which blanks have torn."""
-    last = option.value or ""
     while rest and continues_list(last, rest[0].text):
         last, rest = rest[0].text, rest[1:]
     return rest

@@ -71,6 +71,15 @@ class Verdicts:
             if verdict not in about:
                 about.append(verdict)
 
+    def undecided(self) -> dict[str, list[int]]:
+        """Return what the user must decide -> its lines."""
+        found: dict[str, list[int]] = {}
+        for line, verdicts in sorted(self._found.items()):
+            for verdict in verdicts:
+                if verdict.why.startswith("undecided: "):
+                    found.setdefault(verdict.why.removeprefix("undecided: "), []).append(line)
+        return found
+
     def known(self, line: int) -> bool:
         """Tell whether there is a verdict about a line."""
         return line in self._found
@@ -78,20 +87,16 @@ class Verdicts:
     def report(self, lines: dict[int, str]) -> LineReport:
         """Return the report on these lines, number -> text."""
         merged = {number: _merged(self._found.get(number, [])) for number in lines}
+        by_fate: dict[Fate, list[tuple[int, Verdict]]] = {"kept": [], "changed": [], "left out": []}
+        for number, one in merged.items():
+            by_fate[one.fate].append((number, one))
         return LineReport(
-            kept=tuple(
-                KeptLine(line=n, text=lines[n]) for n, verdict in merged.items() if verdict.fate == "kept"
-            ),
+            kept=tuple(KeptLine(line=n, text=lines[n]) for n, _ in by_fate["kept"]),
             changed=tuple(
-                ChangedLine(line=n, text=lines[n], to=verdict.to, why=verdict.why, source=verdict.source)
-                for n, verdict in merged.items()
-                if verdict.fate == "changed"
+                ChangedLine(line=n, text=lines[n], to=one.to, why=one.why, source=one.source)
+                for n, one in by_fate["changed"]
             ),
-            left_out=tuple(
-                LeftOutLine(line=n, text=lines[n], why=verdict.why)
-                for n, verdict in merged.items()
-                if verdict.fate == "left out"
-            ),
+            left_out=tuple(LeftOutLine(line=n, text=lines[n], why=one.why) for n, one in by_fate["left out"]),
         )
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.plan.worker_launchers import framework_launcher
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import binds_of, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
+from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
@@ -20,7 +20,7 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
-_PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
+PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
     "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
     " uname free top ps : let shift return break continue"
 )
@@ -47,23 +47,17 @@ def port_body(port: Port) -> None:
     main = port.launch.command if port.launch else None
     own = request_lines(port) if port.own else {}
     for command in port.script.commands:
-        if command is main or command.depth:
-            continue
         if port.written is not None and command is port.written_at.command:
             judge_written(port, port.written_at)
             port_body(port.written)
+            continue
+        if command is main or command.depth:
             continue
         if is_bind(own.get(command.line)):
             port.command.binds += binds_of(port, command)
             port.verdicts.note(port.lines_of(command), KEPT)
         elif port.own and command.line not in own:
-            verdict = Verdict(
-                "changed",
-                f"hpclaunch's own line for {port.here}",
-                f"hpclaunch wrote it for {port.there}",
-                SCRIPT_OF_HPCLAUNCH,
-            )
-            port.verdicts.note(port.lines_of(command), verdict)
+            port.verdicts.note(port.lines_of(command), _own_line(port))
         else:
             _judge(port, command)
 
@@ -79,13 +73,16 @@ def port_rest(port: Port) -> None:
             )
             port.verdicts.note([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else verdict)
         elif port.own:
-            why = f"hpclaunch wrote it for {port.there}"
-            verdict = Verdict("changed", f"hpclaunch's own line for {port.here}", why, SCRIPT_OF_HPCLAUNCH)
-            port.verdicts.note([number], verdict)
+            port.verdicts.note([number], _own_line(port))
         else:
             why = "part of a block of the shell, whose commands are judged one by one"
             why = "a comment in the file that is written" if line.strip().startswith("#") else why
             port.verdicts.note([number], Verdict("left out", why=why))
+
+
+def _own_line(port: Port) -> Verdict:
+    to = f"hpclaunch's own line for {port.here}"
+    return Verdict("changed", to, f"hpclaunch wrote it for {port.there}", SCRIPT_OF_HPCLAUNCH)
 
 
 def content_lines(port: Port) -> dict[int, str]:
@@ -112,9 +109,7 @@ def _judge(port: Port, command: Command) -> None:
     lines = port.lines_of(command)
     if not command.words:
         for one in command.assignments:
-            port.verdicts.note(
-                _assigned_lines(port, one, lines), _assignment(port, one, command, exported=False)
-            )
+            _note_assignment(port, one, command, lines, exported=False)
         return
     name = command.name.rpartition("/")[2]
     if name in _DECLARING:
@@ -123,17 +118,16 @@ def _judge(port: Port, command: Command) -> None:
     port.verdicts.note(lines, _command(port, command, name))
 
 
-def _assigned_lines(port: Port, one: Assignment, lines: range) -> range:
-    return range(one.line, lines.stop) if one.line in lines else lines
+def _note_assignment(port: Port, one: Assignment, command: Command, lines: range, *, exported: bool) -> None:
+    about = range(one.line, lines.stop) if one.line in lines else lines
+    port.verdicts.note(about, _assignment(port, one, command, exported=exported))
 
 
 def _declaration(port: Port, command: Command, lines: range) -> None:
     exported = command.name == "export"
     made = [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
     for one in made:
-        port.verdicts.note(
-            _assigned_lines(port, one, lines), _assignment(port, one, command, exported=exported)
-        )
+        _note_assignment(port, one, command, lines, exported=exported)
     for word in command.words[1:]:
         if not is_assignment(word):
             port.verdicts.note([word.line], _exported_name(port, word.raw, word.start))
@@ -150,8 +144,8 @@ def _exported_name(port: Port, name: str, offset: int) -> Verdict:
 
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on an exported variable; one that holds a launch is not the program's."""
-    inner = framework_launcher(tuple((value.plain or value.seen).split())) if group_of(name) is None else None
-    if inner is None:
+    inner = inner_launcher(tuple((value.plain or value.seen).split()))[0] if group_of(name) is None else None
+    if inner is None or not (inner.options or inner.program):  # the path of a folder named deepspeed
         return port_variable(port, name, value)
     why = f"it holds the words of {inner.launcher.name}, and hpclaunch itself starts a rank for each worker"
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
@@ -163,7 +157,7 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
     if is_list(one) or _in_bind_list(port, one.name):
         return binding_verdict(port, f"{one.name}, a list of cores,")
-    in_block = bool(command.block or command.function) and _conditional(port, command)
+    in_block = command.function or command.block > 0
     exported = exported or one.name in port.script.variables.exported
     needed = one.name in port.command.missing
     if exported and one.line in port.faults and group_of(one.name) is None:
@@ -187,11 +181,6 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     return Verdict("left out", why="only lines that are left out use it, or none")
 
 
-def _conditional(port: Port, command: Command) -> bool:
-    """Tell whether a block around a command may keep it from running: one in braces does not."""
-    return command.function or command.block > 0
-
-
 def _in_bind_list(port: Port, name: str) -> bool:
     """Tell whether the launch's list of cores uses a variable."""
     launch = port.launch
@@ -208,7 +197,7 @@ def used_names(port: Port) -> set[str]:
         return set()
     offsets = [(launch.command.start, max(launch.command.end, launch.command.start))]
     if port.written is not None:
-        body = port.written_at.body.body
+        body = port.written_at.text
         start = port.script.text.find(body, port.written_at.command.start)
         offsets.append((start, start + len(body)))
     names: set[str] = set()
@@ -235,7 +224,7 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return Verdict("left out", why=why)
     if command.condition or name in ("[", "[[", "test"):
         return Verdict("left out", why=_CONDITION)
-    if name in _PRINTS:
+    if name in PRINTS:
         return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
     return Verdict(
         "left out",
@@ -263,15 +252,8 @@ def _cd(port: Port, command: Command) -> Verdict:
             SCRIPT_OF_HPCLAUNCH,
         )
     shown = command.words[1].raw if len(command.words) > 1 else "home"
-    port.do(f"submit the job in the folder that takes the place of {shown} on {port.here}")
-    return Verdict(
-        "left out", why=f"undecided: submit the job in the folder on {port.here} that takes its place"
-    )
-
-
-def _set(port: Port, command: Command) -> Verdict:
-    why = "the script ends at the first command that fails, also inside a pipe"
-    return Verdict("changed", "set -eo pipefail", why, SCRIPT_OF_HPCLAUNCH)
+    why = f"undecided: submit the job in the folder on {port.here} that takes the place of {shown}"
+    return Verdict("left out", why=why)
 
 
 def _module(port: Port, command: Command) -> Verdict:
@@ -284,17 +266,13 @@ def _module(port: Port, command: Command) -> Verdict:
         return Verdict("left out", why="it prints only")
     setup = [step.text for step in port.target.software.setup]
     if not setup:
-        port.do(
-            f"module: the modules of {port.here} that the program needs (hpclaunch software plan lists a way)"
-        )
         return Verdict(
             "left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module"
         )
     if loads:
         shown = " ".join(loads).removeprefix("load ")
-        port.do(
-            f"software: {port.here} must have what {shown} gave: hpclaunch software plan --site {port.here}"
-        )
+        plan = f"hpclaunch software plan --site {port.here} --for NAME"
+        port.do(f"software: {port.here} must have what {shown} gave: {plan}")
     why = f"modules are those of one machine; these are {port.here}'s"
     return Verdict("changed", "; ".join(setup), why, port.cited(port.target.software.setup[0].source))
 
@@ -336,7 +314,6 @@ def _environment(port: Port, command: Command) -> Verdict:
         port.do(f"environment: {port.here} must have what {name} had (hpclaunch software plan)")
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
-    port.do(f"environment: install the program's on {port.here} (hpclaunch software plan): conda or venv")
     why = (
         f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
     )
@@ -369,38 +346,45 @@ def _source(port: Port, command: Command) -> Verdict:
     return Verdict("left out", why=f"{why} belongs into env, module or venv of the job file")
 
 
-def _exit(port: Port, command: Command) -> Verdict:
-    return Verdict(
-        "changed",
-        "the job's exit status",
-        "the script ends with the status of the launch",
-        SCRIPT_OF_HPCLAUNCH,
-    )
+def sole_program(port: Port) -> Launch | None:
+    """Return the one program of a text for a shell; None: it has none or several, or a condition decides."""
+    commands = [one for one in port.script.commands if not one.depth]
+    decided = any(one.block or one.function or one.condition or one.before == "||" for one in commands)
+    programs = [one for one in commands if one.words and not _sets_up(port, one)]
+    if decided or len(programs) != 1 or programs[0].assignments:
+        return None
+    (program,) = programs
+    known = (one for one in port.script.launches if one.command is program)
+    return next(known, Launch(program, "python", [], program.words))
 
 
-def _loop(port: Port, command: Command) -> Verdict:
-    why = "undecided: a loop: a job file has none, so what it repeats is judged once"
-    return Verdict(
-        "left out", why=f"{why}: submit a job for each turn (--array), or repeat it in the program"
-    )
+def _sets_up(port: Port, command: Command) -> bool:
+    """Tell whether a command only prints, sets variables, or prepares the shell."""
+    name = command.name.rpartition("/")[2]
+    if len(command.words) == 1 and not name:  # $WITH_CONDA
+        value = port.values.value(command.words[0])
+        return value.plain is None
+    patterns = (pattern for pattern, _ in _COMMANDS)
+    return name in _DECLARING or name in PRINTS or any(re.fullmatch(each, name) for each in patterns)
 
 
-def _unset(port: Port, command: Command) -> Verdict:
-    return Verdict("left out", why=f"undecided: what is set on {port.here} is in the script that was written")
+def _fixed(verdict: Verdict) -> Callable[[Port, Command], Verdict]:
+    return lambda port, command: verdict
 
 
-def _tee(port: Port, command: Command) -> Verdict:
-    return Verdict("left out", why="hpclaunch keeps stdout and stderr in the job's log: hpclaunch logs")
-
-
+_LOOP = "undecided: a loop: a job file has none, so what it repeats is judged once: submit a job each time"
+_FAILS = "the script ends at the first command that fails, also inside a pipe"
+_STATUS = "the script ends with the status of the launch"
+_UNSET = "undecided: the script that was written sets what the new machine needs"
+_TEE = "hpclaunch keeps stdout and stderr in the job's log: hpclaunch logs"
 _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
-    ("set|shopt", _set),
+    ("set|shopt", _fixed(Verdict("changed", "set -eo pipefail", _FAILS, SCRIPT_OF_HPCLAUNCH))),
     ("module|ml", _module),
     ("|".join(_ENVIRONMENTS), _environment),
     (r"source|\.", _source),
-    ("exit", _exit),
-    ("unset", _unset),
-    ("tee", _tee),
-    ("for|select", _loop),
+    ("exit", _fixed(Verdict("changed", "the job's exit status", _STATUS, SCRIPT_OF_HPCLAUNCH))),
+    ("unset", _fixed(Verdict("left out", why=_UNSET))),
+    ("tee", _fixed(Verdict("left out", why=_TEE))),
+    ("for|select", _fixed(Verdict("left out", why=f"{_LOOP} (--array), or repeat it in the program"))),
 )

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Verdict
@@ -77,15 +78,9 @@ def _carry(port: Port, directive: Directive) -> bool:
 
 def _name(port: Port, directive: Directive) -> Verdict:
     name = port.words.read_name(directive.value or "").strip()
-    clean = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
+    why = ""
     if not re.fullmatch(port.scheduler.job_name_pattern, name) or not name.isprintable():
-        fits = re.fullmatch(port.scheduler.job_name_pattern, clean or "job")
-        name, why = (
-            (clean or "job") if fits else f"job-{clean}",
-            f"names here: {port.scheduler.job_name_rule}",
-        )
-    else:
-        why = ""
+        name, why = port.job_name(name), f"names here: {port.scheduler.job_name_rule}"
     port.set("name", name)
     if array := port.words.read_array(directive.value or "") if "[" in (directive.value or "") else None:
         return _with_array(port, array, directive)
@@ -108,7 +103,8 @@ def _queue(port: Port, directive: Directive) -> Verdict:
         return Verdict("left out", why=f"{port.there} has it; the queues of {port.here} are not known")
     if port.same_machine and queue.name == directive.value:
         return KEPT
-    why = f"{directive.value} is a queue of {port.there}; {queue.name} is {queue.why}"
+    what = "a placeholder" if placeholder_in(directive.value or "") else f"a queue of {port.there}"
+    why = f"{directive.value} is {what}; {queue.name} is {queue.why}"
     return Verdict("changed", f"queue: {queue.name}", why, queue.source)
 
 
@@ -131,21 +127,15 @@ def _sizes(port: Port, directive: Directive) -> Verdict:
     if "gpu" in directive.name and port.source_sizes.gpus is None:
         port.do(f"GPUs: {directive.text}: how many these are per node is not known")
         return Verdict("left out", why=f"undecided: {directive.text}: how many per node is not known")
-    keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
-    to = ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
     if sizes.same and port.same_scheduler and _says_the_same(port, directive):
         return KEPT
     source = port.cited(port.target.node.source if port.target.node else None)
-    return Verdict("changed", to or "as many as hpclaunch computes", sizes.said, source)
+    return Verdict("changed", port.sizes_text or "as many as hpclaunch computes", sizes.said, source)
 
 
 def _says_the_same(port: Port, directive: Directive) -> bool:
     """Tell whether the script for the target requests the same number by the same option."""
     return directive.name == "nodes" and directive.value == str(port.settings.get("nodes"))
-
-
-def _binding(port: Port, directive: Directive) -> Verdict:
-    return binding_verdict(port, directive.text)
 
 
 def binding_verdict(port: Port, text: str) -> Verdict:
@@ -172,10 +162,6 @@ def _exclusive(port: Port, directive: Directive) -> Verdict:
         return port.rewritten("exclusive: true")
     why = "hpclaunch requests whole nodes, since its CPU masks and lists name the cores of a whole node"
     return Verdict("changed", "exclusive: true", why, port.cited(port.target.binding.source))
-
-
-def _array(port: Port, directive: Directive) -> Verdict:
-    return _with_array(port, port.words.read_array(directive.value or ""), directive)
 
 
 def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
@@ -206,6 +192,11 @@ def _export(port: Port, directive: Directive) -> Verdict:
     named = [part for part in (directive.value or "").split(",") if "=" in part]
     if not named:
         return Verdict("left out", why="hpclaunch's script sets what the job needs, in every environment")
+    return exported(port, named)
+
+
+def exported(port: Port, named: list[str]) -> Verdict:
+    """Turn ``NAME=VALUE`` of an option into variables of the job."""
     said = []
     for part in named:
         name, _, value = part.strip().partition("=")
@@ -219,18 +210,6 @@ def _export(port: Port, directive: Directive) -> Verdict:
     if fates == {"left out"}:
         return Verdict("left out", why="; ".join(verdict.why for verdict in said))
     return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
-
-
-def _output(port: Port, directive: Directive) -> Verdict:
-    return Verdict("left out", why=_LOG)
-
-
-def _folder(port: Port, directive: Directive) -> Verdict:
-    return Verdict("left out", why=f"the job runs in the folder where it is submitted, on {port.here}")
-
-
-def _nothing(port: Port, directive: Directive) -> Verdict:
-    return Verdict("left out", why=f"{directive.text}: hpclaunch submits and follows the job in its own way")
 
 
 def _carried(port: Port, directive: Directive) -> Verdict:
@@ -249,10 +228,6 @@ def _begin(port: Port, directive: Directive) -> Verdict:
     return port.rewritten(f"begin: {(directive.value or '')[:16]}")
 
 
-def _fabric(port: Port, directive: Directive) -> Verdict:
-    return fabric_verdict(port, directive.text)
-
-
 def fabric_verdict(port: Port, text: str) -> Verdict:
     """Return the verdict on a launcher's option about the network or the MPI's plugin."""
     options = " ".join(port.target.fabric.launch_options)
@@ -268,14 +243,16 @@ def _container(port: Port, directive: Directive) -> Verdict:
     image = image_name(directive.value or "")
     if image is None:
         return Verdict("left out", why="undecided: the image cannot be read")
+    return container_verdict(port, image)
+
+
+def container_verdict(port: Port, image: str) -> Verdict:
+    """Set the job's container."""
     port.set("container", image)
     port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
+    container = port.target.software.container
     why = f"the container runs with the binds and the GPU option of {port.here}"
-    return Verdict("changed", f"container: {image}", why, port.cited(_container_source(port)))
-
-
-def _container_source(port: Port) -> str | None:
-    return port.target.software.container.source if port.target.software.container else None
+    return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
 
 
 def _mail_option(port: Port, directive: Directive) -> Verdict:
@@ -318,19 +295,24 @@ def _mail(port: Port) -> None:
         port.directives += port.target_words.write_mail(events, user)
 
 
+def _left(why: str) -> Callable[[Port, Directive], Verdict]:
+    return lambda port, directive: Verdict("left out", why=why.format(text=directive.text, here=port.here))
+
+
+_NOTHING = _left("{text}: hpclaunch submits and follows the job in its own way")
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "account": _account,
     "after": _after,
-    "array": _array,
-    "binding": _binding,
+    "array": lambda port, one: _with_array(port, port.words.read_array(one.value or ""), one),
+    "binding": lambda port, one: binding_verdict(port, one.text),
     "begin": _begin,
     "carried": _carried,
     "container": _container,
     "cpus": _sizes,
     "exclusive": _exclusive,
     "export": _export,
-    "fabric": _fabric,
-    "folder": _folder,
+    "fabric": lambda port, one: fabric_verdict(port, one.text),
+    "folder": _left("the job runs in the folder where it is submitted, on {here}"),
     "gpus": _sizes,
     "gpus per node": _sizes,
     "gpus per task": _sizes,
@@ -339,9 +321,9 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "memory": _memory,
     "name": _name,
     "nodes": _sizes,
-    "interactive": _nothing,
-    "nothing": _nothing,
-    "output": _output,
+    "interactive": _NOTHING,
+    "nothing": _NOTHING,
+    "output": _left(_LOG),
     "qos": _queue,
     "queue": _queue,
     "requeue": _carried,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import (
@@ -15,7 +16,8 @@ from hpclaunch.port.launcher_words import (
 )
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_directives import binding_verdict, fabric_verdict
+from hpclaunch.port.port_body import PRINTS, sole_program
+from hpclaunch.port.port_directives import binding_verdict, container_verdict, exported, fabric_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import (
@@ -23,15 +25,20 @@ from hpclaunch.port.ported_command import (
     by_name,
     command_words,
     image_name,
+    inner_launcher,
     placeholder,
     port_command,
+    shell_text_at,
     take_binds,
+    workers_of,
 )
-from hpclaunch.port.written_script import find_written, read_written
+from hpclaunch.port.written_script import Written, find_written, read_written, text_of_shell
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
+from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.schema import SiteProfile
+from hpclaunch.software.container_runtimes import RUNTIMES
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 """How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""
@@ -39,8 +46,20 @@ _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 
 def launches_of(port: Port) -> list[Launch]:
     """Return the launches that may be the job's: not those that only print information."""
-    starts = [launch for launch in port.script.steps() if not launch.trivial and launch.command.depth == 0]
+    steps = [one for one in port.script.steps() if one.command.depth == 0]
+    starts = [one for one in steps if not _only_prints(one)] or [one for one in steps if one.by_launcher]
     return [launch for launch in starts if launch.program or launch.launcher != "python"]
+
+
+def _only_prints(launch: Launch) -> bool:
+    """Tell whether a launch only prints information; a shell's text counts by all that is in it."""
+    words = [word.visible for word in launch.program]
+    if len(words) == 3 and words[0].rpartition("/")[2] in ("bash", "sh") and re.fullmatch(r"-\w*c", words[1]):
+        commands = [one for one in read_shell(words[2]).commands if one.words]
+        return all(one.name.rpartition("/")[2] in PRINTS for one in commands)
+    name = words[0].rpartition("/")[2] if words else ""
+    in_container = name in RUNTIMES and "ldd" in words  # it shows the libraries of the program that follows
+    return launch.trivial or in_container or name in PRINTS
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:
@@ -182,34 +201,96 @@ def _owns_nodes(port: Port, source: SiteProfile) -> bool:
 
 def port_program(port: Port, values: Values) -> None:
     """Set the command of the job file, its container and its framework."""
-    launch = port.launch
-    words = program_of(port, launch, values) if launch is not None else _last_program(port, values)
-    name = launch.launcher if launch is not None else ""
-    port.command = port_command(values, words, name, port.here)
-    _start_written(port, values)
+    port.command = read_command(port, port.launch, values)
+    port.written, port.written_at = port.command.inside, port.command.inside_at
     for text in port.command.to_do:
         port.do(text)
 
 
-def _start_written(port: Port, values: Values) -> None:
-    """Where the launch starts a file that the script writes, take the program of that file."""
-    words = [word for word in port.command.words if word.plain not in ("bash", "sh")]
-    place = find_written(port, values, words[0]) if len(words) == 1 else None
+def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
+    """Return the command of a launch, and with it the script that the launch starts and this script holds."""
+    words = program_of(port, launch, values) if launch is not None else _last_program(port, values)
+    found = port_command(words, launch.launcher if launch is not None else "", port.here)
+    programs = [word for word in found.words if word.plain not in ("bash", "sh")]
+    place = find_written(port, values, programs[0]) if len(programs) == 1 else None
+    if place is None and launch is not None:
+        place = _shell_text(found, launch)
     inner = read_written(port, values, place) if place is not None else None
     if inner is None or place is None:
-        return
-    inner.launch = main_launch(inner, inner.values)
-    if inner.launch is None:
-        return
-    inner.command = port_command(
-        inner.values, program_of(inner, inner.launch, inner.values), inner.launch.launcher, port.here
+        return found
+    inner.launch = sole_program(inner) if place.in_launch else main_launch(inner, inner.values)
+    if inner.launch is not None:
+        _take_inside(port, found, inner, place)
+    elif place.in_launch:
+        _keep_text(port, found, inner, place)
+    return found
+
+
+def _take_inside(port: Port, found: PortedCommand, inner: Port, place: Written) -> None:
+    """Take the program of the script inside."""
+    assert inner.launch is not None  # noqa: S101
+    program = program_of(inner, inner.launch, inner.values)
+    inner.command = port_command(program, inner.launch.launcher, port.here)
+    inner.in_container = found.image is not None
+    found.inside, found.inside_at = inner, place
+    found.words, found.framework, found.inner = (
+        inner.command.words,
+        inner.command.framework,
+        inner.command.inner,
     )
-    inner.in_container = port.command.image is not None
-    port.written, port.written_at = inner, place
-    port.command.words, port.command.framework = inner.command.words, inner.command.framework
-    port.command.inner = inner.command.inner
-    port.command.said.append(f"the program of the file that line {place.command.line} writes")
-    port.command.to_do += inner.command.to_do
+    found.workers, found.workers_of_job = inner.command.workers, inner.command.workers_of_job
+    if not place.in_launch:
+        found.said.append(f"the program of the file that line {place.command.line} writes")
+    found.to_do += inner.command.to_do
+
+
+def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
+    """Return the text of ``bash -c TEXT``, where a launch starts that."""
+    at = shell_text_at(found.words)
+    if at is None:
+        return None
+    starts = [
+        start for start, values in found.sources.items() if any(one is found.words[at] for one in values)
+    ]
+    return next((text_of_shell(launch.command, w) for w in launch.command.words if w.start in starts), None)
+
+
+def _keep_text(port: Port, found: PortedCommand, inner: Port, place: Written) -> None:
+    """Keep a text with several programs or conditions as it is; a shell in each rank reads it."""
+    text, unknown = inner.values.translated(inner.script.text)
+    line = place.line
+    unknown = [] if port.same_scheduler else unknown
+    found.to_do += [
+        f"command: line {line} reads {name}, which jobs on {port.here} do not have" for name in unknown
+    ]
+    names = {ref.name for ref in inner.script.shell.refs} - set(inner.script.variables.assignments)
+    for name in sorted(names & set(port.script.variables.assignments)):
+        if inner.values.named(name, 0).plain is None and name not in port.script.variables.exported:
+            found.to_do.append(
+                f"command: line {line} reads {name}, whose value the script computes: set it in env"
+            )
+    for command in inner.script.commands:
+        words = tuple(piece.text for piece in words_of(inner.values, command.words))
+        started, _ = inner_launcher(words)
+        if started:
+            found.workers, found.workers_of_job = workers_of(started)
+            found.kept = started.launcher.name
+            text = _with_numbers_of(port, started, text)
+            said = f"command: line {line + command.line - 1}: {found.kept} stays, with {port.here}'s workers"
+            found.to_do.append(f"{said} per node: check its other options, or name the program alone")
+    found.words[-1] = Value(text, None)
+
+
+def _with_numbers_of(port: Port, started: Started, text: str) -> str:
+    """Return a text with the workers per node and the nodes that the job has here."""
+    row = started.launcher
+    numbers = {row.nodes: port.settings.get("nodes")}
+    numbers |= dict.fromkeys(row.workers, port.settings.get("tasks_per_node"))
+    for name, number in numbers.items():
+        if name and number:
+            spelt = re.escape(name).replace("_", "[_-]")
+            text = re.sub(rf"(?<!\S)({spelt}[= ]\s*)[^\s;&|]+", rf"\g<1>{number}", text)
+    return text
 
 
 def _last_program(port: Port, values: Values) -> list[Piece]:
@@ -229,7 +310,8 @@ def set_command(port: Port) -> None:
     found = port.command
     for word in found.words:
         if word.plain is None and word.shell is None:
-            fill_in(port, placeholder(word))
+            for name in word.missing if word.named else (placeholder(word),):
+                fill_in(port, name)
     stdin = _stdin(port)
     port.set("command", command_words(found, port.exports, stdin))
     _name_after_program(port)
@@ -256,12 +338,14 @@ def set_command(port: Port) -> None:
 def _name_after_program(port: Port) -> None:
     """Name a job whose script names none after its Python file or its program."""
     words = [text for word in port.command.words if (text := word.plain or word.shell)]
-    file = next((word for word in words if word.endswith(".py")), words[0] if words else "")
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", PurePosixPath(file).stem).strip("-.")[:60]
-    if not re.fullmatch(port.scheduler.job_name_pattern, name or "job"):
-        name = f"job-{name}"
+    texts = [text for word in words for text in word.split()]
+    file = next((text for text in texts if text.endswith(".py")), words[0] if words else "")
     if "name" not in port.settings:
-        port.set("name", name or "job", "after the program, since the script names no job")
+        port.set(
+            "name",
+            port.job_name(PurePosixPath(file).stem),
+            "after the program, since the script names no job",
+        )
 
 
 def _stdin(port: Port) -> str | None:
@@ -287,7 +371,7 @@ def judge_launch(port: Port) -> None:
     if launch is None:
         return
     read = read_options(launch, port.values)
-    lines = port.lines_of(launch.command)
+    lines = _own_lines(port, launch)
     by_line: dict[int, list[Verdict]] = {}
     for option in read.options:
         by_line.setdefault(option.word.line, []).append(_option_verdict(port, launch, option))
@@ -314,6 +398,15 @@ def judge_launch(port: Port) -> None:
             shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
             why = f"{shown}: stdout and stderr go to the job's log"
             port.verdicts.note([redirect.line], Verdict("left out", why=why))
+
+
+def _own_lines(port: Port, launch: Launch) -> list[int]:
+    """Return the lines of a launch, without those of a script inside of it that are judged one by one."""
+    inside = range(0)
+    if port.written is not None and port.written_at.in_launch:
+        first = port.written_at.line
+        inside = range(first, first + port.written_at.text.count("\n") + 1)
+    return [line for line in port.lines_of(launch.command) if line == launch.line or line not in inside]
 
 
 def _first_verdict(port: Port, launch: Launch) -> Verdict:
@@ -374,18 +467,11 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     if known is None:
         return Verdict("left out", why=f"{text}: hpclaunch starts the ranks itself")
     if option.name in known.sizes:
-        to = _sizes_text(port)
-        said = port.sizes.said if port.sizes else ""
-        return Verdict("changed", to, said, JOB_FILE)
+        return Verdict("changed", port.sizes_text, port.sizes.said if port.sizes else "", JOB_FILE)
     handler = _OPTIONS.get(known.about.get(option.name, ""))
     if handler is None:
         return Verdict("left out", why=f"undecided: {text} has no setting here")
     return handler(port, text, option)
-
-
-def _sizes_text(port: Port) -> str:
-    keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
-    return ", ".join(f"{key}: {port.settings[key]}" for key in keys if key in port.settings)
 
 
 def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
@@ -396,29 +482,13 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
     if not named:
         return Verdict("left out", why=f"{text}: all variables of the script reach the ranks")
-    said = []
-    for part in named:
-        name, _, content = part.removeprefix("ALL,").partition("=")
-        said.append(port_variable(port, name, Value(content, content)))
-    to = "; ".join(filter(None, (verdict.to for verdict in said))) or "env: " + ", ".join(
-        part.partition("=")[0] for part in named
-    )
-    if all(verdict.fate == "left out" for verdict in said):
-        return Verdict("left out", why="; ".join(verdict.why for verdict in said))
-    why = "; ".join(dict.fromkeys(verdict.why for verdict in said if verdict.why))
-    return Verdict("changed", to, why or "variables of the job stand in env of the job file", JOB_FILE)
+    return exported(port, [part.removeprefix("ALL,") for part in named])
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
     image = image_name(option.value or "")
     if option.name in ("container-image", "image", "environment") and image is not None:
-        port.set("container", image)
-        port.do(f"container: {image} has to be available on {port.here}")
-        why = f"the container runs with the binds and the GPU option of {port.here}"
-        container = port.target.software.container
-        return Verdict(
-            "changed", f"container: {image}", why, port.cited(container.source if container else None)
-        )
+        return container_verdict(port, image)
     if option.name in ("container-mounts", "volume") and option.value is not None:
         return _binds(port, option.value)
     return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")

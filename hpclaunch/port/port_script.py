@@ -13,6 +13,7 @@ from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
+from hpclaunch.port.judge_port import open_points
 from hpclaunch.port.line_report import LineReport
 from hpclaunch.port.port_body import content_lines, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
@@ -20,12 +21,12 @@ from hpclaunch.port.port_launch import (
     judge_launch,
     main_launch,
     port_program,
-    program_of,
+    read_command,
     set_command,
     source_sizes,
 )
 from hpclaunch.port.port_state import Port
-from hpclaunch.port.ported_command import FILL_IN, port_command
+from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
@@ -69,13 +70,26 @@ class Ported(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: dict[str, Any]
     """The job file as data."""
-    job_file: str
-    """Its text."""
     report: LineReport
     to_do: tuple[str, ...]
     """What the user has to fill in or to check before the job is submitted."""
     notes: tuple[str, ...]
     """What no line of the script says."""
+    reasons: dict[str, str] = {}
+    """Setting -> why it has its value."""
+    there: str = ""
+    """Where the script is for."""
+
+    @property
+    def job_file(self) -> str:
+        """The text of the job file."""
+        head = [
+            f"Ported by hpclaunch {__version__} from a script for {self.there} to {self.settings['site']}.",
+            "Every key: docs/reference/job.md. The script: hpclaunch submit --file job.yaml --dry-run",
+            *(f"TO DO: {text}" for text in self.to_do),
+            *self.notes,
+        ]
+        return job_file_text(self.settings, self.reasons, head)
 
 
 def port_script(
@@ -149,13 +163,14 @@ def _settle(port: Port) -> None:
     port.launch = main_launch(port, first)
     found = source_sizes(port, first, port.launch)
     if port.launch is not None:  # torchrun and its like start workers themselves
-        command = port_command(first, program_of(port, port.launch, first), port.launch.launcher, port.here)
+        command = read_command(port, port.launch, first)
         workers = command.workers
-        if command.inner and not command.workers_of_job:
+        inner = command.inner or command.kept
+        if inner and not command.workers_of_job:
             nodes = found.nodes or 1
             per_node = workers or (found.gpus // nodes if found.gpus else None)
             found = msgspec.structs.replace(found, ranks=per_node * nodes if per_node else None)
-        elif command.inner:
+        elif inner:
             found = msgspec.structs.replace(found, ranks=workers or found.gpus or found.ranks)
     port.source_sizes = found
     port.sizes = fit_sizes(found, port.target)
@@ -301,19 +316,18 @@ def _ported(port: Port) -> Ported:
         port.set("env", dict(port.env))
     if port.directives:
         port.set("directives", tuple(dict.fromkeys(port.directives)))
+    if "container" not in port.settings and (binds := port.settings.pop("container_bind", ())):
+        port.do(f"container_bind: {', '.join(binds)}: the job has no container: name one, or no binds")
+    for text in open_points(port):
+        port.do(text)
     settings = {key: port.settings[key] for key in _ORDER if key in port.settings}
-    head = [
-        f"Ported by hpclaunch {__version__} from a script for {port.there} to {port.here}.",
-        "Every key: docs/reference/job.md. The script: hpclaunch submit --file job.yaml --dry-run",
-        *(f"TO DO: {text}" for text in port.to_do),
-        *port.notes,
-    ]
     return Ported(
         settings=settings,
-        job_file=job_file_text(settings, port.reasons, head),
         report=port.verdicts.report(content_lines(port)),
         to_do=tuple(port.to_do),
         notes=tuple(port.notes),
+        reasons=port.reasons,
+        there=port.there,
     )
 
 
@@ -321,7 +335,6 @@ def _ported(port: Port) -> Ported:
 
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+@=-]*")
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def job_file_text(settings: Mapping[str, Any], reasons: Mapping[str, str], head: Iterable[str]) -> str:
@@ -350,15 +363,5 @@ def _scalar(value: object) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
-    return '"' + "".join(map(_escaped, text)) + '"'
-
-
-def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char.isprintable():
-        return char
-    number = ord(char)
-    return (
-        f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}" if number < 65536 else f"\\U{number:08x}"
-    )
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{printable(escaped)}"'

@@ -119,6 +119,17 @@ class Port:
         if reason:
             self.reasons[key] = reason
 
+    @property
+    def sizes_text(self) -> str:
+        """The sizes as the job file has them."""
+        keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
+        return ", ".join(f"{key}: {self.settings[key]}" for key in keys if key in self.settings)
+
+    def job_name(self, text: str) -> str:
+        """Return a name that the target's scheduler takes."""
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:60] or "job"
+        return name if re.fullmatch(self.scheduler.job_name_pattern, name) else f"job-{name}"
+
     def rewritten(self, to: str, why: str = "") -> Verdict:
         """Return the verdict on an option that means the same here: kept, or written in another way."""
         if self.same_scheduler and not why:

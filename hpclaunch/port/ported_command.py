@@ -1,17 +1,19 @@
 """The command of each rank: the program of the launch line, without launchers, in the target's container."""
 
+import itertools
 import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any
 
+from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
-from hpclaunch.plan.worker_launchers import framework_launcher
-from hpclaunch.port.foreign_values import Value, Values, shell_word
+from hpclaunch.plan.worker_launchers import Started, framework_launcher
+from hpclaunch.plan.wrappers import program_at
+from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import whole_number
-from hpclaunch.shell.shell_reader import read_shell
-from hpclaunch.shell.shell_syntax import Word
 from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.software.container_runtimes import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
@@ -22,6 +24,12 @@ _OF_THE_SYSTEM = re.compile(
     r"/(opt|var|usr|lib|lib64|etc|dev|sys|proc|tmp|run|bin|sbin|cvmfs)(/.*)?|\$(EB|CRAY|MPI|LD_)\w*.*"
 )
 """Paths of a machine's own software, which the target's binds replace."""
+_BINDER = re.compile(
+    r"(.*/)?(set_\w*affinity\w*|gpu_?affinity\w*|gpu_tile_compact|select_gpu\w*|\w*(gpu|cpu)[-_]?bind\w*)(\.sh)?"
+)
+"""Wrappers such as ALCF's set_affinity_gpu_polaris.sh and gpu_tile_compact.sh, and LUMI's select_gpu."""
+_TEMPLATE = re.compile(r"XXX\w+XXX|__[A-Z]\w*__|<[\w .,-]+>")
+"""Placeholders that programs replace, such as RELION's."""
 _WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
 
 
@@ -34,9 +42,15 @@ class PortedCommand:
     binds: list[str] = field(default_factory=list)
     inner: str = ""
     """The framework's launcher that was taken off."""
+    kept: str = ""
+    """The framework's launcher that stays in the text of a shell."""
     framework: str | None = None
     workers: int | None = None
     workers_of_job: bool = False
+    inside: Any = None
+    """The port (`port_state.Port`) of the script that the launch starts and the batch script holds."""
+    inside_at: Any = None
+    """Where it stands (`written_script.Written`)."""
     sources: dict[int, list[Value]] = field(default_factory=dict)
     """Offset of a word of the script -> its values."""
     said: list[str] = field(default_factory=list)
@@ -48,68 +62,52 @@ class PortedCommand:
         return tuple(dict.fromkeys(name for word in self.words for name in word.missing))
 
 
-def port_command(values: Values, pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
+def port_command(pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
     """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
     found = PortedCommand(words=[piece.value for piece in pieces])
     for piece in pieces:
         found.sources.setdefault(piece.word.start, []).append(piece.value)
-    _take_off_shell(found, values)
+    _take_off_wrappers(found)
     _take_off_container(found, target)
-    _take_off_shell(found, values)  # singularity exec IMAGE bash -c '...'
+    _take_off_wrappers(found)
+    _take_off_binder(found)
     _take_off_inner(found, launcher)
-    _translate_shell(found, values, target)
     _hide_secrets(found)
     _placeholders(found)
+    while found.words and found.words[0].plain == "":
+        found.words = found.words[1:]
     if not found.words:
         found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
         found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
     return found
 
 
-def _take_off_shell(found: PortedCommand, values: Values) -> None:
-    """Take the program out of ``time`` and its like and out of a shell around it."""
-    _take_off_wrappers(found)
-    _unwrap_shell(found, values)
-    _take_off_wrappers(found)
-
-
 def _take_off_wrappers(found: PortedCommand) -> None:
     while found.words and found.words[0].plain in _WRAPPERS:
+        found.words = found.words[program_at(tuple(_texts(found.words))) :]
+
+
+def _take_off_binder(found: PortedCommand) -> None:
+    """Take the program out of a wrapper that gives each rank its GPU or cores, known by its name."""
+    texts = _texts(found.words)
+    starts = (
+        len(texts) > 1 and _BINDER.fullmatch(texts[0]) and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1])
+    )
+    if starts:
         found.words = found.words[1:]
+        found.to_do.append(
+            f"command: {texts[0]} is left out: by its name it gives each rank GPUs or cores of another"
+            " machine, and hpclaunch's script does that here; put it back if it does more"
+        )
 
 
-def _unwrap_shell(found: PortedCommand, values: Values) -> None:
-    """Take the one command out of ``bash -c TEXT``, where that is all there is in the text."""
-    texts = _texts(found.words)
-    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) != 3:
-        return
-    text = found.words[2].plain or ""
-    commands = read_shell(text).commands
-    whole = len(commands) == 1 and not (commands[0].redirects or commands[0].assignments or commands[0].block)
-    if not whole or "\n" in text.strip() or re.search(r"[;&|`\\]", text):
-        return
-    end = len(values.script.text)
-    words: list[Value] = []
-    for word in commands[0].words:
-        items = values.split(Word(word.raw, end, end, word.line, word.parts))
-        if items is None or any(item.plain is None and item.shell is None for item in items):
-            return
-        words += items
-    for items in found.sources.values():
-        if any(item is found.words[2] for item in items):
-            items[:] = words
-    found.words = words
-
-
-def _translate_shell(found: PortedCommand, values: Values, target: str) -> None:
-    """Replace the scheduler's variables in the text of ``bash -c``, which the shell of a rank reads."""
-    texts = _texts(found.words)
-    if texts[:1] not in (["bash"], ["sh"]) or texts[1:2] != ["-c"] or len(texts) < 3:
-        return
-    text, unknown = values.translated(texts[2])
-    if text != texts[2]:
-        _put(found, 2, Value(text, None))
-    found.to_do += [f"command: it reads {name}, which jobs on {target} do not have" for name in unknown]
+def shell_text_at(words: list[Value]) -> int | None:
+    """Return the position of the text of ``bash -c TEXT``; None: the words are something else."""
+    texts = _texts(words)
+    if not texts or PurePosixPath(texts[0]).name not in ("bash", "sh"):
+        return None
+    at = next((at for at, text in enumerate(texts[1:], 1) if not text.startswith("-")), 0)
+    return at if at and re.fullmatch(r"-\w*c", texts[at - 1]) and at == len(texts) - 1 else None
 
 
 def _put(found: PortedCommand, number: int, new: Value) -> None:
@@ -142,7 +140,7 @@ def _hide_secrets(found: PortedCommand) -> None:
 
 def _placeholders(found: PortedCommand) -> None:
     for word in found.words:
-        if word.plain and re.search(r"<[\w .,-]+>", word.plain):
+        if word.plain and (_TEMPLATE.search(word.plain) or placeholder_in(word.plain)):
             found.to_do.append(f"command: {word.plain} is a placeholder of the script: fill it in")
 
 
@@ -150,20 +148,35 @@ def _texts(words: list[Value]) -> list[str]:
     return [word.plain or word.seen for word in words]
 
 
+def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, ...]]:
+    """Return a framework's launcher that words begin with, and the flags of its Python (``python -u -m``)."""
+    flags = tuple(itertools.takewhile(lambda text: re.fullmatch("-[uBEOsI]+", text), words[1:]))
+    python = words and re.fullmatch(r"(.*/)?python[\d.]*", words[0])
+    if not python:
+        return framework_launcher(words), ()
+    return framework_launcher((words[0], *words[1 + len(flags) :])), flags
+
+
+def workers_of(started: Started) -> tuple[int | None, bool]:
+    """Return the workers that a launcher names, and whether they are those of the whole job."""
+    row, options = started.launcher, started.options
+    number = next((options[name] for name in (*row.workers, row.processes, "-np") if name in options), None)
+    return whole_number(number), bool(row.processes)
+
+
 def _take_off_inner(found: PortedCommand, launcher: str) -> None:
     """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
     own = (launcher,) if launcher in ("torchrun", "horovodrun") else ()
-    started = framework_launcher((*own, *_texts(found.words)))
+    started, flags = inner_launcher((*own, *_texts(found.words)))
     if started is None:
         return
-    row, options = started.launcher, started.options
-    number = next((options[name] for name in (*row.workers, row.processes, "-np") if name in options), None)
+    row = started.launcher
     before = started.program[: len(started.program) - started.tail]
     found.words = [
-        *(Value(text, text) for text in before),
+        *(Value(text, text) for text in (*before[:1], *flags, *before[1:])),
         *found.words[len(found.words) - started.tail :],
     ]
-    found.workers, found.workers_of_job = whole_number(number), bool(row.processes)
+    found.workers, found.workers_of_job = workers_of(started)
     found.inner, found.framework = row.name.partition(" ")[0], row.framework
     found.said.append(f"without {found.inner}: hpclaunch starts one rank for each of its workers")
 
@@ -171,6 +184,12 @@ def _take_off_inner(found: PortedCommand, launcher: str) -> None:
 def _take_off_container(found: PortedCommand, target: str) -> None:
     """Turn ``singularity exec -B ... IMAGE PROGRAM`` and its like into an image, binds and the program."""
     texts = _texts(found.words)
+    if texts[:1] == ["singularity_wrapper"] and texts[1:2] in (["exec"], ["run"]):
+        found.words = found.words[2:]
+        found.to_do.append(
+            "container: singularity_wrapper takes the image of a module there: name it in container"
+        )
+        return
     runtime = RUNTIMES.get(PurePosixPath(texts[0]).name) if texts else None
     if runtime is None or not runtime.flags:
         return
@@ -271,7 +290,8 @@ def command_words(found: PortedCommand, exports: list[str], stdin: str | None) -
 
 def by_name(word: Value) -> str:
     """Return a word that this script cannot say as the variable of ``env`` that the user fills in."""
-    return f"${{{placeholder(word)}}}" if word.splits else f'"${{{placeholder(word)}}}"'
+    text = word.named or f"${{{placeholder(word)}}}"
+    return text if word.splits else f'"{text}"'
 
 
 def placeholder(word: Value) -> str:

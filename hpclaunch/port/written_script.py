@@ -1,4 +1,4 @@
-"""A script that the batch script writes by a here-document and whose file its launch starts."""
+"""A script inside the batch script: a file that it writes and starts, or the text of ``bash -c``."""
 
 import re
 from dataclasses import replace
@@ -8,16 +8,23 @@ from hpclaunch.lint.batch_script import read_script
 from hpclaunch.port.foreign_values import Value, Values
 from hpclaunch.port.line_report import Verdict, Verdicts
 from hpclaunch.port.port_state import JOB_FILE, Port
-from hpclaunch.shell.shell_syntax import Command, Redirect
+from hpclaunch.shell.shell_syntax import Command, Redirect, Word
 
-_ESCAPED = re.compile(r"\\([$`\\])|\$\{?([A-Za-z_]\w*)\}?(?![\w])")
+_EXPANDED = re.compile(r"\\([$`\\\"])|\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
 
 class Written(NamedTuple):
-    """Where a script writes another one."""
+    """Where a script holds another one."""
 
     command: Command
-    body: Redirect
+    """The one that writes the file, or the launch."""
+    line: int
+    """Of the script, on which the other one begins."""
+    text: str
+    """As it stands there."""
+    expands: bool
+    """Variables in it have their values before it starts."""
+    in_launch: bool = False
 
 
 def find_written(port: Port, values: Values, program: Value) -> Written | None:
@@ -28,8 +35,26 @@ def find_written(port: Port, values: Values, program: Value) -> Written | None:
         bodies = [redirect for redirect in command.redirects if redirect.body is not None]
         targets = [redirect for redirect in command.redirects if redirect.operator in (">", ">|")]
         if bodies and any(_same(values.value(target.target), program) for target in targets):
-            return Written(command, bodies[-1])
+            return _here_document(command, bodies[-1])
     return None
+
+
+def _here_document(command: Command, body: Redirect) -> Written:
+    quoted = any(quote in body.target.raw for quote in "'\"\\")
+    return Written(command, body.line + 1, body.body or "", not quoted)
+
+
+def text_of_shell(command: Command, word: Word) -> Written:
+    """Return the text that a launch gives to ``bash -c`` as a script in the script."""
+    raw = word.raw
+    if len(raw) > 1 and raw[0] == raw[-1] == "'" and "'" not in raw[1:-1]:
+        return Written(command, word.line, raw[1:-1], expands=False, in_launch=True)
+    if len(raw) > 1 and raw[0] == raw[-1] == '"':
+        return Written(command, word.line, raw[1:-1], expands=True, in_launch=True)
+    sources = (
+        f"${{{part.text}{part.operator}}}" if part.kind == "variable" else part.text for part in word.parts
+    )
+    return Written(command, word.line, "".join(sources), expands=False, in_launch=True)
 
 
 def _same(one: Value, other: Value) -> bool:
@@ -37,46 +62,50 @@ def _same(one: Value, other: Value) -> bool:
 
 
 def read_written(port: Port, values: Values, written: Written) -> Port | None:
-    """Return the port of the script in a here-document, whose settings and report are those of the whole.
+    """Return the port of the script inside, whose settings and report are those of the whole.
 
-    None: a part of its text is known at run time only.
+    None: a part of the text of a file is known at run time only. In the text of a launch such a part keeps
+    the name of its variable.
     """
-    redirect = written.body
-    text = redirect.body or ""
-    if not any(quote in redirect.target.raw for quote in "'\"\\"):
-        expanded = _expanded(values, text, written.command.end)
-        if expanded is None:
-            return None
-        text = expanded
+    text, unknown = written.text, False
+    if written.expands:
+        text, unknown = _expanded(values, written)
+    if unknown and not written.in_launch:
+        return None
     script = read_script(text)
-    inner = replace(values, script=script)
-    verdicts = Verdicts(port.verdicts, redirect.line + 1)
+    around = (values, written.command.start) if written.in_launch else None
+    inner = replace(values, script=script, around=around)
+    verdicts = Verdicts(port.verdicts, written.line)
     return replace(port, script=script, values=inner, verdicts=verdicts, launch=None, written=None)
 
 
-def _expanded(values: Values, text: str, offset: int) -> str | None:
-    """Return a here-document as bash writes it: variables of the batch script have their values."""
+def _expanded(values: Values, written: Written) -> tuple[str, bool]:
+    """Return the text as bash expands it, and whether a part of it is known at run time only."""
     unknown: list[str] = []
 
     def value(match: re.Match[str]) -> str:
         if match[1]:
-            return match[1]
-        found = values.named(match[2], offset)
-        if found.plain is not None and "\n" not in found.plain:
-            return found.plain
-        if found.shell is not None:
+            return match[1] if match[1] != '"' or written.in_launch else match[0]
+        found = values.named(match[2] or match[3], written.command.end)
+        plain = found.plain
+        if written.in_launch and (match[2] or match[3]) in values.script.variables.assignments:
+            plain = found.plain or found.shell or found.named
+            plain = re.sub(r"\\?\n", " ", plain) if plain else plain
+        if plain is not None and "\n" not in plain:
+            return plain
+        if found.shell is not None and not written.in_launch:
             return found.shell
-        unknown.append(match[2])
-        return ""
+        unknown.append(match[0])
+        return match[0]
 
-    expanded = _ESCAPED.sub(value, text)
-    return None if unknown else expanded
+    return _EXPANDED.sub(value, written.text), bool(unknown)
 
 
 def judge_written(port: Port, written: Written) -> None:
     """Note that the file's lines are judged one by one; its end is a line, too."""
-    body = written.body.body or ""
-    end = written.body.line + 1 + body.count("\n")
+    if written.in_launch:
+        return
+    end = written.line + written.text.count("\n")
     to = "its last program is the command"
     why = "the launch starts the file that it writes, so the file's lines are judged one by one"
     port.verdicts.note([written.command.line, end], Verdict("changed", to, why, JOB_FILE))

@@ -360,7 +360,7 @@ srun $ARGS --cpu-bind $BIND bash -c "RANK=\\$SLURM_PROCID NODE=\\$SLURM_NODEID e
     assert ported.settings["command"] == (
         *("bash", "-c", "RANK=${PALS_RANKID:-$PMI_RANK} NODE=$SLURM_NODEID exec python train.py"),
     )
-    assert "command: it reads $SLURM_NODEID, which jobs on polaris do not have" in ported.to_do
+    assert "command: line 11 reads $SLURM_NODEID, which jobs on polaris do not have" in ported.to_do
 
 
 def test_a_placeholder_of_a_sample_is_not_a_file() -> None:
@@ -385,6 +385,53 @@ def test_a_launcher_in_the_text_of_a_shell_is_taken_off_too() -> None:
         ("python", "train.py", "--x", "1"),
         16,
     )
+
+
+ONE_PER_NODE = HEAD.replace("per-node=8\n#SBATCH --g", "per-node=1\n#SBATCH --g")
+
+
+def test_the_program_of_a_text_of_several_commands_is_the_command() -> None:
+    ported = port(HEAD + "srun bash -c 'echo start; python train.py --lr 1'\n")
+    assert ported.settings["command"] == ("python", "train.py", "--lr", "1")
+
+
+def test_a_variable_of_several_values_does_not_hide_the_program() -> None:
+    """As in NERSC's tutorials: a profiler that an option switches on."""
+    body = """\
+PROFILE_CMD=""
+if [ -n "$P" ]; then PROFILE_CMD="nsys profile"; fi
+srun shifter --image=a/b:1 bash -c "
+  source export_vars.sh
+  ${PROFILE_CMD} python train.py --lr 1
+"
+"""
+    ported = port(HEAD + body, to="olivia")
+    assert ported.settings["command"][2] == "exec ${PROFILE_CMD} python train.py --lr 1"
+    assert ported.settings["container"] == "docker://a/b:1"
+    assert any(text.startswith("env PROFILE_CMD: ") for text in ported.to_do)
+    assert fate(ported, 10)[1].startswith("undecided: export_vars.sh may set anything")
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "srun bash -c 'torchrun \\\n --nnodes=$SLURM_NNODES --nproc_per_node=8 \\\n train.py --lr 1'",
+        'L="python -m torch.distributed.run \\\n --nproc_per_node 8"\nCMD="train.py --lr 1"\n'
+        'srun bash -c "hostname; $L --node_rank \\$SLURM_PROCID $CMD"',
+    ],
+)
+def test_the_workers_of_a_launcher_in_a_text_are_ranks(launch: str) -> None:
+    found = settings(f"{ONE_PER_NODE}{launch}\n")
+    assert found["command"] == ("python", "train.py", "--lr", "1")
+    assert (found["nodes"], found["tasks_per_node"], found["gpus_per_task"]) == (4, 4, 1)
+
+
+def test_a_text_of_several_programs_is_kept_and_its_launcher_named() -> None:
+    ported = port(f"{ONE_PER_NODE}srun bash -c 'python prepare.py; torchrun --nproc_per_node=8 train.py'\n")
+    text = "python prepare.py; torchrun --nproc_per_node=4 train.py"
+    assert ported.settings["command"] == ("bash", "-c", text)
+    assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (4, 4)
+    assert "command: line 7: torchrun stays, with polaris's workers per node" in str(ported.to_do)
 
 
 def test_torchrun_in_a_shell_in_a_container_is_taken_off() -> None:
@@ -486,9 +533,10 @@ def test_conditions_and_files_are_left_to_the_user_with_the_reason() -> None:
 def test_a_value_of_the_run_that_was_not_quoted_stays_several_words() -> None:
     text = f'{SLURM}LR=$(python lr.py)\nARGS="--lr $LR --batch 32"\nsrun ./a $ARGS "$ARGS"\n'
     ported = port(text, source=None, to="leonardo")
-    assert ported.settings["command"] == ("bash", "-c", 'exec ./a ${ARGS} "${ARGS}"')
-    assert ported.settings["env"] == {"ARGS": "FILL_IN_ARGS"}
-    assert fate(ported, 3)[1].startswith("undecided: its value is known at run time only")
+    text = 'exec ./a --lr ${LR} --batch 32 "--lr ${LR} --batch 32"'
+    assert ported.settings["command"] == ("bash", "-c", text)
+    assert ported.settings["env"] == {"LR": "FILL_IN_LR"}
+    assert fate(ported, 3) == ("changed", "env LR=FILL_IN_LR")
 
 
 def test_the_line_of_torchrun_says_what_becomes_of_its_options() -> None:

@@ -1,0 +1,179 @@
+"""How ``hpclaunch port`` does on public batch scripts: right, incomplete and said, or wrong in silence.
+
+    python benchmarks/port.py FOLDER [--show NAME] [--half open|kept]
+
+``benchmarks/data/port_scripts.yaml`` names public scripts (repository, commit, path) and what must be true of
+a port of each. ``FOLDER`` holds them under their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they
+belong to others and are not part of the project.
+
+Every script is ported to each target. A port is
+
+- right, where ranks, GPUs and the program's words are those of the script, nothing stays that belongs to the
+  other machine, and the new script renders;
+- incomplete, where one of these is not so, and the list of things to do names it, by its line or its words;
+- wrong in silence, where it is not so and nothing is said.
+
+A lot divides the scripts: those whose SHA-256 modulo 5 is below 3 are open, and rules of port are made from
+them alone; the others are kept apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import re
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from hpclaunch.errors import HpclaunchError
+from hpclaunch.lint.batch_script import read_script
+from hpclaunch.lint.lint_script import site_of
+from hpclaunch.port.port_script import Ported, port_script
+from hpclaunch.port.rendered_port import rendered_port
+from hpclaunch.site.load_profile import load_all
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.text_table import text_table
+
+FACTS = Path(__file__).parent / "data" / "port_scripts.yaml"
+TARGETS = ("lumi-g", "polaris", "olivia")
+Half = Literal["open", "kept"]
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What must be true of a port of one script; the keys are explained in the file."""
+
+    name: str
+    repository: str
+    commit: str
+    path: str
+    source: str = msgspec.field(name="from")
+    line: int
+    ranks: int | None
+    gpus: int | None
+    words: tuple[str, ...]
+    gone: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+
+    @property
+    def half(self) -> Half:
+        """The half that the lot puts it into."""
+        digest = hashlib.sha256(f"{self.repository}/{self.path}".encode()).hexdigest()
+        return "open" if int(digest, 16) % 5 < 3 else "kept"
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A point in which a port is not what the script says, and whether something to do names it."""
+
+    what: str
+    said: bool
+
+
+def read_facts() -> tuple[Facts, ...]:
+    """Return the facts about all scripts."""
+    return msgspec.convert(yaml.safe_load(FACTS.read_text()), tuple[Facts, ...])
+
+
+def differences(facts: Facts, text: str, ported: Ported, target: SiteProfile) -> Iterator[Difference]:
+    """Yield the points in which a port is not what the facts say."""
+    said = "\n".join(ported.to_do)
+    at_line = _names_line(said, facts.line)
+    yield from _sizes(facts, ported.settings, target, said)
+    shown = " ".join((*shlex.split(" ".join(ported.settings["command"])), ported.settings["command"][-1]))
+    for word in facts.words:
+        if word not in shown:
+            yield Difference(
+                f"the command has no {word}", at_line or word in said or "FILL_IN_PROGRAM" in said
+            )
+    for word in facts.gone:
+        if word in shown:
+            yield Difference(f"the command has {word}", word in said)
+    for named in facts.named:
+        lines = (number for number, line in enumerate(text.split("\n"), 1) if named in line)
+        known = named in said or any(_names_line(said, number) for number in lines)
+        yield Difference(f"{named} is for the user to decide", known)
+    for line in ported.to_do:
+        if re.match(r"(env|container|GPUs|line \d+ of the new script)\b", line):
+            yield Difference(line, said=True)
+
+
+def _sizes(facts: Facts, settings: dict[str, Any], target: SiteProfile, said: str) -> Iterator[Difference]:
+    gpus = len(target.node.gpus) if target.node else 0
+    nodes, per_node = settings.get("nodes"), settings.get("tasks_per_node")
+    named = re.search(r"^(nodes|GPUs|ranks)\b", said, re.MULTILINE) is not None
+    ranks = (nodes or 1) * (per_node or gpus)  # without tasks_per_node hpclaunch starts one rank per GPU
+    if facts.ranks is not None and ranks != facts.ranks:
+        yield Difference(f"{nodes} x {per_node} ranks, not {facts.ranks}", named)
+    if not facts.gpus or not nodes or not gpus:
+        return
+    each = settings.get("gpus_per_task")
+    used = nodes * (per_node * each if per_node and each else min(gpus, per_node or gpus))
+    if facts.ranks and facts.gpus >= facts.ranks and used != facts.gpus:
+        yield Difference(f"{used} GPUs, not {facts.gpus}", named)
+    if per_node and per_node > gpus and facts.ranks and facts.gpus >= facts.ranks:
+        yield Difference(f"{per_node} ranks on the {gpus} GPUs of a node", named)
+
+
+def _names_line(said: str, line: int) -> bool:
+    """Tell whether a list of things to do speaks of a line of the script."""
+    lists = re.findall(r"\blines? ([\d, -]+)(?! of the new)", said)
+    ranges = [pair for one in lists for pair in re.findall(r"(\d+)(?:-(\d+))?", one)]
+    return any(int(first) <= line <= int(last or first) for first, last in ranges)
+
+
+def judge(
+    facts: Facts, text: str, target: SiteProfile, profiles: dict[str, SiteProfile]
+) -> tuple[str, list[str]]:
+    """Return the verdict on the port of a script to a target, and why."""
+    source = facts.source or site_of(read_script(text), profiles)
+    try:
+        ported, _ = rendered_port(port_script(text, profiles[source] if source else None, target), target)
+    except HpclaunchError as error:
+        return "refused", [error.message]
+    found = list(differences(facts, text, ported, target))
+    shown = [f"{'said' if one.said else 'SILENT'}: {one.what}" for one in found]
+    verdict = "right" if not found else "incomplete" if all(one.said for one in found) else "wrong"
+    return verdict, [*shown, *(f"to do: {line}" for line in ported.to_do), str(ported.settings)]
+
+
+def main() -> None:
+    """Print the verdicts by half and target."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--show", help="print the reasons for this script")
+    parser.add_argument("--half", choices=("open", "kept"), help="only this half; prints what is wrong in it")
+    asked = parser.parse_args()
+    profiles, _ = load_all()
+    counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for facts in read_facts():
+        if asked.half not in (None, facts.half) or asked.show not in (None, facts.name):
+            continue
+        text = (asked.folder / f"{facts.name}.sh").read_text()
+        for target in TARGETS:
+            verdict, why = judge(facts, text, profiles[target], profiles)
+            counts[facts.half, target][verdict] += 1
+            if asked.show:
+                print(f"{target}: {verdict}", *why, sep="\n  ")
+            elif asked.half and verdict in ("wrong", "refused"):
+                print(
+                    facts.name,
+                    target,
+                    verdict,
+                    *(each for each in why if not each.startswith("said")),
+                    sep="\n  ",
+                )
+    kinds = ("right", "incomplete", "wrong", "refused")
+    rows = [("half", "target", "scripts", "right", "incomplete, said", "wrong in silence", "refused")]
+    for (half, target), found in sorted(counts.items(), reverse=True):
+        right, said, wrong, refused = (str(found[kind]) for kind in kinds)
+        rows.append((half, target, str(found.total()), right, said, wrong, refused))
+    print(text_table(rows))
+
+
+if __name__ == "__main__":
+    main()

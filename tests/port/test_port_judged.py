@@ -1,0 +1,130 @@
+"""What a port says about its own result: each point in which the job may differ is a TO DO."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from benchmarks.port import FACTS, TARGETS, read_facts
+from hpclaunch.port.port_script import Ported, port_script
+from hpclaunch.port.rendered_port import rendered_port
+from tests.port.fixture_scripts import check_report
+from tests.profiles import shipped
+
+LUMI = "#!/bin/bash\n#SBATCH -A project_465000001 -p standard-g -N 2\n#SBATCH --ntasks-per-node=8\n"
+LUMI += "#SBATCH --gpus-per-node=8 -t 0:30:00\n"
+POLARIS = "#!/bin/bash\n#PBS -A Proj\n#PBS -l select=2:system=polaris\n#PBS -q debug\n"
+
+
+def port(text: str, source: str | None, to: str) -> Ported:
+    target = shipped(to)
+    ported, _ = rendered_port(port_script(text, shipped(source) if source else None, target), target)
+    check_report(text, ported)
+    return ported
+
+
+def to_do(text: str, source: str | None = "lumi-g", to: str = "polaris") -> str:
+    return "\n".join(port(text, source, to).to_do)
+
+
+@pytest.mark.parametrize("wrapper", ["./set_affinity_gpu_polaris.sh", "gpu_tile_compact.sh", "./select_gpu"])
+def test_a_wrapper_that_chooses_gpus_is_taken_off_and_named(wrapper: str) -> None:
+    ported = port(f"{POLARIS}mpiexec -n 8 --ppn 4 {wrapper} python train.py --lr 1\n", "polaris", "olivia")
+    assert ported.settings["command"] == ("python", "train.py", "--lr", "1")
+    assert any(text.startswith(f"command: {wrapper} is left out") for text in ported.to_do)
+
+
+def test_a_program_that_shows_affinity_is_no_wrapper() -> None:
+    assert port(f"{POLARIS}mpiexec -n 8 --ppn 4 ./hello_affinity 3\n", "polaris", "olivia").settings[
+        "command"
+    ] == ("./hello_affinity", "3")
+
+
+def test_a_script_that_is_started_is_named_with_its_line() -> None:
+    said = to_do(f"{LUMI}srun ./wrap.sh python train.py\n")
+    assert "command: ./wrap.sh of line 5 is a script that port does not read" in said
+
+
+def test_ranks_that_share_gpus_are_named_where_the_machine_is_not_known() -> None:
+    """A script for ThetaGPU, 8 GPUs per node, without --from."""
+    text = "#!/bin/bash\n#COBALT -n 2 -t 60 -q full-node\nmpirun -np 16 -npernode 8 python train.py\n"
+    said = to_do(text, None)
+    assert "GPUs: 8 ranks share the 4 GPUs of a node here" in said
+    assert "--from names its machine" in said
+    assert "GPUs:" not in to_do(text, "thetagpu")
+
+
+def test_another_number_of_gpus_is_something_to_do() -> None:
+    text = LUMI.replace("ntasks-per-node=8", "ntasks-per-node=1") + "srun python train.py\n"
+    assert "GPUs: 2 ranks on 2 nodes with 16 GPUs = 2 nodes x 1 ranks with 8 GPUs" in to_do(text)
+
+
+def test_a_launch_on_fewer_nodes_than_requested_is_named() -> None:
+    text = LUMI + "for node in a b; do\nsrun -N 1 -n 8 python train.py &\ndone\n"
+    assert "nodes: the script requests 2, line 6 starts ranks on 1" in to_do(text)
+
+
+def test_ranks_that_only_the_run_knows_are_named() -> None:
+    said = to_do(LUMI + "srun -n $(cat ranks) python train.py\n")
+    assert "ranks: the number of ranks is known at run time only: one per GPU here" in said
+
+
+@pytest.mark.parametrize("words", ['"$@"', "$*", '"${@:2}"'])
+def test_arguments_of_the_script_are_named(words: str) -> None:
+    ported = port(f"{LUMI}srun python train.py --lr 1 {words}\n", "lumi-g", "polaris")
+    assert ported.settings["command"] == ("python", "train.py", "--lr", "1")
+    assert any("stands for the arguments of the script" in text for text in ported.to_do)
+
+
+def test_an_undecided_line_is_something_to_do_once_for_each_reason() -> None:
+    said = to_do(f"{LUMI}source env.sh\ncp -r a b\ncp -r c d\n./prepare\nsrun python train.py\n")
+    assert "line 5: env.sh may set anything" in said
+    assert "lines 6-8: a job file has no place for it" in said
+
+
+def test_the_wrapper_of_csc_leaves_its_image_to_the_user() -> None:
+    ported = port(f"{LUMI}srun singularity_wrapper exec python train.py\n", "lumi-g", "olivia")
+    assert ported.settings["command"] == ("python", "train.py")
+    assert any(text.startswith("container: singularity_wrapper") for text in ported.to_do)
+
+
+def test_ldd_in_a_container_is_not_the_program() -> None:
+    body = "srun singularity exec a.sif ldd ./app\nsrun singularity exec a.sif ./app --n 1\n"
+    assert port(LUMI + body, "lumi-g", "olivia").settings["command"] == ("./app", "--n", "1")
+
+
+def test_a_default_in_quotes_and_a_folder_named_as_a_launcher_are_values() -> None:
+    body = "export TORCH_EXTENSIONS_DIR=$PWD/deepspeed\n"
+    body += 'srun python train.py ${MODULE:-"llama3"} $(basename a/b)\n'
+    command = port(LUMI + body, "lumi-g", "olivia").settings["command"][2]
+    assert 'export TORCH_EXTENSIONS_DIR="$PWD/deepspeed"' in command
+    assert command.endswith('exec python train.py "${MODULE:-llama3}" b')
+
+
+def test_binds_without_a_container_and_an_empty_word_do_not_end_the_port() -> None:
+    said = to_do(f"{LUMI}srun --container-mounts=/data:/data '' python train.py\n", to="olivia")
+    assert "container_bind: /data:/data: the job has no container" in said
+
+
+def test_what_lint_finds_in_the_new_script_is_something_to_do() -> None:
+    olivia = shipped("olivia")
+    ported = port_script(f"{LUMI}srun python train.py\n", shipped("lumi-g"), olivia)
+    assert not any("of the new script" in text for text in rendered_port(ported, olivia)[0].to_do)
+    text = "python -u -m torch.distributed.launch --nproc_per_node=8 --nnodes=2 train.py"
+    changed = ported.settings | {"command": ("bash", "-c", text), "nodes": 2, "tasks_per_node": 1}
+    said = rendered_port(msgspec.structs.replace(ported, settings=changed), olivia)[0]
+    assert "of the new script: --nproc_per_node=8 processes per node, 4 GPUs" in str(said.to_do)
+    assert "# TO DO: line " in said.job_file
+
+
+def test_the_facts_of_the_benchmark_are_whole() -> None:
+    """They name public scripts without their lines, and the lot leaves enough of them on both sides."""
+    facts = read_facts()
+    halves = [one.half for one in facts]
+    assert min(halves.count("open"), halves.count("kept")) >= 15
+    assert len({one.name for one in facts}) == len(facts)
+    assert all(re.fullmatch(r"[0-9a-f]{40}", one.commit) and one.line > 0 for one in facts)
+    assert "#SBATCH" not in FACTS.read_text()
+    assert len(TARGETS) == 3

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hpclaunch.package_data import package_table
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
-RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out", "MPI_Abort"
+RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out", ("MPI_Abort", "aborted")
 """Causes that the reader itself has to know."""
 
 CERTAINLY = 2

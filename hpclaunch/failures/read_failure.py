@@ -23,6 +23,7 @@ from hpclaunch.failures.known_errors import (
     TIMED_OUT,
     KnownError,
     error_named,
+    error_of,
     error_of_code,
     log_words,
 )
@@ -61,7 +62,7 @@ class Verdict(NamedTuple):
 
 _LINES_SHOWN = 3
 _WORDS_BEFORE = 5
-"""How far before a call of MPI_Abort the program's words about it stand."""
+"""How far before a program's abort its words about it stand."""
 
 
 def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict:
@@ -75,7 +76,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     said = _said(log, failed or first is not None)
     found = [*said, *_silent(reports, said)]
     best = _decisive(found, first, failed)
-    if best and best.error.cause == ABORTED_ITSELF:
+    if best and best.error.cause in ABORTED_ITSELF:
         best = _with_words_before(best, log.lines)
     if best is None or best.error.follows == CERTAINLY:
         silent = _silent_rank(reports, found)
@@ -98,8 +99,8 @@ def _reports_at_end(log: FailureLog) -> str:
 
 
 def _with_words_before(best: Event, lines: Sequence[str]) -> Event:
-    """Return a call of MPI_Abort with what its program wrote right before, if that sounds like an error."""
-    words = _error_words(best.rank, lines[max(0, best.at - _WORDS_BEFORE) : best.at])
+    """Return a program's abort with what it wrote right before, if that sounds like an error."""
+    words = _error_words(best.rank, lines[max(0, best.start - _WORDS_BEFORE) : best.start])
     said = tuple(text for _, text in words)
     return best._replace(error=error_named(OWN_ERROR), lines=said) if said else best
 
@@ -192,6 +193,7 @@ def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | Non
     said = ((label, text.strip()) for label, text in by_rank(lines) if rank is None or label in named)
     words, numbers = log_words("any_error"), log_words("no_error")
     told = (each for each in said if words.search(each[1]) and not numbers.search(each[1]))
+    told = (each for each in told if (error_of(each[1]) or error_named(OWN_ERROR)).follows != CERTAINLY)
     return [(label, text) for label, text in told if not harmless(text) and not launchers_own(text)][
         -_LINES_SHOWN:
     ]
@@ -390,8 +392,8 @@ def _from_scheduler(event: Event) -> bool:
 
 def _rank_of(event: Event, first: FailedRank | None) -> str | None:
     """Return the rank that failed: the one that wrote the error, or all that the launcher names with it."""
-    if event.accused:
-        return event.accused
+    if event.accused or event.error.follows == CERTAINLY:
+        return event.accused  # who writes of another's end is not at fault
     if event.rank is None:
         return first.rank if first and not _of_limit(event) else None
     if first and event.rank in ranks_named(first.rank):

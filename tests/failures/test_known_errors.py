@@ -61,7 +61,7 @@ def test_a_harmless_line_is_not(cause: str, text: str) -> None:
         ("ValueError: module encoder.layer not found", OWN_ERROR),
         ("subprocess.CalledProcessError: Command '['make']' returned non-zero exit status 2.", OWN_ERROR),
         (
-            "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=8000): x",
+            "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=1): x",
             OWN_ERROR,
         ),
         ("google.api_core.exceptions.ResourceExhausted: 429 Quota exceeded for metric", "too many requests"),

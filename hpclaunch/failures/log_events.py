@@ -168,6 +168,8 @@ class _Trace(NamedTuple):
     """Whether the person's own program raised it, so that the words of its message are the program's."""
     inner: bool = False
     """Whether it begins below the program's start."""
+    cleans: bool = False
+    """Whether it ended a call that cleans up."""
 
 
 def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
@@ -201,11 +203,12 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
     """Return the traceback with frames at these indexes and its exception at ``end``."""
     message = _message(lines, end)
     frames = [match for index in at if (match := _FRAME.match(lines[index][1]))]
-    source = lines[at[-1] + 1][1].lstrip() if at else ""
-    raised = source.startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
+    source = [text.lstrip() for index in at for _, text in lines[index + 1 : index + 2]]
+    raised = bool(source) and source[-1].startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
     files = "\n".join(frame[1] for frame in frames)
     inner = bool(frames) and bool(not _START.fullmatch(frames[0][3] or "<module>") or _CHILD.search(files))
-    return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner)
+    cleans = bool(log_words("cleans_up").search("\n".join(source)))
+    return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner, cleans)
 
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
@@ -285,8 +288,11 @@ def _next(lines: Sequence[Line], at: int) -> int:
 def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
     """Return the event of chained tracebacks, the first one first; ``direct``: raised from the one before it.
 
-    What ended the program is the last exception, unless it was raised from another one on purpose.
+    What ended the program is the last exception, unless it was raised from another one on purpose, or is of
+    what was cleaned up after another one.
     """
+    while len(traces) > 1 and traces[-1].cleans and direct[-1] == _NOT:
+        traces, direct = traces[:-1], direct[:-1]
     root = len(traces) - 1
     while root > 0 and direct[root]:
         root -= 1

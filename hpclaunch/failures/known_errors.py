@@ -101,9 +101,9 @@ def error_of(line: str, files: str = "") -> KnownError | None:
 
     Where the line goes on to guess why it may have happened, the guesses do not count.
     """
-    line = log_words("guesses").sub("", line)
     if not _any().search(line):
         return None
+    line = log_words("guesses").sub("", line)
     return next((error for error in known_errors() if error.fits(line, files)), None)
 
 

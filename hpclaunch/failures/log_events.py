@@ -47,11 +47,10 @@ _HEADER = re.compile(
     r"^(?:\s*traceback +: |Exception Group |Original |.*\d(?:it/s|s/it)\b.* )?"
     r"Traceback \(most recent call last\):"
 )
-_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
+_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:,? in (.+))?$')
 _START = re.compile(r"<module>|_run_module_as_main")
 """The function of the first frame of an exception that nothing caught."""
 _CHILD = re.compile(r"multiprocessing/(?:spawn|forkserver)\.py|\A<string>\Z")
-_FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
 _NAMED = re.compile(
     r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Group|Timeout|Failed)(?:: |:?$)"
@@ -203,12 +202,18 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
     """Return the traceback with frames at these indexes and its exception at ``end``."""
     message = _message(lines, end)
     frames = [match for index in at if (match := _FRAME.match(lines[index][1]))]
-    source = [text.lstrip() for index in at for _, text in lines[index + 1 : index + 2]]
+    source = _source(lines, at)
     raised = bool(source) and source[-1].startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
     files = "\n".join(frame[1] for frame in frames)
-    inner = bool(frames) and bool(not _START.fullmatch(frames[0][3] or "<module>") or _CHILD.search(files))
+    start = frames[0][3] if frames else None
+    inner = not _START.fullmatch(start or "<module>") or bool(_CHILD.search(files))
     cleans = bool(log_words("cleans_up").search("\n".join(source)))
     return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner, cleans)
+
+
+def _source(lines: Sequence[Line], at: Sequence[int]) -> list[str]:
+    """Return the lines of the program that stand below these frames."""
+    return [text.lstrip() for index in at for _, text in lines[index + 1 : index + 2]]
 
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
@@ -339,7 +344,7 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
     said = [lines[at][1].strip()]
     for index in range(at + 1, min(at + 60, len(lines))):
         text = lines[index][1]
-        if match := _FAULT_FRAME.match(text):
+        if match := _FRAME.match(text):
             where = where or _where([match])
         elif re.match(r"^\s+what\(\): ", text):
             said.append(text.strip())
@@ -350,13 +355,10 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             break
         end = index + 1
     known = [error for error in map(error_of, said) if error]
-    if said[1:] and len(known) < 2:  # a message of its own
-        known.append(error_named(OWN_ERROR))
-    # The words of the exception say more than that it was one.
+    # The words of the exception say more than that it was one; unknown ones are the program's.
     error = min(
-        known,
+        (*known, error_named(OWN_ERROR if said[1:] else "aborted")),
         key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
-        default=error_named("aborted"),
     )
     found.append(Event(lines[end - 1][0], tuple(said), error, True, where, start=lines[at][0]))
     return end

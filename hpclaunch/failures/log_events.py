@@ -32,8 +32,8 @@ class Event(NamedTuple):
     """Whether its traceback begins below the program's start: of a thread or child, or of what was caught."""
     start: int = 0
     """The place of its first line."""
-    named_at: int | None = None
-    """The place of its exception's first line, if it is an exception with a traceback."""
+    named_at: int = 0
+    """The place of its exception's first line; of a line or a fatal error, of its last line."""
     rank: str | None = None
     process: str | None = None
     """The label of its lines, where that tells no rank."""
@@ -131,14 +131,11 @@ def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
     error = error_of(text)
     if error is None or harmless(text):
         return
-    frame = (
-        _FRAME.match(lines[at - 3][1])
-        if at >= 3 and text.startswith(("SyntaxError", "IndentationError"))
-        else None
-    )
+    syntax = text.startswith(("SyntaxError", "IndentationError"))
+    frame = _FRAME.match(lines[at - 3][1]) if syntax and at >= 3 else None
     where = _where([frame]) if frame else _compiled(lines, at)
     more = lines[at + 1][1].strip() if text.endswith(":") and at + 1 < len(lines) else ""
-    yield Event(place, (f"{text} {more}".strip(),), error, bool(frame), where, start=place)
+    yield Event(place, (f"{text} {more}".strip(),), error, bool(frame), where, start=place, named_at=place)
 
 
 def _compiled(lines: Sequence[Line], at: int) -> str | None:
@@ -360,7 +357,8 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
         (*known, error_named(OWN_ERROR if said[1:] else "aborted")),
         key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
     )
-    found.append(Event(lines[end - 1][0], tuple(said), error, True, where, start=lines[at][0]))
+    last = lines[end - 1][0]
+    found.append(Event(last, tuple(said), error, True, where, start=lines[at][0], named_at=last))
     return end
 
 

@@ -69,7 +69,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
     ``ranks``: how many it had; 0 where that is not known.
     """
-    reports = log.ranks if failed else _reports_at_end(log)
+    reports = _reports(log, failed)
     first = _first(reports)
     said = _said(log, failed or first is not None)
     found = [*said, *_silent(reports, said)]
@@ -79,17 +79,16 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     if best is None:
         return _of_unknown(log) if failed else Verdict()
     best = _with_words_before(best, log.lines)
-    if absent := _absent(best, found, reports, ranks):
+    if not best.accused and (absent := _absent(best, found, reports, ranks)):
         left = best.error.follows == CERTAINLY
         best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
     return _of_event(best, found, first, reports)
 
 
-def _reports_at_end(log: FailureLog) -> str:
-    """Return the launcher's reports of failed ranks after which nothing usual follows.
-
-    Where it is not known that the job failed, an earlier one is of a command after which its script went on.
-    """
+def _reports(log: FailureLog, failed: bool) -> str:
+    """Return the reports of failed ranks; of a job that may be done those that nothing usual follows."""
+    if failed:
+        return log.ranks
     usual = [place for place, (_, text) in enumerate(by_rank(log.lines)) if _went_on(text)]
     earlier = set(log.lines[: max(usual, default=0)])
     return "\n".join(line for line in log.ranks.splitlines() if line not in earlier)
@@ -147,12 +146,8 @@ def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> 
     elif best.error.cause == TIMED_OUT and ranks > 2:
         left = _without_words(found, ranks)
     elif not (best.rank or best.process or reported):
-        left = _without_words(filter(_after_another, found), ranks)
-    return left.pop() if len(left) == 1 and not best.accused else None
-
-
-def _after_another(event: Event) -> bool:
-    return event.error.cause == RANK_ENDED
+        left = _without_words(filter(lambda event: event.error.cause == RANK_ENDED, found), ranks)
+    return left.pop() if len(left) == 1 else None
 
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
@@ -261,9 +256,9 @@ def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
 
     Of a message of several lines all but the first may be the program's next words.
     """
-    told = {_named_at(event) for event in found}
+    told = {event.named_at for event in found}
     last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
-    return [event for event in found if _counts_alone(event) and last < _named_at(event)]
+    return [event for event in found if _counts_alone(event) and last < event.named_at]
 
 
 def _counts_alone(event: Event) -> bool:
@@ -274,10 +269,6 @@ def _counts_alone(event: Event) -> bool:
     """
     told = (_certain(event) and not event.inner) or _of_limit(event)
     return told and not event.caught and event.error.follows != CERTAINLY
-
-
-def _named_at(event: Event) -> int:
-    return event.at if event.named_at is None else event.named_at
 
 
 _GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
@@ -291,7 +282,8 @@ def _went_on(line: str) -> bool:
 def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
     """Return the events of the ranks' stderr with their place in the log, where they stand in it, too."""
     places = {text.strip(): place for lines in streams for place, text in reversed(lines)}
-    return [event._replace(at=places.get(event.lines[0], last + event.at), named_at=None) for event in own]
+    found = [(event, places.get(event.lines[0], last + event.at)) for event in own]
+    return [event._replace(at=place, named_at=place) for event, place in found]
 
 
 def _numbered(lines: Sequence[str]) -> list[Line]:

@@ -71,18 +71,19 @@ def failed_ranks(log: str) -> list[FailedRank]:
     if workers := _workers(log) or _torchruns(log):
         return workers
     found: list[FailedRank] = []
-    place: tuple[str | None, str | None] | None = None
-    for line in log.splitlines():
-        match = next(filter(None, (report.search(line) for report in each_of("reports"))), None)
-        if match is None:
-            continue
+    place: tuple[str | None, str | None] = None, None
+    for match in filter(None, map(_report, log.splitlines())):
         said = match.groupdict()
         if said.get("rank") or said.get("node"):
             place = said.get("rank"), said.get("node")
         code, words = _end(said)
-        if code is not None and (place or code > 128):
-            found.append(FailedRank(*(place or (None, None)), code, words, line.strip()))
+        if code is not None and (any(place) or code > 128):
+            found.append(FailedRank(*place, code, words, match.string.strip()))
     return found
+
+
+def _report(line: str) -> re.Match[str] | None:
+    return next(filter(None, (report.search(line) for report in each_of("reports"))), None)
 
 
 def _end(said: Mapping[str, str | None]) -> tuple[int | None, str]:

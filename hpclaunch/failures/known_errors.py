@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hpclaunch.package_data import package_table
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
-RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out", "MPI_Abort"
+RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out", ("MPI_Abort", "aborted")
 """Causes that the reader itself has to know."""
 
 CERTAINLY = 2
@@ -28,6 +28,8 @@ class KnownError(NamedTuple):
     explains: frozenset[str]
     within: re.Pattern[str] | None
     """What one of the files of its traceback's frames must have; a line alone is not this error."""
+    outside: bool
+    """Whether no traceback of Python tells it."""
     accuses: re.Pattern[str] | None
     """Finds the ranks at fault in the error's line or those right after it."""
     holds: str
@@ -37,7 +39,7 @@ class KnownError(NamedTuple):
         """Whether a line shows this error, of a traceback with frames in these files."""
         if not self.pattern.search(line) or (self.unless and self.unless.search(line)):
             return False
-        return not self.within or bool(self.within.search(files))
+        return not (self.outside and files) and (not self.within or bool(self.within.search(files)))
 
 
 @cache
@@ -76,6 +78,7 @@ def _row(row: dict[str, object]) -> KnownError:
         follows=_FOLLOWS[row.get("follows")],  # type: ignore[index]
         explains=frozenset(words("explains")),
         within=pattern("within"),
+        outside=bool(row.get("outside")),
         accuses=pattern("accuses"),
         holds=str(row.get("holds", "")),
         source=str(row.get("source", "")),
@@ -98,9 +101,9 @@ def error_of(line: str, files: str = "") -> KnownError | None:
 
     Where the line goes on to guess why it may have happened, the guesses do not count.
     """
-    line = log_words("guesses").sub("", line)
     if not _any().search(line):
         return None
+    line = log_words("guesses").sub("", line)
     return next((error for error in known_errors() if error.fits(line, files)), None)
 
 

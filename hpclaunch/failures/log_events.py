@@ -32,8 +32,8 @@ class Event(NamedTuple):
     """Whether its traceback begins below the program's start: of a thread or child, or of what was caught."""
     start: int = 0
     """The place of its first line."""
-    named_at: int | None = None
-    """The place of its exception's first line, if it is an exception with a traceback."""
+    named_at: int = 0
+    """The place of its exception's first line; of a line or a fatal error, of its last line."""
     rank: str | None = None
     process: str | None = None
     """The label of its lines, where that tells no rank."""
@@ -47,11 +47,10 @@ _HEADER = re.compile(
     r"^(?:\s*traceback +: |Exception Group |Original |.*\d(?:it/s|s/it)\b.* )?"
     r"Traceback \(most recent call last\):"
 )
-_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
+_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:,? in (.+))?$')
 _START = re.compile(r"<module>|_run_module_as_main")
 """The function of the first frame of an exception that nothing caught."""
 _CHILD = re.compile(r"multiprocessing/(?:spawn|forkserver)\.py|\A<string>\Z")
-_FAULT_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+) in ')
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
 _NAMED = re.compile(
     r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Group|Timeout|Failed)(?:: |:?$)"
@@ -132,14 +131,11 @@ def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
     error = error_of(text)
     if error is None or harmless(text):
         return
-    frame = (
-        _FRAME.match(lines[at - 3][1])
-        if at >= 3 and text.startswith(("SyntaxError", "IndentationError"))
-        else None
-    )
+    syntax = text.startswith(("SyntaxError", "IndentationError"))
+    frame = _FRAME.match(lines[at - 3][1]) if syntax and at >= 3 else None
     where = _where([frame]) if frame else _compiled(lines, at)
     more = lines[at + 1][1].strip() if text.endswith(":") and at + 1 < len(lines) else ""
-    yield Event(place, (f"{text} {more}".strip(),), error, bool(frame), where, start=place)
+    yield Event(place, (f"{text} {more}".strip(),), error, bool(frame), where, start=place, named_at=place)
 
 
 def _compiled(lines: Sequence[Line], at: int) -> str | None:
@@ -168,6 +164,8 @@ class _Trace(NamedTuple):
     """Whether the person's own program raised it, so that the words of its message are the program's."""
     inner: bool = False
     """Whether it begins below the program's start."""
+    cleans: bool = False
+    """Whether it ended a call that cleans up."""
 
 
 def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
@@ -201,11 +199,18 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
     """Return the traceback with frames at these indexes and its exception at ``end``."""
     message = _message(lines, end)
     frames = [match for index in at if (match := _FRAME.match(lines[index][1]))]
-    source = lines[at[-1] + 1][1].lstrip() if at else ""
-    raised = source.startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
+    source = _source(lines, at)
+    raised = bool(source) and source[-1].startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
     files = "\n".join(frame[1] for frame in frames)
-    inner = bool(frames) and bool(not _START.fullmatch(frames[0][3] or "<module>") or _CHILD.search(files))
-    return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner)
+    start = frames[0][3] if frames else None
+    inner = not _START.fullmatch(start or "<module>") or bool(_CHILD.search(files))
+    cleans = bool(log_words("cleans_up").search("\n".join(source)))
+    return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner, cleans)
+
+
+def _source(lines: Sequence[Line], at: Sequence[int]) -> list[str]:
+    """Return the lines of the program that stand below these frames."""
+    return [text.lstrip() for index in at for _, text in lines[index + 1 : index + 2]]
 
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
@@ -285,8 +290,11 @@ def _next(lines: Sequence[Line], at: int) -> int:
 def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
     """Return the event of chained tracebacks, the first one first; ``direct``: raised from the one before it.
 
-    What ended the program is the last exception, unless it was raised from another one on purpose.
+    What ended the program is the last exception, unless it was raised from another one on purpose, or is of
+    what was cleaned up after another one.
     """
+    while len(traces) > 1 and traces[-1].cleans and direct[-1] == _NOT:
+        traces, direct = traces[:-1], direct[:-1]
     root = len(traces) - 1
     while root > 0 and direct[root]:
         root -= 1
@@ -333,7 +341,7 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
     said = [lines[at][1].strip()]
     for index in range(at + 1, min(at + 60, len(lines))):
         text = lines[index][1]
-        if match := _FAULT_FRAME.match(text):
+        if match := _FRAME.match(text):
             where = where or _where([match])
         elif re.match(r"^\s+what\(\): ", text):
             said.append(text.strip())
@@ -344,15 +352,13 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             break
         end = index + 1
     known = [error for error in map(error_of, said) if error]
-    if said[1:] and len(known) < 2:  # a message of its own
-        known.append(error_named(OWN_ERROR))
-    # The words of the exception say more than that it was one.
+    # The words of the exception say more than that it was one; unknown ones are the program's.
     error = min(
-        known,
+        (*known, error_named(OWN_ERROR if said[1:] else "aborted")),
         key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
-        default=error_named("aborted"),
     )
-    found.append(Event(lines[end - 1][0], tuple(said), error, True, where, start=lines[at][0]))
+    last = lines[end - 1][0]
+    found.append(Event(last, tuple(said), error, True, where, start=lines[at][0], named_at=last))
     return end
 
 

@@ -1,9 +1,7 @@
 """Which error of which rank ended a job: the words of ranks, launcher and scheduler, taken together."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from hpclaunch.failures.failed_ranks import (
@@ -23,6 +21,7 @@ from hpclaunch.failures.known_errors import (
     TIMED_OUT,
     KnownError,
     error_named,
+    error_of,
     error_of_code,
     log_words,
 )
@@ -61,7 +60,7 @@ class Verdict(NamedTuple):
 
 _LINES_SHOWN = 3
 _WORDS_BEFORE = 5
-"""How far before a call of MPI_Abort the program's words about it stand."""
+"""How far before a program's abort its words about it stand."""
 
 
 def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict:
@@ -70,38 +69,38 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
     ``ranks``: how many it had; 0 where that is not known.
     """
-    reports = log.ranks if failed else _reports_at_end(log)
+    reports = _reports(log, failed)
     first = _first(reports)
     said = _said(log, failed or first is not None)
     found = [*said, *_silent(reports, said)]
     best = _decisive(found, first, failed)
-    if best and best.error.cause == ABORTED_ITSELF:
-        best = _with_words_before(best, log.lines)
-    if best is None or best.error.follows == CERTAINLY:
-        silent = _silent_rank(reports, found)
-        if silent or best is None:
-            return _of_silent(silent, log, followed=best is not None, failed=failed)
-    if absent := _absent(best, found, reports, ranks):
+    if (best is None or best.error.follows == CERTAINLY) and (silent := _silent_rank(reports, found)):
+        return _of_silent(silent, log, followed=best is not None)
+    if best is None:
+        return _of_unknown(log) if failed else Verdict()
+    best = _with_words_before(best, log.lines)
+    if not best.accused and (absent := _absent(best, found, reports, ranks)):
         left = best.error.follows == CERTAINLY
         best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
     return _of_event(best, found, first, reports)
 
 
-def _reports_at_end(log: FailureLog) -> str:
-    """Return the launcher's reports of failed ranks after which nothing usual follows.
-
-    Where it is not known that the job failed, an earlier one is of a command after which its script went on.
-    """
+def _reports(log: FailureLog, failed: bool) -> str:
+    """Return the reports of failed ranks; of a job that may be done those that nothing usual follows."""
+    if failed:
+        return log.ranks
     usual = [place for place, (_, text) in enumerate(by_rank(log.lines)) if _went_on(text)]
     earlier = set(log.lines[: max(usual, default=0)])
     return "\n".join(line for line in log.ranks.splitlines() if line not in earlier)
 
 
-def _with_words_before(best: Event, lines: Sequence[str]) -> Event:
-    """Return a call of MPI_Abort with what its program wrote right before, if that sounds like an error."""
-    words = _error_words(best.rank, lines[max(0, best.at - _WORDS_BEFORE) : best.at])
-    said = tuple(text for _, text in words)
-    return best._replace(error=error_named(OWN_ERROR), lines=said) if said else best
+def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
+    """Return a program's abort with what it wrote right before, if that sounds like an error."""
+    if event.error.cause not in ABORTED_ITSELF:
+        return event
+    said = _error_words(event.rank, lines[max(0, event.start - _WORDS_BEFORE) : event.start])
+    words = tuple(text for _, text in said)
+    return event._replace(error=error_named(OWN_ERROR), lines=words) if words else event
 
 
 def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ranks: str) -> Verdict:
@@ -140,19 +139,19 @@ def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> 
     with exit code 0, so that no launcher reports it; one for which they waited is ended with them, and of two
     both may have waited.
     """
-    waited, ended = best.error.cause == TIMED_OUT and ranks > 2, best.error.cause == RANK_ENDED
-    named = {rank for failed in failed_ranks(launchers) for rank in ranks_named(failed.rank)}
-    nobodys = not (waited or ended or best.rank or best.process or named)
-    if best.accused or not (waited or ended or nobodys):
-        return None
-    left = _without_words([event for event in found if event.error.cause == RANK_ENDED or not nobodys], ranks)
-    if not waited:
-        left -= named
+    reported = frozenset[str]().union(*(ranks_named(failed.rank) for failed in failed_ranks(launchers)))
+    left = set[str]()
+    if best.error.cause == RANK_ENDED:
+        left = _without_words(found, ranks) - reported
+    elif best.error.cause == TIMED_OUT and ranks > 2:
+        left = _without_words(found, ranks)
+    elif not (best.rank or best.process or reported):
+        left = _without_words(filter(lambda event: event.error.cause == RANK_ENDED, found), ranks)
     return left.pop() if len(left) == 1 else None
 
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
-    """Return the ranks that wrote no error; none where it is not known who wrote one, or nobody did."""
+    """Return the ranks that wrote no error; none where it is not known who wrote one, or where none did."""
     told = {event.rank for event in found if event.lines and not launchers_own(event.lines[0])}
     return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
@@ -163,38 +162,43 @@ def _first(ranks: str) -> FailedRank | None:
     return None if first is None or first.exit_code in FROM_OUTSIDE else first
 
 
-def _of_silent(rank: FailedRank | None, log: FailureLog, *, followed: bool, failed: bool) -> Verdict:
+def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     """Return the verdict of a rank that wrote no known error: its last words, if there are any.
 
     ``followed``: other ranks write of its end, so that the launcher's line says more than they do.
     """
-    named = rank.rank if rank else None
-    own = tuple(line.strip() for line in log.stderr.get(named or "", ()) if _ordinary(line))[-_LINES_SHOWN:]
-    said = () if own or not (failed or rank) else _error_words(named, log.lines)
-    last = own or tuple(text for _, text in said)
-    if rank is None:
-        named = next((label for label, _ in reversed(said) if label and label.isdigit()), None)
-    return Verdict(
-        rank=named,
-        failed=rank,
-        error=error_named(OWN_ERROR) if last or followed else None,
-        lines=last or ((rank.line,) if rank and followed else ()),
-        stderr_rank=named if own else None,
-    )
+    said = log.stderr.get(rank.rank or "", ())
+    own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
+    last = own or tuple(text for _, text in _error_words(rank.rank, log.lines))
+    if followed and not last:
+        last = (rank.line,)
+    error = error_named(OWN_ERROR) if last else None
+    return Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
+
+
+def _of_unknown(log: FailureLog) -> Verdict:
+    """Return the verdict of a job that failed, where neither a launcher nor a known error tells more."""
+    said = _error_words(None, log.lines)
+    rank = next((label for label, _ in reversed(said) if label and label.isdigit()), None)
+    error = error_named(OWN_ERROR) if said else None
+    return Verdict(rank=rank, error=error, lines=tuple(text for _, text in said))
 
 
 def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | None, str]]:
     """Return the last lines with words that errors of any kind have, each with its label.
 
-    Of the log of a job in which nothing known is said; where the launcher names the rank, not of others.
+    Where the launcher names the rank, not those of another one.
     """
     named = {None, *ranks_named(rank)}
-    said = ((label, text.strip()) for label, text in by_rank(lines) if rank is None or label in named)
-    words, numbers = log_words("any_error"), log_words("no_error")
-    told = (each for each in said if words.search(each[1]) and not numbers.search(each[1]))
-    return [(label, text) for label, text in told if not harmless(text) and not launchers_own(text)][
-        -_LINES_SHOWN:
-    ]
+    said = [(label, text.strip()) for label, text in by_rank(lines) if rank is None or label in named]
+    return [each for each in said if _sounds_like_an_error(each[1])][-_LINES_SHOWN:]
+
+
+def _sounds_like_an_error(line: str) -> bool:
+    if not log_words("any_error").search(line) or log_words("no_error").search(line):
+        return False
+    known = error_of(line)
+    return not (harmless(line) or launchers_own(line) or (known and known.follows == CERTAINLY))
 
 
 def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
@@ -214,7 +218,7 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     own = [
         event._replace(rank=rank, said_by_rank=True)
         for rank, lines in log.stderr.items()
-        for event in _marked(_numbered(lines), _of_stderr)
+        for event in _marked(_numbered(lines))
     ]
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
@@ -225,7 +229,7 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
 
 
 def _of_log(process: str | None, lines: Sequence[Line], failed: bool) -> list[Event]:
-    said = _marked(lines, _of_failed_log) if failed else _uncaught(events(lines), lines)
+    said = events(lines) if failed else _uncaught(events(lines), lines)
     rank = process if process and process.isdigit() else _named_itself(process, lines)
     return [event._replace(rank=rank, process=process) for event in said]
 
@@ -250,19 +254,11 @@ def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
 def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
     """Return the events after which nothing usual follows, of a log that does not tell that its job failed.
 
-    Of a message of several lines all but the first may be the program's next words. A program goes on after
-    an exception that a logger writes, or that ends a thread or a child.
+    Of a message of several lines all but the first may be the program's next words.
     """
-    before = {place: text for (_, text), (place, _) in pairwise(lines)}
-    told = {_named_at(event) for event in found}
+    told = {event.named_at for event in found}
     last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
-    return [
-        event
-        for event in found
-        if _counts_alone(event)
-        and last < _named_at(event)
-        and not log_words("exception_passed_on").search(before.get(event.start, ""))
-    ]
+    return [event for event in found if _counts_alone(event) and last < event.named_at]
 
 
 def _counts_alone(event: Event) -> bool:
@@ -275,8 +271,7 @@ def _counts_alone(event: Event) -> bool:
     return told and not event.caught and event.error.follows != CERTAINLY
 
 
-def _named_at(event: Event) -> int:
-    return event.at if event.named_at is None else event.named_at
+_GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
 
 
 def _went_on(line: str) -> bool:
@@ -287,40 +282,20 @@ def _went_on(line: str) -> bool:
 def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
     """Return the events of the ranks' stderr with their place in the log, where they stand in it, too."""
     places = {text.strip(): place for lines in streams for place, text in reversed(lines)}
-    return [event._replace(at=places.get(event.lines[0], last + event.at), named_at=None) for event in own]
+    found = [(event, places.get(event.lines[0], last + event.at)) for event in own]
+    return [event._replace(at=place, named_at=place) for event, place in found]
 
 
 def _numbered(lines: Sequence[str]) -> list[Line]:
     return [(place, text) for place, (_, text) in enumerate(by_rank(lines))]
 
 
-def _marked(lines: Sequence[Line], went_on: Callable[[Event, int], bool]) -> list[Event]:
-    """Return the events of lines, and mark those after which the program went on: usual lines follow."""
+def _marked(lines: Sequence[Line]) -> list[Event]:
+    """Return the events of a rank's stderr, and mark the tracebacks after which usual lines follow."""
     found = events(lines)
     told = {event.at for event in found}
-    usual = [place for place, text in lines if place not in told and _went_on(text)]
-    after = {event.at: len(usual) - bisect_right(usual, event.at) for event in found}
-    return [event._replace(caught=event.caught or went_on(event, after[event.at])) for event in found]
-
-
-def _of_stderr(event: Event, after: int) -> bool:
-    """Whether a rank went on after an event in its stderr: anything usual follows a traceback.
-
-    A shell goes on after a line, so that many must follow one.
-    """
-    return after > (0 if event.traced else _LINES_AFTER)
-
-
-_GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
-_LINES_AFTER = 25
-
-
-def _of_failed_log(event: Event, after: int) -> bool:
-    """Whether it went on after an event in a failed job's log, where stdout comes late and ranks are mixed.
-
-    Many usual lines must follow, and a traceback counts all the same.
-    """
-    return after > _LINES_AFTER and not event.traced and not _from_scheduler(event)
+    last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
+    return [event._replace(caught=event.caught or (event.traced and last > event.at)) for event in found]
 
 
 def _ordinary(line: str) -> bool:
@@ -390,8 +365,8 @@ def _from_scheduler(event: Event) -> bool:
 
 def _rank_of(event: Event, first: FailedRank | None) -> str | None:
     """Return the rank that failed: the one that wrote the error, or all that the launcher names with it."""
-    if event.accused:
-        return event.accused
+    if event.accused or event.error.follows == CERTAINLY:
+        return event.accused  # who writes of another's end is not at fault
     if event.rank is None:
         return first.rank if first and not _of_limit(event) else None
     if first and event.rank in ranks_named(first.rank):

@@ -87,10 +87,7 @@ def own_exit_code(code: int | None, log: FailureLog) -> int | None:
 
 
 def first_death(log: str) -> str | None:
-    """Return the first rank that the launcher reports as failed, after which it ended the others.
-
-    One that left before with exit code 0 is in no report.
-    """
+    """Return the first rank that the launcher reports as failed; one that left with 0 is not reported."""
     rank = first_failed_rank(log)
     if rank is None or rank.rank is None:
         return None

@@ -34,11 +34,15 @@ HARMLESS = [
 ]
 
 
+def in_either(text: str) -> list[KnownError]:
+    """The row of a line in a traceback, and, if it is none of tracebacks, that of the line alone."""
+    inside, outside = error_of(text, FILES), error_of(text)
+    return [error for error in (inside, outside) if error and (error is inside or error.outside)]
+
+
 @pytest.mark.parametrize(("cause", "text"), TEXTS)
 def test_an_error_is_recognised_here_and_by_grep(cause: str, text: str) -> None:
-    error = error_of(text, FILES)
-    assert error is not None
-    assert error.cause == cause
+    assert cause in {error.cause for error in in_either(text)}
     found = subprocess.run(["grep", "-aE", "-e", error_lines()], input=text, capture_output=True, text=True)
     assert found.stdout.strip() == text.strip()
 
@@ -49,9 +53,31 @@ def test_a_harmless_line_is_not(cause: str, text: str) -> None:
     assert (found.error, found.lines) == (None, ())
 
 
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("ValueError: image 12.png not found in the index", OWN_ERROR),
+        ("ValueError: command 'train' not found in registry", OWN_ERROR),
+        ("ValueError: module encoder.layer not found", OWN_ERROR),
+        ("subprocess.CalledProcessError: Command '['make']' returned non-zero exit status 2.", OWN_ERROR),
+        (
+            "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=1): x",
+            OWN_ERROR,
+        ),
+        ("google.api_core.exceptions.ResourceExhausted: 429 Quota exceeded for metric", "too many requests"),
+    ],
+)
+def test_words_of_shells_and_launchers_are_other_ones_in_an_exception(message: str, cause: str) -> None:
+    frames = (f'  File "/h/{name}", line 3, in f\n    g()' for name in ("a.py", "site-packages/x/y.py"))
+    log = ("Traceback (most recent call last):", *"\n".join(frames).splitlines(), message)
+    found = verdict(FailureLog(lines=log), failed=True)
+    assert found.error is not None
+    assert found.error.cause == cause
+
+
 def texts_of(error: KnownError) -> list[str]:
     """The texts of a row, of those of its cause."""
-    return [text for text in DATA[error.cause]["texts"] if error_of(text, FILES) is error]
+    return [text for text in DATA[error.cause]["texts"] if error in in_either(text)]
 
 
 def test_each_row_is_shown_by_two_texts() -> None:

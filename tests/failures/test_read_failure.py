@@ -84,6 +84,22 @@ def test_of_two_exceptions_of_a_rank_the_one_that_nothing_caught_counts() -> Non
     assert read(f"{trace('')}{NFS}").lines == ("KeyError: 'a'",)
 
 
+def test_a_log_that_ends_with_the_line_of_a_frame_is_read() -> None:
+    found = read("\n".join(trace("").splitlines()[:2]))
+    assert (found.where, cause(found)) == ("/h/a.py:3", OWN_ERROR)
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"), [("shutil.rmtree(folder)", OWN_ERROR), ("load(x)", "file missing")]
+)
+def test_what_fails_in_the_clean_up_is_not_why_the_program_ended(call: str, wanted: str) -> None:
+    between = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    second = trace("", "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/x'\n").replace(
+        "run()", call
+    )
+    assert cause(read(trace("") + between + second)) == wanted
+
+
 def test_what_a_child_writes_after_its_parent_failed_explains_nothing() -> None:
     child = """Traceback (most recent call last):
   File "<string>", line 1, in <module>

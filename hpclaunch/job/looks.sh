@@ -54,7 +54,7 @@ failures() {
     case $start in ''|*[!0-9]*) start=0;; esac
     part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n'; }
     printf '%s\000' "$folder"
-    part | grep -aE -m 200 -e "$RANKS" | cut -c 1-600; printf '\000'
+    part | grep -aE -m 1000 -e "$RANKS" | cut -c 1-600; printf '\000'
     part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
     part | tail -n 400 | cut -c 1-600; printf '\000'
     part | wc -l; printf '\000'

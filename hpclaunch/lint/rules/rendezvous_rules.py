@@ -251,7 +251,7 @@ def hostfile_without_slots(context: Context) -> Iterator[Violation]:
         if not match or not words[0].endswith("deepspeed") or "slots=" in script.text:
             continue
         for command in script.commands:
-            targets = [partly_expanded(script, one.target, command.start) for one in command.redirects]
+            targets = [partly_expanded(script, one.target) for one in command.redirects]
             if command.name == "scontrol" and match[1] in targets:
                 yield Violation(
                     command.line, f"the lines of {match[1]} have no slots=, which deepspeed needs"

@@ -125,7 +125,7 @@ def _local_target(script: Script, command: Command) -> str | None:
     """Return the node-local path that a command makes, fills or removes; None: there is none."""
     if command.name not in ("mkdir", "cp", "rm", "tar", "rsync") or len(command.words) < 2:
         return None
-    path = partly_expanded(script, command.words[-1], command.start)
+    path = partly_expanded(script, command.words[-1])
     return path if _NODE_LOCAL.match(path) else None
 
 

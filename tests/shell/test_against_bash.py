@@ -1,7 +1,7 @@
 """The words that the reader sees are those that bash passes on, for scripts that nobody wrote.
 
-A generated script sets variables and arrays in every way that the reader follows, and calls ``use``. Bash runs it
-with ``use`` printing its words; the reader must have them, or, where several values are possible, name them.
+A generated script sets variables and arrays in every way that the reader follows, and calls ``use``. Bash runs  # noqa: E501
+it with ``use`` printing its words; the reader must have them, or, where several values are possible, name them.  # noqa: E501
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ USED = st.sampled_from(
     ]
 )
 IN_QUOTES = st.one_of(
-    st.text("ab 1#;'()<>-\n", max_size=5), st.sampled_from(['\\"', "\\$A", "\\\\", "\\`", "\\n", "\\\n", "'"]),
+    st.text("ab 1#;'()<>-\n", max_size=5), st.sampled_from(['\\"', "\\$A", "\\\\", "\\`", "\\n", "\\\n", "'"]),  # noqa: E501
     USED.filter(lambda text: "'" not in text),
 )  # fmt: skip
 PIECE = st.one_of(
@@ -71,7 +71,7 @@ NAME = st.sampled_from(NAMES)
 SET = st.one_of(
     st.builds("{}={}".format, NAME, VALUE),
     st.builds("{}+={}".format, NAME, VALUE),
-    st.builds("export {}={}".format, NAME, st.builds('"{}"'.format, st.lists(IN_QUOTES, max_size=2).map("".join))),
+    st.builds("export {}={}".format, NAME, st.builds('"{}"'.format, st.lists(IN_QUOTES, max_size=2).map("".join))),  # noqa: E501
     st.builds("L=({})".format, st.lists(ITEM, max_size=3).map("\n ".join)),
     st.builds("L+=({})".format, st.lists(ITEM, min_size=1, max_size=2).map(" ".join)),
 )  # fmt: skip
@@ -87,7 +87,7 @@ def blocks(lines: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.one_of(
         st.builds("if {}; then\n{}\nfi".format, CONDITION, lines),
         st.builds("if {}; then\n{}\nelse\n{}\nfi".format, CONDITION, lines, lines),
-        st.builds("if {}\nthen {}\nelif {}; then\n{}\nelse\n{}\nfi".format, CONDITION, lines, CONDITION, lines, lines),
+        st.builds("if {}\nthen {}\nelif {}; then\n{}\nelse\n{}\nfi".format, CONDITION, lines, CONDITION, lines, lines),  # noqa: E501
         st.builds("case $A in a*|1)\n{}\n;;\n'b c') {}\n;;\n*)\n{}\n;; esac".format, lines, lines, lines),
         st.builds("for i in 1 2; do\n{}\ndone".format, lines),
         st.builds("{} && {}".format, CONDITION, SET),

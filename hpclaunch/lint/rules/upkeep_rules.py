@@ -153,10 +153,7 @@ def _started_per_node(script: Script, launch: Launch) -> tuple[int, str] | None:
 def _gpus(context: Context) -> int | None:
     """Return the GPUs per node: requested, or those of a site whose jobs get whole nodes."""
     requested = context.requested.gpus_per_node
-    node = context.profile.node if context.profile else None
-    if requested:
-        return requested.value
-    return len(node.gpus) if node and context.owns_node and not context.without_gpus else None
+    return requested.value if requested else context.gpus_of_whole_node
 
 
 def _is_python(script: Script, launch: Launch) -> bool:

@@ -1,7 +1,8 @@
 """The words that the reader sees are those that bash passes on, for scripts that nobody wrote.
 
-A generated script sets variables and arrays in every way that the reader follows, and calls ``use``. Bash runs  # noqa: E501
-it with ``use`` printing its words; the reader must have them, or, where several values are possible, name them.  # noqa: E501
+A generated script sets variables and arrays in every way that the reader follows, and calls ``use``. Bash
+runs it with ``use`` printing its words; the reader must have them, or, where several values are possible,
+name them.
 """
 
 from __future__ import annotations

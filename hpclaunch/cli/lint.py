@@ -57,23 +57,22 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if a script
     cannot be read.
     """
-    if options["list_rules"] or options["explain"]:
-        _print_rules(options)
+    if _print_rules(options):
         return
     scripts = _usage(options)
     known = _known_baseline(options["baseline"])
     found: dict[str, tuple[Finding, ...]] = {}
-    unknown = 0
+    profiles: list[SiteProfile | None] = []
     for script in scripts:
         data = read_script_file(script)
         text = data.decode("utf-8", errors="replace")
         profile = _profile(options["site"], text, quiet=len(scripts) > 1)
-        unknown += profile is None
+        profiles.append(profile)
         findings = _choose(options, text, _lint(script, text, profile))
         if options["fixing"]:
             findings = _choose(options, *_fix(script, data, findings, profile))
         found[script] = _not_known(known, script, _not_before(found, findings))
-    _say_what_is_missing(unknown if len(scripts) > 1 else 0)
+    _say_what_is_missing(profiles)
     if options["write_baseline"]:
         _write_baseline(options["write_baseline"], found)
         return
@@ -82,11 +81,12 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(EXIT_FAILED if failed and not options["exit_zero"] else 0)
 
 
-def _say_what_is_missing(unknown: int) -> None:
-    """Say once what was not checked; ``unknown``: how many of several scripts are for a site not known."""
+def _say_what_is_missing(profiles: list[SiteProfile | None]) -> None:
+    """Say once what was not checked; ``profiles``: the site of each script."""
     from hpclaunch.lint.shellcheck import find_shellcheck
 
-    if unknown:
+    unknown = profiles.count(None)
+    if unknown and len(profiles) > 1:
         click.echo(
             f"note: the site is not known for {counted(unknown, 'script')}: no limits checked", err=True
         )
@@ -178,10 +178,13 @@ def _write_baseline(name: str, found: dict[str, tuple[Finding, ...]]) -> None:
     click.echo(f"{name}: {count} findings of {len(found)} scripts are known from now on", err=True)
 
 
-def _print_rules(options: dict[str, Any]) -> None:
+def _print_rules(options: dict[str, Any]) -> bool:
+    """Print the rules, or one of them; tell whether that was asked for."""
     from hpclaunch.lint.finding_report import explanation, rules_list, rules_page
     from hpclaunch.lint.lint_script import all_rules
 
+    if not (options["list_rules"] or options["explain"]):
+        return False
     if options["explain"]:
         _rules_of("--explain", (options["explain"],))
         named = [rule for rule in all_rules() if rule.id == options["explain"]]
@@ -194,6 +197,7 @@ def _print_rules(options: dict[str, Any]) -> None:
         click.echo(rules_page(all_rules()), nl=False)
     else:
         click.echo(rules_list(all_rules()))
+    return True
 
 
 def _profile(site: str | None, text: str, *, quiet: bool) -> SiteProfile | None:

@@ -157,28 +157,25 @@ class Variables:
         return found
 
     def _part(self, part: Part, offset: int, path: Path, meant: bool) -> tuple[Expansion, ...]:
-        if part.kind == "text":
-            return (Expansion(part.text),)
+        known = part.kind == "variable" and self.is_set(part.text)
         if part.kind != "variable" or (part.operator and not part.words):
-            return (Expansion(None, shown=_shown(part)),)
-        known = self.is_set(part.text)
-        if not known and not part.words:
+            return (Expansion(part.text) if part.kind == "text" else Expansion(None, shown=_shown(part)),)
+        if not (known or part.words):
             return (
                 Expansion(self.meant.get(part.text, "") if meant else "", (part.text,), shown=_shown(part)),
             )
-        made = self._reaching(part.text, offset, path) if known else [None]
-        found = [each for one in made for each in self._assigned(one, part, meant)]
-        if part.words:
-            found = [each for one in found for each in self._substituted(one, part, offset, path, meant)]
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(self._alternatives(part, offset, path, meant)))
+
+    def _alternatives(self, part: Part, offset: int, path: Path, meant: bool) -> Iterator[Expansion]:
+        """Yield the values of a variable by each assignment that may hold."""
+        for one in self._reaching(part.text, offset, path):
+            for value in self._assigned(one, part, meant):
+                yield from self._substituted(value, part, offset, path, meant) if part.words else [value]
 
     def _assigned(self, one: Assignment | None, part: Part, meant: bool) -> tuple[Expansion, ...]:
-        unknown = (Expansion(None, shown=_shown(part)),)
-        if one is None or (one.append and in_loop(one)) or one in self._open or len(self._open) > _DEPTH:
-            return unknown
-        value = one.value or (one.items[0] if one.items else None)
-        if value is None:
-            return unknown
+        value = self._assigned_word(one) if one else None
+        if one is None or value is None:
+            return (Expansion(None, shown=_shown(part)),)
         key = (one, meant)
         if key not in self._known:
             self._open.append(one)
@@ -187,6 +184,11 @@ class Variables:
             self._open.pop()
             self._known[key] = tuple(replace(each, via=(one, *each.via)) for each in found)
         return self._known[key]
+
+    def _assigned_word(self, one: Assignment) -> Word | None:
+        """Return the word that an assignment sets a variable to; None: it is not known, or without an end."""
+        endless = one in self._open or len(self._open) > _DEPTH or (one.append and in_loop(one))
+        return None if endless else one.value or (one.items[0] if one.items else None)
 
     def _substituted(
         self, value: Expansion, part: Part, offset: int, path: Path, meant: bool

@@ -351,15 +351,15 @@ def directive_ignored(context: Context) -> Iterator[Violation]:
 @rule("directive-unknown")
 def directive_unknown(context: Context) -> Iterator[Violation]:
     """Find options that are not in sbatch's list, and words that are not options."""
-    for found in context.script.directives:
-        if not found.option.known and found.active and not found.option.problem:
+    unknown = [one for one in context.script.directives if not one.option.known and one.active]
+    for found in unknown:
+        if not found.option.problem:
             near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
             meant = f"did you mean --{near[0]}?" if near else None
             message = f"{found.text}: no such option of {found.reader.submit_command}"
-            if not near and found.line in context.script.placeholder_lines:
-                continue
             severity: Severity | None = "error" if near and found.text.startswith("--") else None
-            yield Violation(found.line, message, meant, severity)
+            if near or found.line not in context.script.placeholder_lines:
+                yield Violation(found.line, message, meant, severity)
     yield from _misspelt_sentinels(context.script.text)
 
 

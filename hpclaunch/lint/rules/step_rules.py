@@ -170,17 +170,19 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
     """Find the first of several srun in the background that does not limit its resources."""
     script = context.script
     steps = _exclusive_steps(script)
-    if not steps or script.variables.all_assignments("SLURM_OVERLAP"):
+    if not steps or script.variables.all_assignments("SLURM_OVERLAP") or _node_each(context, steps):
         return
     after = _launchers_after(script, steps)
-    if (context.requested.node_count or 1) > 1 and all(
-        option_number(script, one, "nodes") == 1 for one in steps
-    ):
-        return  # each has a node of its own
     limits = _LIMITS[:2] if "mpiexec" in after else _LIMITS  # mpirun starts its daemons by srun, on all CPUs
     first = next((one for one in steps if not one.option(*limits)), None)
     if first and (len(steps) > 1 or steps[0].command.block or after):
         yield Violation(first.line, "this step runs next to others: without --exact or --overlap one waits")
+
+
+def _node_each(context: Context, steps: list[Launch]) -> bool:
+    """Tell whether each step takes one of the job's nodes."""
+    several = (context.requested.node_count or 1) > 1
+    return several and all(option_number(context.script, one, "nodes") == 1 for one in steps)
 
 
 def _exclusive_steps(script: Script) -> list[Launch]:

@@ -437,26 +437,28 @@ def assignment_space(context: Context) -> Iterator[Violation]:
     """Find ``NAME = value`` and ``NAME= -value``, which start a program instead."""
     script = context.script
     for command in script.variables.commands if script.is_posix else ():
-        words = command.words
-        apart = len(words) > 1 and words[1].raw.startswith("=") and not words[1].raw.startswith("==")
-        if apart and variable_name(words[0].raw):
-            name = words[0].raw
-        elif words and words[0].visible.startswith("-") and command.assignments:
-            one = command.assignments[-1]
-            name = one.name if one.value is not None and not one.value.raw else ""
-        else:
-            name = ""
-        if name:
-            starts = words[0].visible.split()[0]
+        if name := _not_set(command):
+            starts = command.words[0].visible.split()[0]
             yield Violation(command.line, f"{name} is not set: the shell starts a program {starts}")
+
+
+def _not_set(command: Command) -> str:
+    """Return the variable that a command was meant to set; empty where it is none."""
+    first, *others = [*command.words[:2]] or [None]
+    sign = others[0].raw if others else ""
+    if first is not None and sign.startswith("=") and not sign.startswith("=="):
+        return first.raw if variable_name(first.raw) else ""
+    if first is None or not first.visible.startswith("-") or not command.assignments:
+        return ""
+    one = command.assignments[-1]
+    return one.name if one.value is not None and not one.value.raw else ""
 
 
 @rule("test-bracket-joined")
 def test_bracket_joined(context: Context) -> Iterator[Violation]:
     """Find ``[ -z "$A"]``, whose bracket is a part of the last word."""
-    for command in context.script.variables.commands if context.script.is_posix else ():
-        last = command.words[-1] if command.words else None
-        joined = last is not None and len(last.raw) > 1 and last.raw.endswith("]") and "[" not in last.raw
-        if command.name == "[" and joined and last is not None:
-            edits = (Edit(last.end - 1, last.end - 1, " "),) if last.start >= 0 else ()
+    commands = context.script.variables.commands if context.script.is_posix else []
+    for last in (one.words[-1] for one in commands if one.name == "["):
+        if re.fullmatch(r"[^\[]+\]", last.raw):
+            edits = (Edit(last.end - 1, last.end - 1, " "),)
             yield Violation(last.line, f"{last.raw}: a blank is missing before ]", edits=edits)

@@ -196,12 +196,11 @@ class Variables:
         """Yield what ``${NAME:-WORD}`` and the like make of a value of the variable."""
         word = self._values(part.words[0].parts, offset, path, meant)
         other = part.operator.lstrip(":")[:1] == "+"
-        if value.text is None or (value.text == "") is other:
+        has = bool(value.text) or not part.operator.startswith(":")
+        if value.text is None or has is other:
             yield from word
-        if value.text is None or (value.text and not other):
-            yield value
-        elif not value.text and other:
-            yield Expansion("")
+        if value.text is None or has is not other:
+            yield Expansion("") if other else value
 
     def _fields(self, word: Word, offset: int, path: Path, depth: int) -> list[str]:
         found: list[str] = []
@@ -219,11 +218,12 @@ class Variables:
         if part.kind == "text":
             return [part.text]
         if part.operator in ("[@]", "[*]") and depth < _DEPTH:
-            return self._items(part, offset, path, depth)
+            items = self._items(part, offset, path, depth)
+            return items if part.quoted else [each for item in items for each in item.split()]
         found = self._part(part, offset, path, meant=False)
         texts = list(dict.fromkeys(one.shown if one.text is None or one.unset else one.text for one in found))
-        if part.quoted:
-            return [texts[0] if len(texts) == 1 else _shown(part)]
+        if part.quoted or _has_quotes(part):
+            return [texts[0] if len(texts) == 1 and part.quoted else _shown(part)]
         return _common([text.split() for text in texts], _shown(part))
 
     def _items(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
@@ -239,6 +239,11 @@ class Variables:
             own = [each for word in one.items for each in self._fields(word, one.offset, one.path, depth + 1)]
             cases.append([*before, *own])
         return _common(cases, _shown(part))
+
+
+def _has_quotes(part: Part) -> bool:
+    """Tell whether a default value has quotes, in which it is not split."""
+    return any(re.search("['\"]", word.raw) for word in part.words)
 
 
 def _common(cases: list[list[str]], shown: str) -> list[str]:

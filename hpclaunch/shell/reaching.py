@@ -16,22 +16,32 @@ def reaching(made: Sequence[Assignment], offset: int, path: Path) -> list[Assign
     """
     live: list[Assignment | None] = [None]
     covered: dict[Block, set[int]] = {}
-    for one in made:
-        if not _may_reach(one, offset, path):
-            continue
-        maybe = [step for step in one.path if step not in path and step[1] and step[0].kind in _MAYBE]
-        if one.offset >= offset:
+    for one in (one for one in made if _may_reach(one, offset, path)):
+        maybe = _maybe(one, path)
+        if one.offset >= offset or len(maybe) > 1:
             live.append(one)
         elif not maybe:
             live = [one]
-        elif len(maybe) > 1:
-            live.append(one)
         else:
-            block, branch = maybe[0]
-            live = [*(each for each in live if each is None or maybe[0] not in each.path), one]
-            covered.setdefault(block, set()).add(branch)
-            if block.covered_by(covered[block]):
-                live = [each for each in live if each and any(step[0] is block for step in each.path)]
+            live = _behind(live, one, maybe[0], covered)
+    return live
+
+
+def _maybe(one: Assignment, path: Path) -> list[tuple[Block, int]]:
+    """Return the branches around an assignment, and not around the place, that may not run."""
+    own = [step for step in one.path if step not in path]
+    return [(block, branch) for block, branch in own if branch and block.kind in _MAYBE]
+
+
+def _behind(
+    live: list[Assignment | None], one: Assignment, step: tuple[Block, int], covered: dict[Block, set[int]]
+) -> list[Assignment | None]:
+    """Return what may hold behind an assignment in one branch, given what may hold before it."""
+    block, branch = step
+    live = [*(each for each in live if each is None or step not in each.path), one]
+    covered.setdefault(block, set()).add(branch)
+    if block.covered_by(covered[block]):
+        live = [each for each in live if each and block in dict(each.path)]
     return live
 
 
@@ -42,14 +52,15 @@ def in_loop(one: Assignment) -> bool:
 
 def _may_reach(one: Assignment, offset: int, path: Path) -> bool:
     """Tell whether a place may see an assignment: not from a subshell, another branch, or behind ``exit``."""
-    own = [step for step in one.path if step not in path]
-    if any(block.kind == "(" or branch in block.left_by for block, branch in own):
-        return False
-    shared = {block for block, _ in path}
-    again = any(step[0].kind in _LOOPS for step in one.path if step in path)
-    if again:
+    if any(block.kind in _LOOPS for block, _ in set(one.path) & set(path)):
         return True
-    if any(block in shared and branch and block.kind in _ONE_OF for block, branch in own):
-        return not dict(path)[next(block for block, _ in own if block in shared)]  # in its condition
-    around = [block for block, _ in path if block.kind == "function"]
-    return one.offset < offset or any(block not in dict(one.path) for block in around)
+    own, here = [step for step in one.path if step not in path], dict(path)
+    functions = {block for block in here if block.kind == "function"}
+    before = one.offset < offset or bool(functions - dict(one.path).keys())
+    return before and not any(_is_cut_off(block, branch, here) for block, branch in own)
+
+
+def _is_cut_off(block: Block, branch: int, here: dict[Block, int]) -> bool:
+    """Tell whether nothing leads from a branch to a place: a subshell, ``exit``, another branch."""
+    elsewhere = bool(branch and here.get(block)) and block.kind in _ONE_OF
+    return block.kind == "(" or branch in block.left_by or elsewhere

@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from hpclaunch.shell.shell_syntax import (
     ASSIGNMENT,
@@ -28,6 +29,7 @@ MAX_DEPTH = 40
 _MAX_LEVEL = 3
 """Scripts that a script gives to another shell, in each other."""
 _SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
+_SHELL_OPTION = re.compile(r"[-+][A-Za-z-]+")
 _BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[[^\]}]*\])?)")
@@ -86,20 +88,28 @@ def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, le
 def _given_to_shell(command: Command) -> tuple[str, Sequence[int]] | None:
     """Return the script that a command gives to another shell, with the place of each character."""
     names = [word.visible.rpartition("/")[2] for word in command.words]
-    at = next((at for at, name in enumerate(names) if name in _SHELLS), None)
-    if at is None:
-        return None
-    for place in range(at + 1, len(names)):
-        if not re.fullmatch(r"[-+][A-Za-z-]+", names[place]):
-            return None
-        if re.fullmatch(r"-\w*c\w*", names[place]):
-            text = command.words[place + 1 : place + 2]
-            return unquoted(text[0].raw, text[0].start) if text and text[0].start >= 0 else None
-    body = next((one for one in command.redirects if one.body is not None), None)
-    if body is None or body.body is None:
-        return None
-    plain = bool(re.search(r"['\"\\]", body.target.raw))
-    return unquoted(body.body, body.start, plain=plain, quote="" if plain else '"')
+    at = next((at for at, name in enumerate(names) if name in _SHELLS), len(names))
+    options = list(takewhile(_SHELL_OPTION.fullmatch, names[at + 1 :]))
+    for number, name in enumerate(options, at + 2):
+        if re.fullmatch(r"-\w*c\w*", name):
+            text = [word for word in command.words[number : number + 1] if word.start >= 0]
+            return unquoted(text[0].raw, text[0].start) if text else None
+    return _here_document(command) if at + 1 + len(options) == len(names) else None
+
+
+def _here_document(command: Command) -> tuple[str, Sequence[int]] | None:
+    """Return the text of a command's here-document, with the place of each character."""
+    for one in command.redirects:
+        if one.body is not None:
+            plain = bool(re.search(r"['\"\\]", one.target.raw))
+            return unquoted(one.body, one.start, plain=plain, quote="" if plain else '"')
+    return None
+
+
+def _is_escape(pair: str, quote: str) -> bool:
+    """Tell whether a backslash quotes the character behind it."""
+    special = pair[1:] in ("$", "`", '"', "\\", "\n")
+    return pair[:1] == "\\" and quote != "'" and (special or not quote)
 
 
 def unquoted(raw: str, start: int, *, plain: bool = False, quote: str = "") -> tuple[str, Sequence[int]]:
@@ -113,16 +123,13 @@ def unquoted(raw: str, start: int, *, plain: bool = False, quote: str = "") -> t
     kept: list[int] = []
     body, at = quote, 0
     while at < len(raw):
-        char = raw[at]
-        if char == "\\" and body != "'" and (not body or raw[at + 1 : at + 2] in ("$", "`", '"', "\\", "\n")):
-            kept += [] if raw[at + 1 : at + 2] == "\n" else [at + 1]
+        if _is_escape(raw[at : at + 2], body):
             at += 1
-        elif char == body and not quote:
-            body = ""
-        elif not body and char in "'\"":
-            body = char
-        else:
+            kept += [] if raw[at : at + 1] == "\n" else [at]
+        elif quote or raw[at] not in (body or "'\""):
             kept.append(at)
+        else:
+            body = "" if body else raw[at]
         at += 1
     kept = [one for one in kept if one < len(raw)]
     return "".join(raw[one] for one in kept), [*(start + one for one in kept), start + len(raw)]
@@ -524,8 +531,9 @@ class _ListState:
         self.blocks.append(opened)
         self.chain = None
 
-    def _next_branch(self) -> None:
+    def _next_branch(self, *, last: bool = False) -> None:
         if self.blocks:
+            self.blocks[-1].block.exhaustive |= last
             self.blocks[-1].branch += 1
             self.blocks[-1].block.branches = self.blocks[-1].branch
 
@@ -628,9 +636,7 @@ class _ListState:
             self.functions = 0
             self._open("function" if raw == "{" and functions else raw)
         if raw in ("then", "elif", "else", "do"):
-            self._next_branch()
-        if raw == "else" and self.blocks:
-            self.blocks[-1].block.exhaustive = True
+            self._next_branch(last=raw == "else")
         if raw in ("if", "elif", "while", "until"):
             self.condition = True
         elif raw in ("then", "do", "else"):

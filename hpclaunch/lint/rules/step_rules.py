@@ -170,7 +170,7 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
     """Find the first of several srun in the background that does not limit its resources."""
     script = context.script
     steps = _exclusive_steps(script)
-    if not steps or script.variables.all_assignments("SLURM_OVERLAP") or _node_each(context, steps):
+    if not steps or _node_each(context, steps):
         return
     after = _launchers_after(script, steps)
     limits = _LIMITS[:2] if "mpiexec" in after else _LIMITS  # mpirun starts its daemons by srun, on all CPUs
@@ -186,7 +186,8 @@ def _node_each(context: Context, steps: list[Launch]) -> bool:
 
 
 def _exclusive_steps(script: Script) -> list[Launch]:
-    return [one for one in _in_background(script, "srun") if not one.option("overlap")]
+    shared = script.variables.all_assignments("SLURM_OVERLAP")
+    return [one for one in _in_background(script, "srun") if not (shared or one.option("overlap"))]
 
 
 def _launchers_after(script: Script, steps: list[Launch]) -> set[str]:

@@ -444,14 +444,11 @@ def assignment_space(context: Context) -> Iterator[Violation]:
 
 def _not_set(command: Command) -> str:
     """Return the variable that a command was meant to set; empty where it is none."""
-    first, *others = [*command.words[:2]] or [None]
-    sign = others[0].raw if others else ""
-    if first is not None and sign.startswith("=") and not sign.startswith("=="):
-        return first.raw if variable_name(first.raw) else ""
-    if first is None or not first.visible.startswith("-") or not command.assignments:
-        return ""
-    one = command.assignments[-1]
-    return one.name if one.value is not None and not one.value.raw else ""
+    raws = [word.raw for word in command.words[:2]]
+    if len(raws) == 2 and re.match(r"=(?!=)", raws[1]):
+        return raws[0] if variable_name(raws[0]) else ""
+    empty = [one.name for one in command.assignments[-1:] if one.value is not None and not one.value.raw]
+    return "".join(empty) if command.words and command.words[0].visible.startswith("-") else ""
 
 
 @rule("test-bracket-joined")

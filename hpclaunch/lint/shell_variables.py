@@ -221,10 +221,9 @@ class Variables:
             items = self._items(part, offset, path, depth)
             return items if part.quoted else [each for item in items for each in item.split()]
         found = self._part(part, offset, path, meant=False)
-        texts = list(dict.fromkeys(one.shown if one.text is None or one.unset else one.text for one in found))
-        if part.quoted or _has_quotes(part):
-            return [texts[0] if len(texts) == 1 and part.quoted else _shown(part)]
-        return _common([text.split() for text in texts], _shown(part))
+        return _split_as_one(
+            part, [one.shown if one.text is None or one.unset else one.text for one in found]
+        )
 
     def _items(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
         """Return the items of an array as far as they are the same in every case."""
@@ -239,6 +238,14 @@ class Variables:
             own = [each for word in one.items for each in self._fields(word, one.offset, one.path, depth + 1)]
             cases.append([*before, *own])
         return _common(cases, _shown(part))
+
+
+def _split_as_one(part: Part, values: list[str]) -> list[str]:
+    """Return the words that the values of a variable have in common."""
+    texts = list(dict.fromkeys(values))
+    if part.quoted or _has_quotes(part):
+        return [texts[0] if len(texts) == 1 and part.quoted else _shown(part)]
+    return _common([text.split() for text in texts], _shown(part))
 
 
 def _has_quotes(part: Part) -> bool:

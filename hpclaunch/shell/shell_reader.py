@@ -118,8 +118,12 @@ def unquoted(raw: str, start: int, *, plain: bool = False, quote: str = "") -> t
     Expansions stay as they are: the inner shell's ``$NAME`` has the value of the outer one's. ``plain``: the
     text has no quotes; ``quote``: those around it, as of a here-document, which needs none itself.
     """
-    if plain:
-        return raw, range(start, start + len(raw) + 1)
+    kept = list(range(len(raw))) if plain else _kept(raw, quote)
+    return "".join(raw[one] for one in kept), [*(start + one for one in kept), start + len(raw)]
+
+
+def _kept(raw: str, quote: str) -> list[int]:
+    """Return the positions of the characters that are left without the quotes."""
     kept: list[int] = []
     body, at = quote, 0
     while at < len(raw):
@@ -131,8 +135,7 @@ def unquoted(raw: str, start: int, *, plain: bool = False, quote: str = "") -> t
         else:
             body = "" if body else raw[at]
         at += 1
-    kept = [one for one in kept if one < len(raw)]
-    return "".join(raw[one] for one in kept), [*(start + one for one in kept), start + len(raw)]
+    return [one for one in kept if one < len(raw)]
 
 
 class _Reader:

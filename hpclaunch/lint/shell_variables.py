@@ -211,7 +211,8 @@ class Variables:
                 found[-1] += pieces.pop(0)
             found += pieces
             open_end = bool(found) if part.kind != "variable" or pieces or open_end else open_end
-        return found
+        empty_array = found == [""] and any(part.operator == "[@]" for part in word.parts)
+        return [] if empty_array else found
 
     def _pieces(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
         """Return the words that a part of a word gives: an array or an unquoted variable may give several."""

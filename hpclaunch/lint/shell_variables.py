@@ -211,8 +211,7 @@ class Variables:
                 found[-1] += pieces.pop(0)
             found += pieces
             open_end = bool(found) if part.kind != "variable" or pieces or open_end else open_end
-        empty_array = found == [""] and any(part.operator == "[@]" for part in word.parts)
-        return [] if empty_array else found
+        return [] if found == [""] and _is_array(word) else found
 
     def _pieces(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
         """Return the words that a part of a word gives: an array or an unquoted variable may give several."""
@@ -247,6 +246,10 @@ def _split_as_one(part: Part, values: list[str]) -> list[str]:
     if part.quoted or _has_quotes(part):
         return [texts[0] if len(texts) == 1 and part.quoted else _shown(part)]
     return _common([text.split() for text in texts], _shown(part))
+
+
+def _is_array(word: Word) -> bool:
+    return any(part.operator == "[@]" for part in word.parts)
 
 
 def _has_quotes(part: Part) -> bool:

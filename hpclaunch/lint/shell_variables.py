@@ -204,13 +204,11 @@ class Variables:
 
     def _fields(self, word: Word, offset: int, path: Path, depth: int) -> list[str]:
         found: list[str] = []
-        open_end = False
         for part in word.parts:
             pieces = self._pieces(part, offset, path, depth)
-            if pieces and open_end and not (pieces[0][:1].isspace() and not part.quoted):
+            if pieces and found and not (pieces[0][:1].isspace() and not part.quoted):
                 found[-1] += pieces.pop(0)
             found += pieces
-            open_end = bool(found) if part.kind != "variable" or pieces or open_end else open_end
         return [] if found == [""] and _is_array(word) else found
 
     def _pieces(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:

@@ -84,7 +84,7 @@ def test_the_action_passes_good_scripts_named_on_several_lines(workspace: Path, 
     (workspace / "other" / "good.sbatch").write_text(GOOD)
     done = lint(workspace, runner, paths="jobs\nother\n", site="generic-slurm")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "other/good.sbatch: nothing found" in done.stdout
+    assert "2 scripts, 2 without findings" in done.stdout
 
 
 def test_inputs_of_the_action_are_never_run(workspace: Path, runner: Env) -> None:
@@ -109,7 +109,7 @@ def test_the_hook_of_pre_commit(workspace: Path, runner: Env) -> None:
         for name in ("a.sbatch", "b.slurm", "c.pbs", "d.sh", "job.yaml")
         if re.search(HOOK["files"], name)
     ]
-    assert files == ["a.sbatch", "b.slurm", "c.pbs"]
+    assert files == ["a.sbatch", "b.slurm", "c.pbs", "d.sh"]
     for name, status in (("more jobs.sbatch", 1), ("jobs/good.sbatch", 0)):
         words = [*HOOK["entry"].split(), name]
         assert subprocess.run(words, env=runner, cwd=workspace, capture_output=True).returncode == status

@@ -353,12 +353,18 @@ def directive_unknown(context: Context) -> Iterator[Violation]:
     """Find options that are not in sbatch's list, and words that are not options."""
     for found in context.script.directives:
         if not found.option.known and found.active and not found.option.problem:
-            near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
-            meant = f"did you mean --{near[0]}?" if near else None
-            yield Violation(
-                found.line, f"{found.text}: no such option of {found.reader.submit_command}", meant
-            )
+            yield from _unknown_option(found, context.script.placeholder_lines)
     yield from _misspelt_sentinels(context.script.text)
+
+
+def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Violation]:
+    """Report an option that no list has: an error where it is nearly a long one that there is."""
+    near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
+    if near or found.line not in open_lines:
+        meant = f"did you mean --{near[0]}?" if near else None
+        severity: Severity | None = "error" if near and found.text.startswith("--") else None
+        message = f"{found.text}: no such option of {found.reader.submit_command}"
+        yield Violation(found.line, message, meant, severity)
 
 
 def _is_switched_off(word: str) -> bool:

@@ -8,7 +8,7 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.launch_lines import Launch, python_files
-from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.shell_syntax import Command
@@ -90,14 +90,17 @@ def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
         return
-    yield Violation(gpus.line, f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task")
+    severity: Severity | None = None if context.profile else "note"
+    message = f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task"
+    yield Violation(gpus.line, message, None, severity)
 
 
 def _gets_cpus(context: Context) -> bool:
     """Tell whether a launch asks for CPUs, or the script itself has all of a node."""
     started = _real(context.script)
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
-    all_of_a_node = not by_steps and bool(context.owns_node)
+    whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
+    all_of_a_node = whole and (not by_steps or context.profile is None)
     return all_of_a_node or any(_gives_cpus(launch) for launch in context.script.launches)
 
 
@@ -167,7 +170,7 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
     """Find the first of several srun in the background that does not limit its resources."""
     script = context.script
     steps = _exclusive_steps(script)
-    if not steps or script.variables.all_assignments("SLURM_OVERLAP"):
+    if not steps or _node_each(context, steps):
         return
     after = _launchers_after(script, steps)
     limits = _LIMITS[:2] if "mpiexec" in after else _LIMITS  # mpirun starts its daemons by srun, on all CPUs
@@ -176,8 +179,15 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
         yield Violation(first.line, "this step runs next to others: without --exact or --overlap one waits")
 
 
+def _node_each(context: Context, steps: list[Launch]) -> bool:
+    """Tell whether each step takes one of the job's nodes."""
+    several = (context.requested.node_count or 1) > 1
+    return several and all(option_number(context.script, one, "nodes") == 1 for one in steps)
+
+
 def _exclusive_steps(script: Script) -> list[Launch]:
-    return [one for one in _in_background(script, "srun") if not one.option("overlap")]
+    shared = script.variables.all_assignments("SLURM_OVERLAP")
+    return [one for one in _in_background(script, "srun") if not (shared or one.option("overlap"))]
 
 
 def _launchers_after(script: Script, steps: list[Launch]) -> set[str]:
@@ -262,7 +272,7 @@ def _tasks(context: Context) -> int | None:
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node with the GPUs per node for Python programs that choose no GPU."""
     script = context.script
-    gpus = _gpus_per_node(context)
+    gpus = _gpus_per_node(context) or context.gpus_of_whole_node
     if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
         return
     for launch in filter(partial(_starts_python, script), _real(script)):

@@ -26,19 +26,7 @@ PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
 )
 _CONDITION = "undecided: a condition: a job file has no place for it, so what depends on it is judged alone"
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
-_ENVIRONMENTS = (
-    "conda",
-    "mamba",
-    "micromamba",
-    "pyenv",
-    "uv",
-    "poetry",
-    "spack",
-    "eb",
-    "pip",
-    "pip3",
-    "uenv",
-)
+_ENVIRONMENTS = "conda|mamba|micromamba|pyenv|uv|poetry|spack|eb|pip|pip3|uenv"
 _ENVIRONMENT = "environments are installed per machine"
 
 
@@ -381,7 +369,7 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
     ("set|shopt", _fixed(Verdict("changed", "set -eo pipefail", _FAILS, SCRIPT_OF_HPCLAUNCH))),
     ("module|ml", _module),
-    ("|".join(_ENVIRONMENTS), _environment),
+    (_ENVIRONMENTS, _environment),
     (r"source|\.", _source),
     ("exit", _fixed(Verdict("changed", "the job's exit status", _STATUS, SCRIPT_OF_HPCLAUNCH))),
     ("unset", _fixed(Verdict("left out", why=_UNSET))),

@@ -39,7 +39,6 @@ def port_directives(port: Port) -> None:
             verdict = _judge(port, directive)
         port.verdicts.note([directive.line], verdict)
     for line, name in port.script.unread:
-        port.do(f"directives of {name} are not read: fill in what they request")
         why = f"undecided: a directive of {name}, which is not read"
         port.verdicts.note([line], Verdict("left out", why=why))
     _mail(port)
@@ -251,9 +250,8 @@ def container_verdict(port: Port, image: str) -> Verdict:
     """Set the job's container."""
     port.set("container", image)
     port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
-    container = port.target.software.container
     why = f"the container runs with the binds and the GPU option of {port.here}"
-    return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
+    return Verdict("changed", f"container: {image}", why, port.container_source)
 
 
 def _mail_option(port: Port, directive: Directive) -> Verdict:

@@ -18,7 +18,7 @@ from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import PRINTS, sole_program
 from hpclaunch.port.port_directives import binding_verdict, container_verdict, exported, fabric_verdict
-from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
+from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, gpus_of, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import (
     PortedCommand,
@@ -319,10 +319,7 @@ def set_command(port: Port) -> None:
         port.set("container", found.image)
     if found.binds:
         port.set("container_bind", tuple(found.binds))
-    gpus, per_node = (
-        len(port.target.node.gpus) if port.target.node else 0,
-        port.settings.get("tasks_per_node"),
-    )
+    gpus, per_node = gpus_of(port.target), port.settings.get("tasks_per_node")
     if found.inner and gpus and per_node and per_node > gpus:
         port.set(
             "framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0"
@@ -439,8 +436,6 @@ def _word_verdict(port: Port, word: Word) -> Verdict:
 
 def _taken_off(port: Port, word: Word) -> Verdict:
     """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
-    container = port.target.software.container
-    source = port.cited(container.source if container else None)
     if _is_of_inner(port, word):
         why = f"without {port.command.inner}: hpclaunch starts one rank for each of its workers"
         to = "the ranks, and where they find each other, as hpclaunch's script sets them"
@@ -448,7 +443,7 @@ def _taken_off(port: Port, word: Word) -> Verdict:
     if port.command.image:
         to = f"container: {port.command.image}"
         why = f"the container runs with the binds and the GPU option of {port.here}"
-        return Verdict("changed", to, why, source)
+        return Verdict("changed", to, why, port.container_source)
     return Verdict("changed", "in the command", "hpclaunch starts the program itself", JOB_FILE)
 
 

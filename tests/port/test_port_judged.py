@@ -119,6 +119,11 @@ def test_what_lint_finds_in_the_new_script_is_something_to_do() -> None:
     assert "# TO DO: line " in said.job_file
 
 
+def test_the_time_to_begin_stands_in_the_job_file() -> None:
+    text = LUMI + "#SBATCH --begin=2027-01-02T18:00\nsrun python train.py\n"
+    assert "begin: " in port(text, "lumi-g", "polaris").job_file
+
+
 def test_the_facts_of_the_benchmark_are_whole() -> None:
     """They name public scripts without their lines, and the lot leaves enough of them on both sides."""
     facts = read_facts()

@@ -119,6 +119,15 @@ def test_what_lint_finds_in_the_new_script_is_something_to_do() -> None:
     assert "# TO DO: line " in said.job_file
 
 
+def test_a_placeholder_is_no_queue_of_a_machine_and_the_plan_of_software_says_for_what() -> None:
+    text = "#!/bin/bash\n#SBATCH -p <to-be-specified> -N 1 -n 4 --gpus-per-node=4\n"
+    text += "module load Horovod\nsrun ./a\n"
+    ported = port(text, None, "olivia")
+    (line,) = [one for one in ported.report.changed if one.line == 2]
+    assert "<to-be-specified> is a placeholder" in line.why
+    assert "hpclaunch software plan --site olivia --for NAME" in "\n".join(ported.to_do)
+
+
 def test_the_time_to_begin_stands_in_the_job_file() -> None:
     text = LUMI + "#SBATCH --begin=2027-01-02T18:00\nsrun python train.py\n"
     assert "begin: " in port(text, "lumi-g", "polaris").job_file

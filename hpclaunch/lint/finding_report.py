@@ -1,6 +1,7 @@
 """Findings and rules as documents: as text, JSON, SARIF, and as the page of the docs."""
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -79,13 +80,28 @@ def report(found: Found, style: Callable[[str, str], str] = _plain_style) -> str
     for name, findings in found.items():
         for one in findings:
             lines += [_in_words(name, one, style(one.severity, one.severity)), f"  {one.remedy}"]
-        if len(found) == 1 or not findings:
+        if len(found) == 1:
             lines.append(f"{name}: {_counted(findings)}")
     if len(found) > 1:
         every = list(chain.from_iterable(found.values()))
         clean = [name for name, findings in found.items() if not findings]
         lines.append(f"{len(found)} scripts, {len(clean)} without findings: {_counted(every)}")
     return "\n".join(lines)
+
+
+def statistics(found: Found) -> str:
+    """Return how many findings each rule has, the most frequent first."""
+    every = Counter((one.rule, one.severity) for findings in found.values() for one in findings)
+    return text_table((str(count), rule, severity) for (rule, severity), count in every.most_common())
+
+
+def explanation(rule: Rule) -> str:
+    """Return what the docs say about one rule, for a terminal."""
+    return f"{rule.id} ({rule.severity}): {rule.what}\n\n{rule.why}\n\n{rule.remedy}\n\n{_example(rule)}"
+
+
+def _example(rule: Rule) -> str:
+    return "\n".join(["# wrong", rule.bad, "", "# right", rule.good])
 
 
 def _in_words(name: str, one: Finding, severity: str) -> str:
@@ -199,11 +215,7 @@ def rules_page(rules: Sequence[Rule]) -> str:
             f"Remedy: {rule.remedy}{fixable}",
             "",
             "```sh",
-            "# wrong",
-            rule.bad,
-            "",
-            "# right",
-            rule.good,
+            _example(rule),
             "```",
         ]
     return "\n".join(parts) + "\n"

@@ -66,12 +66,17 @@ class Launch:
     @property
     def trivial(self) -> bool:
         """Tell whether it only prints information (hostname, nvidia-smi), so its status does not matter."""
-        words = [word.visible for word in self.program[:3]]
-        if words[:1] in (["bash"], ["sh"]) and len(words) == 3 and re.match(r"-l?c$", words[1]):
-            words = words[2].split()
-        name = words[0].rpartition("/")[2] if words else ""
-        by_python = _is_python(name) and words[1:2] in (["-c"], ["-V"], ["--version"])
-        return by_python or name in INFORMATION_COMMANDS or bool(_SHOWS_BINDING.fullmatch(name))
+        inner = [one for one in self.command.inner if one.words]
+        if inner:
+            return all(_is_trivial([word.visible for word in one.words[:3]]) for one in inner)
+        return _is_trivial([word.visible for word in self.program[:3]])
+
+
+def _is_trivial(words: list[str]) -> bool:
+    """Tell whether a command only prints information."""
+    name = words[0].rpartition("/")[2] if words else ""
+    by_python = _is_python(name) and words[1:2] in (["-c"], ["-V"], ["--version"])
+    return by_python or name in INFORMATION_COMMANDS or bool(_SHOWS_BINDING.fullmatch(name))
 
 
 def _is_python(name: str) -> bool:
@@ -106,10 +111,8 @@ def _program_at(command: Command) -> int:
 
 def _resolved(words: list[Word], variables: Variables | None) -> list[Word]:
     """Return the words with a first word ``$LAUNCHER`` replaced by the words of its value."""
-    text = _value_of_variable(words[0], variables) if words and variables else None
-    if not text or not text.strip():
-        return words
-    return [*(_text_word(piece, words[0].line) for piece in text.split()), *words[1:]]
+    text = _split(words[0], variables) if words and variables else []
+    return [*(_text_word(piece, words[0].line) for piece in text), *words[1:]] if text else words
 
 
 def _text_word(text: str, line: int) -> Word:
@@ -117,30 +120,28 @@ def _text_word(text: str, line: int) -> Word:
     return Word(text, -1, -1, line, (Part("text", text),))
 
 
-def _value_of_variable(word: Word, variables: Variables) -> str | None:
-    """Return the known value of a word that is an unquoted ``$NAME`` and nothing else."""
-    plain = len(word.parts) == 1 and word.parts[0].kind == "variable" and not word.parts[0].operator
-    return variables.expand(word).text if plain and word.raw.startswith("$") else None
+def _split(word: Word, variables: Variables) -> list[str]:
+    """Return the words that an unquoted ``$NAME`` or an array gives; none where they are not known."""
+    plain = len(word.parts) == 1 and not word.parts[0].operator and word.raw.startswith("$")
+    array = word.parts[-1].operator in ("[@]", "[*]") if word.parts else False
+    if not (plain or array) or word.parts[-1].kind != "variable":
+        return []
+    found = variables.fields([word])
+    return [] if any(piece.startswith("$") for piece in found) else found
 
 
 def _with_options_of_variables(words: list[Word], variables: Variables | None) -> list[Word]:
     """Return the words with ``$OPTIONS`` replaced by the options in its value, as the shell splits them."""
     found: list[Word] = []
     for at, word in enumerate(words):
-        text = _options_in(word, variables) if variables else None
-        if text is None:
+        pieces = _split(word, variables) if variables else []
+        if not pieces or not pieces[0].startswith("-"):
             found.append(word)
-            if not word.raw.startswith(("-", "$")) and not (at and words[at - 1].raw.startswith("-")):
+            if not word.raw.startswith(("-", "$", '"$')) and not (at and words[at - 1].raw.startswith("-")):
                 return [*found, *words[at + 1 :]]  # the program: what follows are its own words
             continue
-        found += [_text_word(piece, _line_of_piece(piece, word, variables)) for piece in text.split()]
+        found += [_text_word(piece, _line_of_piece(piece, word, variables)) for piece in pieces]
     return found
-
-
-def _options_in(word: Word, variables: Variables) -> str | None:
-    """Return the value of an unquoted ``$NAME`` that begins with a dash; None for any other word."""
-    text = _value_of_variable(word, variables)
-    return text if text and text.lstrip().startswith("-") else None
 
 
 def _line_of_piece(piece: str, word: Word, variables: Variables | None) -> int:
@@ -184,4 +185,5 @@ def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tu
 
 def python_files(launch: Launch) -> list[Word]:
     """Return the words of a launch that name Python files."""
-    return [word for word in launch.program if re.search(r"\.py$", word.visible)]
+    inner = (word for command in launch.command.inner for word in command.words)
+    return [word for word in (*launch.program, *inner) if re.search(r"\.py$", word.visible)]

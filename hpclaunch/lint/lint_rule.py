@@ -233,6 +233,12 @@ class Context:
         return all(known) if known else None
 
     @property
+    def gpus_of_whole_node(self) -> int | None:
+        """The GPUs of the site's node where the job gets whole ones with GPUs; None: not known."""
+        node = self.profile.node if self.profile else None
+        return len(node.gpus) if node and self.owns_node and not self.without_gpus else None
+
+    @property
     def without_gpus(self) -> bool:
         """Whether the job runs on nodes without GPUs, which the profile does not describe."""
         return self._other_constraint() or any(q is not None and not q.gpus for _, _, q in self.queues)

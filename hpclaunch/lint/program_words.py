@@ -4,103 +4,56 @@
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, pairwise
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.plan.worker_launchers import TORCHRUN, split_options
-from hpclaunch.shell.shell_reader import read_shell
-from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
+from hpclaunch.shell.shell_syntax import Word
 
-_DEPTH = 6
-_SHOWN = {"text": "", "variable": "$"}
-"""Kinds of parts of a word whose text is shown -> what stands before it."""
-_LONG = 2000
-"""Characters of a value that may stand in many places of a text."""
-_NAME = re.compile(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
-_SETS = re.compile(r"[A-Za-z_]\w*=")
 _TORCH_MODULE = re.compile(r"torch\.distributed\.(run|launch)")
 
 
-def partly_expanded(script: Script, word: Word, offset: int, depth: int = 0) -> str:
+def partly_expanded(script: Script, word: Word) -> str:
     """Return a word with the known variables replaced; what is not known stays as ``$NAME`` or ``?``."""
-    found = ""
-    for part in word.parts:
-        if part.kind == "text":
-            found += _NAME.sub(lambda match: _value(script, match[1] or match[2], offset, depth), part.text)
-        elif part.kind == "variable" and not part.operator:
-            found += _value(script, part.text, offset, depth)
-        else:
-            found += "$" + part.text if part.kind == "variable" else "?"
-        if len(found) > MAX_CHARS:
-            return ""
-    return found
-
-
-def _value(script: Script, name: str, offset: int, depth: int) -> str:
-    one = script.variables.last_assignment(name, offset)
-    if one is None or one.value is None or one.append or depth >= _DEPTH:
-        return f"${name}"
-    return partly_expanded(script, one.value, one.offset, depth + 1)
+    return " ".join(script.variables.fields([word]))
 
 
 @lru_cache(maxsize=64)  # several rules need them for the same launch
-def _words_of(script: Script, at: int) -> tuple[str, ...]:
+def _programs_of(script: Script, at: int) -> tuple[tuple[str, ...], ...]:
     launch = script.launches[at]
-    offset = launch.command.start
-    words: list[str] = []
-    for word in launch.program:
-        text = partly_expanded(script, word, offset)
-        is_text = word.raw.startswith(("'", '"', "$'")) and words[-1:] in (["-c"], ["-lc"], ["-cl"])
-        if is_text:
-            text = _with_own_values(text)
-        words += text.split() if is_text or word.raw.startswith("$") or word.start < 0 else [text]
-    return tuple(words)
+    inner = [one for one in launch.command.inner if one.words]
+    if launch.launcher == "torchrun":
+        return (("torchrun", *_option_words(script, launch), *script.variables.fields(launch.program)),)
+    if inner:
+        return tuple(tuple(script.variables.fields(one.words)) for one in inner)
+    return (tuple(_split_texts(script.variables.fields(launch.program))),)
 
 
-def _with_own_values(text: str) -> str:
-    """Return the text of ``bash -c`` with the variables that it sets itself replaced by their values."""
-    if not _SETS.search(text):
-        return text
-    values: dict[str, str] = {}
-    for command in reversed(read_shell(text).commands):
-        made = _assignments(command)
-        if made:
-            text = f"{text[: command.start]} {text[max(command.end, command.start) :]}"
-        for one in made:
-            parts = one.value.parts if one.value else ()
-            value = "".join(
-                _SHOWN.get(part.kind, "?") + (part.text if part.kind in _SHOWN else "") for part in parts
-            )
-            values.setdefault(one.name, value if len(value) < _LONG else "?")
-    found = _NAME.sub(lambda match: values.get(match[1] or match[2], match[0]), text)
-    return found if len(found) <= MAX_CHARS else text
+def _split_texts(words: list[str]) -> Iterator[str]:
+    """Yield words, those of the text of ``bash -c "$TEXT"`` one by one."""
+    for before, word in pairwise(["", *words]):
+        yield from word.split() if re.fullmatch(r"-[el]*c", before) else [word]
 
 
-def _assignments(command: Command) -> list[Assignment]:
-    """Return the variables that a command sets which does nothing else."""
-    if not command.words:
-        return command.assignments
-    if command.name not in ("export", "declare", "readonly"):
-        return []
-    return [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
+def programs(script: Script, launch: Launch) -> tuple[tuple[str, ...], ...]:
+    """Return the words of each command that a launch starts: of ``bash -c`` those of its text."""
+    return _programs_of(script, script.launches.index(launch))
 
 
 def program_words(script: Script, launch: Launch) -> tuple[str, ...]:
-    """Return the words of the program that a launch starts; those of ``bash -c`` are split."""
-    words = _words_of(script, script.launches.index(launch))
-    return (
-        (launch.launcher, *_option_words(script, launch), *words) if launch.launcher == "torchrun" else words
-    )
+    """Return the words of all commands that a launch starts."""
+    return tuple(chain.from_iterable(programs(script, launch)))
 
 
 def _option_words(script: Script, launch: Launch) -> list[str]:
     """Return the options of a torchrun that was read as a launcher, as words."""
     found = []
     for option in launch.options:
-        value = "" if option.value is None else partly_expanded(script, option.value, launch.command.start)
+        value = "" if option.value is None else partly_expanded(script, option.value)
         found.append(
             f"--{option.name}={value[option.prefix :]}" if option.value is not None else f"--{option.name}"
         )
@@ -123,10 +76,10 @@ class TorchRun:
 
 def torch_run(script: Script, launch: Launch) -> TorchRun | None:
     """Return the torchrun that a launch starts, directly or in ``bash -c``; None: it starts none."""
-    words = program_words(script, launch)
-    for at, word in enumerate(words):
-        if word.rpartition("/")[2] == "torchrun" or _TORCH_MODULE.fullmatch(word):
-            return TorchRun(launch, _options_of(words[at + 1 :]))
+    for words in programs(script, launch):
+        for at, word in enumerate(words):
+            if word.rpartition("/")[2] == "torchrun" or _TORCH_MODULE.fullmatch(word):
+                return TorchRun(launch, _options_of(words[at + 1 :]))
     return None
 
 

@@ -5,16 +5,19 @@ environment) is unknown and never guessed.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 
 from hpclaunch.lint.known_variables import SYSTEM
+from hpclaunch.shell.reaching import in_loop, reaching
 from hpclaunch.shell.shell_syntax import (
     Assignment,
     Command,
     Part,
+    Path,
     Shell,
     Word,
     assignment_in,
@@ -25,6 +28,10 @@ from hpclaunch.shell.shell_syntax import (
 MAX_CHARS = 20_000
 """Longest value that is computed; the bind list of a node is much shorter."""
 
+MOST_VALUES = 8
+"""Values of a word that are told apart; one with more is not known."""
+_DEPTH = 30
+_MOST_NESTED = 40
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SCHEDULER = re.compile(
     r"(SLURM|SLURMD|SBATCH|SRUN|PBS|PMI|PMIX|PALS|OMPI|PRTE|MPI|LMOD|CRAY|EB|HPCLAUNCH|NCPUS|OMP)_?\w*"
@@ -47,6 +54,23 @@ class Expansion:
     """Variables that nothing sets, in it or in the values that it uses; in ``text`` they are empty."""
     via: tuple[Assignment, ...] = ()
     """The assignments that its value uses."""
+    shown: str = ""
+    """The text with ``$NAME`` or ``?`` for what is not known."""
+
+    def joined(self, more: "Expansion") -> "Expansion":
+        """Return this value followed by another one; one that is too long is not known."""
+        known = self.text is not None and more.text is not None
+        text = f"{self.text}{more.text}" if known else None
+        shown = self.in_words + more.in_words
+        if len(shown) > MAX_CHARS:
+            text, shown = None, "?"
+        unset = (*self.unset, *(name for name in more.unset if name not in self.unset))
+        return Expansion(text, unset, tuple(dict.fromkeys((*self.via, *more.via))), shown)
+
+    @property
+    def in_words(self) -> str:
+        """The text, or what is shown in its place."""
+        return self.shown or self.text or ""
 
 
 @dataclass
@@ -67,6 +91,10 @@ class Variables:
     """Likewise, except for scripts that are known to set no variable of a job (conda, venv, modules)."""
     meant: dict[str, str] = field(default_factory=dict)
     """Values that the author probably meant for variables that nothing sets."""
+    commands: list[Command] = field(default_factory=list)
+    """All commands, including those given to other shells, by their place."""
+    _known: dict[tuple[Assignment, bool], tuple[Expansion, ...]] = field(default_factory=dict)
+    _open: list[Assignment] = field(default_factory=list)
 
     def is_set(self, name: str) -> bool:
         """Tell whether the script, the scheduler or the system sets a variable."""
@@ -85,52 +113,150 @@ class Variables:
         return made[index - 1] if index else None
 
     def expand(self, word: Word, *, meant: bool = False) -> Expansion:
-        """Return the value of a word; with ``meant`` unset variables have the value that was meant."""
-        return self._expand(word, meant, {}, word.start)
+        """Return a word's value where it has only one; ``meant``: unset variables have the meant value."""
+        found = self.values(word, meant=meant)
+        if len({one.text for one in found}) == 1:
+            return found[-1]
+        unset = dict.fromkeys(name for one in found for name in one.unset)
+        return Expansion(None, tuple(unset), found[-1].via, "$")
 
-    def _expand(self, word: Word, meant: bool, known: dict[Assignment, Expansion], offset: int) -> Expansion:
-        text: str | None = ""
-        unset: list[str] = []
-        via: list[Assignment] = []
-        for part in word.parts:
-            piece = self._part(part, offset, meant, known)
-            unset += [name for name in piece.unset if name not in unset]
-            via += [one for one in piece.via if one not in via]
-            text = _joined(text, piece.text)
-        return Expansion(text, tuple(unset), tuple(via))
+    def values(self, word: Word, *, meant: bool = False) -> tuple[Expansion, ...]:
+        """Return every value that a word may have, each with the assignments that it comes from."""
+        self._known.clear()  # the meant values grow
+        return self._values(word.parts, word.start, self._path_at(word.start), meant)
 
-    def _part(self, part: Part, offset: int, meant: bool, known: dict[Assignment, Expansion]) -> Expansion:
+    def fields(self, words: Iterable[Word]) -> list[str]:
+        """Return words as the shell splits them; what has no single value stays as ``$NAME`` or ``?``."""
+        found: list[str] = []
+        for word in words:
+            found += self._fields(word, word.start, self._path_at(word.start), 0)
+        return found
+
+    def _path_at(self, offset: int) -> Path:
+        """Return the blocks around a place."""
+        at = bisect_right(self._starts, offset) - 1
+        for command in reversed(self.commands[max(0, at - _MOST_NESTED) : at + 1] if offset >= 0 else ()):
+            if command.end > offset:
+                return command.path
+        return ()
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [command.start for command in self.commands]
+
+    def _reaching(self, name: str, offset: int, path: Path) -> list[Assignment | None]:
+        return reaching(self.assignments.get(name, ()), offset, path)
+
+    def _values(self, parts: Iterable[Part], offset: int, path: Path, meant: bool) -> tuple[Expansion, ...]:
+        found: tuple[Expansion, ...] = (Expansion(""),)
+        for part in parts:
+            pieces = self._part(part, offset, path, meant)
+            if len(found) * len(pieces) > MOST_VALUES:
+                pieces = (Expansion(None, shown=_shown(part)),)
+            found = tuple(one.joined(piece) for one in found for piece in pieces)
+        return found
+
+    def _part(self, part: Part, offset: int, path: Path, meant: bool) -> tuple[Expansion, ...]:
         if part.kind == "text":
-            return Expansion(part.text)
-        if part.kind != "variable" or part.operator:
-            return Expansion(None)
-        if self.is_set(part.text):
-            return self._last_value(self.last_assignment(part.text, offset), meant, known)
-        return Expansion(self.meant.get(part.text, "") if meant else "", (part.text,))
+            return (Expansion(part.text),)
+        if part.kind != "variable" or (part.operator and not part.words):
+            return (Expansion(None, shown=_shown(part)),)
+        known = self.is_set(part.text)
+        if not known and not part.words:
+            return (
+                Expansion(self.meant.get(part.text, "") if meant else "", (part.text,), shown=_shown(part)),
+            )
+        made = self._reaching(part.text, offset, path) if known else [None]
+        found = [each for one in made for each in self._assigned(one, part, meant)]
+        if part.words:
+            found = [each for one in found for each in self._substituted(one, part, offset, path, meant)]
+        return tuple(dict.fromkeys(found))
 
-    def _last_value(
-        self, assignment: Assignment | None, meant: bool, known: dict[Assignment, Expansion]
-    ) -> Expansion:
-        if assignment is None or assignment.value is None or assignment.append:
-            return Expansion(None)
-        if assignment not in known:
-            known[assignment] = Expansion(None)  # stops a circle; offsets decrease, so there is none
-            known[assignment] = self._expand(assignment.value, meant, known, assignment.offset)
-        inner = known[assignment]
-        return Expansion(inner.text, inner.unset, (assignment, *inner.via))
+    def _assigned(self, one: Assignment | None, part: Part, meant: bool) -> tuple[Expansion, ...]:
+        unknown = (Expansion(None, shown=_shown(part)),)
+        if one is None or (one.append and in_loop(one)) or one in self._open or len(self._open) > _DEPTH:
+            return unknown
+        value = one.value or (one.items[0] if one.items else None)
+        if value is None:
+            return unknown
+        key = (one, meant)
+        if key not in self._known:
+            self._open.append(one)
+            parts = (Part("variable", one.name), *value.parts) if one.append else value.parts
+            found = self._values(parts, one.offset, one.path, meant)
+            self._open.pop()
+            self._known[key] = tuple(replace(each, via=(one, *each.via)) for each in found)
+        return self._known[key]
+
+    def _substituted(
+        self, value: Expansion, part: Part, offset: int, path: Path, meant: bool
+    ) -> Iterator[Expansion]:
+        """Yield what ``${NAME:-WORD}`` and the like make of a value of the variable."""
+        word = self._values(part.words[0].parts, offset, path, meant)
+        other = part.operator.lstrip(":")[:1] == "+"
+        if value.text is None or (value.text == "") is other:
+            yield from word
+        if value.text is None or (value.text and not other):
+            yield value
+        elif not value.text and other:
+            yield Expansion("")
+
+    def _fields(self, word: Word, offset: int, path: Path, depth: int) -> list[str]:
+        found: list[str] = []
+        open_end = False
+        for part in word.parts:
+            pieces = self._pieces(part, offset, path, depth)
+            if pieces and open_end and not (pieces[0][:1].isspace() and not part.quoted):
+                found[-1] += pieces.pop(0)
+            found += pieces
+            open_end = bool(found) if part.kind != "variable" or pieces or open_end else open_end
+        return found
+
+    def _pieces(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
+        """Return the words that a part of a word gives: an array or an unquoted variable may give several."""
+        if part.kind == "text":
+            return [part.text]
+        if part.operator in ("[@]", "[*]") and depth < _DEPTH:
+            return self._items(part, offset, path, depth)
+        found = self._part(part, offset, path, meant=False)
+        texts = list(dict.fromkeys(one.shown if one.text is None or one.unset else one.text for one in found))
+        if part.quoted:
+            return [texts[0] if len(texts) == 1 else _shown(part)]
+        return _common([text.split() for text in texts], _shown(part))
+
+    def _items(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
+        """Return the items of an array as far as they are the same in every case."""
+        cases: list[list[str]] = []
+        for one in self._reaching(part.text, offset, path):
+            if one is None or one.items is None or (one.append and in_loop(one)):
+                cases.append([_shown(part)])
+                continue
+            before = (
+                self._items(part, one.offset, one.path, depth + 1) if one.append and depth < _DEPTH else []
+            )
+            own = [each for word in one.items for each in self._fields(word, one.offset, one.path, depth + 1)]
+            cases.append([*before, *own])
+        return _common(cases, _shown(part))
 
 
-def _joined(text: str | None, more: str | None) -> str | None:
-    """Join two parts; None: one of them is not known, or the result is too long."""
-    if text is None or more is None or len(text) + len(more) > MAX_CHARS:
-        return None
-    return text + more
+def _common(cases: list[list[str]], shown: str) -> list[str]:
+    """Return the words at the beginning of every case, and then, where the cases differ, ``shown``."""
+    same = [words[0] for words in zip(*cases, strict=False) if len(set(words)) == 1]
+    for at, words in enumerate(zip(*cases, strict=False)):
+        if len(set(words)) > 1:
+            return [*same[:at], shown]
+    return same if all(len(case) == len(same) for case in cases) else [*same, shown]
+
+
+def _shown(part: Part) -> str:
+    return f"${part.text}" if part.kind == "variable" else "?"
 
 
 def read_variables(shell: Shell) -> Variables:
     """Collect the variables of a script."""
-    found = Variables()
-    for command in shell.commands:
+    every = sorted(_with_inner(shell.commands), key=lambda command: command.start)
+    found = Variables(commands=every)
+    for command in every:
         _note_assignments(command, found)
         if command.name in (".", "source", "eval"):
             found.sources_others = True
@@ -141,6 +267,12 @@ def read_variables(shell: Shell) -> Variables:
         found.exported |= {one.name for one in assignments if one.exported}
     found.used |= {ref.name for ref in shell.refs}
     return found
+
+
+def _with_inner(commands: Iterable[Command]) -> Iterator[Command]:
+    for command in commands:
+        yield command
+        yield from _with_inner(command.inner)
 
 
 def _note_assignments(command: Command, found: Variables) -> None:
@@ -159,7 +291,7 @@ def _set_by(command: Command, found: Variables) -> Iterator[Assignment]:
     elif command.name in _NAMES_SET_BY:
         texts = [word.visible for word in command.words[1:]]
         for name in filter(variable_name, _NAMES_SET_BY[command.name](texts)):
-            yield Assignment(name, None, command.start, command.line)
+            yield Assignment(name, None, command.start, command.line, path=command.path)
 
 
 def _declared(command: Command, found: Variables) -> Iterator[Assignment]:
@@ -168,7 +300,7 @@ def _declared(command: Command, found: Variables) -> Iterator[Assignment]:
     exports = command.name == "export" or any(re.match(r"-\w*x", word.raw) for word in words)
     for word in words:
         if is_assignment(word):
-            yield assignment_in(word, exported=exports)
+            yield assignment_in(word, exported=exports, path=command.path)
         elif exports and variable_name(word.raw):
             found.exported.add(word.raw)
 

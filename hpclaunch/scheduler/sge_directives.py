@@ -73,7 +73,7 @@ def _read_after(text: str) -> After | None:
 SGE_DIRECTIVES = DirectiveReader(
     kind="sge",
     sentinel="$",
-    line_start=r"#\$[ \t]*",
+    line_start=r"#\$[ \t]*(?=-[A-Za-z])",
     read_in="whole script",  # tried: the last -N counts, wherever it stands
     submit_command="qsub",
     read=_read,

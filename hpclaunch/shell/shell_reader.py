@@ -6,17 +6,34 @@ A script that bash would refuse is read as far as possible, and no text raises. 
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from hpclaunch.shell.shell_syntax import ASSIGNMENT, Command, Part, Redirect, Ref, Shell, Word, assignment_in
+from hpclaunch.shell.shell_syntax import (
+    ASSIGNMENT,
+    Block,
+    Command,
+    Part,
+    Path,
+    Redirect,
+    Ref,
+    Shell,
+    Word,
+    assignment_in,
+)
 
 MAX_DEPTH = 40
 """Levels of nested substitutions that are read; deeper ones are plain text."""
 
+_MAX_LEVEL = 3
+"""Scripts that a script gives to another shell, in each other."""
+_SHELLS = frozenset({"sh", "bash", "dash", "ksh", "zsh"})
 _BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[[^\]}]*\])?)")
+_SUBSTITUTE = re.compile(r":?[-=+?]")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
-_PLAIN = {closing: re.compile(rf"[^{closing}\\$`]+") for closing in ('"', "}")}
+_PLAIN = {'"': re.compile(r'[^"\\$`]+'), "}": re.compile(r"[^}\"'\\$`]+")}
 """What ends a text in quotes or braces -> the characters in it without a meaning."""
 _PARENTHESES = re.compile(r"\([ \t]*\)")
 # Text in $'...', and its escapes (man bash, QUOTING).
@@ -48,25 +65,91 @@ _LEADING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{",
 
 
 def read_shell(text: str) -> Shell:
-    """Read a script. Never raises."""
-    reader = _Reader(text)
+    """Read a script, and the scripts that it gives to other shells. Never raises."""
+    newlines = [match.start() for match in re.finditer("\n", text)]
+    return _read(text, range(len(text) + 1), newlines, (), 0)
+
+
+def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, level: int) -> Shell:
+    """Read a script; ``offsets``: where each of its characters stands in the whole text."""
+    reader = _Reader(text, offsets, newlines, path)
     reader.read_list("")
     reader.shell.commands.sort(key=lambda command: command.start)
+    for command in reader.shell.commands if level < _MAX_LEVEL else ():
+        given = _given_to_shell(command)
+        if given is not None:
+            inside = (*command.path, (Block("("), 1))
+            command.inner = _read(*given, newlines, inside, level + 1).commands
     return reader.shell
+
+
+def _given_to_shell(command: Command) -> tuple[str, Sequence[int]] | None:
+    """Return the script that a command gives to another shell, with the place of each character."""
+    names = [word.visible.rpartition("/")[2] for word in command.words]
+    at = next((at for at, name in enumerate(names) if name in _SHELLS), None)
+    if at is None:
+        return None
+    for place in range(at + 1, len(names)):
+        if not re.fullmatch(r"[-+][A-Za-z-]+", names[place]):
+            return None
+        if re.fullmatch(r"-\w*c\w*", names[place]):
+            text = command.words[place + 1 : place + 2]
+            return unquoted(text[0].raw, text[0].start) if text and text[0].start >= 0 else None
+    body = next((one for one in command.redirects if one.body is not None), None)
+    if body is None or body.body is None:
+        return None
+    plain = bool(re.search(r"['\"\\]", body.target.raw))
+    return unquoted(body.body, body.start, plain=plain, quote="" if plain else '"')
+
+
+def unquoted(raw: str, start: int, *, plain: bool = False, quote: str = "") -> tuple[str, Sequence[int]]:
+    """Remove the quotes of a word as the outer shell does, and say where each character that is left stands.
+
+    Expansions stay as they are: the inner shell's ``$NAME`` has the value of the outer one's. ``plain``: the
+    text has no quotes; ``quote``: those around it, as of a here-document, which needs none itself.
+    """
+    if plain:
+        return raw, range(start, start + len(raw) + 1)
+    kept: list[int] = []
+    body, at = quote, 0
+    while at < len(raw):
+        char = raw[at]
+        if char == "\\" and body != "'" and (not body or raw[at + 1 : at + 2] in ("$", "`", '"', "\\", "\n")):
+            kept += [] if raw[at + 1 : at + 2] == "\n" else [at + 1]
+            at += 1
+        elif char == body and not quote:
+            body = ""
+        elif not body and char in "'\"":
+            body = char
+        else:
+            kept.append(at)
+        at += 1
+    kept = [one for one in kept if one < len(raw)]
+    return "".join(raw[one] for one in kept), [*(start + one for one in kept), start + len(raw)]
 
 
 class _Reader:
     """One pass over the text; ``at`` only moves forward."""
 
-    def __init__(self, text: str) -> None:
+    state: "_ListState | None" = None
+
+    def __init__(self, text: str, offsets: Sequence[int], newlines: list[int], path: Path) -> None:
         self.text, self.at, self.depth = text, 0, 0
         self._backquotes = 0
         self.shell = Shell()
-        self._newlines = [match.start() for match in re.finditer("\n", text)]
+        self.place, self._newlines = offsets, newlines
+        self.path = path
+        """The blocks around the list of commands that is read."""
         self._heredocs: list[tuple[Command, Redirect, bool]] = []
 
     def line_of(self, offset: int) -> int:
-        return bisect_right(self._newlines, offset - 1) + 1
+        return bisect_right(self._newlines, self.place[min(offset, len(self.text))] - 1) + 1
+
+    def word_at(self, start: int, parts: list[Part]) -> Word:
+        """Return the word from ``start`` to here, at its place in the whole text."""
+        raw = self.text[start : self.at]
+        end = self.place[min(self.at, len(self.text))]
+        return Word(raw, self.place[min(start, len(self.text))], end, self.line_of(start), _joined(parts))
 
     def peek(self, count: int = 1) -> str:
         return self.text[self.at : self.at + count]
@@ -79,6 +162,7 @@ class _Reader:
         ``before`` is a pipe if something writes to the first command.
         """
         state = _ListState(self, closing, before)
+        outer, self.state = self.state, state
         while self.at < len(self.text):
             if self.skip_blanks():
                 continue
@@ -88,6 +172,7 @@ class _Reader:
             if state.take():
                 break
         state.end_command("")
+        self.state = outer
 
     def skip_blanks(self) -> bool:
         """Skip blanks, continued lines and a comment; tell whether there was any."""
@@ -128,7 +213,7 @@ class _Reader:
         if self.at < len(self.text) and self.peek() not in _META - {"<", ">"}:
             target = self.word()
         else:
-            target = Word("", self.at, self.at, line, ())
+            target = self.word_at(self.at, [])
         found = Redirect(match[1], match[2], target, line)
         if match[2] in ("<<", "<<-"):
             self._heredocs.append((command, found, any(q in target.raw for q in "'\"\\")))
@@ -150,8 +235,9 @@ class _Reader:
                     end = line_start
                     break
             body = self.text[start:end]
+            place = self.place[start]
             command.redirects.append(
-                Redirect(redirect.fd, redirect.operator, redirect.target, redirect.line, body)
+                Redirect(redirect.fd, redirect.operator, redirect.target, redirect.line, body, place)
             )
             if quoted:
                 self.shell.quoted_texts.append(body)
@@ -177,20 +263,14 @@ class _Reader:
         if self.at == start:  # a character without a meaning here: skip it
             self.at += 1
             parts.append(Part("text", self.text[start]))
-        return Word(self.text[start : self.at], start, self.at, self.line_of(start), _joined(parts))
+        return self.word_at(start, parts)
 
     def word_of(self, text: str) -> Word:
         """Read this text here as a word, whatever its characters mean."""
         start = self.at
         self.at += len(text)
         rest = () if self.peek() in _META or self.at >= len(self.text) else self.word(array=False).parts
-        return Word(
-            self.text[start : self.at],
-            start,
-            self.at,
-            self.line_of(start),
-            _joined([Part("text", text), *rest]),
-        )
+        return self.word_at(start, [Part("text", text), *rest])
 
     def _ends_substitution(self, char: str) -> bool:
         return char == "`" and self._backquotes > 0
@@ -223,22 +303,45 @@ class _Reader:
         parts.append(Part("text", body))
         self.at = end + 1
 
-    def _double(self, parts: list[Part], closing: str = '"') -> None:
+    def _double(self, parts: list[Part]) -> None:
         """Read up to the closing quote; ``at`` is after the opening one."""
         parts.append(Part("text", ""))
-        while self.at < len(self.text) and self.peek() != closing:
-            char = self.peek()
-            if char == "\\":
-                self._escaped_in_double(parts)
-            elif self._ends_substitution(char):
+        while self.at < len(self.text) and self.peek() != '"':
+            if self._ends_substitution(self.peek()):
                 return
+            self._in_double(parts, '"')
+        self.at += 1
+
+    def _in_double(self, parts: list[Part], closing: str) -> None:
+        """Read a piece of a text in double quotes."""
+        char = self.peek()
+        if char == "\\":
+            self._escaped_in_double(parts)
+        elif char in "$`":
+            self._dollar(parts, quoted=True)
+        else:
+            plain = _PLAIN[closing].match(self.text, self.at)
+            end = plain.end() if plain else self.at + 1
+            parts.append(Part("text", self.text[self.at : end]))
+            self.at = end
+
+    def _braced(self, parts: list[Part], *, quoted: bool) -> None:
+        """Read the rest of ``${NAME...}``, in which quotes begin and end again."""
+        while self.at < len(self.text) and self.peek() != "}":
+            char = self.peek()
+            if self._ends_substitution(char):
+                return
+            if char == '"':
+                self.at += 1
+                self._double(parts)
+            elif char == "'" and not quoted:
+                self._single(parts)
+            elif char == "\\" and not quoted:
+                self._piece(parts)
             elif char in "$`":
-                self._dollar(parts, quoted=True)
+                self._dollar(parts, quoted=quoted)
             else:
-                plain = _PLAIN[closing].match(self.text, self.at)
-                end = plain.end() if plain else self.at + 1
-                parts.append(Part("text", self.text[self.at : end]))
-                self.at = end
+                self._in_double(parts, "}")
         self.at += 1
 
     def _escaped_in_double(self, parts: list[Part]) -> None:
@@ -253,13 +356,13 @@ class _Reader:
     def _dollar(self, parts: list[Part], *, quoted: bool) -> None:
         """Read an expansion; ``at`` is at its dollar or backquote."""
         if self.peek() == "`":
-            parts.append(self._substitution(1, "`"))
+            parts.append(self._substitution(1, "`", quoted=quoted))
         elif self.peek(3) == "$((":
             parts.append(self._arithmetic())
         elif self.peek(2) == "$(":
-            parts.append(self._substitution(2, ")"))
+            parts.append(self._substitution(2, ")", quoted=quoted))
         elif self.peek(2) == "${":
-            parts.append(self._parameter())
+            parts.append(self._parameter(quoted=quoted))
         elif not quoted and (ansi := _ANSI.match(self.text, self.at)):
             body = _ANSI_ESCAPE.sub(_ansi_escape, ansi[1])
             self.shell.quoted_texts.append(body)
@@ -270,16 +373,16 @@ class _Reader:
             self._piece(parts)
         elif match := _VARIABLE.match(self.text, self.at):
             self._ref(match[1], self.at, guarded=False)
-            parts.append(Part("variable", match[1]))
+            parts.append(Part("variable", match[1], "", quoted))
             self.at = match.end()
         else:
             parts.append(Part("text", "$"))
             self.at += 1
 
     def _ref(self, name: str, offset: int, *, guarded: bool) -> None:
-        self.shell.refs.append(Ref(name, offset, self.line_of(offset), guarded))
+        self.shell.refs.append(Ref(name, self.place[offset], self.line_of(offset), guarded))
 
-    def _substitution(self, opening: int, closing: str) -> Part:
+    def _substitution(self, opening: int, closing: str, *, quoted: bool = False) -> Part:
         start = self.at
         self.at += opening
         if self.depth >= MAX_DEPTH:
@@ -287,10 +390,11 @@ class _Reader:
         self.depth += 1
         waiting, self._heredocs = self._heredocs, []
         before, self._backquotes = self._backquotes, int(closing == "`")
+        path, self.path = self.path, (*(self.state.path if self.state else self.path), (Block("("), 1))
         self.read_list(closing, "|" if self.text.startswith(">(", start) else "")
-        self._backquotes, self._heredocs = before, waiting
+        self._backquotes, self._heredocs, self.path = before, waiting, path
         self.depth -= 1
-        return Part("command", self.text[start : self.at])
+        return Part("command", self.text[start : self.at], "", quoted)
 
     def _arithmetic(self) -> Part:
         start = self.at
@@ -314,7 +418,7 @@ class _Reader:
             self._ref(match[0], start + match.start(), guarded=True)
         self.at += 2 if self.peek(2) == "))" else 1
 
-    def _parameter(self) -> Part:
+    def _parameter(self, *, quoted: bool) -> Part:
         """Read ``${...}``."""
         start = self.at
         self.at += 2
@@ -323,27 +427,30 @@ class _Reader:
             return Part("text", "${")
         self.at = match.end()
         operator_at = self.at
-        inner: list[Part] = []
+        sign = _SUBSTITUTE.match(self.text, self.at)
+        self.at += len(sign[0]) if sign else 0
+        word_at, inner = self.at, list[Part]()
         self.depth += 1
-        self._double(inner, "}")
+        self._braced(inner, quoted=quoted)
         self.depth -= 1
         operator = match[1] + match[3] + self.text[operator_at : max(operator_at, self.at - 1)]
         guarded = bool(re.match(r"[:]?[-=+?]", operator)) or match[1] == "!"
         self._ref(match[2], start, guarded=guarded)
-        return Part("variable", match[2], operator)
+        words = (self.word_at(word_at, inner),) if sign else ()
+        return Part("variable", match[2], operator, quoted, words)
 
     def _array(self) -> Part:
         """Read ``(a b c)`` after ``NAME=``."""
-        start = self.at
+        start, items = self.at, list[Word]()
         self.at += 1
         while self.at < len(self.text) and self.peek() != ")":
             if not self.skip_blanks():
                 if self.peek() in "\n;&|<>(":
                     self.at += 1
                 else:
-                    self.word(array=False)
+                    items.append(self.word(array=False))
         self.at += 1
-        return Part("array", self.text[start : self.at])
+        return Part("array", self.text[start : self.at], words=tuple(items))
 
     def _refs_in(self, body: str, offset: int) -> None:
         """Note the variables that an unquoted here-document holds."""
@@ -376,6 +483,21 @@ def _joined(parts: list[Part]) -> tuple[Part, ...]:
     return tuple(out)
 
 
+@dataclass
+class _Open:
+    """A compound command that is open."""
+
+    kind: str
+    commands: int
+    """Commands before it."""
+    block: Block
+    path: Path
+    """The blocks around it."""
+    chain: tuple[Block, int] | None
+    """The chain of ``&&`` and ``||`` that it is in."""
+    branch: int = 0
+
+
 class _ListState:
     """The state while one list of commands is read: open blocks and the current command."""
 
@@ -383,10 +505,29 @@ class _ListState:
         self.reader, self.closing = reader, closing
         self.command: Command | None = None
         self.before = before
-        self.blocks: list[tuple[str, int]] = []  # (opening word, number of commands before it)
+        self.around = reader.path
+        self.blocks: list[_Open] = []
+        self.chain: tuple[Block, int] | None = None
         self.condition = False
         self.patterns = False  # inside case ... in: patterns up to the next ")"
         self.functions = 0
+
+    @property
+    def path(self) -> Path:
+        """The blocks around the command that is read."""
+        last = self.blocks[-1] if self.blocks else None
+        path = (*last.path, (last.block, last.branch)) if last else self.around
+        return (*path, self.chain) if self.chain else path
+
+    def _open(self, kind: str, branch: int = 0) -> None:
+        opened = _Open(kind, len(self._commands), Block(kind, branch), self.path, self.chain, branch)
+        self.blocks.append(opened)
+        self.chain = None
+
+    def _next_branch(self) -> None:
+        if self.blocks:
+            self.blocks[-1].branch += 1
+            self.blocks[-1].block.branches = self.blocks[-1].branch
 
     def take(self) -> bool:
         """Take one token; tell whether it closed the list."""
@@ -404,7 +545,7 @@ class _ListState:
         if operator and not re.match(r"&>", reader.peek(2)):
             return self._take_operator(operator)
         if reader.at_redirect():
-            reader.redirect(self._current(reader.at))
+            reader.redirect(self._current(reader.place[reader.at], reader.line_of(reader.at)))
         else:
             self._take_word()
         return False
@@ -424,13 +565,18 @@ class _ListState:
         reader = self.reader
         operator = reader.operator()
         if not operator:
-            if reader.word().raw == "esac":
+            pattern = reader.word().raw
+            if pattern == "esac":
                 self._close("esac")
+            elif pattern == "*" and self.blocks:
+                self.blocks[-1].block.exhaustive = True
             return
         reader.at += len(operator)
         if operator == "\n":
             reader.read_heredocs()
         self.patterns = operator != ")"
+        if not self.patterns:
+            self._next_branch()
 
     def _in_test(self) -> bool:
         """Read a word inside ``[[ ]]``, where operators are words; tell whether there was one."""
@@ -442,32 +588,31 @@ class _ListState:
         elif reader.peek() in "<>()&|;":
             at = reader.at
             reader.at += 1
-            command.words.append(
-                Word(reader.text[at], at, at + 1, reader.line_of(at), (Part("text", reader.text[at]),))
-            )
+            command.words.append(reader.word_at(at, [Part("text", reader.text[at])]))
         else:
             command.words.append(reader.word(array=False))
         return True
 
-    def _current(self, at: int) -> Command:
+    def _current(self, start: int, line: int) -> Command:
         if self.command is None:
             self.command = Command(
-                line=self.reader.line_of(at),
-                start=at,
+                line=line,
+                start=start,
                 before=self.before,
                 piped_in=self.before in _PIPES,
                 depth=self.reader.depth,
                 block=len(self.blocks),
                 condition=self.condition,
-                function=any(kind == "function" for kind, _ in self.blocks),
+                function=any(one.kind == "function" for one in self.blocks),
+                path=self.path,
             )
         return self.command
 
     def _add(self, word: Word) -> None:
-        command = self._current(word.start)
+        command = self._current(word.start, word.line)
         match = ASSIGNMENT.match(word.raw)
         if match and not command.words:
-            command.assignments.append(assignment_in(word))
+            command.assignments.append(assignment_in(word, path=command.path))
         else:
             command.words.append(word)
         command.end = word.end
@@ -481,7 +626,11 @@ class _ListState:
         if raw in _OPENING:
             functions = self.functions
             self.functions = 0
-            self.blocks.append(("function" if raw == "{" and functions else raw, len(self._commands)))
+            self._open("function" if raw == "{" and functions else raw)
+        if raw in ("then", "elif", "else", "do"):
+            self._next_branch()
+        if raw == "else" and self.blocks:
+            self.blocks[-1].block.exhaustive = True
         if raw in ("if", "elif", "while", "until"):
             self.condition = True
         elif raw in ("then", "do", "else"):
@@ -508,7 +657,9 @@ class _ListState:
     def _close(self, word: str) -> None:
         """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
-        first = self.blocks.pop()[1] if self.blocks else len(self._commands)
+        opened = self.blocks.pop() if self.blocks else None
+        first = opened.commands if opened else len(self._commands)
+        self.chain = opened.chain if opened else None
         reader = self.reader
         while reader.skip_blanks():
             pass
@@ -554,12 +705,12 @@ class _ListState:
         else:
             reader.at += 1
             self.end_command("(")
-            self.blocks.append(("(", len(self._commands)))
+            self._open("(", 1)
 
     def _close_parenthesis(self) -> bool:
         self.end_command(")")
-        if any(kind == "(" for kind, _ in self.blocks):
-            while self.blocks and self.blocks[-1][0] != "(":
+        if any(one.kind == "(" for one in self.blocks):
+            while self.blocks and self.blocks[-1].kind != "(":
                 self.blocks.pop()
             self._close(")")
             return False
@@ -571,7 +722,18 @@ class _ListState:
         if command is not None:
             command.after = operator
             command.piped_out = operator in _PIPES
-            command.end = command.end or self.reader.at
+            command.end = command.end or self.reader.place[self.reader.at]
             self._commands.append(command)
+            if command.name == "exit" and command.path:
+                command.path[-1][0].left_by.add(command.path[-1][1])
         if command is not None or operator not in ("\n", "(") or self.before not in ("|", "|&", "&&", "||"):
             self.before = operator
+            self._go_on_chain(operator)
+
+    def _go_on_chain(self, operator: str) -> None:
+        """Note that what follows runs only after a success (``&&``) or a failure (``||``)."""
+        if operator in ("&&", "||"):
+            block = self.chain[0] if self.chain else Block("&&", 2, exhaustive=True)
+            self.chain = (block, 2 if operator == "||" else self.chain[1] if self.chain else 1)
+        elif operator in (";", "\n", "&", "", ";;", ";&", ";;&", ")"):
+            self.chain = None

@@ -25,6 +25,10 @@ class Part:
     """text: the characters, quotes removed; variable: its name; else the source."""
     operator: str = ""
     """Of a variable: the text after the name in ``${NAME...}``, such as ``:-x`` or ``%%.*``."""
+    quoted: bool = False
+    """It stands in double quotes, so its value is not split."""
+    words: tuple["Word", ...] = ()
+    """Of an array: its items; of ``${NAME:-x}`` and the like: the word behind the operator."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,30 @@ class Redirect:
     target: Word
     line: int
     body: str | None = None
+    start: int = -1
+    """Of a here-document: where its text begins."""
+
+
+@dataclass(eq=False)
+class Block:
+    """A compound command, or a chain of ``&&`` and ``||``: which of its branches run is known at run time."""
+
+    kind: str
+    """if, case, while, for, function, ``(`` (a subshell), ``&&``, ..."""
+    branches: int = 0
+    exhaustive: bool = False
+    """One of the branches always runs: there is an ``else``, or ``*)``."""
+    left_by: set[int] = field(default_factory=set)
+    """The branches that end the script."""
+
+    def covered_by(self, branches: set[int]) -> bool:
+        """Tell whether the script goes on after the block only behind one of these branches."""
+        bodies = range(1, self.branches + 1, 2 if self.kind == "if" else 1)
+        return self.exhaustive and branches | self.left_by >= {*bodies, self.branches}
+
+
+Path = tuple[tuple[Block, int], ...]
+"""The blocks around a command with the branch of each, from the outermost; branch 0 is a condition."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +108,9 @@ class Assignment:
     line: int
     exported: bool = False
     append: bool = False
+    path: Path = ()
+    items: tuple[Word, ...] | None = None
+    """The words of an array; None: it is no array."""
 
 
 @dataclass
@@ -105,6 +136,9 @@ class Command:
     block: int = 0
     """Number of compound commands and functions around it."""
     function: bool = False
+    path: Path = ()
+    inner: list["Command"] = field(default_factory=list)
+    """The commands of the script that it gives to another shell: ``bash -c TEXT``, ``bash <<EOF``."""
 
     @property
     def name(self) -> str:
@@ -124,14 +158,17 @@ class Shell:
     """Line and text of what a sample leaves open in its commands: ``<program>``, ``<<path to it>>``."""
 
 
-def assignment_in(word: Word, *, exported: bool = False) -> Assignment:
+def assignment_in(word: Word, *, exported: bool = False, path: Path = ()) -> Assignment:
     """Return the assignment that a word ``NAME=value`` is."""
     match = ASSIGNMENT.match(word.raw)
     assert match is not None  # noqa: S101
     parts = without_beginning(word.parts, match.end())
     value = Word(word.raw[match.end() :], word.start + match.end(), word.end, word.line, parts)
-    whole = match[2] is None and not any(part.kind == "array" for part in parts)
-    return Assignment(match[1], value if whole else None, word.start, word.line, exported, bool(match[3]))
+    items = next((part.words for part in parts if part.kind == "array"), None)
+    whole = match[2] is None and items is None
+    return Assignment(
+        match[1], value if whole else None, word.start, word.line, exported, bool(match[3]), path, items
+    )
 
 
 def without_beginning(parts: Iterable[Part], characters: int) -> tuple[Part, ...]:

@@ -135,8 +135,27 @@ def test_many_scripts_and_folders_of_them(tmp_path: Path) -> None:
     assert answer.returncode == 1
     text = run_lint("jobs", "right.sh", cwd=tmp_path).stdout
     assert "jobs/a.sh:3: error: " in text
-    assert "right.sh: nothing found" in text
+    assert "right.sh" not in text
     assert text.endswith("3 scripts, 1 without findings: 1 error, 1 warning\n")
+
+
+def test_statistics_count_the_findings_of_each_rule(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text(PIPE + "srun ./b | tee log\n")
+    (tmp_path / "b.sh").write_text(DISCARDED)
+    text = run_lint("--statistics", "a.sh", "b.sh", cwd=tmp_path).stdout
+    assert [line.split() for line in text.splitlines()] == [
+        ["2", "status-lost-in-pipe", "error"],
+        ["1", "stderr-discarded", "warning"],
+    ]
+
+
+def test_a_rule_is_explained_and_an_unknown_one_is_wrong_usage(tmp_path: Path) -> None:
+    text = run_lint("--explain", "status-lost", cwd=tmp_path).stdout
+    assert text.startswith("status-lost (warning): ")
+    assert "# wrong" in text
+    assert "# right" in text
+    assert run_lint("--explain", "status-gone", cwd=tmp_path).returncode == 2
+    assert run_lint("--explain", "status-*", cwd=tmp_path).returncode == 2
 
 
 def test_rules_are_selected_and_ignored(tmp_path: Path) -> None:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 
-from hpclaunch.lint.batch_script import Script, written_by_hpclaunch
+from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpclaunch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
@@ -179,3 +180,42 @@ def scheduler_retired(context: Context) -> Iterator[Violation]:
     if reader is not None and reader.retired and not known:
         line = next(iter(context.script.active_directives or context.script.directives)).line
         yield Violation(line, f"directives of #{reader.sentinel}: {reader.retired}")
+
+
+@rule("shebang-missing")
+def shebang_missing(context: Context) -> Iterator[Violation]:
+    """Find scripts with directives whose first line names no interpreter."""
+    script = context.script
+    if script.kind == "slurm" and not script.text.startswith("#!") and not placeholder_in(script.text[:200]):
+        at = len(script.text) - len(script.text.lstrip())
+        edits = (Edit(0, at, ""),) if script.text.startswith("#!", at) else (Edit(0, 0, "#!/bin/bash\n"),)
+        yield Violation(1, "the first line is not #!: sbatch refuses the script", edits=edits)
+
+
+_MAIL_TYPES = frozenset(
+    {
+        "NONE",
+        "BEGIN",
+        "END",
+        "FAIL",
+        "REQUEUE",
+        "ALL",
+        "INVALID_DEPEND",
+        "STAGE_OUT",
+        "TIME_LIMIT",
+        "ARRAY_TASKS",
+    }
+    | {f"TIME_LIMIT_{part}" for part in (50, 80, 90)}
+)
+"""man sbatch, --mail-type, 22.05 to 25.05."""
+
+
+@rule("mail-type-unknown")
+def mail_type_unknown(context: Context) -> Iterator[Violation]:
+    """Compare the events of --mail-type with those that sbatch knows."""
+    for found in context.script.active_directives:
+        given = (found.value or "").strip("\"'").upper().split(",") if found.name == "mail-type" else []
+        if unknown := [event for event in given if event not in _MAIL_TYPES]:
+            near = get_close_matches(unknown[0], sorted(_MAIL_TYPES), n=1)
+            remedy = f"write {near[0]}" if near else None
+            yield Violation(found.line, f"{found.text}: sbatch knows no event {unknown[0]}", remedy)

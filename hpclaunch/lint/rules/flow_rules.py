@@ -75,7 +75,7 @@ def _pipefail_after(command: Command, on: bool) -> bool:
     for flag, name in pairwise(word.visible for word in command.words):
         if name == "pipefail" and command.name == "shopt":
             on = flag.startswith("-") and "u" not in flag
-        elif name == "pipefail" and flag[1:].endswith("o"):
+        elif name == "pipefail" and flag[:1] in "-+" and "o" in flag[1:]:
             on = flag[0] == "-"
     return on
 
@@ -178,7 +178,7 @@ def _set_words(words: list[Word]) -> Iterator[Violation]:
                 yield _without_its_o(words[words.index(word) - 1], word)
             return
         elif (right := _right_option(text)) is None:
-            named = text[1:].endswith("o")
+            named = "o" in text[1:]
         else:
             yield _misspelt(word, f"set {text}: misspelt, bash reads it letter by letter", right)
 

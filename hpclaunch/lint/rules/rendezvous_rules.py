@@ -116,7 +116,7 @@ def _tasks_per_node(context: Context, launch: Launch) -> int | None:
 @rule("processes-over-gpus")
 def processes_over_gpus(context: Context) -> Iterator[Violation]:
     """Compare the processes per node with the GPUs per node."""
-    gpus = _gpus_per_node(context)
+    gpus = _gpus_per_node(context) or context.gpus_of_whole_node
     if not gpus:
         return
     for launch in context.script.launches:
@@ -156,9 +156,9 @@ def rendezvous_localhost(context: Context) -> Iterator[Violation]:
     if not nodes or nodes < 2:
         return
     for one in script.variables.all_assignments("MASTER_ADDR"):
-        text = script.variables.expand(one.value).text if one.value else None
-        if text and _HERE.fullmatch(text):
-            yield Violation(one.line, f"MASTER_ADDR is {text}, the job has {nodes} nodes")
+        texts = [each.text or "" for each in script.variables.values(one.value)] if one.value else [""]
+        if all(map(_HERE.fullmatch, texts)):
+            yield Violation(one.line, f"MASTER_ADDR is {texts[0]}, the job has {nodes} nodes")
     for launch in script.launches:
         if _nodes(context, launch) != 1:
             yield from _looks_here(script, launch, nodes)
@@ -251,7 +251,7 @@ def hostfile_without_slots(context: Context) -> Iterator[Violation]:
         if not match or not words[0].endswith("deepspeed") or "slots=" in script.text:
             continue
         for command in script.commands:
-            targets = [partly_expanded(script, one.target, command.start) for one in command.redirects]
+            targets = [partly_expanded(script, one.target) for one in command.redirects]
             if command.name == "scontrol" and match[1] in targets:
                 yield Violation(
                     command.line, f"the lines of {match[1]} have no slots=, which deepspeed needs"

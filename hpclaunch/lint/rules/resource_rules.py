@@ -355,9 +355,11 @@ def directive_unknown(context: Context) -> Iterator[Violation]:
         if not found.option.known and found.active and not found.option.problem:
             near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
             meant = f"did you mean --{near[0]}?" if near else None
-            yield Violation(
-                found.line, f"{found.text}: no such option of {found.reader.submit_command}", meant
-            )
+            message = f"{found.text}: no such option of {found.reader.submit_command}"
+            if not near and found.line in context.script.placeholder_lines:
+                continue
+            severity: Severity | None = "error" if near and found.text.startswith("--") else None
+            yield Violation(found.line, message, meant, severity)
     yield from _misspelt_sentinels(context.script.text)
 
 

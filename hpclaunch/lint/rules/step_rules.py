@@ -8,7 +8,7 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.launch_lines import Launch, python_files
-from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.shell_syntax import Command
@@ -90,14 +90,17 @@ def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
         return
-    yield Violation(gpus.line, f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task")
+    severity: Severity | None = None if context.profile else "note"
+    message = f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task"
+    yield Violation(gpus.line, message, None, severity)
 
 
 def _gets_cpus(context: Context) -> bool:
     """Tell whether a launch asks for CPUs, or the script itself has all of a node."""
     started = _real(context.script)
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
-    all_of_a_node = not by_steps and bool(context.owns_node)
+    whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
+    all_of_a_node = whole and (not by_steps or context.profile is None)
     return all_of_a_node or any(_gives_cpus(launch) for launch in context.script.launches)
 
 
@@ -170,6 +173,10 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
     if not steps or script.variables.all_assignments("SLURM_OVERLAP"):
         return
     after = _launchers_after(script, steps)
+    if (context.requested.node_count or 1) > 1 and all(
+        option_number(script, one, "nodes") == 1 for one in steps
+    ):
+        return  # each has a node of its own
     limits = _LIMITS[:2] if "mpiexec" in after else _LIMITS  # mpirun starts its daemons by srun, on all CPUs
     first = next((one for one in steps if not one.option(*limits)), None)
     if first and (len(steps) > 1 or steps[0].command.block or after):
@@ -262,7 +269,7 @@ def _tasks(context: Context) -> int | None:
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node with the GPUs per node for Python programs that choose no GPU."""
     script = context.script
-    gpus = _gpus_per_node(context)
+    gpus = _gpus_per_node(context) or context.gpus_of_whole_node
     if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
         return
     for launch in filter(partial(_starts_python, script), _real(script)):

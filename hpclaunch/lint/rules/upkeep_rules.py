@@ -125,7 +125,7 @@ def _local_target(script: Script, command: Command) -> str | None:
     """Return the node-local path that a command makes, fills or removes; None: there is none."""
     if command.name not in ("mkdir", "cp", "rm", "tar", "rsync") or len(command.words) < 2:
         return None
-    path = partly_expanded(script, command.words[-1], command.start)
+    path = partly_expanded(script, command.words[-1])
     return path if _NODE_LOCAL.match(path) else None
 
 
@@ -153,10 +153,7 @@ def _started_per_node(script: Script, launch: Launch) -> tuple[int, str] | None:
 def _gpus(context: Context) -> int | None:
     """Return the GPUs per node: requested, or those of a site whose jobs get whole nodes."""
     requested = context.requested.gpus_per_node
-    node = context.profile.node if context.profile else None
-    if requested:
-        return requested.value
-    return len(node.gpus) if node and context.owns_node and not context.without_gpus else None
+    return requested.value if requested else context.gpus_of_whole_node
 
 
 def _is_python(script: Script, launch: Launch) -> bool:

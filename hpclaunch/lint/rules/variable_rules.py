@@ -11,7 +11,7 @@ from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS,
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
-from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
+from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word, variable_name
 
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
@@ -402,3 +402,61 @@ def size_unused(context: Context) -> Iterator[Violation]:
     """Find sizes that are set and not used."""
     for one in _unused(context.script):
         yield Violation(one.line, f"{one.name} is set, and nothing uses it")
+
+
+_BY_OPTION = {
+    "SLURM_GPUS_PER_NODE": ("gpus-per-node",),
+    "SLURM_GPUS_PER_TASK": ("gpus-per-task",),
+    "SLURM_GPUS": ("gpus",),
+    "SLURM_NTASKS_PER_NODE": ("ntasks-per-node", "tasks-per-node"),
+    "SLURM_CPUS_PER_TASK": ("cpus-per-task",),
+    "SLURM_CPUS_PER_GPU": ("cpus-per-gpu",),
+    "SLURM_MEM_PER_NODE": ("mem",),
+    "SLURM_MEM_PER_CPU": ("mem-per-cpu",),
+}
+"""Variable -> the option without which sbatch does not set it (man sbatch, OUTPUT ENVIRONMENT VARIABLES)."""
+
+
+@rule("scheduler-variable-unset")
+def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
+    """Find variables that only an option sets which the script does not give."""
+    script = context.script
+    known = _tested(script) | script.variables.assignments.keys() | script.variables.provided
+    if script.kind != "slurm" or not script.active_directives:
+        return
+    for name, ref in _first_uses(script).items():
+        options = _BY_OPTION.get(name)
+        if options and name not in known and not any(map(script.has_option, options)):
+            yield Violation(
+                ref.line, f"${name} is empty: --{options[0]} is not given", f"give --{options[0]}"
+            )
+
+
+@rule("assignment-space")
+def assignment_space(context: Context) -> Iterator[Violation]:
+    """Find ``NAME = value`` and ``NAME= -value``, which start a program instead."""
+    script = context.script
+    for command in script.variables.commands if script.is_posix else ():
+        words = command.words
+        apart = len(words) > 1 and words[1].raw.startswith("=") and not words[1].raw.startswith("==")
+        if apart and variable_name(words[0].raw):
+            name = words[0].raw
+        elif words and words[0].visible.startswith("-") and command.assignments:
+            one = command.assignments[-1]
+            name = one.name if one.value is not None and not one.value.raw else ""
+        else:
+            name = ""
+        if name:
+            starts = words[0].visible.split()[0]
+            yield Violation(command.line, f"{name} is not set: the shell starts a program {starts}")
+
+
+@rule("test-bracket-joined")
+def test_bracket_joined(context: Context) -> Iterator[Violation]:
+    """Find ``[ -z "$A"]``, whose bracket is a part of the last word."""
+    for command in context.script.variables.commands if context.script.is_posix else ():
+        last = command.words[-1] if command.words else None
+        joined = last is not None and len(last.raw) > 1 and last.raw.endswith("]") and "[" not in last.raw
+        if command.name == "[" and joined and last is not None:
+            edits = (Edit(last.end - 1, last.end - 1, " "),) if last.start >= 0 else ()
+            yield Violation(last.line, f"{last.raw}: a blank is missing before ]", edits=edits)

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --time=10 --mail-type=FAILED
+srun ./app
+# site: unknown
+# expect: 2 mail-type-unknown

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=1 --time=10
+set -eox pipefail
+srun ./app
+# site: unknown

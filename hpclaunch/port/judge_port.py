@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from hpclaunch.plural import listed
-from hpclaunch.port.port_state import Port
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.port.port_state import Port, gpus_of
 
 _ARGUMENTS = re.compile(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])")
 _SCRIPT = re.compile(r".*\.(sh|bash|job|slurm)")
@@ -18,18 +18,7 @@ def open_points(port: Port) -> Iterator[str]:
     yield from _script_file(port)
     for why, lines in port.verdicts.undecided().items():
         if not any(why in said for said in port.to_do):
-            yield f"line{'s' * (len(lines) > 1)} {listed(_ranges(lines))}: {why}"
-
-
-def _ranges(lines: list[int]) -> list[str]:
-    """Return numbers as text, those that follow each other as ``3-7``."""
-    runs: list[list[int]] = []
-    for line in lines:
-        if runs and line == runs[-1][-1] + 1:
-            runs[-1].append(line)
-        else:
-            runs.append([line])
-    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+            yield f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}: {why}"
 
 
 def _nodes(port: Port) -> Iterator[str]:
@@ -45,7 +34,7 @@ def _nodes(port: Port) -> Iterator[str]:
 
 def _gpus(port: Port) -> Iterator[str]:
     """Compare the ranks of a node with its GPUs."""
-    gpus = len(port.target.node.gpus) if port.target.node else 0
+    gpus = gpus_of(port.target)
     per_node, source = port.settings.get("tasks_per_node"), port.source_sizes
     shared = source.gpus and source.ranks and source.ranks > source.gpus  # there, too
     if not gpus or not per_node or per_node <= gpus or source.gpus == 0:

@@ -22,6 +22,11 @@ class Verdict(NamedTuple):
 KEPT = Verdict("kept")
 
 
+def left_out(why: str) -> Verdict:
+    """Return the verdict on what is not carried over."""
+    return Verdict("left out", why=why)
+
+
 class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line whose settings are carried over unchanged."""
 
@@ -100,7 +105,7 @@ class Verdicts:
         )
 
 
-_UNKNOWN = Verdict("left out", why="undecided: hpclaunch does not know what it is for")
+_UNKNOWN = left_out("undecided: hpclaunch does not know what it is for")
 
 
 def _merged(verdicts: list[Verdict]) -> Verdict:

@@ -7,7 +7,7 @@ from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.port.foreign_values import Value
-from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.line_report import KEPT, Verdict, left_out
 from hpclaunch.port.own_script import binds_of, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
@@ -26,19 +26,7 @@ PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
 )
 _CONDITION = "undecided: a condition: a job file has no place for it, so what depends on it is judged alone"
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
-_ENVIRONMENTS = (
-    "conda",
-    "mamba",
-    "micromamba",
-    "pyenv",
-    "uv",
-    "poetry",
-    "spack",
-    "eb",
-    "pip",
-    "pip3",
-    "uenv",
-)
+_ENVIRONMENTS = "conda|mamba|micromamba|pyenv|uv|poetry|spack|eb|pip|pip3|uenv"
 _ENVIRONMENT = "environments are installed per machine"
 
 
@@ -77,7 +65,7 @@ def port_rest(port: Port) -> None:
         else:
             why = "part of a block of the shell, whose commands are judged one by one"
             why = "a comment in the file that is written" if line.strip().startswith("#") else why
-            port.verdicts.note([number], Verdict("left out", why=why))
+            port.verdicts.note([number], left_out(why))
 
 
 def _own_line(port: Port) -> Verdict:
@@ -132,13 +120,13 @@ def _declaration(port: Port, command: Command, lines: range) -> None:
         if not is_assignment(word):
             port.verdicts.note([word.line], _exported_name(port, word.raw, word.start))
     if not made and len(command.words) == 1:
-        port.verdicts.note(lines, Verdict("left out", why="it only prints"))
+        port.verdicts.note(lines, left_out("it only prints"))
 
 
 def _exported_name(port: Port, name: str, offset: int) -> Verdict:
     """Return the verdict on ``export NAME``, whose value was set before."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        return Verdict("left out", why=f"an option of the shell: {name}")
+        return left_out(f"an option of the shell: {name}")
     return _program_variable(port, name, port.values.named(name, offset))
 
 
@@ -151,7 +139,7 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
     if name in used_names(port) or re.search(rf"\$\{{?{name}\b", text):
         return Verdict("changed", "its program stands in the command", why, JOB_FILE)
-    return Verdict("left out", why=why)
+    return left_out(why)
 
 
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
@@ -161,7 +149,7 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     exported = exported or one.name in port.script.variables.exported
     needed = one.name in port.command.missing
     if exported and one.line in port.faults and group_of(one.name) is None:
-        return Verdict("left out", why=f"undecided: {port.faults[one.line]}")
+        return left_out(f"undecided: {port.faults[one.line]}")
     if exported or group_of(one.name) is not None:
         value = port.values.named(one.name, one.offset + 1)
         if in_block:
@@ -175,10 +163,10 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         value = port.values.named(one.name, one.offset + 1)
         if value.plain is None and value.shell is None:
             why = "undecided: its value is known at run time only, so what uses it is to be filled in"
-            return Verdict("left out", why=why)
+            return left_out(why)
         to = "its value stands in the command, the sizes or the variables that use it"
         return Verdict("changed", to, "a variable of the script only, no program sees it", JOB_FILE)
-    return Verdict("left out", why="only lines that are left out use it, or none")
+    return left_out("only lines that are left out use it, or none")
 
 
 def _in_bind_list(port: Port, name: str) -> bool:
@@ -221,25 +209,22 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return _other_launch(port, launch)
     if any(redirect.body is not None for redirect in command.redirects):
         why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
-        return Verdict("left out", why=why)
+        return left_out(why)
     if command.condition or name in ("[", "[[", "test"):
-        return Verdict("left out", why=_CONDITION)
+        return left_out(_CONDITION)
     if name in PRINTS:
-        return Verdict("left out", why="it prints or waits only; hpclaunch status and logs show the job")
-    return Verdict(
-        "left out",
-        why=f"undecided: a job file has no place for it: run it on {port.here} before, or in the program",
+        return left_out("it prints or waits only; hpclaunch status and logs show the job")
+    return left_out(
+        f"undecided: a job file has no place for it: run it on {port.here} before, or in the program"
     )
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
     if launch.trivial:
-        return Verdict(
-            "left out", why="it prints information only; hpclaunch submit --preflight checks the nodes"
-        )
+        return left_out("it prints information only; hpclaunch submit --preflight checks the nodes")
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
     why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
-    return Verdict("left out", why=why)
+    return left_out(why)
 
 
 def _cd(port: Port, command: Command) -> Verdict:
@@ -253,7 +238,7 @@ def _cd(port: Port, command: Command) -> Verdict:
         )
     shown = command.words[1].raw if len(command.words) > 1 else "home"
     why = f"undecided: submit the job in the folder on {port.here} that takes the place of {shown}"
-    return Verdict("left out", why=why)
+    return left_out(why)
 
 
 def _module(port: Port, command: Command) -> Verdict:
@@ -263,12 +248,10 @@ def _module(port: Port, command: Command) -> Verdict:
     if port.same_machine:
         return _same_modules(port, command, words)
     if words[:1] in (["list"], ["avail"]):
-        return Verdict("left out", why="it prints only")
+        return left_out("it prints only")
     setup = [step.text for step in port.target.software.setup]
     if not setup:
-        return Verdict(
-            "left out", why=f"undecided: a module of {port.there}; name those of {port.here}: module"
-        )
+        return left_out(f"undecided: a module of {port.there}; name those of {port.here}: module")
     if loads:
         shown = " ".join(loads).removeprefix("load ")
         plan = f"hpclaunch software plan --site {port.here} --for NAME"
@@ -280,20 +263,20 @@ def _module(port: Port, command: Command) -> Verdict:
 def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
     fault = port.faults.get(command.line)
     if fault:
-        return Verdict("left out", why=f"undecided: {fault}")
+        return left_out(f"undecided: {fault}")
     first = words[0] if words else ""
     names = words[1:] if first in ("load", "add") else words if command.name == "ml" else []
     setup = " ".join(step.text for step in port.target.software.setup).split()
     if not names:
-        return Verdict("left out", why="hpclaunch's script loads modules on top of the login shell's")
+        return left_out("hpclaunch's script loads modules on top of the login shell's")
     if all(name in setup for name in names):
         return KEPT
     if not all(re.fullmatch(r"[\w./+:=@-]+", name) for name in names):
-        return Verdict("left out", why="undecided: a name that is known at run time only")
+        return left_out("undecided: a name that is known at run time only")
     more = [name for name in names if name not in port.modules and name not in setup]
     wrong = contradictions(Environment(modules=(*port.modules, *more)), port.target)
     if wrong:
-        return Verdict("left out", why=f"undecided: {'; '.join(wrong)}")
+        return left_out(f"undecided: {'; '.join(wrong)}")
     port.modules += more
     return KEPT
 
@@ -305,7 +288,7 @@ def _environment(port: Port, command: Command) -> Verdict:
         port.do(
             f"environment in the container: {shown}: environment.container.venv of the job file names a venv"
         )
-        return Verdict("left out", why=f"undecided: {shown} sets up the shell inside the container")
+        return left_out(f"undecided: {shown} sets up the shell inside the container")
     if port.same_machine and None not in words:
         return _same_environment(port, [word or "" for word in words])
     if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):
@@ -317,7 +300,7 @@ def _environment(port: Port, command: Command) -> Verdict:
     why = (
         f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
     )
-    return Verdict("left out", why=why)
+    return left_out(why)
 
 
 def _same_environment(port: Port, words: list[str]) -> Verdict:
@@ -331,9 +314,7 @@ def _same_environment(port: Port, words: list[str]) -> Verdict:
     if words[0] in ("source", ".") and len(words) == 2 and words[1].endswith("/bin/activate"):
         port.set("venv", words[1].removesuffix("/bin/activate"))
         return KEPT
-    return Verdict(
-        "left out", why="undecided: a script that sets up the shell; the job file names conda or venv"
-    )
+    return left_out("undecided: a script that sets up the shell; the job file names conda or venv")
 
 
 def _source(port: Port, command: Command) -> Verdict:
@@ -343,7 +324,7 @@ def _source(port: Port, command: Command) -> Verdict:
     why = (
         f"undecided: {command.words[1].raw if name else 'it'} may set anything: what the program needs of it"
     )
-    return Verdict("left out", why=f"{why} belongs into env, module or venv of the job file")
+    return left_out(f"{why} belongs into env, module or venv of the job file")
 
 
 def sole_program(port: Port) -> Launch | None:
@@ -381,10 +362,10 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
     ("set|shopt", _fixed(Verdict("changed", "set -eo pipefail", _FAILS, SCRIPT_OF_HPCLAUNCH))),
     ("module|ml", _module),
-    ("|".join(_ENVIRONMENTS), _environment),
+    (_ENVIRONMENTS, _environment),
     (r"source|\.", _source),
     ("exit", _fixed(Verdict("changed", "the job's exit status", _STATUS, SCRIPT_OF_HPCLAUNCH))),
-    ("unset", _fixed(Verdict("left out", why=_UNSET))),
-    ("tee", _fixed(Verdict("left out", why=_TEE))),
-    ("for|select", _fixed(Verdict("left out", why=f"{_LOOP} (--array), or repeat it in the program"))),
+    ("unset", _fixed(left_out(_UNSET))),
+    ("tee", _fixed(left_out(_TEE))),
+    ("for|select", _fixed(left_out(f"{_LOOP} (--array), or repeat it in the program"))),
 )

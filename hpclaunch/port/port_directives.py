@@ -7,7 +7,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import Value
-from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.line_report import KEPT, Verdict, left_out
 from hpclaunch.port.port_state import JOB_FILE, Port
 from hpclaunch.port.port_variables import port_variable
 from hpclaunch.port.ported_command import image_name
@@ -26,21 +26,20 @@ def port_directives(port: Port) -> None:
         if id(directive) in later or (later and directive.name in COMPONENT_SEPARATORS):
             why = "undecided: a job file has one component; this one is for the first of the script"
             port.do("hetjob: port each other component as another job")
-            verdict = Verdict("left out", why=why)
+            verdict = left_out(why)
         elif directive.reader is not reader:
             why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"
-            verdict = Verdict("left out", why=why)
+            verdict = left_out(why)
         elif not directive.active:
             first = "line that is not a comment" if reader and reader.read_in == "lines at top" else "command"
             why = f"{directive.reader.submit_command} reads no directives after the first {first}"
-            verdict = Verdict("left out", why=why)
+            verdict = left_out(why)
         else:
             verdict = _judge(port, directive)
         port.verdicts.note([directive.line], verdict)
     for line, name in port.script.unread:
-        port.do(f"directives of {name} are not read: fill in what they request")
         why = f"undecided: a directive of {name}, which is not read"
-        port.verdicts.note([line], Verdict("left out", why=why))
+        port.verdicts.note([line], left_out(why))
     _mail(port)
 
 
@@ -50,14 +49,12 @@ def _judge(port: Port, directive: Directive) -> Verdict:
     if handler is not None:
         return handler(port, directive)
     if directive.line in port.faults:
-        return Verdict("left out", why=f"undecided: {port.faults[directive.line]}")
+        return left_out(f"undecided: {port.faults[directive.line]}")
     if port.same_machine and _carry(port, directive):
         return KEPT
     if not directive.option.known:
-        return Verdict(
-            "left out", why=f"{directive.text}: {directive.reader.submit_command} has no such option"
-        )
-    return Verdict("left out", why=f"{directive.text} is about {port.there}, or only its scheduler has it")
+        return left_out(f"{directive.text}: {directive.reader.submit_command} has no such option")
+    return left_out(f"{directive.text} is about {port.there}, or only its scheduler has it")
 
 
 def _carry(port: Port, directive: Directive) -> bool:
@@ -98,9 +95,9 @@ def _account(port: Port, directive: Directive) -> Verdict:
 def _queue(port: Port, directive: Directive) -> Verdict:
     queue = port.queue
     if queue is not None and queue.name is None and port.target.queues:
-        return Verdict("left out", why=f"undecided: {queue.why}")
+        return left_out(f"undecided: {queue.why}")
     if queue is None or queue.name is None:
-        return Verdict("left out", why=f"{port.there} has it; the queues of {port.here} are not known")
+        return left_out(f"{port.there} has it; the queues of {port.here} are not known")
     if port.same_machine and queue.name == directive.value:
         return KEPT
     what = "a placeholder" if placeholder_in(directive.value or "") else f"a queue of {port.there}"
@@ -111,9 +108,9 @@ def _queue(port: Port, directive: Directive) -> Verdict:
 def _walltime(port: Port, directive: Directive) -> Verdict:
     given, queue = port.requested.walltime_s, port.queue
     if given is None or queue is None or queue.walltime_s is None:
-        return Verdict("left out", why=f"undecided: {directive.value} cannot be read as a walltime")
+        return left_out(f"undecided: {directive.value} cannot be read as a walltime")
     if given.line != directive.line:
-        return Verdict("left out", why=f"line {given.line} counts: {given.text}")
+        return left_out(f"line {given.line} counts: {given.text}")
     to = f"time: {format_walltime(queue.walltime_s)}"
     if queue.walltime_why:
         return Verdict("changed", to, f"undecided: {queue.walltime_why}", queue.source)
@@ -123,10 +120,10 @@ def _walltime(port: Port, directive: Directive) -> Verdict:
 def _sizes(port: Port, directive: Directive) -> Verdict:
     sizes = port.sizes
     if sizes is None:
-        return Verdict("left out", why="undecided: the sizes cannot be read")
+        return left_out("undecided: the sizes cannot be read")
     if "gpu" in directive.name and port.source_sizes.gpus is None:
         port.do(f"GPUs: {directive.text}: how many these are per node is not known")
-        return Verdict("left out", why=f"undecided: {directive.text}: how many per node is not known")
+        return left_out(f"undecided: {directive.text}: how many per node is not known")
     if sizes.same and port.same_scheduler and _says_the_same(port, directive):
         return KEPT
     source = port.cited(port.target.node.source if port.target.node else None)
@@ -154,7 +151,7 @@ def _memory(port: Port, directive: Directive) -> Verdict:
         return Verdict("changed", f"memory: {node.memory_request} per node", why, port.cited(node.source))
     if port.same_scheduler and node is None and _carry(port, directive):
         return KEPT
-    return Verdict("left out", why=f"the job gets whole nodes of {port.here} with their memory")
+    return left_out(f"the job gets whole nodes of {port.here} with their memory")
 
 
 def _exclusive(port: Port, directive: Directive) -> Verdict:
@@ -168,7 +165,7 @@ def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
     try:
         array_indices(array or "", port.scheduler)
     except BadInputError as error:
-        return Verdict("left out", why=f"undecided: {directive.text}: {error.message.partition(': ')[2]}")
+        return left_out(f"undecided: {directive.text}: {error.message.partition(': ')[2]}")
     port.set("array", array)
     return port.rewritten(f"array: {array} ({port.target_words.write_array(array or '')})")
 
@@ -177,7 +174,7 @@ def _after(port: Port, directive: Directive) -> Verdict:
     after = port.words.read_after(directive.value or "")
     pattern = port.scheduler.id_pattern or r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
     if after is None or not all(re.fullmatch(pattern, each, re.ASCII) for each in after.ids):
-        return Verdict("left out", why=f"undecided: {directive.text} cannot be said in a job file (after)")
+        return left_out(f"undecided: {directive.text} cannot be said in a job file (after)")
     port.set("after", after.ids)
     if after.any_end:
         port.set("after_any", True)
@@ -191,7 +188,7 @@ def _export(port: Port, directive: Directive) -> Verdict:
     """Turn ``--export=ALL,NAME=VALUE`` and ``-v NAME=VALUE`` into variables of the job."""
     named = [part for part in (directive.value or "").split(",") if "=" in part]
     if not named:
-        return Verdict("left out", why="hpclaunch's script sets what the job needs, in every environment")
+        return left_out("hpclaunch's script sets what the job needs, in every environment")
     return exported(port, named)
 
 
@@ -208,7 +205,7 @@ def exported(port: Port, named: list[str]) -> Verdict:
         for name, verdict in zip(names, said, strict=True)
     )
     if fates == {"left out"}:
-        return Verdict("left out", why="; ".join(verdict.why for verdict in said))
+        return left_out("; ".join(verdict.why for verdict in said))
     return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
 
 
@@ -216,14 +213,14 @@ def _carried(port: Port, directive: Directive) -> Verdict:
     if port.same_scheduler and _carry(port, directive):
         return KEPT
     why = f"{directive.text}: there is no setting for it, and {port.scheduler.title} may have another option"
-    return Verdict("left out", why=f"undecided: {why}: directives of the job file")
+    return left_out(f"undecided: {why}: directives of the job file")
 
 
 def _begin(port: Port, directive: Directive) -> Verdict:
     if port.same_scheduler and _carry(port, directive):
         return KEPT
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", directive.value or "", re.ASCII):
-        return Verdict("left out", why=f"undecided: {directive.text}: begin takes times as 2026-12-31T18:00")
+        return left_out(f"undecided: {directive.text}: begin takes times as 2026-12-31T18:00")
     port.set("begin", (directive.value or "")[:16])
     return port.rewritten(f"begin: {(directive.value or '')[:16]}")
 
@@ -234,7 +231,7 @@ def fabric_verdict(port: Port, text: str) -> Verdict:
     plugin = f"--mpi={port.target.mpi.plugin}" if port.target.mpi.plugin else ""
     to = " ".join(filter(None, (options, plugin)))
     if not to:
-        return Verdict("left out", why=f"{text} is about {port.there}; {port.here} needs no such option")
+        return left_out(f"{text} is about {port.there}; {port.here} needs no such option")
     source = port.cited(port.target.mpi.source if plugin else port.target.fabric.source)
     return Verdict("changed", to, f"{text} is about {port.there}", source)
 
@@ -242,7 +239,7 @@ def fabric_verdict(port: Port, text: str) -> Verdict:
 def _container(port: Port, directive: Directive) -> Verdict:
     image = image_name(directive.value or "")
     if image is None:
-        return Verdict("left out", why="undecided: the image cannot be read")
+        return left_out("undecided: the image cannot be read")
     return container_verdict(port, image)
 
 
@@ -250,19 +247,18 @@ def container_verdict(port: Port, image: str) -> Verdict:
     """Set the job's container."""
     port.set("container", image)
     port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
-    container = port.target.software.container
     why = f"the container runs with the binds and the GPU option of {port.here}"
-    return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
+    return Verdict("changed", f"container: {image}", why, port.container_source)
 
 
 def _mail_option(port: Port, directive: Directive) -> Verdict:
     events, user = mail_of(port)
     write = port.target_words.write_mail
     if write is None or not (events or user):
-        return Verdict("left out", why=f"how {port.scheduler.title} sends mail for it is not known")
+        return left_out(f"how {port.scheduler.title} sends mail for it is not known")
     to = ", ".join(write(events, user))
     if not to:
-        return Verdict("left out", why="it requests no mail")
+        return left_out("it requests no mail")
     lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
     why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""
     return port.rewritten(f"directives: {to}", why)
@@ -296,7 +292,7 @@ def _mail(port: Port) -> None:
 
 
 def _left(why: str) -> Callable[[Port, Directive], Verdict]:
-    return lambda port, directive: Verdict("left out", why=why.format(text=directive.text, here=port.here))
+    return lambda port, directive: left_out(why.format(text=directive.text, here=port.here))
 
 
 _NOTHING = _left("{text}: hpclaunch submits and follows the job in its own way")

@@ -14,11 +14,11 @@ from hpclaunch.port.launcher_words import (
     read_options,
     words_of,
 )
-from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.line_report import KEPT, Verdict, left_out
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import PRINTS, sole_program
 from hpclaunch.port.port_directives import binding_verdict, container_verdict, exported, fabric_verdict
-from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
+from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, gpus_of, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import (
     PortedCommand,
@@ -319,10 +319,7 @@ def set_command(port: Port) -> None:
         port.set("container", found.image)
     if found.binds:
         port.set("container_bind", tuple(found.binds))
-    gpus, per_node = (
-        len(port.target.node.gpus) if port.target.node else 0,
-        port.settings.get("tasks_per_node"),
-    )
+    gpus, per_node = gpus_of(port.target), port.settings.get("tasks_per_node")
     if found.inner and gpus and per_node and per_node > gpus:
         port.set(
             "framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0"
@@ -381,7 +378,7 @@ def judge_launch(port: Port) -> None:
     for piece in read.program[end:]:
         port.do("command: the launch starts several programs (:), the job file has the first one")
         why = "undecided: a job file has one program: port each other one as another job"
-        by_line.setdefault(piece.word.line, []).append(Verdict("left out", why=why))
+        by_line.setdefault(piece.word.line, []).append(left_out(why))
     first = _first_verdict(port, launch)
     port.verdicts.note([launch.line], first)
     for assignment in launch.command.assignments:
@@ -397,7 +394,7 @@ def judge_launch(port: Port) -> None:
         if redirect.operator != "<":
             shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
             why = f"{shown}: stdout and stderr go to the job's log"
-            port.verdicts.note([redirect.line], Verdict("left out", why=why))
+            port.verdicts.note([redirect.line], left_out(why))
 
 
 def _own_lines(port: Port, launch: Launch) -> list[int]:
@@ -439,8 +436,6 @@ def _word_verdict(port: Port, word: Word) -> Verdict:
 
 def _taken_off(port: Port, word: Word) -> Verdict:
     """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
-    container = port.target.software.container
-    source = port.cited(container.source if container else None)
     if _is_of_inner(port, word):
         why = f"without {port.command.inner}: hpclaunch starts one rank for each of its workers"
         to = "the ranks, and where they find each other, as hpclaunch's script sets them"
@@ -448,7 +443,7 @@ def _taken_off(port: Port, word: Word) -> Verdict:
     if port.command.image:
         to = f"container: {port.command.image}"
         why = f"the container runs with the binds and the GPU option of {port.here}"
-        return Verdict("changed", to, why, source)
+        return Verdict("changed", to, why, port.container_source)
     return Verdict("changed", "in the command", "hpclaunch starts the program itself", JOB_FILE)
 
 
@@ -465,12 +460,12 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     known = LAUNCHER_OPTIONS.get(launch.launcher)
     text = f"{launch.launcher}'s {option.name}"
     if known is None:
-        return Verdict("left out", why=f"{text}: hpclaunch starts the ranks itself")
+        return left_out(f"{text}: hpclaunch starts the ranks itself")
     if option.name in known.sizes:
         return Verdict("changed", port.sizes_text, port.sizes.said if port.sizes else "", JOB_FILE)
     handler = _OPTIONS.get(known.about.get(option.name, ""))
     if handler is None:
-        return Verdict("left out", why=f"undecided: {text} has no setting here")
+        return left_out(f"undecided: {text} has no setting here")
     return handler(port, text, option)
 
 
@@ -478,10 +473,10 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     """Turn ``--export=ALL,A=b``, ``--env A=b``, ``-e A=b`` into variables of the job."""
     plain = option.value
     if plain is None:
-        return Verdict("left out", why=f"undecided: {text}: its value is known at run time only")
+        return left_out(f"undecided: {text}: its value is known at run time only")
     named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
     if not named:
-        return Verdict("left out", why=f"{text}: all variables of the script reach the ranks")
+        return left_out(f"{text}: all variables of the script reach the ranks")
     return exported(port, [part.removeprefix("ALL,") for part in named])
 
 
@@ -491,7 +486,7 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
         return container_verdict(port, image)
     if option.name in ("container-mounts", "volume") and option.value is not None:
         return _binds(port, option.value)
-    return Verdict("left out", why=f"undecided: {text}: container_bind of the job file names what it sees")
+    return left_out(f"undecided: {text}: container_bind of the job file names what it sees")
 
 
 def _binds(port: Port, text: str) -> Verdict:
@@ -508,7 +503,7 @@ def _binds(port: Port, text: str) -> Verdict:
 
 
 def _left(why: str) -> Callable[[Port, str, LaunchOption], Verdict]:
-    return lambda port, text, option: Verdict("left out", why=f"{text}: {why}")
+    return lambda port, text, option: left_out(f"{text}: {why}")
 
 
 _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {

@@ -1,7 +1,7 @@
 """A foreign batch script as a job file for another machine, with a report on each of its lines. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, read_script, written_by_hpclaunch
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
+from hpclaunch.plan.settings import JobSettings
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.judge_port import open_points
@@ -25,7 +26,7 @@ from hpclaunch.port.port_launch import (
     set_command,
     source_sizes,
 )
-from hpclaunch.port.port_state import Port
+from hpclaunch.port.port_state import Port, gpus_of
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
@@ -38,31 +39,6 @@ from hpclaunch.walltime import format_walltime
 
 _FAULTS = "module-|variable-(name|value)-|filesystem-|secret-"
 """Rules of lint about lines that would otherwise be carried over as they are."""
-_ORDER = (
-    *(
-        "site",
-        "name",
-        "account",
-        "queue",
-        "nodes",
-        "tasks_per_node",
-        "gpus_per_task",
-        "cpus_per_task",
-        "time",
-    ),
-    *(
-        "framework",
-        "command",
-        "array",
-        "after",
-        "after_any",
-        "container",
-        "container_bind",
-        "module",
-        "conda",
-    ),
-    *("venv", "env", "directives"),
-)
 
 
 class Ported(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +107,6 @@ def port_script(
     if port.written is not None:
         judge_launch(port.written)
     port_rest(port)
-    _notes(port)
     return _ported(port)
 
 
@@ -181,26 +156,16 @@ def _settle(port: Port) -> None:
 
 def _numbers(port: Port) -> dict[Fact, int]:
     """Return the sizes that the script's variables have on its own machine."""
-    requested = port.requested
-    nodes = requested.node_count
-    found: dict[Fact, int] = {}
-    if nodes:
-        found["nodes"] = nodes
-    if requested.ranks_per_node:
-        found["tasks per node"] = requested.ranks_per_node
-    if requested.tasks:
-        found["tasks"] = requested.tasks.value
-    elif nodes and requested.tasks_per_node:
-        found["tasks"] = nodes * requested.tasks_per_node.value
-    elif nodes and requested.cpus_per_node:
-        found["tasks"] = nodes * requested.cpus_per_node.value  # NSLOTS and PBS_NP count slots
-    if requested.cpus_per_task:
-        found["cpus per task"] = requested.cpus_per_task.value
-    if requested.gpus_per_node:
-        found["gpus per node"] = requested.gpus_per_node.value
-    elif port.source is not None and port.source.node is not None and port.source.node.gpus:
-        found["gpus per node"] = len(port.source.node.gpus)
-    return found
+    asked, nodes, source = port.requested, port.requested.node_count, port.source
+    slots = asked.tasks_per_node or asked.cpus_per_node  # NSLOTS and PBS_NP count slots
+    known: dict[Fact, int | None] = {
+        "nodes": nodes,
+        "tasks per node": asked.ranks_per_node,
+        "tasks": asked.tasks.value if asked.tasks else nodes * slots.value if nodes and slots else None,
+        "cpus per task": asked.cpus_per_task.value if asked.cpus_per_task else None,
+        "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
+    }
+    return {fact: number for fact, number in known.items() if number}
 
 
 def _set_account(port: Port) -> None:
@@ -264,16 +229,13 @@ def _same_queue(port: Port, name: str, nodes: int | None, walltime_s: int | None
 def _target_numbers(port: Port) -> dict[Fact, int]:
     """Return the sizes that the script's variables stand for in the job here."""
     nodes, per_node = port.settings.get("nodes"), port.settings.get("tasks_per_node")
-    found: dict[Fact, int] = {}
-    if nodes:
-        found["nodes"] = nodes
-    if per_node:
-        found["tasks per node"] = per_node
-    if nodes and per_node:
-        found["tasks"] = nodes * per_node
-    if port.target.node is not None and port.target.node.gpus:
-        found["gpus per node"] = len(port.target.node.gpus)
-    return found
+    known: dict[Fact, int | None] = {
+        "nodes": nodes,
+        "tasks per node": per_node,
+        "tasks": nodes * per_node if nodes and per_node else None,
+        "gpus per node": gpus_of(port.target),
+    }
+    return {fact: number for fact, number in known.items() if number}
 
 
 def _target_facts(port: Port) -> dict[Fact, str]:
@@ -291,22 +253,16 @@ def _target_facts(port: Port) -> dict[Fact, str]:
     }
 
 
-def _notes(port: Port) -> None:
-    """Note what the script does not say and hpclaunch therefore decides."""
+def _notes(port: Port) -> Iterator[str]:
+    """Yield what the script does not say and hpclaunch therefore decides."""
     if port.requested.walltime_s is None:
-        port.notes.append("time: the script requests none; hpclaunch's default is 30 minutes")
+        yield "time: the script requests none; hpclaunch's default is 30 minutes"
     if port.source is None:
-        port.notes.append(
-            "the script's machine is not known: --from names it, whose profile states the GPUs per node"
-        )
+        yield "the script's machine is not known: --from names it, whose profile states the GPUs per node"
     if port.launch is None:
-        port.notes.append(
-            "the script has no launch line: its last program is taken for the command of one rank"
-        )
-    if port.source_sizes.gpus is None and port.target.node is not None and port.target.node.gpus:
-        port.notes.append(
-            f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"
-        )
+        yield "the script has no launch line: its last program is taken for the command of one rank"
+    if port.source_sizes.gpus is None and gpus_of(port.target):
+        yield f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"
 
 
 def _ported(port: Port) -> Ported:
@@ -320,12 +276,12 @@ def _ported(port: Port) -> Ported:
         port.do(f"container_bind: {', '.join(binds)}: the job has no container: name one, or no binds")
     for text in open_points(port):
         port.do(text)
-    settings = {key: port.settings[key] for key in _ORDER if key in port.settings}
+    settings = {key: port.settings[key] for key in JobSettings.__struct_fields__ if key in port.settings}
     return Ported(
         settings=settings,
         report=port.verdicts.report(content_lines(port)),
         to_do=tuple(port.to_do),
-        notes=tuple(port.notes),
+        notes=tuple(_notes(port)),
         reasons=port.reasons,
         there=port.there,
     )

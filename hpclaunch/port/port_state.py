@@ -46,7 +46,6 @@ class Port:
     directives: list[str] = field(default_factory=list)
     modules: list[str] = field(default_factory=list)
     to_do: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     verdicts: Verdicts = field(default_factory=Verdicts)
     launch: Launch | None = None
     """The one that the job file is for."""
@@ -99,6 +98,12 @@ class Port:
         """The target's launcher."""
         return site_launcher(self.target)
 
+    @property
+    def container_source(self) -> str:
+        """The page about the target's containers."""
+        container = self.target.software.container
+        return self.cited(container.source if container else None)
+
     def cited(self, source: str | None) -> str:
         """Return where a fact about the target comes from."""
         return cite(self.target, source)
@@ -145,6 +150,11 @@ class Port:
             if redirect.body is not None:
                 last = max(last, redirect.line + 1 + redirect.body.count("\n"))
         return range(command.line, last + 1)
+
+
+def gpus_of(profile: SiteProfile | None) -> int:
+    """Return the GPUs of a node; 0: it has none, or is not described."""
+    return len(profile.node.gpus) if profile and profile.node else 0
 
 
 def is_path(text: str) -> bool:

@@ -7,7 +7,7 @@ from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.job_sizes import usable_cores
-from hpclaunch.port.line_report import KEPT, Verdict
+from hpclaunch.port.line_report import KEPT, Verdict, left_out
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -51,7 +51,7 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
         return Verdict("changed", to, f"{port.here}: {site.reason}", port.cited(site.source))
     if reason := _refused(name):
-        return Verdict("left out", why=reason)
+        return left_out(reason)
     if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
         port.env[name] = value.plain
         if not port.same_machine and is_path(value.plain):
@@ -62,13 +62,13 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         if line not in port.exports:
             port.exports.append(line)
         return Verdict("changed", f"command: {line}", "its value is known at run time only", JOB_FILE)
-    return Verdict("left out", why=f"undecided: the value of {name} is computed at run time on {port.there}")
+    return left_out(f"undecided: the value of {name} is computed at run time on {port.there}")
 
 
 def fill_in(port: Port, name: str) -> Verdict:
     """Make a variable that the command needs, and that is not known here, one that the user fills in."""
     if reason := _refused(name):
-        return Verdict("left out", why=reason)
+        return left_out(reason)
     port.env.setdefault(name, f"{FILL_IN}_{name}")
     port.do(f"env {name}: {FILL_IN}_{name}: the command needs it, and its value is not in the script")
     why = f"the command needs {name}, and its value is known at run time on {port.there} only: fill it in"
@@ -121,5 +121,5 @@ def _replaced(port: Port, name: str, group: Group, site: EnvVar | None) -> Verdi
         to = f"the binding of {port.here}" + (f", GPUs by {variable}" if variable else "")
         return Verdict("changed", to, group.why, port.cited(port.target.binding.source))
     if group.name == "scheduler":
-        return Verdict("left out", why=group.why)
-    return Verdict("left out", why=f"{group.why}; {port.here} sets what it needs itself")
+        return left_out(group.why)
+    return left_out(f"{group.why}; {port.here} sets what it needs itself")

@@ -224,7 +224,11 @@ def _container_options(
         step = 1 if equals or texts[at] in runtime.flags else 2
         following = found.words[at + 1 : at + 2]
         if name in runtime.binds_by:
-            take_binds(found, value if equals else _bind_text(following), target)
+            take_binds(
+                found,
+                value if equals else "".join((one.plain or one.shell or "") for one in following),
+                target,
+            )
         elif name in runtime.image_by:
             known = value if found.words[at].plain else None
             image = Value(known, None) if equals else next(iter(following), None)
@@ -250,11 +254,6 @@ def image_name(text: str) -> str | None:
     if text.startswith(("/", ".", "$", "~")) or text.endswith((".sqsh", ".sif", ".toml")):
         return text
     return f"docker://{text.removeprefix('docker:').removeprefix('//').replace('#', '/')}"
-
-
-def _bind_text(words: list[Value]) -> str:
-    """Return a bind, which may hold variables of the job."""
-    return (words[0].plain or words[0].shell or "") if words else ""
 
 
 def take_binds(found: PortedCommand, text: str, target: str) -> None:

@@ -112,11 +112,24 @@ def test_what_lint_finds_in_the_new_script_is_something_to_do() -> None:
     olivia = shipped("olivia")
     ported = port_script(f"{LUMI}srun python train.py\n", shipped("lumi-g"), olivia)
     assert not any("of the new script" in text for text in rendered_port(ported, olivia)[0].to_do)
-    text = "python -u -m torch.distributed.launch --nproc_per_node=8 --nnodes=2 train.py"
-    changed = ported.settings | {"command": ("bash", "-c", text), "nodes": 2, "tasks_per_node": 1}
+    changed = ported.settings | {"directives": ("--mail-type=FAILED",)}
     said = rendered_port(msgspec.structs.replace(ported, settings=changed), olivia)[0]
-    assert "of the new script: --nproc_per_node=8 processes per node, 4 GPUs" in str(said.to_do)
+    assert "of the new script: --mail-type=FAILED" in str(said.to_do)
     assert "# TO DO: line " in said.job_file
+
+
+def test_a_placeholder_is_no_queue_of_a_machine_and_the_plan_of_software_says_for_what() -> None:
+    text = "#!/bin/bash\n#SBATCH -p <to-be-specified> -N 1 -n 4 --gpus-per-node=4\n"
+    text += "module load Horovod\nsrun ./a\n"
+    ported = port(text, None, "olivia")
+    (line,) = [one for one in ported.report.changed if one.line == 2]
+    assert "<to-be-specified> is a placeholder" in line.why
+    assert "hpclaunch software plan --site olivia --for NAME" in "\n".join(ported.to_do)
+
+
+def test_the_time_to_begin_stands_in_the_job_file() -> None:
+    text = LUMI + "#SBATCH --begin=2027-01-02T18:00\nsrun python train.py\n"
+    assert "begin: " in port(text, "lumi-g", "polaris").job_file
 
 
 def test_the_facts_of_the_benchmark_are_whole() -> None:

@@ -134,9 +134,9 @@ def test_many_scripts_and_folders_of_them(tmp_path: Path) -> None:
     assert rules_of(answer) == [("a.sh", "status-lost-in-pipe"), ("b.job", "stderr-discarded")]
     assert answer.returncode == 1
     text = run_lint("jobs", "right.sh", cwd=tmp_path).stdout
-    assert "jobs/a.sh:3: error: " in text
+    assert "jobs/a.sh:3: warning: " in text
     assert "right.sh" not in text
-    assert text.endswith("3 scripts, 1 without findings: 1 error, 1 warning\n")
+    assert text.endswith("3 scripts, 1 without findings: 2 warnings\n")
 
 
 def test_statistics_count_the_findings_of_each_rule(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_statistics_count_the_findings_of_each_rule(tmp_path: Path) -> None:
     (tmp_path / "b.sh").write_text(DISCARDED)
     text = run_lint("--statistics", "a.sh", "b.sh", cwd=tmp_path).stdout
     assert [line.split() for line in text.splitlines()] == [
-        ["2", "status-lost-in-pipe", "error"],
+        ["2", "status-lost-in-pipe", "warning"],
         ["1", "stderr-discarded", "warning"],
     ]
 
@@ -204,7 +204,7 @@ def test_a_baseline_hides_what_was_there_before(tmp_path: Path) -> None:
 def test_colours_are_for_those_who_want_them(tmp_path: Path) -> None:
     (tmp_path / "a.sh").write_text(PIPE)
     coloured = hpclaunch("--color", "always", "lint", "a.sh", cwd=tmp_path)
-    assert "a.sh:3: \x1b[31m\x1b[1merror\x1b[0m: " in coloured.stdout
+    assert "a.sh:3: \x1b[33m\x1b[1mwarning\x1b[0m: " in coloured.stdout
     assert "\x1b" not in run_lint("a.sh", cwd=tmp_path).stdout
 
 

@@ -3,6 +3,7 @@
 import re
 import signal
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from hpclaunch.cpuset import parse_cpu_list
@@ -79,7 +80,12 @@ def failed_ranks(log: str) -> list[FailedRank]:
         code, words = _end(said)
         if code is not None and (any(place) or code > 128):
             found.append(FailedRank(*place, code, words, match.string.strip()))
-    return found
+    return _once(found)
+
+
+def _once(found: list[FailedRank]) -> list[FailedRank]:
+    """Flux reports the end of a rank twice: by its shell, and by flux-job."""
+    return [next(same) for _, same in groupby(found, key=lambda rank: rank[:3])]
 
 
 def _report(line: str) -> re.Match[str] | None:

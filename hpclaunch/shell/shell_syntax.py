@@ -110,7 +110,7 @@ class Assignment:
     append: bool = False
     path: Path = ()
     items: tuple[Word, ...] | None = None
-    """The words of an array; None: it is no array."""
+    """The words of an array; None: it is not an array."""
 
 
 @dataclass

@@ -186,7 +186,7 @@ def scheduler_retired(context: Context) -> Iterator[Violation]:
 def shebang_missing(context: Context) -> Iterator[Violation]:
     """Find scripts with directives whose first line names no interpreter."""
     script = context.script
-    if script.kind == "slurm" and not script.text.startswith("#!") and not placeholder_in(script.text[:200]):
+    if script.directives and not script.text.startswith("#!") and not placeholder_in(script.text[:200]):
         at = len(script.text) - len(script.text.lstrip())
         edits = (Edit(0, at, ""),) if script.text.startswith("#!", at) else (Edit(0, 0, "#!/bin/bash\n"),)
         yield Violation(1, "the first line is not #!: sbatch refuses the script", edits=edits)

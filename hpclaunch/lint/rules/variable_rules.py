@@ -422,7 +422,7 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
     """Find variables that only an option sets which the script does not give."""
     script = context.script
     known = _tested(script) | script.variables.assignments.keys() | script.variables.provided
-    if script.kind != "slurm" or not script.active_directives:
+    if not script.active_directives:
         return
     for name, ref in _first_uses(script).items():
         options = _BY_OPTION.get(name)

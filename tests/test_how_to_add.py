@@ -343,7 +343,7 @@ class FloodAllreduce(Algorithm):
 def test_an_allreduce(tmp_path: Path) -> None:
     made = Checkout(tmp_path, "How to add an allreduce", "flood")
     made.write("hpclaunch/train/allreduce/NAME.py", ALLREDUCE)
-    line = '    "flood": _loader("flood", "FloodAllreduce"),\n'
+    line = '    "flood": when_made(__name__, "flood", "FloodAllreduce"),\n'
     made.insert("hpclaunch/train/allreduce/__init__.py", row_of("ALLREDUCES"), line)
     flood, plain = (made.train("--allreduce", name, ranks=2) for name in ("flood", "mpi"))
     assert (flood["allreduce"], plain["allreduce"]) == ("flood", "mpi")

@@ -82,8 +82,6 @@ def load_dataset(
 def _load(
     dataset: str, data_dir: Path | None, cache_dir: Path, mirrors: Sequence[str] | None, log: Log
 ) -> Dataset:
-    if dataset not in DATASETS:
-        raise BadRequestError(f"data set {dataset!r} is unknown", f"Use one of {', '.join(DATASETS)}.")
     if dataset == "synthetic":
         if data_dir is not None:
             raise BadRequestError(

@@ -106,10 +106,8 @@ def unpack(raw: bytes, where: str) -> bytes:
 
 
 def parse_content(content: bytes, where: str) -> Bytes:
-    """The values in the uncompressed content of an IDX file: a read-only view, nothing is copied."""
-    shape, length = _content_length(content[:16], where)
-    if len(content) != length:
-        raise _wrong_length(where, length, len(content))
+    """The values in what `unpack` returns: a read-only view, nothing is copied."""
+    shape, _ = _content_length(content[:16], where)
     return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
 
 
@@ -147,11 +145,6 @@ def _content_length(head: bytes, where: str) -> tuple[tuple[int, ...], int]:
 
 
 def _wrong_length(where: str, length: int, found: int) -> BadDataError:
-    if found < length:
-        return BadDataError(
-            f"{where}: cut: {found:,} bytes, but its header says {length:,}", "Fetch the file again."
-        )
-    return BadDataError(
-        f"{where}: too long: {found:,} bytes or more, but its header says {length:,}",
-        "Fetch the file again.",
-    )
+    problem, more = ("cut", "") if found < length else ("too long", " or more")
+    says = f"{found:,} bytes{more}, but its header says {length:,}"
+    return BadDataError(f"{where}: {problem}: {says}", "Fetch the file again.")

@@ -81,11 +81,6 @@ class TorchEngine:
         return f"{self._device} ({torch.cuda.get_device_name(self._device)})"
 
     @property
-    def device_type(self) -> str:
-        """``cpu`` or ``cuda``, which ROCm is called, too."""
-        return str(self._device.type)
-
-    @property
     def peak_device_bytes(self) -> int | None:
         """What torch has reserved on its GPU at most; None on the CPU."""
         if self._device.type == "cpu":

@@ -48,7 +48,9 @@ def pair_threads(
         return Derived(singles, None, True)
     pairing, reason = _pairing(online, [node for node in nodes if node], threads, architecture, complete)
     if pairing:
-        return Derived(pairing, _note(pairing[0], reason), True)
+        cpus = " and ".join(map(str, pairing[0]))
+        note = f"cores derived from the numbering ({reason}): CPUs {cpus} share a core, and so on"
+        return Derived(pairing, note, True)
     if threads is None:
         return Derived(singles, "threads per core are not stated: each CPU is counted as a core", False)
     return Derived(
@@ -85,13 +87,9 @@ def _allowed_pairings(online: CpuSet, nodes: Sequence[CpuSet], threads: int | No
     """Return the pairings by numbering that put no core into two NUMA nodes."""
     if not threads or len(online) % threads:
         return {}
-    pairings = {"spread": _spread(online, threads), "adjacent": _adjacent(online, threads)}
+    adjacent = tuple(tuple(range(cpu, cpu + threads)) for cpu in range(0, len(online), threads))
+    pairings = {"spread": _spread(online, threads), "adjacent": adjacent}
     return {kind: pairing for kind, pairing in pairings.items() if _inside_nodes(pairing, nodes)}
-
-
-def _note(first: tuple[int, ...], reason: str) -> str:
-    cpus = " and ".join(str(cpu) for cpu in first)
-    return f"cores derived from the numbering ({reason}): CPUs {cpus} share a core, and so on"
 
 
 def _runs_of_siblings(online: CpuSet, nodes: Sequence[CpuSet]) -> int | None:
@@ -117,10 +115,6 @@ def _spread(online: CpuSet, threads: int) -> _Pairing:
     return tuple(tuple(cpu + i * step for i in range(threads)) for cpu in range(step))
 
 
-def _adjacent(online: CpuSet, threads: int) -> _Pairing:
-    return tuple(tuple(range(cpu, cpu + threads)) for cpu in range(0, len(online), threads))
-
-
 def _inside_nodes(pairing: _Pairing, nodes: Sequence[CpuSet]) -> bool:
     """Tell whether no core lies in two nodes."""
     return all(not node.intersection(core) or node.issuperset(core) for core in pairing for node in nodes)
@@ -139,8 +133,9 @@ def l3_blocks(
     size = len(cores) // instances
     first_cpus = [core[0] for core in cores]
     groups = [frozenset(first_cpus[i : i + size]) for i in range(0, len(first_cpus), size)]
-    if not _fit_nodes(groups, [node.intersection(first_cpus) for node in nodes]):
-        return {}, None
+    for node in (node.intersection(first_cpus) for node in nodes):
+        if not all(group.isdisjoint(node) or group <= node or node <= group for group in groups):
+            return {}, None
     note = (
         f"L3 groups derived from the number of caches: {instances} of {size} cores each, "
         f"the first is CPUs {format_cpu_list(groups[0])}"
@@ -154,11 +149,6 @@ def _regularly_numbered(cores: Sequence[tuple[int, ...]]) -> bool:
     first_cpus = [core[0] for core in cores]
     spread, adjacent = range(len(cores)), range(0, len(cores) * threads, threads)
     return all(len(core) == threads for core in cores) and first_cpus in (list(spread), list(adjacent))
-
-
-def _fit_nodes(groups: Sequence[CpuSet], nodes: Sequence[CpuSet]) -> bool:
-    """Tell whether no group holds a part of one node and a part of another."""
-    return all(group.isdisjoint(node) or group <= node or node <= group for group in groups for node in nodes)
 
 
 def number_l3(cores: Sequence[Core]) -> tuple[Core, ...]:

@@ -402,18 +402,8 @@ class BottleExchange(GradientExchange):
 """,
     )
     place = "hpclaunch/train/exchange/__init__.py"
-    made.insert(place, row_of("COMMS"), '    "bottle": _bottle,\n')
-    made.insert(
-        place,
-        r"^    return HorovodExchange\(.*\)\n",
-        """
-
-def _bottle(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .bottle import BottleExchange
-
-    return BottleExchange(comm, options, engine, timeline)
-""",
-    )
+    line = '    "bottle": when_made(__name__, "bottle", "BottleExchange"),\n'
+    made.insert(place, row_of("COMMS"), line)
     ring, bottle = made.train(ranks=2), made.train("--comm", "bottle", ranks=2)
     assert (ring["comm"], bottle["comm"]) == ("ring", "bottle")
     assert ring["parameters_sha256"] == bottle["parameters_sha256"]

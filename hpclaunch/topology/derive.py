@@ -133,9 +133,8 @@ def l3_blocks(
     size = len(cores) // instances
     first_cpus = [core[0] for core in cores]
     groups = [frozenset(first_cpus[i : i + size]) for i in range(0, len(first_cpus), size)]
-    for node in (node.intersection(first_cpus) for node in nodes):
-        if not all(group.isdisjoint(node) or group <= node or node <= group for group in groups):
-            return {}, None
+    if not _fit_nodes(groups, [node.intersection(first_cpus) for node in nodes]):
+        return {}, None
     note = (
         f"L3 groups derived from the number of caches: {instances} of {size} cores each, "
         f"the first is CPUs {format_cpu_list(groups[0])}"
@@ -149,6 +148,11 @@ def _regularly_numbered(cores: Sequence[tuple[int, ...]]) -> bool:
     first_cpus = [core[0] for core in cores]
     spread, adjacent = range(len(cores)), range(0, len(cores) * threads, threads)
     return all(len(core) == threads for core in cores) and first_cpus in (list(spread), list(adjacent))
+
+
+def _fit_nodes(groups: Sequence[CpuSet], nodes: Sequence[CpuSet]) -> bool:
+    """Tell whether no group holds a part of one node and a part of another."""
+    return all(group.isdisjoint(node) or group <= node or node <= group for group in groups for node in nodes)
 
 
 def number_l3(cores: Sequence[Core]) -> tuple[Core, ...]:

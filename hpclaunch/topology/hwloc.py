@@ -71,11 +71,9 @@ def read(text: str, origin: str) -> Partial:
     root = next((obj for obj in objects if obj.type in ("Machine", "System")), None)
     if root is None or root.parent is not None:
         raise BadInputError(f"{origin}: no object of type Machine at the top", _HINT)
-    online, allowed = _cpuset(root, "cpuset", origin), None
+    online = _cpuset(root, "cpuset", origin)
     if "online_cpuset" in root.attributes:
         online &= _cpuset(root, "online_cpuset", origin)
-    if "allowed_cpuset" in root.attributes:
-        allowed = _cpuset(root, "allowed_cpuset", origin) & online
     if not online:
         raise BadInputError(f"{origin}, line {root.line}: Machine without CPUs", _HINT)
     nodes = _numa_nodes(objects, online, origin)
@@ -92,7 +90,7 @@ def read(text: str, origin: str) -> Partial:
         gpu_order=in_order,
         nics=_nics(objects, online, nodes, origin),
         hwloc_order=tuple(min(cpus) for cpus in threads.values()),
-        allowed=allowed,
+        allowed=_allowed(root, online, origin),
         notes=(*_hidden(root, online, origin), *notes),
     )
 
@@ -178,10 +176,7 @@ def _cores(threads: dict[_Object, list[int]], origin: str) -> tuple[Core, ...] |
     cores: list[Core] = []
     l3_number: dict[_Object, int] = {}
     for core, cpus in threads.items():
-        caches = ((above.type, above.attributes.get("depth"), above) for above in core.ancestors())
-        cache = next(
-            (it for kind, depth, it in caches if kind == "L3Cache" or (kind, depth) == ("Cache", "3")), None
-        )
+        cache = next((above for above in core.ancestors() if _is_l3(above)), None)
         l3 = l3_number.setdefault(cache, len(l3_number)) if cache else None
         cores.append(Core(cpus=tuple(sorted(set(cpus))), l3=l3, socket=_socket(core, origin)))
     listed = [cpu for core in cores for cpu in core.cpus]
@@ -207,6 +202,10 @@ def _socket(core: _Object, origin: str) -> int | None:
     return _index(package, MAX_CPU, origin) if package and "os_index" in package.attributes else None
 
 
+def _is_l3(obj: _Object) -> bool:
+    return obj.type == "L3Cache" or (obj.type == "Cache" and obj.attributes.get("depth") == "3")
+
+
 def _numa_nodes(objects: list[_Object], online: CpuSet, origin: str) -> tuple[NumaNode, ...]:
     nodes: dict[int, NumaNode] = {}
     for obj in objects:
@@ -221,6 +220,10 @@ def _numa_nodes(objects: list[_Object], online: CpuSet, origin: str) -> tuple[Nu
             memory_bytes=whole_number(obj.attributes.get("local_memory", ""), 18),
         )
     return tuple(nodes[node] for node in sorted(nodes))
+
+
+def _allowed(root: _Object, online: CpuSet, origin: str) -> CpuSet | None:
+    return _cpuset(root, "allowed_cpuset", origin) & online if "allowed_cpuset" in root.attributes else None
 
 
 def _hidden(root: _Object, online: CpuSet, origin: str) -> tuple[str, ...]:
@@ -251,8 +254,7 @@ def _gpus(
 ) -> tuple[str, tuple[GpuFact, ...], bool, tuple[str, ...]]:
     """Return a vendor and its GPUs, whether their order is the runtime's, and notes."""
     notes = []
-    by_driver = ((_gpus_of_driver(objects, prefix), prefix) for prefix in _GPU_NAMES)
-    numbered, prefix = next((found for found in by_driver if found[0]), ({}, ""))
+    numbered, prefix = _gpus_of_best_driver(objects)
     in_order = prefix in _VENDOR_OF_NAME
     by_vendor = _pci_gpus(objects)
     vendor = _VENDOR_OF_NAME.get(prefix) or next(iter(by_vendor), "")
@@ -270,6 +272,14 @@ def _gpus(
         named.append(note)
     gpus = [_gpu(index, obj, online, nodes, origin) for index, obj in tiles.items()]
     return vendor, tuple(gpus), in_order, tuple(named)
+
+
+def _gpus_of_best_driver(objects: list[_Object]) -> tuple[dict[int, _Object], str]:
+    """Return the GPUs of the best driver that numbers any, and how it names them."""
+    for prefix in _GPU_NAMES:
+        if numbered := _gpus_of_driver(objects, prefix):
+            return numbered, prefix
+    return {}, ""
 
 
 def _tiles(objects: list[_Object], numbered: dict[int, _Object]) -> dict[int, _Object]:

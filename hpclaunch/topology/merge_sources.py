@@ -45,11 +45,15 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
         numa_nodes=nodes,
         gpus=gpus,
         nics=next((partial.nics for partial in ranked if partial.nics), ()),
-        hwloc_order=next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ()),
+        hwloc_order=_hwloc_order(ranked),
         allowed=frozenset.intersection(*granted) if granted else None,
         sources=tuple(partial.name for partial in partials),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _hwloc_order(ranked: Sequence[Partial]) -> tuple[int, ...]:
+    return next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ())
 
 
 def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:

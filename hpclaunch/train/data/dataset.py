@@ -84,9 +84,7 @@ def _load(
 ) -> Dataset:
     if dataset == "synthetic":
         if data_dir is not None:
-            raise BadRequestError(
-                f"--dataset synthetic contradicts --data {data_dir}", "Leave one of the two out."
-            )
+            raise BadRequestError(f"--dataset synthetic contradicts --data {data_dir}: leave one out")
         return _synthetic("synthetic digits (requested)")
     if data_dir is not None:
         return _from_folder(data_dir, log)

@@ -35,17 +35,13 @@ def check_pair(images: Bytes, labels: Bytes, images_where: str, labels_where: st
     """
     if images.ndim != 3 or images.shape[1:] != (IMAGE_SIDE, IMAGE_SIDE):
         found = " x ".join(map(str, images.shape))
-        raise BadDataError(
-            f"{images_where}: holds {found} values", "The right file holds images of 28 x 28 pixels."
-        )
+        raise BadDataError(f"{images_where}: holds {found} values, not images of 28 x 28 pixels")
     if labels.ndim != 1:
         found = " x ".join(map(str, labels.shape))
         raise BadDataError(f"{labels_where}: holds {found} values", "The right file holds a list of labels.")
     if len(images) != len(labels):
-        raise BadDataError(
-            f"{len(images)} images in {images_where}, but {len(labels)} labels in {labels_where}",
-            "Both files must come from the same set, one label an image.",
-        )
+        found = f"{len(images)} images in {images_where}, but {len(labels)} labels in {labels_where}"
+        raise BadDataError(found, "Both files must come from the same set, one label an image.")
     if len(images) == 0:
         raise BadDataError(f"{images_where}: holds no images", "At least one image is needed.")
     wrong = np.flatnonzero(labels >= CLASSES)
@@ -97,9 +93,8 @@ def unpack(raw: bytes, where: str) -> bytes:
             # One byte past the end: finds what is too long and makes gzip check its own checksum.
             content = head + _read_at_most(stream, length + 1 - len(head))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise BadDataError(
-            f"{where}: the gzip data are cut or damaged ({error})", "Fetch the file again."
-        ) from error
+        message = f"{where}: the gzip data are cut or damaged ({error})"
+        raise BadDataError(message, "Fetch the file again.") from error
     if len(content) != length:
         raise _wrong_length(where, length, len(content))
     return content

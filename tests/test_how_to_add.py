@@ -343,7 +343,7 @@ class FloodAllreduce(Algorithm):
 def test_an_allreduce(tmp_path: Path) -> None:
     made = Checkout(tmp_path, "How to add an allreduce", "flood")
     made.write("hpclaunch/train/allreduce/NAME.py", ALLREDUCE)
-    line = '    "flood": _loader("flood", "FloodAllreduce"),\n'
+    line = '    "flood": when_made(__name__, "flood", "FloodAllreduce"),\n'
     made.insert("hpclaunch/train/allreduce/__init__.py", row_of("ALLREDUCES"), line)
     flood, plain = (made.train("--allreduce", name, ranks=2) for name in ("flood", "mpi"))
     assert (flood["allreduce"], plain["allreduce"]) == ("flood", "mpi")
@@ -402,18 +402,8 @@ class BottleExchange(GradientExchange):
 """,
     )
     place = "hpclaunch/train/exchange/__init__.py"
-    made.insert(place, row_of("COMMS"), '    "bottle": _bottle,\n')
-    made.insert(
-        place,
-        r"^    return HorovodExchange\(.*\)\n",
-        """
-
-def _bottle(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-    from .bottle import BottleExchange
-
-    return BottleExchange(comm, options, engine, timeline)
-""",
-    )
+    line = '    "bottle": when_made(__name__, "bottle", "BottleExchange"),\n'
+    made.insert(place, row_of("COMMS"), line)
     ring, bottle = made.train(ranks=2), made.train("--comm", "bottle", ranks=2)
     assert (ring["comm"], bottle["comm"]) == ("ring", "bottle")
     assert ring["parameters_sha256"] == bottle["parameters_sha256"]

@@ -38,30 +38,9 @@ SPEEDS = (
 )
 
 
-class Share(NamedTuple):
-    """The share of the data sheet's speed that training reaches, with its relative uncertainty."""
-
-    value: float
-    uncertainty: float
-    origin: str
-
-
-MEASURED_SHARES: dict[tuple[str, Precision], Share] = {
-    ("V100", "fp32"): Share(
-        0.785, 0.1, "measured: one V100, VGG16 and ResNet-50 in Chainer, public logs of arXiv 2104.09075"
-    ),
-}
-ASSUMED_SHARE = Share(0.6, 0.35, "assumed: half to three quarters of the data sheet is usual")
-
-
 def gpu_speed(model: str | None) -> GpuSpeed | None:
     """Return the data sheet's figures for a profile's GPU; None: not in the table."""
     return next((speed for speed in SPEEDS if re.search(rf"\b{speed.model}\b", model or "")), None)
-
-
-def reached_share(speed: GpuSpeed | None, precision: Precision) -> Share:
-    """Return the share that training reaches."""
-    return MEASURED_SHARES.get((speed.model if speed else "", precision), ASSUMED_SHARE)
 
 
 _STATED = 0.1
@@ -88,6 +67,21 @@ class Parameter(msgspec.Struct, frozen=True):
     origin: str
     uncertainty: float
     """Relative standard deviation."""
+
+
+MEASURED_SHARES: dict[tuple[str, Precision], Parameter] = {
+    ("V100", "fp32"): Parameter(
+        "gpu_share",
+        0.785,
+        "",
+        "measured: one V100, VGG16 and ResNet-50 in Chainer, public logs of arXiv 2104.09075",
+        0.1,
+    ),
+}
+"""The share of the data sheet's speed that training reaches."""
+ASSUMED_SHARE = Parameter(
+    "gpu_share", 0.6, "", "assumed: half to three quarters of the data sheet is usual", 0.35
+)
 
 
 class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,10 +205,10 @@ def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parame
     model = profile.node.gpu_model if profile.node else None
     known = gpu_speed(model)
     peak = known.tflops.get(options.precision) if known else None
-    share = reached_share(known, options.precision)
+    share = MEASURED_SHARES.get((known.model if known else "", options.precision), ASSUMED_SHARE)
     if options.tflops is not None:
         tflops = _stated("gpu_tflops", options.tflops, "TFLOP/s", "--tflops")
-        share = Share(1.0, _STATED, "--tflops is what training reaches")
+        share = Parameter("gpu_share", 1.0, "", "--tflops is what training reaches", _STATED)
     elif known is None or peak is None:
         what = f"of {model} in {options.precision}" if model else "of its processors"
         raise BadInputError(
@@ -233,8 +227,7 @@ def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parame
     else:
         origin = f"data sheet: {known.source}"
         memory = Parameter("memory_gb_s", known.memory_gb_s, "GB/s", origin, 0.0)
-    reached = Parameter("gpu_share", share.value, "", share.origin, share.uncertainty)
-    return tflops, reached, memory
+    return tflops, share, memory
 
 
 def _latency(name: str, option_us: float | None, usual_s: float) -> Parameter:

@@ -6,6 +6,7 @@ workers. Recomputation stores the input of each block and, for a moment, all ten
 """
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -70,17 +71,13 @@ def _stage_need(
     def divided(from_stage: int) -> float:
         return weights / (workers if options.zero >= from_stage else 1)
 
-    saved = (_recomputed if options.recompute else _saved)(stage)
+    saved = _recomputed(stage) if options.recompute else sum(layer.saved_bytes for layer in stage)
     return MemoryNeed(
         parameters=divided(3),
         gradients=divided(2),
         optimiser=options.slots * divided(1),
         saved=held * saved * options.saved_bytes / 4 / GIB,
     )
-
-
-def _saved(stage: Sequence[Layer]) -> float:
-    return sum(layer.saved_bytes for layer in stage)
 
 
 def _recomputed(stage: Sequence[Layer]) -> float:
@@ -96,22 +93,14 @@ def _recomputed(stage: Sequence[Layer]) -> float:
 
 def what_would_fit(
     need: Callable[[float, MemoryOptions], MemoryNeed], batch: int, options: MemoryOptions, room_gib: float
-) -> list[str]:
+) -> tuple[str, ...]:
     """Name the changes that make the need fit. ``need``: of a batch per worker and options."""
-    found = []
-    for zero in range(options.zero + 1, 4):
-        if need(batch, msgspec.structs.replace(options, zero=zero)).total <= room_gib:
-            found.append(f"--zero {zero}")
-            break
-    if (
-        not options.recompute
-        and need(batch, msgspec.structs.replace(options, recompute=True)).total <= room_gib
-    ):
-        found.append("--recompute")
-    smaller = batch
-    while smaller > 1:
-        smaller //= 2
-        if need(smaller, options).total <= room_gib:
-            found.append(f"--batch-per-worker {smaller}")
-            break
-    return found
+
+    def fits(batch: int, **changes: object) -> bool:
+        return need(batch, msgspec.structs.replace(options, **changes)).total <= room_gib
+
+    zeros = (f"--zero {zero}" for zero in range(options.zero + 1, 4) if fits(batch, zero=zero))
+    again = ["--recompute"] if not options.recompute and fits(batch, recompute=True) else []
+    halves = (batch >> times for times in range(1, batch.bit_length()))
+    batches = (f"--batch-per-worker {smaller}" for smaller in halves if fits(smaller))
+    return (*islice(zeros, 1), *again, *islice(batches, 1))

@@ -161,7 +161,9 @@ def read_model(tree: Tree) -> Model:
         stored[row.name] = stored[inputs[0]] if row.kind == "flatten" else row.name
         keep = {stored[name] for name in _saved_tensors(row, inputs)} - saved
         saved |= keep
-        size = sum(4 * math.prod(shapes[name]) for name in keep) + _more_saved(row, layer)
+        # What is not an output: where a maximum was (8 bytes), the factors of a dropout (4).
+        more = {"maxpool": 8, "dropout": 4}.get(row.kind, 0) * layer.y
+        size = sum(4 * math.prod(shapes[name]) for name in keep) + more
         layers.append(msgspec.structs.replace(layer, saved_bytes=size))
         before = row.name
     return Model(name=table.name, input=math.prod(table.input), samples=table.samples, layers=tuple(layers))
@@ -176,11 +178,6 @@ def _saved_tensors(row: Row, inputs: tuple[str, ...]) -> tuple[str, ...]:
         return (row.name,)
     pooled = row.kind == "avgpool" and row.size != (1, 1)  # pooling to one element is a mean
     return inputs if row.kind in _SAVES_INPUT or pooled else ()
-
-
-def _more_saved(row: Row, layer: Layer) -> int:
-    """Return the bytes that are not outputs: where a maximum was (8 bytes), factors of a dropout (4)."""
-    return {"maxpool": 8, "dropout": 4}.get(row.kind, 0) * layer.y
 
 
 def _layer(row: Row, inputs: list[Shape], *, first: bool, block: str) -> tuple[Layer, Shape]:

@@ -194,9 +194,9 @@ def why_impossible(
     p2 = request.gpus_per_worker
     if strategy in HYBRIDS and (gpus % p2 or gpus < p2):
         return f"{gpus} GPUs are not workers of {p2}"
-    inner = {"data+filter": "filter", "data+spatial": "spatial"}.get(strategy)
-    if inner:
-        least = most_gpus("filter" if inner == "filter" else "spatial", _sizes(groups), request.batch)
+    if strategy in HYBRIDS:
+        inner: Strategy = "filter" if strategy == "data+filter" else "spatial"
+        least = most_gpus(inner, _sizes(groups), request.batch)
         if p2 > least:
             return f"a worker can use at most {counted(least, 'GPU')}"
     return f"it can use at most {counted(most, 'GPU')}" if gpus > most else None
@@ -301,9 +301,7 @@ def _point(
         epoch_s=epoch,
         cost_per_epoch=_cost(gpus, epoch, request),
         memory=here,
-        remedies=()
-        if fits is not False or room is None
-        else tuple(what_would_fit(need, request.batch, request.memory, room)),
+        remedies=() if fits or room is None else what_would_fit(need, request.batch, request.memory, room),
         remarks=shared.remarks,
     )
 
@@ -386,20 +384,15 @@ def _calibrated_parameters(
     parameters: Sequence[Parameter], calibration: Calibration, report: CalibrationReport
 ) -> tuple[Parameter, ...]:
     """Return the parameters with those changed that the measured sizes determine."""
-    changed: dict[str, float] = {}
-    for term, value, known in zip(TERMS, calibration.factors, calibration.determined, strict=True):
-        if known:
-            changed[_CALIBRATED_BY[term]] = value
-    sizes = ", ".join(report.errors)
+    found = zip(TERMS, calibration.factors, calibration.determined, strict=True)
+    changed = {_CALIBRATED_BY[term]: factor for term, factor, known in found if known}
+    method = f"calibrated: {report.strategy} on {', '.join(report.errors)} GPUs"
     shown = []
-    for parameter in parameters:
-        factor = changed.get(parameter.name)
-        if factor is not None:
-            value = parameter.value * factor if parameter.unit == "s" else _divided(parameter.value, factor)
-            origin = f"calibrated: {report.strategy} on {sizes} GPUs (before: {parameter.origin})"
-            shown.append(msgspec.structs.replace(parameter, value=value, origin=origin))
-        else:
-            shown.append(parameter)
+    for one in parameters:
+        if (factor := changed.get(one.name)) is not None:
+            value = one.value * factor if one.unit == "s" else _divided(one.value, factor)
+            one = msgspec.structs.replace(one, value=value, origin=f"{method} (before: {one.origin})")
+        shown.append(one)
     return tuple(shown)
 
 
@@ -407,10 +400,9 @@ def _divided(value: float, factor: float) -> float:
     return value / factor if factor else math.inf
 
 
-Ranked = tuple[dict[str, tuple[str, ...]], dict[str, tuple[tuple[str, str], ...]]]
-
-
-def rank_points(points: Sequence[PredictedPoint]) -> Ranked:
+def rank_points(
+    points: Sequence[PredictedPoint],
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[tuple[str, str], ...]]]:
     """Return, by number of GPUs, the strategies that fit in their order, and neighbours not told apart."""
     ranking: dict[str, tuple[str, ...]] = {}
     ties: dict[str, tuple[tuple[str, str], ...]] = {}

@@ -19,7 +19,9 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
         lines.append(text_table([_row(point, cost) for point in points], header))
     lines += [f"{one.strategy} on {one.gpus} GPUs: {one.why}" for one in prediction.impossible]
     lines += dict.fromkeys(remark for point in points for remark in point.remarks)
-    lines += _remedies(points)
+    for point in (point for point in points if point.fits is False):
+        remedy = " or ".join(point.remedies) or "nothing that is known here; more GPUs per worker"
+        lines.append(f"{point.strategy} on {point.gpus} GPUs does not fit; it would with: {remedy}")
     lines += ["", *_ranking(prediction)]
     if prediction.calibration:
         shown = ", ".join(f"{gpus}: {error:+.1%}" for gpus, error in prediction.calibration.errors.items())
@@ -56,15 +58,6 @@ def _time(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
-
-
-def _remedies(points: list[PredictedPoint]) -> list[str]:
-    lines = []
-    for point in points:
-        if point.fits is False:
-            remedy = " or ".join(point.remedies) or "nothing that is known here; more GPUs per worker"
-            lines.append(f"{point.strategy} on {point.gpus} GPUs does not fit; it would with: {remedy}")
-    return lines
 
 
 def _ranking(prediction: Prediction) -> list[str]:

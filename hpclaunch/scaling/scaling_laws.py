@@ -96,9 +96,8 @@ class FittedLaw:
     def __init__(self, law: Law, sizes: Sequence[int], seconds: Sequence[float]) -> None:
         self.law = law
         self.sizes, self.seconds = tuple(sizes), tuple(seconds)
-        rows = [[value / s for value in self._row(p)] for p, s in zip(sizes, seconds, strict=True)]
-        self.solution: Solution = nonnegative_fit(rows, [1.0] * len(rows))
-        self.freedom = len(rows) - len(self.solution.free)
+        self.solution = self._fit(sizes, seconds)
+        self.freedom = len(sizes) - len(self.solution.free)
         self.deviation = math.sqrt(self.solution.error / self.freedom) if self.freedom > 0 else None
         self.left_out = self._leave_one_out()
         """Relative error of each point predicted from the rest; empty with too few points."""
@@ -106,9 +105,16 @@ class FittedLaw:
     def _row(self, p: float) -> list[float]:
         return [_TERMS[term](p) for term in self.law.terms]
 
+    def _fit(self, sizes: Sequence[int], seconds: Sequence[float]) -> Solution:
+        rows = [[value / s for value in self._row(p)] for p, s in zip(sizes, seconds, strict=True)]
+        return nonnegative_fit(rows, [1.0] * len(rows))
+
+    def _value(self, p: float, solution: Solution) -> float:
+        return sum(a * b for a, b in zip(self._row(p), solution.parameters, strict=True))
+
     def step(self, p: float) -> float:
         """Return the seconds at p."""
-        return sum(a * b for a, b in zip(self._row(p), self.solution.parameters, strict=True))
+        return self._value(p, self.solution)
 
     def parameter(self, term: str) -> float:
         """Return the value of a term's parameter."""
@@ -132,17 +138,10 @@ class FittedLaw:
         if len(self.sizes) <= len(self.law.terms):
             return ()
         errors = []
-        for n in range(len(self.sizes)):
-            rest = _without(self.sizes, n), _without(self.seconds, n)
-            rows = [[value / s for value in self._row(p)] for p, s in zip(*rest, strict=True)]
-            parameters = nonnegative_fit(rows, [1.0] * len(rows)).parameters
-            value = sum(a * b for a, b in zip(self._row(self.sizes[n]), parameters, strict=True))
-            errors.append(value / self.seconds[n] - 1)
+        for n, (size, measured) in enumerate(zip(self.sizes, self.seconds, strict=True)):
+            sizes, seconds = self.sizes[:n] + self.sizes[n + 1 :], self.seconds[:n] + self.seconds[n + 1 :]
+            errors.append(self._value(size, self._fit(sizes, seconds)) / measured - 1)
         return tuple(errors)
-
-
-def _without(values: Sequence[float], number: int) -> list[float]:
-    return [value for n, value in enumerate(values) if n != number]
 
 
 def student(freedom: int) -> float:

@@ -197,11 +197,9 @@ class SimulatedExchange(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ratio(self) -> float | None:
         """Return the simulated time by that of the closed form."""
-        return (
-            None
-            if self.simulated_s is None or not self.closed_form_s
-            else self.simulated_s / self.closed_form_s
-        )
+        if self.simulated_s is None or not self.closed_form_s:
+            return None
+        return self.simulated_s / self.closed_form_s
 
 
 class Simulation(msgspec.Struct, frozen=True, kw_only=True):

@@ -83,12 +83,6 @@ class StepCost(NamedTuple):
     outer: Traffic = Traffic()
     """Between workers: the gradients."""
 
-    def seconds(self, alpha: float, beta: float, delta: float) -> float:
-        """Return the seconds of a step where all links are alike."""
-        messages = self.inner.messages + self.outer.messages
-        elements = self.inner.elements + self.outer.elements
-        return self.compute_s + self.update_s + messages * alpha + elements * delta * beta
-
 
 def step_cost(strategy: Strategy, layers: Sequence[LayerCost], division: Division) -> StepCost:
     """Return what a step costs."""

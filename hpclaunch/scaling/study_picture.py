@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hpclaunch.pages.render_page import html_page, render
 from hpclaunch.scaling.scaling_laws import FittedLaw
 from hpclaunch.scaling.study_report import StudyDocument, as_csv, as_text, unit_name
-from hpclaunch.scaling.study_table import Kind, Point
+from hpclaunch.scaling.study_table import Point
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 420, 70, 20, 40, 60
 _STEPS = 60
@@ -37,6 +37,9 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
     """Return the seconds per step by size: ideal line, points with error bars, fit with its band."""
     axes = _axes(document, law)
     sizes = [axes.smallest * (axes.largest / axes.smallest) ** (n / _STEPS) for n in range(_STEPS + 1)]
+    first, falls = document.points[0], document.kind == "strong"
+    ends = (axes.smallest, axes.largest)
+    ideal = [(p, first.step_s.median * (first.size / p if falls else 1)) for p in ends]
     return render(
         "study.svg.j2",
         title=_title(document),
@@ -50,7 +53,7 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
         bottom=_HEIGHT - _BOTTOM,
         unit=unit_name(document.points),
         ticks=_ticks(axes.low, axes.high),
-        ideal=axes.path(_ideal(document.points, document.kind, axes)),
+        ideal=axes.path(ideal),
         law=law,
         fitted=axes.path([(size, law.step(size)) for size in sizes]) if law else "",
         band=axes.path(_band(axes, law, sizes)) if law else "",
@@ -76,14 +79,6 @@ def _axes(document: StudyDocument, law: FittedLaw | None) -> _Axes:
 
 def _top(point: Point) -> float:
     return point.step_s.min + (point.step_s.spread or 0.0)
-
-
-def _ideal(points: Sequence[Point], kind: Kind, axes: _Axes) -> list[tuple[float, float]]:
-    first = points[0]
-    falls = kind == "strong"
-    return [
-        (p, first.step_s.median * (first.size / p if falls else 1)) for p in (axes.smallest, axes.largest)
-    ]
 
 
 def _band(axes: _Axes, law: FittedLaw, sizes: Sequence[float]) -> list[tuple[float, float]]:

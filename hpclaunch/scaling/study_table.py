@@ -81,7 +81,7 @@ def study_points(
 ) -> tuple[Point, ...]:
     """Return the points, smallest first. ``work``: what one step at the smallest size does (images)."""
     points: list[Point] = []
-    first = sizes[0]
+    first, per_node = sizes[0], boundaries.gpus_per_node
     for measured in sizes:
         factor = measured.size / first.size
         seconds = median(measured.seconds)
@@ -90,16 +90,17 @@ def study_points(
         done = None if work is None else work * (factor if kind == "weak" else 1)
         efficiency = speedup / factor
         before = points[-1] if points else None
+        divided = kind == "strong" and factor > 1
         points.append(
             Point(
-                nodes=measured.nodes or _nodes(measured.size, boundaries),
+                nodes=measured.nodes or (-(-measured.size // per_node) if per_node else None),
                 ranks=measured.ranks or measured.size,
                 gpus=measured.size if unit == "gpus" else None,
                 step_s=_seconds(measured.seconds),
                 throughput=None if done is None else done / seconds,
                 speedup=speedup,
                 efficiency=efficiency,
-                karp_flatt=_karp_flatt(speedup, factor) if kind == "strong" else None,
+                karp_flatt=(1 / speedup - 1 / factor) / (1 - 1 / factor) if divided else None,
                 remarks=(
                     *_outliers(measured.seconds),
                     *_notable(before, measured.size, efficiency, seconds, boundaries, unit),
@@ -109,18 +110,9 @@ def study_points(
     return tuple(points)
 
 
-def _nodes(size: int, boundaries: Boundaries) -> int | None:
-    per_node = boundaries.gpus_per_node
-    return -(-size // per_node) if per_node else None
-
-
 def _seconds(seconds: tuple[float, ...]) -> StepSeconds:
     spread = max(seconds) - min(seconds) if len(seconds) > 1 else None
     return StepSeconds(median=median(seconds), min=min(seconds), spread=spread)
-
-
-def _karp_flatt(speedup: float, factor: float) -> float | None:
-    return (1 / speedup - 1 / factor) / (1 - 1 / factor) if factor > 1 else None
 
 
 def _outliers(seconds: tuple[float, ...]) -> list[str]:

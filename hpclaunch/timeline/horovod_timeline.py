@@ -227,6 +227,5 @@ class HorovodReader:
 
 def _usual_cycle_ms(cycles: list[float]) -> float | None:
     """Return the median time between the marks of Horovod's cycles; None: there are too few."""
-    if len(cycles) <= 2:
-        return None
-    return median(later - mark for mark, later in pairwise(cycles)) / 1e3
+    between = [later - mark for mark, later in pairwise(cycles)]
+    return median(between) / 1e3 if len(between) > 1 else None

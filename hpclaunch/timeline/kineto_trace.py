@@ -111,7 +111,8 @@ class KinetoReader:
         trace.host = head["host_name"] if isinstance(head.get("host_name"), str) else None
         base = head.get("baseTimeNanoseconds")
         trace.epoch_us = base / 1e3 if isinstance(base, int) else 0.0
-        collectives = self._collectives(on_a_gpu=on_a_gpu)
+        found = self._on_the_device if on_a_gpu else self._annotated
+        collectives = sorted(found, key=lambda each: each.end)
         edges = self._edges()
         waiting = iter(edges[:-1])
         edge = next(waiting, None)
@@ -154,11 +155,6 @@ class KinetoReader:
             return [*(start for start, _ in ordered), ordered[-1][1]]
         updates = max(self._updates.values(), key=len, default=[])
         return sorted({self._first or 0.0, *updates}) if updates else []
-
-    def _collectives(self, *, on_a_gpu: bool) -> list[_Collective]:
-        """Return the collectives in the order of their ends."""
-        found = self._on_the_device if on_a_gpu else self._annotated
-        return sorted(found, key=lambda each: each.end)
 
 
 def _of_phase(name: str, intervals: Intervals) -> Iterator[tuple[float, str, float, int]]:

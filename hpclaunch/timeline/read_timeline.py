@@ -57,10 +57,9 @@ def _read(name: str, chunks: Iterator[bytes], rank: int) -> TimelineFile:
         events = sum(map(len, dump.sequence.values()))
         return TimelineFile(name, dump.form, [dump], events)
     reader = TraceReader(chain([start], chunks))
-    counted = _Counted(reader)
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         kineto = KinetoReader()
-        kineto.read(counted)
+        kineto.read(reader)
         if reader.head.get("otherData") == MERGED:
             raise BadInputError(
                 "it was written by --merge, for Perfetto", "give the timelines that it was made of"
@@ -69,31 +68,18 @@ def _read(name: str, chunks: Iterator[bytes], rank: int) -> TimelineFile:
         known = info.get("rank") if isinstance(info, dict) else None
         traces = [kineto.finished(known if isinstance(known, int) else rank_in(name, rank), reader.head)]
     else:
-        traces = HorovodReader().read(counted)
-    if not traces or not counted.events:
+        traces = HorovodReader().read(reader)
+    if not traces or not reader.events:
         raise NoEventsError("no event of a timeline is in it", "give the timeline of a training")
     return TimelineFile(
         name,
         traces[0].form,
         traces,
-        counted.events,
+        reader.events,
         reader.whole and not reader.lost,
         reader.repaired,
         reader.lost,
     )
-
-
-class _Counted:
-    """Events, counted."""
-
-    def __init__(self, reader: TraceReader) -> None:
-        self._reader = reader
-        self.events = 0
-
-    def __iter__(self) -> Iterator[dict[str, object]]:
-        for event in self._reader:
-            self.events += 1
-            yield event
 
 
 def is_dump(start: bytes) -> bool:

@@ -16,7 +16,6 @@ from hpclaunch.timeline.job_timeline import (
     step_times,
 )
 from hpclaunch.timeline.late_ranks import lateness_by_rank
-from hpclaunch.timeline.read_timeline import TimelineFile
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import (
     CollectiveSummary,
@@ -48,7 +47,18 @@ def summarised(
     every = job.times[:: max(1, -(-len(job.times) // _POINTS))]
     tensors = [median(columns["tensors"]) for columns in job.columns.values() if columns["tensors"]]
     return TimelineDocument(
-        files=tuple(_file(file) for file in job.files),
+        files=tuple(
+            FileSummary(
+                file=file.name,
+                format=file.form,
+                ranks=tuple(trace.rank for trace in file.traces),
+                events=file.events,
+                whole=file.whole,
+                repaired=file.repaired,
+                lost=file.lost,
+            )
+            for file in job.files
+        ),
         job=name,
         ranks=job.ranks,
         steps=job.steps,
@@ -71,18 +81,6 @@ def _rounded(value: float | None, digits: int = 3) -> float | None:
     return None if value is None else round(value, digits)
 
 
-def _file(file: TimelineFile) -> FileSummary:
-    return FileSummary(
-        file=file.name,
-        format=file.form,
-        ranks=tuple(trace.rank for trace in file.traces),
-        events=file.events,
-        whole=file.whole,
-        repaired=file.repaired,
-        lost=file.lost,
-    )
-
-
 def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[CollectiveSummary]:
     by_kind: dict[str, list[Collective]] = {}
     for trace in job.traces.values():
@@ -97,11 +95,9 @@ def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[C
         rate = None
         if known and sums.seconds > 0 and job.ranks > 1:
             rate = sums.bytes / sums.seconds / 1e9 * bus_factor(kind, job.ranks)
-        figure = (
-            nearest_figure(figures, sums.bytes / max(sums.messages, 1))
-            if figures and kind == "allreduce"
-            else None
-        )
+        figure = None
+        if figures and kind == "allreduce":
+            figure = nearest_figure(figures, sums.bytes / max(sums.messages, 1))
         found.append(
             CollectiveSummary(
                 name=kind,
@@ -238,20 +234,13 @@ def shown(document: TimelineDocument) -> str:
     for number, verdict in enumerate(document.verdicts):
         lines += ["", f"{'verdict' if not number else 'also'}: {verdict.kind}: {printable(verdict.evidence)}"]
         lines.append(f"  {printable(verdict.remedy)}")
-    lines += _what_if_lines(document.what_if)
+    if (last := document.what_if["no_straggler"]) is not None:
+        lines += ["", f"what if the last rank came with the median one: {shown_ms(last)} per step"]
+    if (hidden := document.what_if["communication_hidden"]) is not None:
+        lines.append(f"what if all communication were hidden: {shown_ms(hidden)} per step")
     lines += _tables(document)
     lines += [f"note: {printable(note)}" for note in document.notes]
     return "\n".join(lines)
-
-
-def _what_if_lines(what: Mapping[str, float | None]) -> list[str]:
-    last, hidden = what["no_straggler"], what["communication_hidden"]
-    lines = []
-    if last is not None:
-        lines += ["", f"what if the last rank came with the median one: {shown_ms(last)} per step"]
-    if hidden is not None:
-        lines.append(f"what if all communication were hidden: {shown_ms(hidden)} per step")
-    return lines
 
 
 _COLUMNS = {

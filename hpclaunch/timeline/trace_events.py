@@ -95,6 +95,8 @@ class TraceReader:
         self.is_object = False
         self.whole = False
         """Whether nothing is lost, and the events end with their bracket."""
+        self.events = 0
+        """How many were read."""
         self.repaired = 0
         """Events whose unescaped name was read all the same."""
         self.lost = 0
@@ -102,6 +104,11 @@ class TraceReader:
 
     def __iter__(self) -> Iterator[Event]:
         """Yield every whole event in the order of the file. Raises BadInputError if this is not a trace."""
+        for event in self._whole_events():
+            self.events += 1
+            yield event
+
+    def _whole_events(self) -> Iterator[Event]:
         self._begin()
         while not self._ended:
             cut = self._text.rfind("},") + 1
@@ -185,11 +192,8 @@ class TraceReader:
         if not self._at_end and len(self._text) - at < _PATIENCE:
             return None
         after = _NEXT_EVENT.search(self._text, at + 1)
-        return None, self._passed_over(after.end() if after else len(self._text))
-
-    def _passed_over(self, at: int) -> int:
         self.lost += 1
-        return at
+        return None, after.end() if after else len(self._text)
 
 
 def _object(text: str) -> Event:

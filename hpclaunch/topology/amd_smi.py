@@ -62,7 +62,7 @@ def _from_text(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
         if match := _GPU.match(line.text):
             index = int(match.group(1))
             if index in facts:
-                raise tool.bad_line(origin, line.number, f"GPU {index} appears twice", tool.ONE_FILE_PER_NODE)
+                raise line.bad(f"GPU {index} appears twice", tool.ONE_FILE_PER_NODE)
             current, block = facts.setdefault(index, {}), ""
         elif current is not None and (match := _VALUE.match(line.text)):
             key, value = match.group(1), match.group(2).strip()
@@ -103,7 +103,7 @@ def _from_table(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
     else:
         raise BadInputError(f"{origin}: ACCESS TABLE without columns", _HINT)
     if not all(tool.bus_id(address) for address in addresses):
-        raise tool.bad_line(origin, line.number, "columns that are not PCI addresses", _HINT)
+        raise line.bad("columns that are not PCI addresses", _HINT)
     return {index: {"BDF": (address, line.number)} for index, address in enumerate(addresses)}
 
 

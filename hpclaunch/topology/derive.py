@@ -48,7 +48,9 @@ def pair_threads(
         return Derived(singles, None, True)
     pairing, reason = _pairing(online, [node for node in nodes if node], threads, architecture, complete)
     if pairing:
-        return Derived(pairing, _note(pairing[0], reason), True)
+        cpus = " and ".join(map(str, pairing[0]))
+        note = f"cores derived from the numbering ({reason}): CPUs {cpus} share a core, and so on"
+        return Derived(pairing, note, True)
     if threads is None:
         return Derived(singles, "threads per core are not stated: each CPU is counted as a core", False)
     return Derived(
@@ -85,13 +87,9 @@ def _allowed_pairings(online: CpuSet, nodes: Sequence[CpuSet], threads: int | No
     """Return the pairings by numbering that put no core into two NUMA nodes."""
     if not threads or len(online) % threads:
         return {}
-    pairings = {"spread": _spread(online, threads), "adjacent": _adjacent(online, threads)}
+    adjacent = tuple(tuple(range(cpu, cpu + threads)) for cpu in range(0, len(online), threads))
+    pairings = {"spread": _spread(online, threads), "adjacent": adjacent}
     return {kind: pairing for kind, pairing in pairings.items() if _inside_nodes(pairing, nodes)}
-
-
-def _note(first: tuple[int, ...], reason: str) -> str:
-    cpus = " and ".join(str(cpu) for cpu in first)
-    return f"cores derived from the numbering ({reason}): CPUs {cpus} share a core, and so on"
 
 
 def _runs_of_siblings(online: CpuSet, nodes: Sequence[CpuSet]) -> int | None:
@@ -115,10 +113,6 @@ def _is_runs(node: CpuSet, threads: int, step: int) -> bool:
 def _spread(online: CpuSet, threads: int) -> _Pairing:
     step = len(online) // threads
     return tuple(tuple(cpu + i * step for i in range(threads)) for cpu in range(step))
-
-
-def _adjacent(online: CpuSet, threads: int) -> _Pairing:
-    return tuple(tuple(range(cpu, cpu + threads)) for cpu in range(0, len(online), threads))
 
 
 def _inside_nodes(pairing: _Pairing, nodes: Sequence[CpuSet]) -> bool:

@@ -243,7 +243,7 @@ def _rows(lines: list[tool.Line], header: list[str], origin: str) -> dict[int, _
         if row is None:
             continue
         if row.cpu in rows:
-            raise tool.bad_line(origin, line.number, f"CPU {row.cpu} appears twice", tool.ONE_FILE_PER_NODE)
+            raise line.bad(f"CPU {row.cpu} appears twice", tool.ONE_FILE_PER_NODE)
         rows[row.cpu] = row
     return rows
 

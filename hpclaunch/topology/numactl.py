@@ -50,9 +50,7 @@ def _cpus(lines: list[tool.Line], origin: str) -> dict[int, CpuSet]:
         if match := _CPUS.match(line.text):
             node = tool.numa_id(match.group(1), origin, line.number)
             if node is None or node in cpus:
-                raise tool.bad_line(
-                    origin, line.number, f"node {match.group(1)} appears twice", tool.ONE_FILE_PER_NODE
-                )
+                raise line.bad(f"node {match.group(1)} appears twice", tool.ONE_FILE_PER_NODE)
             open_node, cpus[node] = node, []
             rest = match.group(2)
         elif open_node is not None and re.fullmatch(r"[\d \t]+", line.text):
@@ -82,10 +80,8 @@ def _listed(lines: list[tool.Line], origin: str) -> frozenset[int] | None:
             try:
                 listed = parse_cpu_list(match.group(2))
             except BadInputError as error:
-                raise tool.bad_line(origin, line.number, error.message[:200], _HINT) from None
+                raise line.bad(error.message[:200], _HINT) from None
             if len(listed) != int(match.group(1)):
-                raise tool.bad_line(
-                    origin, line.number, tool.shorten(line.text.strip()), "the count and the list must agree"
-                )
+                raise line.bad(tool.shorten(line.text.strip()), "the count and the list must agree")
             return listed
     return None

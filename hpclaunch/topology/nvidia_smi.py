@@ -73,9 +73,7 @@ def _rows(header: _Header, lines: list[tool.Line], origin: str) -> list[GpuFact]
         if _is_header(line.text):  # of another matrix, as nvidia-smi topo -p2p prints
             break
         if gpu != len(gpus):
-            raise tool.bad_line(
-                origin, line.number, f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0"
-            )
+            raise line.bad(f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0")
         gpus.append(_row(header, gpu, line, origin))
     if not gpus:
         raise BadInputError(f"{origin}: a header of columns but no row GPU0", _HINT)
@@ -90,9 +88,9 @@ def _unwrapped(lines: list[tool.Line]) -> list[tool.Line]:
         before = joined[-1].text if joined else ""
         if _continues(before, text):
             glued = before + _separator(before, text) + text.strip()
-            joined[-1] = tool.Line(joined[-1].number, glued)
+            joined[-1] = joined[-1]._replace(text=glued)
         else:
-            joined.append(tool.Line(line.number, text))
+            joined.append(line._replace(text=text))
     return joined
 
 
@@ -140,9 +138,7 @@ def _header(lines: list[tool.Line], origin: str) -> _Header:
     """Find the line of column names."""
     for line in lines:
         if line.text.lstrip().startswith("|") and "GPU0" in line.text.split():
-            raise tool.bad_line(
-                origin, line.number, "a table in Markdown, not nvidia-smi's own output", _HINT
-            )
+            raise line.bad("a table in Markdown, not nvidia-smi's own output", _HINT)
         if _is_header(line.text):
             return _split_header(line, origin)
     if any("closest CPU" in line.text for line in lines):
@@ -155,9 +151,7 @@ def _split_header(line: tool.Line, origin: str) -> _Header:
     devices = [column for column in columns if column not in _COLUMNS]
     affinities = [column for column in columns if column in _COLUMNS]
     if columns != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
-        raise tool.bad_line(
-            origin, line.number, f"columns in another order: {tool.shorten(line.text.strip())}", _HINT
-        )
+        raise line.bad(f"columns in another order: {tool.shorten(line.text.strip())}", _HINT)
     _check_devices(devices, line.number, origin)
     return _Header(devices, affinities, line.number, "\t" in line.text.strip())
 
@@ -183,13 +177,9 @@ def _row(header: _Header, gpu: int, line: tool.Line, origin: str) -> GpuFact:
     cells, rest = _cells(header, line, origin)
     wrong = [cell for cell in cells if not _LINK.fullmatch(cell)]
     if wrong:
-        raise tool.bad_line(
-            origin, line.number, f"{tool.shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT
-        )
+        raise line.bad(f"{tool.shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT)
     if gpu >= len(cells) or cells[gpu] != "X" or cells.count("X") != 1:
-        raise tool.bad_line(
-            origin, line.number, f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT
-        )
+        raise line.bad(f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT)
     values = dict(zip(header.affinities, rest, strict=True))
     text = values.get("CPU Affinity", "")
     affinity = values.get("NUMA Affinity", "")
@@ -216,12 +206,7 @@ def _cells(header: _Header, line: tool.Line, origin: str) -> tuple[list[str], li
         if rest in ([], ["N/A"]):
             rest = [""] * named
     if len(rest) != named:
-        raise tool.bad_line(
-            origin,
-            line.number,
-            f"{len(cells)} cells, {width + named} columns: cells are missing or too many",
-            _HINT,
-        )
+        raise line.bad(f"{len(cells)} cells, {width + named} columns: cells are missing or too many", _HINT)
     return cells[:width], rest
 
 
@@ -277,13 +262,11 @@ def listed_gpus(lines: Sequence[tool.Line], origin: str) -> list[GpuFact]:
         if match := _LISTED_GPU.match(line.text):
             number = int(match[1])
             if number != len(gpus):
-                raise tool.bad_line(origin, line.number, f"GPU {number} follows {len(gpus)} GPUs", _LIST_HINT)
+                raise line.bad(f"GPU {number} follows {len(gpus)} GPUs", _LIST_HINT)
             gpus.append(GpuFact(index=number, device=number, model=match[2], uuid=match[3]))
         elif match := _LISTED_INSTANCE.match(line.text):
             if not gpus:
-                raise tool.bad_line(
-                    origin, line.number, "a MIG instance before the line of its GPU", _LIST_HINT
-                )
+                raise line.bad("a MIG instance before the line of its GPU", _LIST_HINT)
             model = f"{gpus[-1].model} MIG {match[1]}"
             instance = msgspec.structs.replace(gpus[-1], model=model, uuid=match[2])
             instances.setdefault(instance.index, []).append(instance)

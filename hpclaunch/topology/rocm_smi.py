@@ -60,7 +60,7 @@ def _from_text(lines: list[tool.Line], origin: str) -> dict[tuple[int, int], _Va
             values = cards.setdefault((int(gpu), int(partition or 0)), {})
             _put(values, "Card series" if key.startswith("Card") else key, value.strip(), line.number, origin)
         elif _STARTED.match(line.text):
-            raise tool.bad_line(origin, line.number, f"{tool.shorten(line.text.strip())} is cut off", _HINT)
+            raise line.bad(f"{tool.shorten(line.text.strip())} is cut off", _HINT)
     return cards
 
 

@@ -6,7 +6,7 @@ ABI/stable/sysfs-devices-system-cpu, ABI/testing/sysfs-bus-pci and admin-guide/c
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,16 +87,13 @@ class Tree(NamedTuple):
         Raises BadInputError when the file holds no CPU set.
         """
         for path, parse in ((list_path, parse_cpu_list), (mask_path, _parse_kernel_mask)):
-            text = self.text(path)
-            if text is not None:
-                return self._parsed(path, text, parse)
+            if (text := self.text(path)) is not None:
+                try:
+                    return parse(text)
+                except BadInputError as error:
+                    place = f"{self.root / path}, line 1"
+                    raise BadInputError(f"{place}: {error.message[:200]}", error.hint) from None
         return None
-
-    def _parsed(self, path: str, text: str, parse: Callable[[str], CpuSet]) -> CpuSet:
-        try:
-            return parse(text)
-        except BadInputError as error:
-            raise BadInputError(f"{self.root / path}, line 1: {error.message[:200]}", error.hint) from None
 
 
 def _parse_kernel_mask(text: str) -> CpuSet:

@@ -28,6 +28,11 @@ class Line(NamedTuple):
 
     number: int
     text: str
+    origin: str
+
+    def bad(self, found: str, hint: str) -> BadInputError:
+        """Build the error for it."""
+        return bad_line(self.origin, self.number, found, hint)
 
 
 def bad_line(origin: str, number: int, found: str, hint: str) -> BadInputError:
@@ -56,14 +61,15 @@ def clean_lines(text: str, origin: str) -> list[Line]:
     """
     if len(text) > MAX_CHARS:
         raise BadInputError(f"{origin}: {len(text)} characters", f"a capture has at most {MAX_CHARS}")
-    lines = [Line(number, line.rstrip()) for number, line in enumerate(_undecorated(text).split("\n"), 1)]
+    texts = enumerate(_undecorated(text).split("\n"), 1)
+    lines = [Line(number, line.rstrip(), origin) for number, line in texts]
     labelled = [
         (match.group(1), match.end(), line) for line in lines if (match := _SRUN_LABEL.match(line.text))
     ]
     if 2 * len(labelled) <= sum(1 for line in lines if line.text.strip()):
         return lines
     first = labelled[0][0]
-    return [Line(line.number, line.text[end:]) for label, end, line in labelled if label == first]
+    return [line._replace(text=line.text[end:]) for label, end, line in labelled if label == first]
 
 
 def json_text(text: str, origin: str) -> str:

@@ -25,7 +25,7 @@ from .allreduce import ALLREDUCES
 from .allreduce.chunks import Array
 from .collective import AgreedError, on_all_ranks
 from .launch_environment import launcher_rank, threads_per_rank
-from .option_parser import HelpRequested, QuietParser
+from .option_parser import QuietParser, options_or_help
 from .run_errors import BadRequestError, TrainError
 from .run_result import run_versions
 
@@ -193,16 +193,13 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> argparse.Namespace | str:
     """The options, the same on all ranks, or the text of ``--help``; AgreedError where they are wrong."""
 
-    def read() -> argparse.Namespace | str:
-        try:
-            options = _parse(argv)
-        except HelpRequested as help_text:
-            return str(help_text)
+    def read() -> argparse.Namespace:
+        options = _parse(argv)
         if options.rounds < 1:
             raise BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more.")
         return options
 
-    requested = on_all_ranks(comm, read)
+    requested = options_or_help(comm, read)
     texts = comm.allgather(str(requested))
     odd = next((rank for rank, text in enumerate(texts) if text != texts[0]), None)
     if odd is not None:

@@ -151,10 +151,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise ValueError("the sha256 does not fit the content")
         facts = json.loads(meta.tobytes())
     except _DAMAGE as error:
-        raise BadCheckpointError(
-            f"{path}: damaged checkpoint ({error})",
-            "Start from scratch without --resume.",
-        ) from error
+        hint = "Start from scratch without --resume."
+        raise BadCheckpointError(f"{path}: damaged checkpoint ({error})", hint) from error
     return Checkpoint(arrays, facts)
 
 

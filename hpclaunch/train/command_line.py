@@ -20,9 +20,9 @@ from .data.epoch_partition import steps_per_epoch
 from .data.image_sources import Source, open_source
 from .exchange.rank_consistency import agree_on_options
 from .launch_environment import launcher_rank
-from .option_parser import HelpRequested, parse
+from .option_parser import options_or_help, parse
 from .progress_display import TerminalBar, progress_file
-from .run_errors import EXIT_FAILED, TrainError, UsageError
+from .run_errors import EXIT_FAILED, TrainError
 from .run_options import Options
 from .run_report import EventLog, Reporter, step_lines, step_warnings
 from .run_result import run_result
@@ -122,19 +122,13 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> tuple[Options
     Raises AgreedError where they are not: also where only one rank has other options, or refuses its own.
     """
 
-    def read() -> tuple[Options, bool] | str:
-        try:
-            options, as_json = parse(argv)
-        except HelpRequested as help_text:
-            return str(help_text)
+    def read() -> tuple[Options, bool]:
+        options, as_json = parse(argv)
         options.check()
         checkpoint_exit_code()
         return options, as_json
 
-    requested = on_all_ranks(comm, read)
-    kinds = comm.allgather(isinstance(requested, str))
-    if any(kinds) != all(kinds):
-        raise AgreedError(UsageError(f"--help is on rank {kinds.index(True)} only", "Start all ranks alike."))
+    requested = options_or_help(comm, read)
     if not isinstance(requested, str):
         agree_on_options(comm, requested[0])
     return requested
@@ -166,7 +160,7 @@ def _run(
     for line in step_lines(options, ranks, images):
         report.line(line)
     for warning in step_warnings(options, ranks, images):
-        report.warn(warning)
+        report.line(f"WARNING: {warning}")
     baseline = measure_alone(comm, options, data) if options.baseline else None
     if baseline:
         report.line(f"one rank alone: {baseline.images_per_s:,.0f} images/s in {baseline.steps} steps")
@@ -188,8 +182,7 @@ def _prepared(comm: MPI.Intracomm, options: Options, result_file: str | None) ->
     if (folder := options.checkpoint_dir) is not None:
         on_rank_0(comm, lambda: prepare_folder(folder, "--checkpoint-dir"))
     if options.comm == "ring":
-        resolved = resolve_allreduce(comm, options.allreduce, options.compression)
-        options = replace(options, allreduce=resolved)
+        options = replace(options, allreduce=resolve_allreduce(comm, options.allreduce))
     return options
 
 

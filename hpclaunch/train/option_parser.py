@@ -1,12 +1,15 @@
 """The options of the runner's command line."""
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from .allreduce import ALLREDUCES
+from .collective import AgreedError, on_all_ranks
 from .data.dataset import DATASETS
 from .data.image_sources import READINGS
 from .engine import ENGINES
@@ -16,6 +19,10 @@ from .learning_rate import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
 from .run_errors import UsageError
 from .run_options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
 
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+T = TypeVar("T")
 Add = Callable[..., Any]
 """`argparse.ArgumentParser.add_argument`."""
 
@@ -37,6 +44,22 @@ class QuietParser(argparse.ArgumentParser):
     def print_help(self, file: object = None) -> NoReturn:
         """Raise HelpRequested."""
         raise HelpRequested(self.format_help())
+
+
+def options_or_help(comm: MPI.Intracomm, read: Callable[[], T]) -> T | str:
+    """What ``read`` returns on this rank, or the text of ``--help`` that all ranks request; collective."""
+
+    def asked() -> T | str:
+        try:
+            return read()
+        except HelpRequested as help_text:
+            return str(help_text)
+
+    requested = on_all_ranks(comm, asked)
+    kinds = comm.allgather(isinstance(requested, str))
+    if any(kinds) != all(kinds):
+        raise AgreedError(UsageError(f"--help is on rank {kinds.index(True)} only", "Start all ranks alike."))
+    return requested
 
 
 def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:

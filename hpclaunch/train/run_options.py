@@ -141,16 +141,12 @@ class Options:
 
     def _check_fractions(self) -> None:
         if not (math.isfinite(self.lr) and self.lr > 0):
-            raise BadRequestError(
-                f"--lr {self.lr}: not a learning rate", "Use a number above 0, such as 0.03."
-            )
+            raise BadRequestError(f"--lr {self.lr}: not a learning rate", "Use a number above 0.")
         warmup, target = self.warmup_epochs, self.target_accuracy
         if warmup is not None and not (math.isfinite(warmup) and warmup >= 0):
             raise BadRequestError(f"--warmup-epochs {warmup}: not a number of epochs", "Use 0 or more.")
         if target is not None and not 0 < target <= 1:
-            raise BadRequestError(
-                f"--target-accuracy {target}: not a share of 1", "Use a number such as 0.99."
-            )
+            raise BadRequestError(f"--target-accuracy {target}: not a share of 1", "Use one such as 0.99.")
 
     def _contradictions(self) -> Iterator[tuple[object, str, str]]:
         """Yield whether two options contradict each other, which and why, and what to use instead."""
@@ -174,16 +170,10 @@ class Options:
             "--deterministic with --comm horovod: Horovod fuses what is ready when its cycle ends",
             "Use --comm ring or ddp.",
         )
-        yield (
-            self.timeline_ranks == "all" and self.timeline is None,
-            "--timeline-ranks all without --timeline",
-            "Name the file of the timeline.",
-        )
-        yield (
-            (self.timeline_steps is not None or self.timeline_after > 0) and self.timeline is None,
-            "--timeline-steps and --timeline-after without --timeline",
-            "Name the file of the timeline.",
-        )
+        file, lacks_file = "Name the file of the timeline.", self.timeline is None
+        yield lacks_file and self.timeline_ranks == "all", "--timeline-ranks all without --timeline", file
+        some = self.timeline_steps is not None or self.timeline_after > 0
+        yield lacks_file and some, "--timeline-steps and --timeline-after without --timeline", file
         folder = "Name the folder of the checkpoints."
         lacks_folder = self.checkpoint_dir is None
         yield lacks_folder and self.resume, "--resume without --checkpoint-dir", folder

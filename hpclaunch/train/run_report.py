@@ -86,10 +86,6 @@ class Reporter:
         self.event("message", {"text": text})
         self._print(text)
 
-    def warn(self, text: str) -> None:
-        """One line that stays and begins with WARNING."""
-        self.line(f"WARNING: {text}")
-
     def event(self, event: str, facts: Mapping[str, Any]) -> None:
         """For the log alone."""
         problem = self._log.write(event, facts) if self._log else None

@@ -17,7 +17,6 @@ from .collective import largest
 from .data.epoch_partition import images_per_rank
 from .data.image_sources import Source
 from .engine import Engine
-from .exchange import Exchange
 from .launch_environment import threads_per_rank
 from .run_options import Options
 from .run_report import step_warnings
@@ -97,6 +96,7 @@ def _reached(options: Options, training: Training) -> dict[str, Any]:
 def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
     """Where the time went since the start or the resume: seconds are of the mean rank, or of the slowest."""
     clock, exchange, ranks = training.clock, training.exchange, comm.Get_size()
+    allreduce = exchange.allreduce  # the same on all ranks
     training_s = largest(comm, clock.training)
     communication_s = sum(comm.allgather(exchange.communication_s)) / ranks
     data_s = sum(comm.allgather(clock.data)) / ranks
@@ -109,7 +109,7 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "waiting": training.waiting_s(),
         "overlapped": sum(known) / ranks if len(known) == ranks else None,
         "data": data_s,
-        "choosing": largest(comm, exchange.choosing_s),
+        "choosing": largest(comm, allreduce.choosing_s if allreduce else 0.0),
         "evaluation": largest(comm, clock.evaluation),
         "checkpoints": largest(comm, clock.checkpoints),
     }
@@ -123,9 +123,9 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "seconds": seconds,
         "step_deviation_s": training.step_deviation_s(),
         "gradient_bytes": training.engine.gradients.nbytes,
-        "bytes_sent_per_rank": _most_bytes_sent(comm, exchange),
+        "bytes_sent_per_rank": largest(comm, allreduce.bytes_sent) if allreduce else None,
         "messages_per_step": training.messages_per_step(),
-        "allreduce_choices": dict(exchange.choices),
+        "allreduce_choices": dict(allreduce.choices) if allreduce else {},
         "bus_gb_s": training.bus_gb_s(),
     }
 
@@ -145,13 +145,6 @@ def _peak_memory(comm: MPI.Intracomm, engine: Engine) -> dict[str, list[int] | N
     device: list[int | None] = comm.allgather(engine.peak_device_bytes)
     known = [nbytes or 0 for nbytes in device] if any(device) else None
     return {"host": comm.allgather(peak_host_bytes()), "device": known}
-
-
-def _most_bytes_sent(comm: MPI.Intracomm, exchange: Exchange) -> int | None:
-    """Gradient bytes of the rank that sent most; None: not known."""
-    sent = exchange.bytes_sent
-    most: int | None = None if sent is None else largest(comm, sent)
-    return most
 
 
 def run_versions() -> dict[str, str]:

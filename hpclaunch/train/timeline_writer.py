@@ -58,7 +58,8 @@ class Timeline:
         self.start = start
         self.set_at = set_at
         self._suffix = "" if rank is None else f" (rank {rank})"
-        self._lanes: dict[str, int] = {}
+        self.lanes: dict[str, int] = {}
+        """Their numbers, by name."""
         epoch = int((time.time() - time.perf_counter() + start) * 1e6)
         self._after, self._count = steps
         begun = {"steps_before": self._after} if self._after else {}
@@ -71,19 +72,14 @@ class Timeline:
         self.failed = False
         """Whether it ended early because it could not be written."""
 
-    @property
-    def lanes(self) -> int:
-        """How many there are."""
-        return len(self._lanes)
-
     def lane(self, name: str) -> int:
         """The number of the lane called ``name``, a new one where there is none."""
-        if name not in self._lanes:
-            number = self._lanes[name] = len(self._lanes) + 1
+        if name not in self.lanes:
+            number = self.lanes[name] = len(self.lanes) + 1
             shown = name[:_NAME_CHARACTERS] + self._suffix
             self._pending.append(_metadata(number, "process_name", name=shown))
             self._pending.append(_metadata(number, "process_sort_index", sort_index=number))
-        return self._lanes[name]
+        return self.lanes[name]
 
     def microseconds(self, at: float) -> int:
         """A moment of `time.perf_counter` on the timeline."""
@@ -201,7 +197,7 @@ def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:
     now, by_rank_0 = _same_moment(comm)
     apart = by_rank_0 - comm.bcast(timeline.start) - (now - timeline.start)
     drift = apart / (now - timeline.set_at) if rank else 0.0  # evenly since then
-    lanes: list[int] = comm.allgather(timeline.lanes)
+    lanes: list[int] = comm.allgather(len(timeline.lanes))
     if rank == 0:
         timeline.flush()
         for other in range(1, comm.Get_size()):

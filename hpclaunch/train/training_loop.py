@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import accumulate, pairwise, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -122,7 +122,10 @@ class Training:
         self._prepare()
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is found by its gradient
             while self.position.epoch < self._options.epochs and not self.reached_target():
-                self._epoch()
+                with closing(self._batches()) as batches:
+                    stop = self._steps(batches)
+                if stop and self.position.epoch < self._options.epochs and not self.reached_target():
+                    self._leave()
         return self._same_parameters()
 
     def __enter__(self) -> Training:
@@ -211,13 +214,6 @@ class Training:
     def _same_parameters(self) -> list[str]:
         return same_everywhere(self._comm, self.engine.state()["parameters"], "the parameters")
 
-    def _epoch(self) -> None:
-        """The rest of the current epoch, an evaluation, an entry in the history, a checkpoint."""
-        with closing(self._batches()) as batches:
-            stop = self._steps(batches)
-        if stop and self.position.epoch < self._options.epochs and not self.reached_target():
-            self._leave()
-
     def _batches(self) -> Generator[tuple[Images, Labels], None, None]:
         """This rank's part of each step that is left in the epoch, first to last."""
         order = epoch_order(self._images, self._options.seed, self.position.epoch)
@@ -240,7 +236,7 @@ class Training:
 
     def _steps(self, batches: Iterator[tuple[Images, Labels]]) -> bool:
         """The rest of the epoch; whether any rank was requested to stop in its last step."""
-        position, stop = self.position, False
+        position, stop, every = self.position, False, self._options.checkpoint_every
         # Steps since the last report or checkpoint are in ``local``, this rank's alone; those before, of all
         # ranks, in the position, where a checkpoint finds them.
         seconds, images, local = self.clock.training, self.images_seen, Sums()
@@ -252,7 +248,7 @@ class Training:
             index = -(-position.images_in_epoch // self.images_per_step)
             last = position.images_in_epoch == self._images
             report = index % report_every == 0
-            save = (self._saves_after(position.step) or stop) and not last
+            save = (stop or (every is not None and position.step % every == 0)) and not last
             if last or report or save:
                 recent = self._over_ranks(local)
                 position.running += recent
@@ -391,10 +387,6 @@ class Training:
     def _epoch_of_epochs(self) -> str:
         return f"{self.position.epoch + 1}/{self._options.epochs}"
 
-    def _saves_after(self, step: int) -> bool:
-        every = self._options.checkpoint_every
-        return every is not None and step % every == 0
-
     def _save(self, *, best: bool = False) -> None:
         """Rank 0 writes a checkpoint, if a folder was named; a failure is raised on all ranks."""
         folder = self._folder
@@ -459,16 +451,8 @@ class Training:
 
 
 def _position(checkpoint: Checkpoint) -> Position:
-    meta = checkpoint.meta
-    running = Sums(**meta["running"])
-    return Position(
-        meta["epoch"],
-        meta["images_in_epoch"],
-        meta["step"],
-        running,
-        meta["elapsed_s"],
-        list(meta["history"]),
-    )
+    facts = {each.name: checkpoint.meta[each.name] for each in fields(Position)}
+    return Position(**{**facts, "running": Sums(**facts["running"])})
 
 
 def _rate(images: int, seconds: float) -> float:

@@ -46,7 +46,8 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     state = record.state if record else array_state(job.state for job in accounted)
     energy = [*job_energy(nodes), *_accounted_energy(accounted)]
     cost, why_no_cost = _cost(facts, billing, times)
-    rank_memory, job_memory = _accounted_memory(accounted)
+    rank_memory = max(filter(None, (job.peak_memory for job in accounted)), default=None)
+    job_memory = max(filter(None, (job.job_memory for job in accounted)), default=None)
     nodes_used = record.nodes if record else accounted[0].nodes
     return ReportDocument(
         id=record.id if record else accounted[0].id.partition("_")[0],
@@ -82,12 +83,6 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         over_time=tuple(over_time(runs)),
         unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost),
     )
-
-
-def _accounted_memory(accounted: Sequence[AccountedJob]) -> tuple[int | None, int | None]:
-    """Return the most bytes of a rank and of a job that the scheduler has seen, where it says so."""
-    of_rank = max(filter(None, (job.peak_memory for job in accounted)), default=None)
-    return of_rank, max(filter(None, (job.job_memory for job in accounted)), default=None)
 
 
 def _moment(text: str | None) -> dt.datetime | None:
@@ -282,7 +277,8 @@ def _cost(
     jobs = f" (the times of {len(spans)} jobs together)" if len(spans) > 1 else ""
     runs = "" if all_runs else "; of several runs only what the scheduler counts to its last job"
     cost = cost_of(billing, nodes, seconds)
-    shared = "; the rule is for whole nodes" if not _exclusive(facts) else ""
+    exclusive = facts.record is not None and facts.record.request.get("exclusive", True)
+    shared = "" if exclusive else "; the rule is for whole nodes"
     text = f"{cost.text}{jobs}{runs}{shared}"
     return CostUsed(amount=round(cost.amount, 6), unit=cost.unit, text=text), ()
 
@@ -291,10 +287,6 @@ def _last(times: JobTimes) -> dt.datetime | None:
     """Return the moment up to which a running job is counted: that of its wall time."""
     start = _moment(times.started)
     return start + dt.timedelta(seconds=times.wall_s) if start and times.wall_s is not None else None
-
-
-def _exclusive(facts: JobFacts) -> bool:
-    return bool(facts.record is not None and facts.record.request.get("exclusive", True))
 
 
 def billing_of(record: JobRecord) -> Billing | None:

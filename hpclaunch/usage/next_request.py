@@ -116,7 +116,8 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
     known = [node for node in nodes if node.node in busy]
     if not known:
         return _nothing("nodes", "how busy the ranks kept the nodes is not known")
-    idle = [node for node in known if _is_idle(node, busy[node.node])]
+    without_gpus = [node for node in known if all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)]
+    idle = [node for node in without_gpus if busy[node.node] < _IDLE_CPUS]
     if idle:
         names = listed([node.node for node in idle])
         ask = len({node.node for node in nodes} - {node.node for node in idle})
@@ -133,10 +134,6 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
         f"as now: each node worked, the ranks of {least.node} kept the least busy, {share}; whether more or"
         " fewer would be faster or cheaper tells hpclaunch scale",
     )
-
-
-def _is_idle(node: NodeUse, cpus_busy: float) -> bool:
-    return cpus_busy < _IDLE_CPUS and all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)
 
 
 def _nothing(what: str, text: str) -> NextRequest:

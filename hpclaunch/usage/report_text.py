@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hpclaunch.plural import counted
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.units import format_bytes
-from hpclaunch.usage.report_documents import EnergyUse, NodeUse, ReportDocument
+from hpclaunch.usage.report_documents import EnergyUse, ReportDocument
 from hpclaunch.walltime import format_walltime
 
 _MOST_ROWS = 32
@@ -113,7 +113,7 @@ def node_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:
         busy = [gpu.busy for gpu in node.gpus if gpu.busy is not None]
         memory = [gpu.memory_peak for gpu in node.gpus if gpu.memory_peak is not None]
         yield (
-            node_name(node),
+            node.node if node.index is None else f"{node.node} [{node.index}]",
             str(node.looks),
             _number(node.cpus_busy, ".1f"),
             str(node.cpus),
@@ -124,11 +124,6 @@ def node_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:
             size_text(max(memory, default=None)) or "-",
             next((f"{f.power_w:.0f} W ({f.source})" for f in node.energy if f.power_w is not None), "-"),
         )
-
-
-def node_name(node: NodeUse) -> str:
-    """Return the name, with the index of the job of an array."""
-    return node.node if node.index is None else f"{node.node} [{node.index}]"
 
 
 def rank_rows(report: ReportDocument) -> Iterator[tuple[str, ...]]:

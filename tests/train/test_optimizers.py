@@ -28,7 +28,8 @@ def test_sgd_with_momentum() -> None:
     watched = [0, 16_384, ITEMS - 1]
     expected = {i: parameters[i] for i in watched}
     velocity = dict.fromkeys(watched, 0.0)
-    optimizer = SGD(ITEMS, np.float64, momentum=0.8)
+    optimizer = SGD(ITEMS, np.float64)
+    optimizer.momentum = 0.8
     for lr in (0.1, 0.1, 0.03):
         gradients = generator.standard_normal(ITEMS)
         optimizer.step(parameters, gradients, lr)
@@ -150,7 +151,8 @@ def test_lars_has_a_rate_for_each_layer() -> None:
     generator = np.random.default_rng(4)
     w, b = np.array([3.0, 4.0]), np.zeros(1)
     parameters = np.concatenate([w, b])
-    rule = LARS(3, np.float64, [slice(0, 2), slice(2, 3)], momentum=0.9, weight_decay=0.01, trust=0.1)
+    rule = LARS(3, np.float64, [slice(0, 2), slice(2, 3)])
+    rule.weight_decay, rule.trust = 0.01, 0.1
     velocities = [np.zeros(2), np.zeros(1)]
     for lr in (0.5, 0.2):
         gradients = generator.standard_normal(3)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
-
-from ..run_options import check_compression
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -15,33 +13,26 @@ if TYPE_CHECKING:
     from .algorithm import Algorithm
 
 
-def _loader(module: str, name: str) -> Callable[[MPI.Intracomm], Algorithm]:
-    """Import an algorithm when it is made: its module starts MPI."""
-
-    def make(comm: MPI.Intracomm) -> Algorithm:
-        made: Algorithm = getattr(import_module(f".{module}", __package__), name)(comm)
-        return made
-
-    return make
+def when_made(package: str, module: str, name: str) -> Callable[..., Any]:
+    """A class of a module that is imported when an object of it is made: it starts MPI, or loads torch."""
+    return lambda *given: getattr(import_module(f".{module}", package), name)(*given)
 
 
 ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Algorithm]] = {
-    "auto": _loader("auto_choice", "AutoAllreduce"),
-    "halving-doubling": _loader("halving_doubling", "HalvingDoublingAllreduce"),
-    "hierarchical": _loader("hierarchical", "HierarchicalAllreduce"),
-    "mpi": _loader("mpi_library", "LibraryAllreduce"),
-    "ring": _loader("ring", "RingAllreduce"),
-    "shared": _loader("shared_memory", "SharedAllreduce"),
+    "auto": when_made(__name__, "auto_choice", "AutoAllreduce"),
+    "halving-doubling": when_made(__name__, "halving_doubling", "HalvingDoublingAllreduce"),
+    "hierarchical": when_made(__name__, "hierarchical", "HierarchicalAllreduce"),
+    "mpi": when_made(__name__, "mpi_library", "LibraryAllreduce"),
+    "ring": when_made(__name__, "ring", "RingAllreduce"),
+    "shared": when_made(__name__, "shared_memory", "SharedAllreduce"),
 }
 
 
-def resolve_allreduce(comm: MPI.Intracomm, name: str | None, compression: str = "none") -> str:
+def resolve_allreduce(comm: MPI.Intracomm, name: str | None) -> str:
     """The name in `ALLREDUCES` that a run uses: ``name``, or the default for these ranks; collective.
 
     The default is ``ring`` on one node and ``hierarchical`` on several.
-    Raises BadRequestError where ``compression`` is not a compression or does not go with ``name``.
     """
-    check_compression(compression, name)
     if name is not None:
         return name
     from .shared_memory import on_one_node
@@ -55,9 +46,9 @@ def make_allreduce(
     """The allreduce of ``--allreduce`` (None: the default) and ``--compression``; collective.
 
     ``deterministic``: ``auto`` measures nothing, for another choice in another run makes other bits.
-    Raises BadRequestError as `resolve_allreduce`; AgreedError where it cannot work on these ranks.
+    Raises AgreedError where it cannot work on these ranks.
     """
-    name = resolve_allreduce(comm, name, compression)
+    name = resolve_allreduce(comm, name)
     if compression != "none":
         return _with_half_ring(name, compression, comm)
     if name == "auto" and deterministic:

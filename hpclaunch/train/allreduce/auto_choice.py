@@ -48,7 +48,6 @@ class AutoAllreduce(Algorithm):
     name = "auto"
 
     def __init__(self, comm: MPI.Intracomm, *, measured: bool = True) -> None:
-        """Prepare the candidates: memory that they share is taken when first needed."""
         super().__init__(comm)
         self._home: SharedAllreduce | HierarchicalAllreduce = (
             SharedAllreduce(comm) if on_one_node(comm) else HierarchicalAllreduce(comm)

@@ -28,7 +28,6 @@ class RingAllreduce(Algorithm):
     name = "ring"
 
     def __init__(self, comm: MPI.Intracomm, segment_bytes: int = RING_SEGMENT_BYTES) -> None:
-        """Prepare for the ranks of ``comm``; ``segment_bytes`` bounds one message (same on all ranks)."""
         super().__init__(comm, segment_bytes)
 
     def _sum(self, array: Array) -> None:

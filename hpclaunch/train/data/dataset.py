@@ -82,13 +82,9 @@ def load_dataset(
 def _load(
     dataset: str, data_dir: Path | None, cache_dir: Path, mirrors: Sequence[str] | None, log: Log
 ) -> Dataset:
-    if dataset not in DATASETS:
-        raise BadRequestError(f"data set {dataset!r} is unknown", f"Use one of {', '.join(DATASETS)}.")
     if dataset == "synthetic":
         if data_dir is not None:
-            raise BadRequestError(
-                f"--dataset synthetic contradicts --data {data_dir}", "Leave one of the two out."
-            )
+            raise BadRequestError(f"--dataset synthetic contradicts --data {data_dir}: leave one out")
         return _synthetic("synthetic digits (requested)")
     if data_dir is not None:
         return _from_folder(data_dir, log)

@@ -10,6 +10,7 @@ empty.
 import numpy as np
 import numpy.typing as npt
 
+from ..allreduce.chunks import chunk_bounds
 from ..run_errors import BadRequestError
 
 
@@ -18,11 +19,7 @@ def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
 
     Drawn by sorting raw PCG64 words, whose stream NumPy guarantees (NEP 19), unlike that of
     ``Generator.permutation``: a resumed run sees the same order under another NumPy.
-    Raises BadRequestError for negative numbers.
     """
-    for name, value in (("images", n), ("seed", seed), ("epoch", epoch)):
-        if value < 0:
-            raise BadRequestError(f"{name} {value}: negative", "Use 0 or more.")
     keys = np.random.PCG64(np.random.SeedSequence([seed, epoch])).random_raw(n)
     return np.argsort(keys, kind="stable").astype(np.int64, copy=False)
 
@@ -30,15 +27,15 @@ def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
 def steps_per_epoch(n: int, batch_per_rank: int, ranks: int) -> int:
     """Global steps in one epoch of ``n`` images: n / (batch_per_rank * ranks), rounded up.
 
-    Raises BadRequestError for fewer than one image per rank, one rank or one image per batch.
+    Raises BadRequestError for fewer than one image per rank.
     """
-    _check(n, batch_per_rank, ranks)
+    _check(n, ranks)
     return -(-n // (batch_per_rank * ranks))
 
 
 def images_per_rank(n: int, batch_per_rank: int, ranks: int) -> list[int]:
     """Images that each rank uses in one epoch, by rank; they sum to ``n``. Raises as `steps_per_epoch`."""
-    _check(n, batch_per_rank, ranks)
+    _check(n, ranks)
     full_steps, rest = divmod(n, batch_per_rank * ranks)
     each, more = divmod(rest, ranks)
     return [full_steps * batch_per_rank + each + (rank < more) for rank in range(ranks)]
@@ -46,24 +43,14 @@ def images_per_rank(n: int, batch_per_rank: int, ranks: int) -> list[int]:
 
 def rank_shares(start: int, stop: int, step_images: int, ranks: int, rank: int) -> list[slice]:
     """``rank``'s share of each step between two positions; ``step_images``: of a step, over all ranks."""
-    return [
-        _share(first, min(first + step_images, stop), ranks, rank)
-        for first in range(start, stop, step_images)
-    ]
+    shares = []
+    for first in range(start, stop, step_images):
+        bounds = chunk_bounds(min(step_images, stop - first), ranks)
+        shares.append(slice(first + bounds[rank], first + bounds[rank + 1]))
+    return shares
 
 
-def _share(start: int, stop: int, ranks: int, rank: int) -> slice:
-    """The part of the positions ``start`` to ``stop`` that is ``rank``'s; maybe empty."""
-    each, more = divmod(stop - start, ranks)
-    first = start + rank * each + min(rank, more)
-    return slice(first, first + each + (rank < more))
-
-
-def _check(n: int, batch_per_rank: int, ranks: int) -> None:
-    if ranks < 1:
-        raise BadRequestError(f"{ranks} ranks", "Use 1 or more.")
-    if batch_per_rank < 1:
-        raise BadRequestError(f"batch size {batch_per_rank}", "Use 1 or more images per rank and step.")
+def _check(n: int, ranks: int) -> None:
     if ranks > n:
         raise BadRequestError(
             f"{ranks} ranks but only {n} training images: some ranks would have nothing to train on",

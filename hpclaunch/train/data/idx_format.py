@@ -35,17 +35,13 @@ def check_pair(images: Bytes, labels: Bytes, images_where: str, labels_where: st
     """
     if images.ndim != 3 or images.shape[1:] != (IMAGE_SIDE, IMAGE_SIDE):
         found = " x ".join(map(str, images.shape))
-        raise BadDataError(
-            f"{images_where}: holds {found} values", "The right file holds images of 28 x 28 pixels."
-        )
+        raise BadDataError(f"{images_where}: holds {found} values, not images of 28 x 28 pixels")
     if labels.ndim != 1:
         found = " x ".join(map(str, labels.shape))
         raise BadDataError(f"{labels_where}: holds {found} values", "The right file holds a list of labels.")
     if len(images) != len(labels):
-        raise BadDataError(
-            f"{len(images)} images in {images_where}, but {len(labels)} labels in {labels_where}",
-            "Both files must come from the same set, one label an image.",
-        )
+        found = f"{len(images)} images in {images_where}, but {len(labels)} labels in {labels_where}"
+        raise BadDataError(found, "Both files must come from the same set, one label an image.")
     if len(images) == 0:
         raise BadDataError(f"{images_where}: holds no images", "At least one image is needed.")
     wrong = np.flatnonzero(labels >= CLASSES)
@@ -97,19 +93,16 @@ def unpack(raw: bytes, where: str) -> bytes:
             # One byte past the end: finds what is too long and makes gzip check its own checksum.
             content = head + _read_at_most(stream, length + 1 - len(head))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise BadDataError(
-            f"{where}: the gzip data are cut or damaged ({error})", "Fetch the file again."
-        ) from error
+        message = f"{where}: the gzip data are cut or damaged ({error})"
+        raise BadDataError(message, "Fetch the file again.") from error
     if len(content) != length:
         raise _wrong_length(where, length, len(content))
     return content
 
 
 def parse_content(content: bytes, where: str) -> Bytes:
-    """The values in the uncompressed content of an IDX file: a read-only view, nothing is copied."""
-    shape, length = _content_length(content[:16], where)
-    if len(content) != length:
-        raise _wrong_length(where, length, len(content))
+    """The values in what `unpack` returns: a read-only view, nothing is copied."""
+    shape, _ = _content_length(content[:16], where)
     return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * len(shape)).reshape(shape)
 
 
@@ -147,11 +140,6 @@ def _content_length(head: bytes, where: str) -> tuple[tuple[int, ...], int]:
 
 
 def _wrong_length(where: str, length: int, found: int) -> BadDataError:
-    if found < length:
-        return BadDataError(
-            f"{where}: cut: {found:,} bytes, but its header says {length:,}", "Fetch the file again."
-        )
-    return BadDataError(
-        f"{where}: too long: {found:,} bytes or more, but its header says {length:,}",
-        "Fetch the file again.",
-    )
+    problem, more = ("cut", "") if found < length else ("too long", " or more")
+    says = f"{found:,} bytes{more}, but its header says {length:,}"
+    return BadDataError(f"{where}: {problem}: {says}", "Fetch the file again.")

@@ -9,13 +9,13 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 import urllib.parse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..run_errors import BadDataError, BadRequestError
+from ..whole_files import write_whole
 from .idx_format import read_bytes, unpack
 
 Log = Callable[[str], None]
@@ -147,32 +147,18 @@ def _from_mirrors(file: RemoteFile, mirrors: Sequence[str], log: Log) -> tuple[s
             failures.append(error.message)
         log(failures[-1])
     listed = "".join(f"\n    {failure}" for failure in failures) or " (the list of mirrors is empty)"
+    hint = f"Name a folder that has it with --data DIR, other mirrors in {MIRRORS_VARIABLE} "
+    hint += "(a proxy in https_proxy is used), or train on synthetic digits with --dataset synthetic."
     if answered:
-        raise BadDataError(
-            f"{file.name}: no mirror has the right file:{listed}",
-            "Name a folder that has it with --data DIR, other mirrors in "
-            f"{MIRRORS_VARIABLE}, or train on synthetic digits with --dataset synthetic.",
-        )
-    raise NoNetworkError(
-        f"{file.name}: no mirror could be reached:{listed}",
-        f"Name a folder that has it with --data DIR, other mirrors in {MIRRORS_VARIABLE} "
-        "(a proxy in https_proxy is used), or train on synthetic digits with --dataset synthetic.",
-    )
+        raise BadDataError(f"{file.name}: no mirror has the right file:{listed}", hint)
+    raise NoNetworkError(f"{file.name}: no mirror could be reached:{listed}", hint)
 
 
 def _keep(file: RemoteFile, raw: bytes, cache: Path, log: Log) -> None:
     """Put the verified file into the cache; a cache that cannot be written costs only the next download."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=cache, prefix=f".{file.name}.", delete=False) as temporary:
-            try:
-                temporary.write(raw)
-                temporary.flush()
-                os.fsync(temporary.fileno())
-                os.replace(temporary.name, cache / file.name)
-            except BaseException:
-                os.unlink(temporary.name)
-                raise
+        write_whole(cache / file.name, lambda target: target.write(raw))
     except OSError as error:
         log(f"{file.name} is not stored in the cache {cache}: {error.strerror or error}")
 

@@ -6,8 +6,9 @@ next forward; it may overwrite the gradient that it is given, but not its input 
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,44 +36,34 @@ class Scratch:
         return array[:items].reshape(shape)
 
 
-class Layer(Protocol):
-    """One step of a network. ``forward`` before ``backward``, on the same batch."""
+class Layer(ABC):
+    """One step of a network; without parameters unless it says so. ``forward`` before ``backward``."""
 
-    @property
-    def parameter_shapes(self) -> tuple[Shape, ...]:
-        """Shapes of the parameters, in the order in which `bind` gets them."""
+    parameter_shapes: tuple[Shape, ...] = ()
+    """In the order in which `bind` gets the parameters."""
 
     def bind(self, parameters: Sequence[Array], gradients: Sequence[Array], scratch: Scratch) -> None:
         """Take this layer's views of the two flat buffers, and scratch memory."""
+        self._scratch = scratch
 
-    def initialise(self, generator: np.random.Generator) -> None:
+    def initialise(self, generator: np.random.Generator) -> None:  # noqa: B027  (most have nothing to draw)
         """Draw the first values of the parameters."""
 
+    @abstractmethod
     def forward(self, x: Array, generator: np.random.Generator | None) -> Array:
         """The output for a batch; ``generator`` draws what is random in training, None: evaluation."""
 
+    @abstractmethod
     def backward(self, gradient: Array, *, need_input: bool = True) -> Array | None:
         """Write the parameters' gradients (summed over the batch); return the input's if needed."""
 
 
-class _Stateless:
-    """What layers without parameters share."""
-
-    parameter_shapes: tuple[Shape, ...] = ()
-
-    def bind(self, parameters: Sequence[Array], gradients: Sequence[Array], scratch: Scratch) -> None:
-        self._scratch = scratch
-
-    def initialise(self, generator: np.random.Generator) -> None:
-        """Nothing to draw."""
-
-
-class _Affine:
+class _Affine(Layer):
     """A kernel, seen as the matrix (inputs, outputs), and a bias: what Dense and Conv2D share."""
 
     def __init__(self, kernel_shape: Shape, fan_in: int, fan_out: int) -> None:
         self._outputs = kernel_shape[-1]
-        self.parameter_shapes: tuple[Shape, ...] = (kernel_shape, (self._outputs,))
+        self.parameter_shapes = (kernel_shape, (self._outputs,))
         self._limit = math.sqrt(6 / (fan_in + fan_out))
 
     def bind(self, parameters: Sequence[Array], gradients: Sequence[Array], scratch: Scratch) -> None:
@@ -190,7 +181,7 @@ def _windows(x: Array, size: int) -> Array:
     return np.lib.stride_tricks.as_strided(x, shape, (b, h, w, h, c), writeable=False)
 
 
-class ReLU(_Stateless):
+class ReLU(Layer):
     """max(x, 0), written over its input: the layers before it do not need their output."""
 
     def forward(self, x: Array, generator: np.random.Generator | None) -> Array:
@@ -203,7 +194,7 @@ class ReLU(_Stateless):
         return np.multiply(gradient, self._y > 0, out=gradient)
 
 
-class MaxPool2(_Stateless):
+class MaxPool2(Layer):
     """The maximum of each 2 x 2 square; a last odd row or column is left out, as Keras does."""
 
     def forward(self, x: Array, generator: np.random.Generator | None) -> Array:
@@ -238,7 +229,7 @@ def _corners(x: Array) -> tuple[Array, Array, Array, Array]:
     return even[:, ::2, ::2], even[:, ::2, 1::2], even[:, 1::2, ::2], even[:, 1::2, 1::2]
 
 
-class Dropout(_Stateless):
+class Dropout(Layer):
     """In training, zero a share ``rate`` of the values and scale the rest by 1 / (1 - rate)."""
 
     def __init__(self, rate: float) -> None:

@@ -1,13 +1,13 @@
 """The networks by name, as sequences of layers over one flat buffer of parameters."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from . import Ready, Tensor
-from .layers import Array, Conv2D, Dense, Dropout, Layer, MaxPool2, ReLU, Scratch, Shape
+from .layers import Array, Conv2D, Dense, Dropout, Layer, MaxPool2, ReLU, Scratch
 
 PIXEL_MEAN = 0.1307
 PIXEL_DEVIATION = 0.3081
@@ -49,13 +49,12 @@ class Network:
         self.gradients: Array = np.zeros(items, dtype)
         start = 0
         for index, layer in enumerate(layers):
-            stop = start + sum(math.prod(shape) for shape in layer.parameter_shapes)
-            self.spans.append(slice(start, stop))
-            name = f"{type(layer).__name__.lower()}{index}"
-            shapes = layer.parameter_shapes
-            parts = zip(("weight", "bias"), _parts(start, shapes), shapes, strict=False)
-            self.tensors += [Tensor(f"{name}.{kind}", part, shape) for kind, part, shape in parts]
-            start = stop
+            first, name = start, f"{type(layer).__name__.lower()}{index}"
+            for kind, shape in zip(("weight", "bias"), layer.parameter_shapes, strict=False):
+                part = slice(start, start + math.prod(shape))
+                self.tensors.append(Tensor(f"{name}.{kind}", part, shape))
+                start = part.stop
+            self.spans.append(slice(first, start))
         self._bind()
 
     @property
@@ -72,10 +71,14 @@ class Network:
 
     def _bind(self) -> None:
         """Give every layer its views of the buffers."""
-        for layer, span in zip(self.layers, self.spans, strict=True):
-            parameters = _views(self.parameters[span], layer.parameter_shapes)
-            gradients = _views(self.gradients[span], layer.parameter_shapes)
-            layer.bind(list(parameters), list(gradients), Scratch(self.parameters.dtype))
+        tensors = iter(self.tensors)
+        for layer in self.layers:
+            own = [next(tensors) for _ in layer.parameter_shapes]
+            parameters, gradients = (
+                [flat[tensor.part].reshape(tensor.shape or -1) for tensor in own]
+                for flat in (self.parameters, self.gradients)
+            )
+            layer.bind(parameters, gradients, Scratch(self.parameters.dtype))
 
     def initialise(self, generator: np.random.Generator) -> None:
         """Draw the first parameters of every layer."""
@@ -103,14 +106,3 @@ class Network:
             span = self.spans[index]
             if ready is not None and span.stop > span.start:
                 ready(span)
-
-
-def _parts(start: int, shapes: tuple[Shape, ...]) -> Iterator[slice]:
-    for shape in shapes:
-        stop = start + math.prod(shape)
-        yield slice(start, stop)
-        start = stop
-
-
-def _views(flat: Array, shapes: tuple[Shape, ...]) -> Iterator[Array]:
-    return (flat[part].reshape(shape) for part, shape in zip(_parts(0, shapes), shapes, strict=True))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,15 @@ def first_draw(seed: int) -> np.random.Generator:
 def step_draws(seed: int, rank: int, step: int) -> np.random.Generator:
     """The generator of what a rank draws in a step; of numpy's fastest kind, for dropout draws much."""
     return np.random.Generator(np.random.SFC64([seed, _DROPOUT, rank, step]))
+
+
+def check_state(own: Mapping[str, Any], state: Mapping[str, Array]) -> None:
+    """KeyError or ValueError where ``state`` has not the names and shapes of an engine's ``own``."""
+    if own.keys() != state.keys():
+        raise KeyError(f"arrays {sorted(state)} instead of {sorted(own)}")
+    for name, array in own.items():
+        if state[name].shape != tuple(array.shape):
+            raise ValueError(f"{name} has the shape {state[name].shape} instead of {tuple(array.shape)}")
 
 
 class NumpyEngine:
@@ -97,11 +107,7 @@ class NumpyEngine:
     def load_state(self, state: Mapping[str, Array]) -> None:
         """Copy ``state`` into the live arrays."""
         own = self.state()
-        if own.keys() != state.keys():
-            raise KeyError(f"arrays {sorted(state)} instead of {sorted(own)}")
-        for name, array in own.items():
-            if state[name].shape != array.shape:
-                raise ValueError(f"{name} of {state[name].size} values instead of {array.size}")
+        check_state(own, state)
         for name, array in own.items():
             array[:] = state[name]
 

@@ -21,14 +21,21 @@ class Optimizer(ABC):
     """A rule that changes parameters by their gradient: its state, and scratch memory."""
 
     name: ClassVar[str]
+    arrays: ClassVar[tuple[str, ...]]
+    """Of what the rule stores between steps, as long as the parameters: the names."""
+    start = 0.0
+    """The first value of these arrays."""
+    scratch_rows = 1
 
-    def __init__(self, items: int, dtype: npt.DTypeLike, scratch_rows: int) -> None:
-        self.state: dict[str, Array] = {}
+    def __init__(self, items: int, dtype: npt.DTypeLike, parts: Sequence[slice] = ()) -> None:
+        """``items``: parameters, of ``dtype``; ``parts``: where each layer's stand, for `LARS`."""
+        self.state: dict[str, Array] = {name: np.full(items, self.start, dtype) for name in self.arrays}
         """What the rule stores between steps, by name."""
         self._maths: Any = np
         self._block_items = _BLOCK_ITEMS
-        self._scratch: Array = np.empty((scratch_rows, min(items, _BLOCK_ITEMS)), dtype)
+        self._scratch: Array = np.empty((self.scratch_rows, min(items, _BLOCK_ITEMS)), dtype)
         self._items = items
+        self._parts = parts
 
     @abstractmethod
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
@@ -64,19 +71,15 @@ class SGD(Optimizer):
     """
 
     name = "sgd"
-
-    def __init__(self, items: int, dtype: npt.DTypeLike, momentum: float = 0.9) -> None:
-        """State for ``items`` parameters of ``dtype``."""
-        super().__init__(items, dtype, scratch_rows=1)
-        self._momentum = momentum
-        self.state = {"velocity": np.zeros(items, dtype)}
+    arrays = ("velocity",)
+    momentum = 0.9
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """One step of the rule above."""
         velocities = self.state["velocity"]
         for block in self._blocks():
             velocity = velocities[block]
-            velocity *= self._momentum
+            velocity *= self.momentum
             velocity += gradients[block]
             change = self._maths.multiply(velocity, lr, out=self._scratch[0, : len(velocity)])
             parameters[block] -= change
@@ -90,16 +93,9 @@ class Adadelta(Optimizer):
     """
 
     name = "adadelta"
-
-    def __init__(self, items: int, dtype: npt.DTypeLike, rho: float = 0.95, epsilon: float = 1e-7) -> None:
-        """State for ``items`` parameters of ``dtype``."""
-        super().__init__(items, dtype, scratch_rows=2)
-        self._rho = rho
-        self._epsilon = epsilon
-        self.state = {
-            "squared_gradients": np.zeros(items, dtype),
-            "squared_changes": np.zeros(items, dtype),
-        }
+    arrays = ("squared_gradients", "squared_changes")
+    scratch_rows = 2
+    rho, epsilon = 0.95, 1e-7
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """One step of the rule above."""
@@ -109,8 +105,8 @@ class Adadelta(Optimizer):
             u = self.state["squared_changes"][block]
             d, other = self._scratch[0, : len(g)], self._scratch[1, : len(g)]
             self._decay_towards_square(a, g, other)
-            self._maths.add(u, self._epsilon, out=d)
-            self._maths.add(a, self._epsilon, out=other)
+            self._maths.add(u, self.epsilon, out=d)
+            self._maths.add(a, self.epsilon, out=other)
             d /= other
             self._maths.sqrt(d, out=d)
             d *= g
@@ -120,8 +116,8 @@ class Adadelta(Optimizer):
 
     def _decay_towards_square(self, average: Array, values: Array, scratch: Array) -> None:
         self._maths.multiply(values, values, out=scratch)
-        scratch *= 1 - self._rho
-        average *= self._rho
+        scratch *= 1 - self.rho
+        average *= self.rho
         average += scratch
 
 
@@ -133,28 +129,17 @@ class Adam(Optimizer):
     """
 
     name = "adam"
+    arrays = ("first_moments", "second_moments")
+    scratch_rows = 2
+    betas, epsilon = (0.9, 0.999), 1e-7
 
-    def __init__(
-        self,
-        items: int,
-        dtype: npt.DTypeLike,
-        beta_1: float = 0.9,
-        beta_2: float = 0.999,
-        epsilon: float = 1e-7,
-    ) -> None:
-        """State for ``items`` parameters of ``dtype``."""
-        super().__init__(items, dtype, scratch_rows=2)
-        self._betas = beta_1, beta_2
-        self._epsilon = epsilon
-        self.state = {
-            "first_moments": np.zeros(items, dtype),
-            "second_moments": np.zeros(items, dtype),
-            "steps": np.zeros(1, np.float64),
-        }
+    def __init__(self, items: int, dtype: npt.DTypeLike, parts: Sequence[slice] = ()) -> None:
+        super().__init__(items, dtype, parts)
+        self.state["steps"] = np.zeros(1, np.float64)
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """One step of the rule above."""
-        beta_1, beta_2 = self._betas
+        beta_1, beta_2 = self.betas
         self.state["steps"] += 1
         steps = float(self.state["steps"][0])
         rate = lr * math.sqrt(1 - beta_2**steps) / (1 - beta_1**steps)
@@ -170,7 +155,7 @@ class Adam(Optimizer):
             v *= beta_2
             v += other
             self._maths.sqrt(v, out=other)
-            other += self._epsilon
+            other += self.epsilon
             self._maths.divide(m, other, out=change)
             change *= rate
             parameters[block] -= change
@@ -183,22 +168,18 @@ class RMSProp(Optimizer):
     """
 
     name = "rmsprop"
-
-    def __init__(self, items: int, dtype: npt.DTypeLike, rho: float = 0.9, epsilon: float = 1e-7) -> None:
-        """State for ``items`` parameters of ``dtype``."""
-        super().__init__(items, dtype, scratch_rows=1)
-        self._rho, self._epsilon = rho, epsilon
-        self.state = {"squared_gradients": np.zeros(items, dtype)}
+    arrays = ("squared_gradients",)
+    rho, epsilon = 0.9, 1e-7
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """One step of the rule above."""
         for block in self._blocks():
             g, a = gradients[block], self.state["squared_gradients"][block]
             scratch = self._maths.multiply(g, g, out=self._scratch[0, : len(g)])
-            scratch *= 1 - self._rho
-            a *= self._rho
+            scratch *= 1 - self.rho
+            a *= self.rho
             a += scratch
-            self._step_by_root(parameters[block], g, a, self._epsilon, lr, scratch)
+            self._step_by_root(parameters[block], g, a, self.epsilon, lr, scratch)
 
 
 class Adagrad(Optimizer):
@@ -208,12 +189,8 @@ class Adagrad(Optimizer):
     """
 
     name = "adagrad"
-
-    def __init__(self, items: int, dtype: npt.DTypeLike, start: float = 0.1, epsilon: float = 1e-7) -> None:
-        """State for ``items`` parameters of ``dtype``."""
-        super().__init__(items, dtype, scratch_rows=1)
-        self._epsilon = epsilon
-        self.state = {"squared_gradients": np.full(items, start, dtype)}
+    arrays = ("squared_gradients",)
+    start, epsilon = 0.1, 1e-7
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """One step of the rule above."""
@@ -221,7 +198,7 @@ class Adagrad(Optimizer):
             g, a = gradients[block], self.state["squared_gradients"][block]
             scratch = self._maths.multiply(g, g, out=self._scratch[0, : len(g)])
             a += scratch
-            self._step_by_root(parameters[block], g, a, self._epsilon, lr, scratch)
+            self._step_by_root(parameters[block], g, a, self.epsilon, lr, scratch)
 
 
 class LARS(Optimizer):
@@ -234,43 +211,25 @@ class LARS(Optimizer):
     """
 
     name = "lars"
-
-    def __init__(
-        self,
-        items: int,
-        dtype: npt.DTypeLike,
-        parts: Sequence[slice],
-        momentum: float = 0.9,
-        weight_decay: float = 5e-4,
-        trust: float = 1e-3,
-    ) -> None:
-        """State for ``items`` parameters of ``dtype``; ``parts``: where each layer's stand."""
-        super().__init__(items, dtype, scratch_rows=0)
-        self._parts = parts
-        self._momentum, self._weight_decay, self._trust = momentum, weight_decay, trust
-        self.state = {"velocity": np.zeros(items, dtype)}
+    arrays = ("velocity",)
+    scratch_rows = 0
+    momentum, weight_decay, trust = 0.9, 5e-4, 1e-3
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """One step of the rule above."""
         for part in self._parts:
             w, g, v = parameters[part], gradients[part], self.state["velocity"][part]
             local = self._local_rate(float(self._maths.linalg.norm(w)), float(self._maths.linalg.norm(g)))
-            v *= self._momentum
-            v += local * (g + self._weight_decay * w)
+            v *= self.momentum
+            v += local * (g + self.weight_decay * w)
             w -= lr * v
 
     def _local_rate(self, weights: float, gradients: float) -> float:
         if weights == 0 or gradients == 0:
             return 1.0
-        return self._trust * weights / (gradients + self._weight_decay * weights)
+        return self.trust * weights / (gradients + self.weight_decay * weights)
 
 
-# From the number of parameters, their type, and where each layer's stand.
-OPTIMIZERS: dict[str, Callable[[int, npt.DTypeLike, Sequence[slice]], Optimizer]] = {
-    SGD.name: lambda items, dtype, parts: SGD(items, dtype),
-    Adadelta.name: lambda items, dtype, parts: Adadelta(items, dtype),
-    Adam.name: lambda items, dtype, parts: Adam(items, dtype),
-    RMSProp.name: lambda items, dtype, parts: RMSProp(items, dtype),
-    Adagrad.name: lambda items, dtype, parts: Adagrad(items, dtype),
-    LARS.name: LARS,
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    kind.name: kind for kind in (SGD, Adadelta, Adam, RMSProp, Adagrad, LARS)
 }

@@ -21,7 +21,7 @@ from ..run_options import Options
 from . import Images, Labels, Ready, Sums, Tensor
 from .layers import Array, Shape, dropout_factors
 from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
-from .numpy_engine import first_draw, step_draws
+from .numpy_engine import check_state, first_draw, step_draws
 from .optimizers import OPTIMIZERS
 from .torch_layers import torch_modules
 
@@ -79,11 +79,6 @@ class TorchEngine:
         if self._device.type == "cpu":
             return "cpu"
         return f"{self._device} ({torch.cuda.get_device_name(self._device)})"
-
-    @property
-    def device_type(self) -> str:
-        """``cpu`` or ``cuda``, which ROCm is called, too."""
-        return str(self._device.type)
 
     @property
     def peak_device_bytes(self) -> int | None:
@@ -207,11 +202,7 @@ class TorchEngine:
     def load_state(self, state: Mapping[str, Array]) -> None:
         """Copy ``state`` into the live tensors."""
         own = self._live()
-        if own.keys() != state.keys():
-            raise KeyError(f"arrays {sorted(state)} instead of {sorted(own)}")
-        for name, tensor in own.items():
-            if state[name].shape != tuple(tensor.shape):
-                raise ValueError(f"{name} of {state[name].size} values instead of {tensor.numel()}")
+        check_state(own, state)
         for name, tensor in own.items():
             tensor.copy_(torch.tensor(state[name]))
 

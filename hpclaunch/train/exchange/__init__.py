@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..allreduce import when_made
 from ..engine import Engine, Images, Labels, Sums
 from ..run_options import Options
 from ..timeline_writer import Timeline
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from ..allreduce.algorithm import Algorithm
 
 
 class Exchange(ABC):
@@ -28,20 +30,8 @@ class Exchange(ABC):
     messages: int | None = None
     """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
 
-    @property
-    def choosing_s(self) -> float:
-        """Seconds that ``--allreduce auto`` has measured its candidates; in none of the other times."""
-        return 0.0
-
-    @property
-    def bytes_sent(self) -> int | None:
-        """Gradient bytes that this rank has sent so far; None: not known."""
-        return None
-
-    @property
-    def choices(self) -> Mapping[str, str]:
-        """What ``--allreduce auto`` has chosen so far, by kind of message; empty otherwise."""
-        return {}
+    allreduce: Algorithm | None = None
+    """What sums; None: another project does."""
 
     @abstractmethod
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
@@ -79,20 +69,9 @@ Make = Callable[["MPI.Intracomm", Options, Engine, Timeline | None], Exchange]
 """A rank without a timeline passes None."""
 
 
-def _loader(module: str, name: str) -> Make:
-    """Import an exchange when it is made."""
-
-    def make(comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None) -> Exchange:
-        kind = getattr(import_module(f".{module}", __package__), name)
-        made: Exchange = kind(comm, options, engine, timeline)
-        return made
-
-    return make
-
-
 COMMS: Mapping[str, Make] = {
-    "ddp": _loader("torch_exchange", "DdpExchange"),
-    "horovod": _loader("torch_exchange", "HorovodExchange"),
-    "ring": _loader("gradient_exchange", "GradientExchange"),
+    "ddp": when_made(__name__, "torch_exchange", "DdpExchange"),
+    "horovod": when_made(__name__, "torch_exchange", "HorovodExchange"),
+    "ring": when_made(__name__, "gradient_exchange", "GradientExchange"),
 }
 """By the name that ``--comm`` takes."""

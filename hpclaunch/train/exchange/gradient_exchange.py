@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ from .tensor_fusion import Bucket, Phases, buckets
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+    from ..allreduce.algorithm import Algorithm
 
 
 def check_threads(comm: MPI.Intracomm) -> None:
@@ -104,6 +106,8 @@ class GradientExchange(Exchange):
     Messages and their order are the same on all ranks: the other ranks wait for one that comes late.
     """
 
+    allreduce: Algorithm
+
     def __init__(
         self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None = None
     ) -> None:
@@ -115,12 +119,12 @@ class GradientExchange(Exchange):
         self._engine = engine
         if options.overlap:
             check_threads(comm)
-        self._allreduce = make_allreduce(
+        self.allreduce = make_allreduce(
             options.allreduce, options.compression, comm, deterministic=options.deterministic
         )
         start = time.perf_counter()
-        engine.place_gradients(self._allreduce.buffer(engine.gradients.size, engine.gradients.dtype))
-        self._phases = Phases(timeline, engine, self._allreduce.name) if timeline else None
+        engine.place_gradients(self.allreduce.buffer(engine.gradients.size, engine.gradients.dtype))
+        self._phases = Phases(timeline, engine, self.allreduce.name) if timeline else None
         if self._phases:
             self._phases.buffer(start, time.perf_counter())
         self._accumulated = engine.gradients[:0]
@@ -135,26 +139,11 @@ class GradientExchange(Exchange):
         """Of the current step: when they began and ended."""
         lengths = {bucket.part.stop - bucket.part.start: bucket.part for bucket in self._buckets}
         for part in lengths.values():
-            self._allreduce.prepare(engine.gradients[part])
+            self.allreduce.prepare(engine.gradients[part])
         self._all_ready = Progress()
         self._messenger = Messenger(self._send_all) if options.overlap else None
         self.overlapped_s = 0.0
         self.messages = 0
-
-    @property
-    def choosing_s(self) -> float:
-        """Seconds that ``--allreduce auto`` has measured its candidates, all before the first step."""
-        return self._allreduce.choosing_s
-
-    @property
-    def bytes_sent(self) -> int:
-        """Gradient bytes that this rank has sent so far."""
-        return self._allreduce.bytes_sent
-
-    @property
-    def choices(self) -> Mapping[str, str]:
-        """What ``--allreduce auto`` has chosen so far, by kind of message; else empty."""
-        return self._allreduce.choices
 
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Compute and sum."""
@@ -174,7 +163,7 @@ class GradientExchange(Exchange):
         if self._messenger:
             self._messenger.close()
         self._engine.place_gradients(self._engine.gradients.copy())
-        self._allreduce.close()
+        self.allreduce.close()
 
     # --- computing ------------------------------------------------------------------------------------------
 
@@ -224,7 +213,7 @@ class GradientExchange(Exchange):
 
     def _send(self, bucket: Bucket) -> None:
         start = time.perf_counter()
-        self._allreduce.sum(self._engine.gradients[bucket.part])
+        self.allreduce.sum(self._engine.gradients[bucket.part])
         stop = time.perf_counter()
         self._messages.append((start, stop))
         if self._phases:

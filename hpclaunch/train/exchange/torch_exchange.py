@@ -102,7 +102,7 @@ class DdpExchange(TorchExchange):
         self._ddp = on_all_ranks(comm, lambda: self._start(store))
 
     def _start(self, store: Any) -> Any:
-        backend = "gloo" if self._engine.device_type == "cpu" else "nccl"
+        backend = "gloo" if self._engine.device == "cpu" else "nccl"
         try:
             torch.distributed.init_process_group(
                 backend, store=store, rank=self._comm.Get_rank(), world_size=self._comm.Get_size()

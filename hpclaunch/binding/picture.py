@@ -192,12 +192,13 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: 
 
 def _panel_width(scene: _Scene) -> int:
     """Return the width of a panel that shows at most ``_CELLS_PER_ROW`` cores side by side."""
-    widest = max((_row_width(row) for panel in scene.panels for row in _rows(panel)), default=0)
+    widths = (
+        sum(min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
+        for panel in scene.panels
+        for row in _rows(panel)
+    )
+    widest = max(widths, default=0)
     return max(widest + 2 * _GAP, 360)
-
-
-def _row_width(row: Sequence[tuple[str, list[int]]]) -> int:
-    return sum(min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
 
 
 def _rows(panel: _Panel) -> list[list[tuple[str, list[int]]]]:

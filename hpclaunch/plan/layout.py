@@ -63,6 +63,12 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.share.at_start if self.share else None
 
     @property
+    def bound_cpus(self) -> frozenset[int]:
+        """CPUs of a node that its binding names; empty without one."""
+        ranks = self.binding.ranks if self.binding else ()
+        return frozenset(cpu for rank in ranks for cpu in rank.cpus)
+
+    @property
     def tasks(self) -> int:
         """Ranks of the whole job."""
         return self.nodes * self.tasks_per_node

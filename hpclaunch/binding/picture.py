@@ -88,7 +88,6 @@ def _far_gpus(where: Locality, rank: RankBinding) -> list[int]:
 
 
 def _rank_captions(where: Locality, rank: RankBinding, *, is_far: bool) -> Iterator[str]:
-    """Yield what is wrong with one rank."""
     if is_far:
         yield f"rank {rank.local_rank} is far from its GPU {format_cpu_list(rank.gpus)}"
     if outside := frozenset(rank.cpus) - where.cpus:
@@ -272,7 +271,6 @@ def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:
 
 
 def _rank_words(binding: NodeBinding) -> list[str]:
-    """Return the line of each rank below the drawing."""
     return [
         f"r{rank.local_rank}: CPUs {format_cpu_list(rank.cpus) or '-'}"
         + (f" · GPU {','.join(map(str, rank.gpus))}" if rank.gpus else "")

@@ -149,7 +149,6 @@ def read_on(host: Host, folder: str, request: JobRequest) -> ReadText:
 
 
 def _launched(argv: tuple[str, ...]) -> set[str]:
-    """Return the file that a command starts, be it Python's or a shell's."""
     found = (python_target(argv), shell_target(argv))
     return {target.file for target in found if target is not None and target.file}
 

@@ -112,7 +112,6 @@ def _send_parts(
 
 
 def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:
-    """Refuse a command that would fail when the job starts."""
     problems = list(plan.problems) or list(file_problems(prepared, host, workdir))
     if not problems and not site_scheduler(prepared.profile).starts_at_once:  # the job itself says it at once
         problems += option_problems(prepared.request)

@@ -222,7 +222,6 @@ def easybuild(target: Target) -> Way | str:
 
 
 def _against(recipe: Recipe, target: Target) -> Iterator[str]:
-    """Yield why a recipe does not work on a site."""
     profile, parsed, versions = target.profile, parse_easyconfig(recipe.file), provided(recipe)
     alone = Environment(site_setup=False, easybuild=JobEasyBuild(load=(recipe.file,)))
     yield from contradictions(alone, profile)

@@ -90,7 +90,7 @@ def make_plan(
     if not place.allocation:
         check_budget(request, profile, layout)
     check_sharing(request.framework, framework_of(request).device_by_local_rank, rank_gpus(layout))
-    cpus_per_task = None if layout.binding else layout.launched_cpus  # Slurm refuses -c beside a mask
+    cpus_per_task = None if layout.binding else layout.launched_cpus  # Slurm refuses -c with a mask
     header = _header(request, profile, layout, place, cpus_per_task)
     for_launcher = site_launcher(profile).environment(cpus_per_task, (line.text for line in header))
     for_rank = rank_setup(request, profile, layout)

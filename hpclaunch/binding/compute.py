@@ -116,7 +116,6 @@ def _check_numbers(request: BindingRequest) -> None:
 
 
 def _check_cores(machine: Machine, tasks: int, usable: int) -> None:
-    """Refuse more cores for all ranks together than are usable."""
     width = machine.width
     if tasks * width <= usable:
         return

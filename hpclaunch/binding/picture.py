@@ -88,7 +88,6 @@ def _far_gpus(where: Locality, rank: RankBinding) -> list[int]:
 
 
 def _rank_captions(where: Locality, rank: RankBinding, *, is_far: bool) -> Iterator[str]:
-    """Yield what is wrong with one rank."""
     if is_far:
         yield f"rank {rank.local_rank} is far from its GPU {format_cpu_list(rank.gpus)}"
     if outside := frozenset(rank.cpus) - where.cpus:
@@ -192,12 +191,13 @@ def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: 
 
 def _panel_width(scene: _Scene) -> int:
     """Return the width of a panel that shows at most ``_CELLS_PER_ROW`` cores side by side."""
-    widest = max((_row_width(row) for panel in scene.panels for row in _rows(panel)), default=0)
+    widths = (
+        sum(min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
+        for panel in scene.panels
+        for row in _rows(panel)
+    )
+    widest = max(widths, default=0)
     return max(widest + 2 * _GAP, 360)
-
-
-def _row_width(row: Sequence[tuple[str, list[int]]]) -> int:
-    return sum(min(len(cores), _CELLS_PER_ROW) * _CELL_W + 3 * _GAP for _, cores in row)
 
 
 def _rows(panel: _Panel) -> list[list[tuple[str, list[int]]]]:
@@ -271,7 +271,6 @@ def _title(topology: NodeTopology, binding: NodeBinding, name: str) -> str:
 
 
 def _rank_words(binding: NodeBinding) -> list[str]:
-    """Return the line of each rank below the drawing."""
     return [
         f"r{rank.local_rank}: CPUs {format_cpu_list(rank.cpus) or '-'}"
         + (f" · GPU {','.join(map(str, rank.gpus))}" if rank.gpus else "")

@@ -56,7 +56,8 @@ def _of_the_site(boxes: Boxes, remedies: Remedies) -> tuple[tuple[Requirement, .
     profile = remedies.profile
     needs = site_requirements(profile) if profile else default_requirements(frameworks=False)
     shown = {*boxes.controllers, *boxes.operations}
-    hidden = [need for need in needs if not shown.intersection(need.names) and _never_shown(need, boxes)]
+    lost = () if boxes.operations else BOX_NAMES
+    hidden = [need for need in needs if not {*shown, *lost}.intersection(need.names)]
     listed = {*boxes.frameworks, *shown, *BOX_NAMES}
     not_shown = tuple(
         unknown(
@@ -69,10 +70,6 @@ def _of_the_site(boxes: Boxes, remedies: Remedies) -> tuple[tuple[Requirement, .
         if name not in listed
     )
     return tuple(need for need in needs if need not in hidden), not_shown
-
-
-def _never_shown(need: Requirement, boxes: Boxes) -> bool:
-    return bool(boxes.operations) or not set(need.names).intersection(BOX_NAMES)
 
 
 def _read(path: Path) -> str | None:

@@ -331,7 +331,6 @@ def stated_versions(outcome: Outcome) -> dict[str, Any]:
 
 
 def _versions(facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, str]:
-    """Return the version of each part that reported one."""
     versions = {"horovod": str(installed.get("version") or "")}
     for framework, outcome in facts.frameworks.items():
         _add_stated(versions, MODULES.get(framework, framework), stated_versions(outcome))

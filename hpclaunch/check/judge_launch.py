@@ -160,7 +160,6 @@ def open_mpi_at_run_time(facts: LaunchFacts) -> str | None:
 
 
 def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile | None) -> Check:
-    """Judge whether the started ranks are one world."""
     by_mpi4py = via == "mpi4py"
     start = _Start(
         name="mpi-launch" if by_mpi4py else "horovod-launch",
@@ -206,7 +205,6 @@ def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
 
 
 def _judge_silence(start: _Start, profile: SiteProfile | None) -> Check:
-    """Judge a start after which no rank answered."""
     outcome = start.outcome
     if outcome.exit_code == NOT_FOUND:
         return unknown(start.name, f"no ranks were started: {outcome.last_error_line() or outcome.ending()}")

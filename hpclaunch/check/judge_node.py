@@ -36,7 +36,6 @@ def gpu_names(tool: str, text: str) -> dict[int, str]:
 
 
 def _gpus(facts: NodeFacts, answers: dict[str, Any], profile: SiteProfile) -> Iterator[Check]:
-    """Compare the GPUs that are visible with those of the site's node."""
     tool = facts.gpu_tool or Outcome(exit_code=NOT_FOUND)
     expected = len(profile.node.gpus) if profile.node else 0
     site_has = f"{profile.name} has {expected} per node"

@@ -189,7 +189,12 @@ def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) ->
         return msgspec.structs.replace(place, setup=setup)
     return msgspec.structs.replace(
         place,
-        setup=(*_first_on_path(profile), *_job_lines(request, profile)),
+        setup=(
+            *_first_on_path(profile),
+            *environment_lines(request.environment, profile),
+            *site_launcher(profile).environment(None, ()),
+            *site_variables(profile, request.nodes or 1, request.environment),
+        ),
         wrap=lambda argv: wrap_command(request.environment, profile, argv),
     )
 
@@ -200,14 +205,6 @@ def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
         return ()
     folder = shlex.quote(os.path.dirname(sys.executable))
     return (Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch"),)
-
-
-def _job_lines(request: CheckRequest, profile: SiteProfile) -> tuple[Line, ...]:
-    return (
-        *environment_lines(request.environment, profile),
-        *site_launcher(profile).environment(None, ()),
-        *site_variables(profile, request.nodes or 1, request.environment),
-    )
 
 
 def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[Argv, int, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -44,9 +44,11 @@ def probe_here(
     from hpclaunch.probes.compare_probe import compare
     from hpclaunch.probes.gather_probe import ask_login, private_names
     from hpclaunch.probes.probe_file import without_names, write_probe
+    from hpclaunch.site.detect import detect_here
     from hpclaunch.site.load_profile import load_site
+    from hpclaunch.site.site_scheduler import base_here
 
-    name = site or _site_here()
+    name = site or detect_here().site or base_here()
     profile = load_site(name)
     found = ask_login(
         LocalHost(), profile, profile.name, lambda line: click.echo(f"asking: {line}", err=True)
@@ -65,14 +67,6 @@ def probe_here(
     if profile_name:
         _write_profile(found, profile_name, path.name, profile, yes=yes)
     ctx.exit(EXIT_FAILED if any(row.verdict == "wrong" for row in rows) else 0)
-
-
-def _site_here() -> str:
-    """Return the detected site, else the generic profile of the scheduler here."""
-    from hpclaunch.site.detect import detect_here
-    from hpclaunch.site.site_scheduler import base_here
-
-    return detect_here().site or base_here()
 
 
 def _with_node(
@@ -140,6 +134,8 @@ def _text(value: object) -> str:
 
 def _write_profile(found: ProbeFile, name: str, file_name: str, profile: SiteProfile, *, yes: bool) -> None:
     """Write a new or repaired profile, which must load; it is shown first, and an older file is kept."""
+    import yaml
+
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.probes.repair_profile import profile_of
     from hpclaunch.site.load_profile import load_site
@@ -151,7 +147,8 @@ def _write_profile(found: ProbeFile, name: str, file_name: str, profile: SitePro
     if path.exists() and name != profile.name:
         raise BadInputError(f"{path}: exists already", f"choose another name, or repair it: --site {name}")
     old = path.read_bytes() if path.exists() else None
-    text = profile_of(found, name, file_name, profile, _document(old))
+    document = None if old is None else yaml.safe_load(old)
+    text = profile_of(found, name, file_name, profile, document)
     click.echo(text, err=True)
     if not yes and not click.confirm(f"Write this as {path}?", default=True, err=True):
         return
@@ -163,12 +160,6 @@ def _write_profile(found: ProbeFile, name: str, file_name: str, profile: SitePro
     load_site(str(path))  # a profile that does not load is a fault of hpclaunch: raise now
     kept = f"; the older file is {path.name}.before-{found.day}" if old is not None else ""
     click.echo(f"{path}: written{kept}", err=True)
-
-
-def _document(data: bytes | None) -> dict[str, Any] | None:
-    import yaml
-
-    return None if data is None else yaml.safe_load(data)
 
 
 def check_probe(file: Path, *, as_json: bool) -> bool:

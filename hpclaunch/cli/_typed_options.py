@@ -47,7 +47,8 @@ def typed_options(options: Sequence[click.Parameter], words: Sequence[str]) -> I
 
     Whether the word behind an unknown option is its value is not known, so nothing is yielded behind one.
     """
-    known = _by_name(options)
+    found = (option for option in options if isinstance(option, click.Option))
+    known = {name: option for option in found for name in (*option.opts, *option.secondary_opts)}
     rest = list(words[: words.index("--")] if "--" in words else words)
     while rest:
         word = rest.pop(0)
@@ -64,11 +65,6 @@ def _typed(word: str, rest: list[str], known: Mapping[str, click.Option]) -> Typ
     if option is not None and following is not None and not (option.is_flag or equals):
         value = rest.pop(0)
     return TypedOption(word, name, value, option, following)
-
-
-def _by_name(options: Sequence[click.Parameter]) -> dict[str, click.Option]:
-    found = (option for option in options if isinstance(option, click.Option))
-    return {name: option for option in found for name in (*option.opts, *option.secondary_opts)}
 
 
 def check_typed(command: click.Command, ctx: click.Context, words: Sequence[str]) -> None:

@@ -121,7 +121,6 @@ def _account_question(profile: SiteProfile) -> str:
 
 
 def _refuse_missing(given: Mapping[str, Any], providers: list[str], profile: SiteProfile | None) -> None:
-    """Raise UsageError with the options of all questions that have no answer."""
     missing = [] if given["site"] else ["--site"]
     if given["account"] is None and (profile is None or profile.account.required):
         missing.append("--account" if profile else "--account (where the site requires one)")

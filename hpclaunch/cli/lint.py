@@ -212,7 +212,6 @@ def _profile(site: str | None, text: str, *, quiet: bool) -> SiteProfile | None:
 
 
 def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding, ...]:
-    """Run lint's rules, and shellcheck if it is installed."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.lint.lint_rule import Files
     from hpclaunch.lint.lint_script import find_faults, in_order

@@ -13,7 +13,7 @@ from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
-    from hpclaunch.scaling.machine_speed import Machine, SpeedOptions
+    from hpclaunch.scaling.machine_speed import Machine
     from hpclaunch.scaling.measured_sizes import MeasuredSize
     from hpclaunch.scaling.memory_need import MemoryOptions
     from hpclaunch.scaling.model_table import Model
@@ -107,7 +107,7 @@ def _request(
     site: str, model: str, batch: int, gpus: tuple[int, ...], more: dict[str, Any]
 ) -> PredictRequest:
     """Return what the options request. Raises BadInputError."""
-    from hpclaunch.scaling.machine_speed import machine_of, with_step_deviation
+    from hpclaunch.scaling.machine_speed import SpeedOptions, machine_of, with_step_deviation
     from hpclaunch.scaling.prediction import PredictRequest
     from hpclaunch.scaling.strategy_costs import STRATEGIES
     from hpclaunch.site.load_profile import load_site
@@ -115,7 +115,8 @@ def _request(
 
     profile, table = load_site(site), _model(model)
     here = len(os.sched_getaffinity(0)) if site_scheduler(profile).starts_at_once else None
-    machine = machine_of(profile, _speed_options(more), more["gpus_per_node"], here)
+    speed = SpeedOptions(**{name: more[name] for name in SpeedOptions.__struct_fields__})
+    machine = machine_of(profile, speed, more["gpus_per_node"], here)
     if more["network_test"]:
         machine = _tested(machine, more, 4 * table.weights)
     billing, measured = profile.billing, _measured(more["measured"]) if more["measured"] else ()
@@ -155,12 +156,6 @@ def _traced(place: str, shape: str | None, python: str) -> str:
         raise BadInputError(f"--from-torch {place}: {answer.stderr.strip() or answer.exit_code}")
     read_model(parse_tree(answer.stdout, "the table of this network"))
     return answer.stdout
-
-
-def _speed_options(more: dict[str, Any]) -> SpeedOptions:
-    from hpclaunch.scaling.machine_speed import SpeedOptions
-
-    return SpeedOptions(**{name: more[name] for name in SpeedOptions.__struct_fields__})
 
 
 def _memory_options(more: dict[str, Any]) -> MemoryOptions:

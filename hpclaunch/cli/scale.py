@@ -84,7 +84,6 @@ _SIZES = ("nodes", "tasks", "name", "budget", "array", "after", "after_any")
 
 
 def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> tuple[int, ...]:
-    """Return the numbers of ``1,2,4``."""
     found = []
     for word in text.split(",") if text else ():
         if not word.strip().isdecimal() or not 1 <= int(word) <= 10**6:
@@ -94,7 +93,6 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
 
 
 def _one_group(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    """Return a regular expression with one group."""
     import re
 
     try:
@@ -217,7 +215,6 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
 
 
 def _go_on(study: StudyFile, wait: bool, report: dict[str, Any]) -> None:
-    """Run what is left, then print the report."""
     from hpclaunch.study.run_study import continue_study, submit_all
     from hpclaunch.study.study_file import load_study, locked_study, save_study, study_exists
 
@@ -317,7 +314,6 @@ def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: in
 
 
 def _print_study(document: StudyDocument, law: FittedLaw | None, report: dict[str, Any]) -> None:
-    """Print the study in one form; write the files."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.scaling.study_picture import as_html, as_svg
     from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text

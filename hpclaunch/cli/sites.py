@@ -181,12 +181,10 @@ def _mapping_lines(label: str, value: dict[str, Any], may_be_short: bool) -> lis
 
 
 def _below(parts: Iterable[tuple[str, Any]]) -> list[str]:
-    """Return the lines of several keys, indented."""
     return [f"  {line}" for key, value in parts for line in _lines(key, value)]
 
 
 def _variable(key: str, value: dict[str, Any]) -> str:
-    """Return an environment variable or a line of the job as text."""
     if "text" in value:
         return f"{key} {value['text']}"
     return f"unset {key}" if value["value"] is None else f"{key}={value['value']}"
@@ -270,7 +268,6 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
 
 
 def _changed(profile: SiteProfile, page: TextIO) -> tuple[ChangedModule, ...]:
-    """Return the modules that newer entries of a page name."""
     from hpclaunch.site.module_facts import changed_modules, entries_of
 
     entries = entries_of(page.read())

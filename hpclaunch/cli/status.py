@@ -40,7 +40,6 @@ def command(job: str, as_json: bool) -> None:
 
 
 def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
-    """Yield the rows about the state and its reasons."""
     from hpclaunch.cli._jobs import shown_state
 
     code = "" if record.exit_code is None else f", exit code {record.exit_code}"
@@ -59,7 +58,6 @@ def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
 
 
 def _failed(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
-    """Yield the rows about the rank that failed first, its words, and what to do."""
     yield from _who(failure, ranks)
     if failure.where:
         yield "where", failure.where
@@ -90,7 +88,6 @@ def _end(code: int | None) -> str:
 
 
 def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
-    """Yield the rows about the job itself."""
     yield "site", f"{record.site} ({_number(record)})"
     yield from _size(record)
     if record.restarts:

@@ -245,7 +245,8 @@ def command(
         raise click.UsageError("--plain and --save belong to --dry-run")
     if plain and save:
         raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
-    settings = _command_line(job, ctx.meta.get("tail", ()), options)
+    words = command_words(job, ctx.meta.get("tail", ()))
+    settings = given_settings(options, command=words or None)
     prepared = prepare(
         read_layers(settings, file, is_program=job is None, is_file="is_file" in ctx.meta),
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
@@ -255,10 +256,6 @@ def command(
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
-
-
-def _command_line(job: str | None, tail: tuple[str, ...], options: dict[str, Any]) -> JobSettings:
-    return given_settings(options, command=command_words(job, tail) or None)
 
 
 def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:

@@ -164,7 +164,6 @@ def _report(
 
 
 def _places(record: JobRecord | None) -> Mapping[int, Place]:
-    """Return where the ranks of a job ran, as they have reported."""
     if record is None:
         return {}
     from hpclaunch.api import JobHandle
@@ -188,7 +187,6 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
 
 
 def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:
-    """Return the bandwidths that the profile of the job's site gives."""
     if record is None:
         return ()
     from hpclaunch.site.load_profile import load_site

@@ -29,7 +29,6 @@ Examples:
 
 
 def _source_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the option of every kind of source, in the order of their table."""
     for kind in reversed(SOURCE_KINDS):
         folder = kind.name == SYSFS
         add = click.option(
@@ -57,7 +56,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     _refuse_two_outputs(options)
     check_picture_name(options["picture"])
     if options["save_to"] is not None:
-        _save(options["save_to"])
+        from hpclaunch.topology.capture import save_node
+
+        _echo_notes(save_node(options["save_to"]), err=True)
+        click.echo(f"saved in {options['save_to']}", err=True)
     topology = _topology(options)
     request = _request(options, topology)
     if _is_check(options):
@@ -69,7 +71,6 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
 
 def _refuse_two_inputs(options: Mapping[str, Any]) -> None:
-    """Refuse options that name different nodes, as wrong usage."""
     files = [name for name in SOURCES if options[name]]
     if options["folder"] is not None and files:
         raise click.UsageError(f"--from and --{files[0].replace('_', '-')}: give the folder or the files")
@@ -78,7 +79,6 @@ def _refuse_two_inputs(options: Mapping[str, Any]) -> None:
 
 
 def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
-    """Refuse options that ask for different outputs, as wrong usage."""
     if options["check_mask"] is not None and options["check_map"] is not None:
         raise click.UsageError("--check-mask and --check-map: give one of them")
     if options["as_json"] and options["form"] not in (None, "json"):
@@ -100,14 +100,6 @@ def _node_name(options: Mapping[str, Any]) -> str:
     if options["folder"] is not None:
         return str(options["folder"])
     return "" if any(options[name] for name in SOURCES) else "this machine"
-
-
-def _save(folder: Path) -> None:
-    from hpclaunch.topology.capture import save_node
-
-    for missing in save_node(folder):
-        click.echo(f"note: {missing}", err=True)
-    click.echo(f"saved in {folder}", err=True)
 
 
 def _topology(options: Mapping[str, Any]) -> NodeTopology:

@@ -120,7 +120,6 @@ def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool)
 
 
 def _rules(found: AttachedVerdict) -> tuple[str, ...]:
-    """Return the rules of lint that explain what is wrong."""
     from hpclaunch.lint.rules.binding_rules import RULE_OF_RANK
 
     return tuple(RULE_OF_RANK[problem] for problem in found.problems if problem in RULE_OF_RANK)
@@ -191,7 +190,6 @@ def _summary(found: AttachedVerdict) -> str:
 
 
 def _details(one: RankDetails) -> str:
-    """Return what a rank has in addition to its binding, in one line."""
     cpus = ", ".join(f"{count} on {cpus}" for cpus, count in sorted(one.thread_cpus.items()))
     shown = [f"rank {one.rank}: pid {one.pid} {' '.join(one.program)}", f"{one.threads} threads: {cpus}"]
     shown.append(f"open: {' '.join(one.devices) or 'no device of a GPU or network card'}")

@@ -389,9 +389,7 @@ class _Exchange:
             return None if deadline is None else max(0.0, deadline - time.monotonic())
 
         try:
-            start_s = _START_TIMEOUT_S if timeout_s is None else min(timeout_s, _START_TIMEOUT_S)
-            if not self._begun.wait(start_s):
-                raise self._late(timeout_s) if start_s == timeout_s else self._not_started()
+            self._await_start(timeout_s)
             for reader in readers:
                 reader.join(remaining_s())
                 if reader.is_alive():
@@ -410,8 +408,13 @@ class _Exchange:
     def _late(self, timeout_s: float | None) -> NoAnswerError:
         return NoAnswerError(f"{self._program} gave no answer within {timeout_s:g} s on {self._host}")
 
-    def _not_started(self) -> NoAnswerError:
-        return NoAnswerError(
+    def _await_start(self, timeout_s: float | None) -> None:
+        start_s = _START_TIMEOUT_S if timeout_s is None else min(timeout_s, _START_TIMEOUT_S)
+        if self._begun.wait(start_s):
+            return
+        if start_s == timeout_s:
+            raise self._late(timeout_s)
+        raise NoAnswerError(
             f"the login shell on {self._host} did not start {self._program} within {_START_TIMEOUT_S:g} s",
             f"its start-up files (~/.bashrc) may wait for input: try ssh {self._host} true",
         )

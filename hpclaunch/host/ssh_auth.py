@@ -104,7 +104,9 @@ class _Attempt:
             return refusal.allowed_types
 
     def _by_key(self) -> Sequence[str]:
-        certificates = [blob for file in _certificate_files(self._login) if (blob := _public_blob(file))]
+        beside = (f"{file}-cert.pub" for file in self._login.identity_files)
+        files = (*self._login.certificate_files, *beside)
+        certificates = [blob for file in files if (blob := _public_blob(file))]
         with _agent(self._login) as agent_keys:
             for name, load in _keys(self._login, agent_keys, certificates, self._ask):
                 self.tried.append(name)
@@ -222,11 +224,6 @@ def _agent(login: Login) -> Iterator[list[PKey]]:
     finally:
         if agent:
             agent.close()
-
-
-def _certificate_files(login: Login) -> list[str]:
-    """Return the files of certificates: those of CertificateFile, and those next to the keys."""
-    return [*login.certificate_files, *(f"{file}-cert.pub" for file in login.identity_files)]
 
 
 def _certificates_of(key: Any, certificates: Sequence[PublicBlob]) -> list[PublicBlob]:

@@ -87,7 +87,7 @@ def send_files(host: Host, files: Mapping[str, bytes], folder: str) -> None:
 
 
 def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str) -> Synced:
-    text = _encode(manifest)
+    text = json.dumps({p: msgspec.to_builtins(e) for p, e in sorted(manifest.items())}).encode()
     cached_text = host.read_file(f"{trees}/current/manifest") or b""
     cached = _decode(cached_text)
     changed = _differing(manifest, cached)
@@ -129,10 +129,6 @@ def _key(source: Path) -> str:
 def _name(manifest: bytes) -> str:
     """Return the name of the tree with that manifest; different trees have different names."""
     return f"tree-{hashlib.sha256(manifest).hexdigest()[:32]}"
-
-
-def _encode(manifest: Manifest) -> bytes:
-    return json.dumps({p: msgspec.to_builtins(e) for p, e in sorted(manifest.items())}).encode()
 
 
 def _decode(text: bytes) -> Manifest:

@@ -76,7 +76,6 @@ def with_array_status(
 def _judged(
     record: JobRecord, index: int, said: JobStatus | None, files: Mapping[str, bytes], *, asked: bool
 ) -> ArrayJob:
-    """Return one job with its present state."""
     old = record.array[index]
     folder = f"{record.folder}/{index}"
     left = exit_status(files, folder)

@@ -1,16 +1,12 @@
 """Asking the scheduler what its nodes have, where no profile says it. The commands only read."""
 
-from collections.abc import Mapping
-
 from msgspec.structs import replace
 
-from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import KnownJob, Problem
 from hpclaunch.plan.request import JobRequest, Setting
-from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
@@ -39,7 +35,12 @@ def ask_cluster(host: Host, job: KnownJob) -> KnownJob:
     programs = dict.fromkeys(argv[0] for argv in scheduler.facts_commands.values())
     asked = f"{' and '.join(programs)} on {host.name}"
     try:
-        facts = scheduler.parse_facts(_answers(host, scheduler))
+        facts = scheduler.parse_facts(
+            {
+                name: host.run(argv, timeout_s=_LIMIT_S, env=scheduler.query_env)
+                for name, argv in scheduler.facts_commands.items()
+            }
+        )
         found = cluster_profile(profile, facts, want, asked)
         queues = ", ".join(queue.name for queue in facts.queues) or "no queue that takes jobs"
         why = f"{asked} shows {queues}" + (f", not {want.queue}" if want.queue else "")
@@ -54,13 +55,6 @@ def ask_cluster(host: Host, job: KnownJob) -> KnownJob:
     settings = tuple(each for each in job.settings if each.name != "exclusive")
     shared = Setting(name="exclusive", value="false", origin="computed: nodes are shared here")
     return replace(job, request=replace(request, exclusive=False), settings=(*settings, shared))
-
-
-def _answers(host: Host, scheduler: Scheduler) -> Mapping[str, CommandResult]:
-    return {
-        name: host.run(argv, timeout_s=_LIMIT_S, env=scheduler.query_env)
-        for name, argv in scheduler.facts_commands.items()
-    }
 
 
 def _wants_gpus(request: JobRequest) -> bool | None:

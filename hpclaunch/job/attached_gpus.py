@@ -84,7 +84,8 @@ class _Node:
     def seen(self, processes: Sequence[Process], numbered: str) -> SeenGpus:
         """Judge one rank, of which nothing is compared with other ranks yet."""
         text = _gpu_variable(processes[0])
-        opened = frozenset(self.node.devices.get(file, "") for file in _gpu_files(processes))
+        files = {file for one in processes for file in one.devices if _GPU_FILE.match(file)}
+        opened = frozenset(self.node.devices.get(file, "") for file in files)
         if len(opened) == 1 and "" not in opened:  # the one GPU that it uses
             return SeenGpus(text, opened, self._numbers(opened), "ok")
         if text is None:
@@ -92,7 +93,6 @@ class _Node:
         return self._named(text, numbered)
 
     def _named(self, text: str, numbered: str) -> SeenGpus:
-        """Judge a rank by the value of its variable."""
         names = filter(None, takewhile(lambda name: name not in _NO_GPU, text.split(",")))
         found = [self._gpu(name, numbered) for name in names] or [NO_SUCH_GPU]
         wrong = next((verdict for name, verdict in _UNKNOWN.items() if name in found), None)
@@ -129,7 +129,3 @@ class _Node:
         numbers = [self.number_of.get(re.sub(r"(?<=\.\d)\.\d+$", "", name)) for name in sorted(own)]
         known = tuple(number for number in numbers if number is not None)
         return known if len(known) == len(own) <= 2 else ()
-
-
-def _gpu_files(processes: Sequence[Process]) -> set[str]:
-    return {file for one in processes for file in one.devices if _GPU_FILE.match(file)}

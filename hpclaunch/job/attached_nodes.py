@@ -83,7 +83,6 @@ def read_nodes_of(
 
 
 def _silent(names: tuple[str, ...], nodes: tuple[AttachedNode, ...]) -> str:
-    """Return the first nodes that have not answered."""
     answered = {node.host for node in nodes}
     return listed([name for name in names if name not in answered])
 

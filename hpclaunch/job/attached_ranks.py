@@ -242,8 +242,9 @@ def _judge_node(
     _gpu_verdicts(ranks, gpus, cpus, topology, verdicts, problems)
     for number, (one, seen) in enumerate(zip(ranks, gpus, strict=True)):
         verdicts.setdefault(number, _other_verdict(one, cpus[number], topology, seen, problems))
+    planned = [format_cpu_list(plan.ranks[number].cpus) if plan else "" for number in range(len(ranks))]
     return {
-        (one.step, one.rank): _report(one, verdicts[number], topology, gpus[number], _planned(plan, number))
+        (one.step, one.rank): _report(one, verdicts[number], topology, gpus[number], planned[number])
         for number, one in enumerate(ranks)
     }
 
@@ -264,10 +265,6 @@ def _gpu_verdicts(
         elif number not in verdicts and (far := _far_gpu(topology, cpus[number], seen.numbers)):
             verdicts[number] = "gpu-on-another-numa-node"
             problems.setdefault("wrong-gpu", f"rank {one}: {far}")
-
-
-def _planned(plan: NodeBinding | None, number: int) -> str:
-    return format_cpu_list(plan.ranks[number].cpus) if plan else ""
 
 
 def _gpu_problem(one: _Rank, seen: SeenGpus, ranks: list[_Rank], gpus: list[SeenGpus]) -> str:

@@ -121,7 +121,11 @@ def judge(reports: Iterable[RankReport], tasks: int) -> tuple[bool, str]:
     )
     all_did = "the rank got its binding" if tasks == 1 else f"all {tasks} ranks got their binding"
     got = "" if any(bad) else all_did
-    changed = _counted("changed it within their CPUs while running", reports, _changed_within)
+    changed = _counted(
+        "changed it within their CPUs while running",
+        reports,
+        lambda one: str(one.later[0]) if one.later and not one.left else "",
+    )
     return not (any(bad) or left), "; ".join(filter(None, (*bad, got, left, changed)))
 
 
@@ -129,10 +133,6 @@ def _counted(what: str, reports: list[RankReport], why: Callable[[RankReport], s
     """Return to how many ranks that applies, and the first ones, each with why; empty: to none."""
     named = [f"{report.rank} ({reason})" for report in reports if (reason := why(report))]
     return f"{len(named)} {what}: rank {listed(named)}" if named else ""
-
-
-def _changed_within(report: RankReport) -> str:
-    return str(report.later[0]) if report.later and not report.left else ""
 
 
 def _not_compared(report: RankReport) -> str:

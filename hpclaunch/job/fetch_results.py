@@ -6,6 +6,7 @@ file is replaced unless that is requested, no link is followed here, and none ge
 
 import base64
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -86,15 +87,10 @@ def _named(workdir: str, path: str) -> tuple[str, str]:
 
 def _pruned(record: JobRecord) -> tuple[str, ...]:
     """Return find's words that leave out our own copies, but not what a job changed in its copied code."""
-    folder = _literal(record.folder)
+    folder = re.sub(r"([*?[\\])", r"\\\1", record.folder)  # which have a meaning in find -path
     ours = [word for name in _OURS for word in ("-path", f"{folder}/{name}", "-o")]
     unchanged = ("-path", f"{folder}/code/*", "!", "-newer", f"{record.folder}/{SCRIPT}", "!", "-type", "d")
     return ("(", "(", *ours, "-name", "__pycache__", ")", "-prune", ")", "-o", "(", *unchanged, ")", "-o")
-
-
-def _literal(path: str) -> str:
-    """Quote for find -path, where * ? [ and backslash have a meaning."""
-    return "".join(f"\\{letter}" if letter in "*?[\\" else letter for letter in path)
 
 
 def _find(

@@ -47,36 +47,26 @@ _LATE_FILES_S = 5.0
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Put Ctrl-C off to the end of the block: half a submission or half a cancel is worse than waiting."""
+def _handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle a signal in this block, where it is the main thread's."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    caught: list[int] = []
-
-    def remember(number: int, frame: FrameType | None) -> None:
-        caught.append(number)
-
-    before = signal.signal(signal.SIGINT, remember)
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if caught:
-        raise KeyboardInterrupt
+        signal.signal(number, before)
 
 
 @contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Make SIGTERM, as from ``timeout`` or a CI, in this block what Ctrl-C is."""
-    if threading.current_thread() is not threading.main_thread():
+def _uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off to the end of the block: half a submission or half a cancel is worse than waiting."""
+    caught: list[int] = []
+    with _handling(signal.SIGINT, lambda number, _: caught.append(number)):
         yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    if caught:
+        raise KeyboardInterrupt
 
 
 @contextmanager
@@ -162,7 +152,9 @@ def wait_job(
         record = refresh(store, host, record, note)
     _need_id(record)
     try:
-        with _sigterm_interrupts() if interrupt_cancels else nullcontext():
+        # SIGTERM, as from ``timeout`` or a CI, is then what Ctrl-C is.
+        terminated = _handling(signal.SIGTERM, signal.default_int_handler)
+        with terminated if interrupt_cancels else nullcontext():
             return _wait(store, host, record, on_output, poll_s, note, on_poll)
     except KeyboardInterrupt:
         if interrupt_cancels:
@@ -290,9 +282,11 @@ def cancel_job(store: Store, host: Host, record: JobRecord, note: Note = to_stde
     if record.state == "created" and not record.scheduler_id:
         return _cancel_submission(store, host, record, note)
     scheduler = get_scheduler(record.scheduler)
-    if record.scheduler_id is None or _is_over_elsewhere(record):
+    if record.scheduler_id is None:
         return record
     if is_elsewhere(record):
+        if record.state in FINAL_STATES:
+            return record
         raise _not_from_here(record, record.machine.host if record.machine else None)
     if not scheduler.starts_at_once:
         record = _seen_by_scheduler(store, host, scheduler, record, note)
@@ -301,10 +295,6 @@ def cancel_job(store: Store, host: Host, record: JobRecord, note: Note = to_stde
     if scheduler.starts_at_once:
         _end_what_is_left(host, scheduler, record, note)
     return record
-
-
-def _is_over_elsewhere(record: JobRecord) -> bool:
-    return record.state in FINAL_STATES and is_elsewhere(record)
 
 
 def _seen_by_scheduler(

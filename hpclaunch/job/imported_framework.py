@@ -82,7 +82,8 @@ def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: Rea
     if not request.command.bundled and (config := launcher_config(request.command.argv, read)):
         request = replace(request, command=replace(request.command, config=config))
     started = per_node_launcher(request)
-    of_program = _third_party(needed_modules(request.command.argv, read))
+    needed = needed_modules(request.command.argv, read)
+    of_program = tuple(each for each in needed if each.partition(".")[0] not in sys.stdlib_module_names)
     imports = request.imports or (*(started.launcher.imports if started else ()), *of_program)
     if imports != request.imports and not request.command.bundled:
         origin = "computed: the top of the program"
@@ -108,10 +109,6 @@ def _of_launcher(started: Started | None, found: FoundFramework | None) -> Found
     if started is None or name is None or (found and (found.name != "torch" or name == "torch")):
         return found
     return FoundFramework(name=name, reason=f"{started.launcher.name} starts it")
-
-
-def _third_party(modules: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(each for each in modules if each.partition(".")[0] not in sys.stdlib_module_names)
 
 
 def read_in(folder: Path) -> ReadText:
@@ -152,7 +149,6 @@ def read_on(host: Host, folder: str, request: JobRequest) -> ReadText:
 
 
 def _launched(argv: tuple[str, ...]) -> set[str]:
-    """Return the file that a command starts, be it Python's or a shell's."""
     found = (python_target(argv), shell_target(argv))
     return {target.file for target in found if target is not None and target.file}
 

@@ -59,7 +59,8 @@ def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
     plan, script = dry_run(prepared, files=str(folder / FOLDER))
     try:
         with new_folder(folder) as new:
-            for name, data in {SCRIPT: script.encode(), **_below(FOLDER, job_files(plan))}.items():
+            files = {f"{FOLDER}/{name}": data for name, data in job_files(plan).items()}
+            for name, data in {SCRIPT: script.encode(), **files}.items():
                 (new / name).parent.mkdir(parents=True, exist_ok=True)
                 (new / name).write_bytes(data)
             (new / SCRIPT).chmod(0o755)
@@ -70,10 +71,6 @@ def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
             f"--save {folder}: {error.strerror}", "name a new folder that can be written"
         ) from None
     return plan, script
-
-
-def _below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
-    return {f"{folder}/{name}": data for name, data in files.items()}
 
 
 def _runner() -> dict[str, bytes]:

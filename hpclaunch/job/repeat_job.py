@@ -45,7 +45,6 @@ def repeat(
 def _changed(
     request: JobRequest, settings: tuple[Setting, ...], changes: JobSettings
 ) -> tuple[JobRequest, tuple[Setting, ...]]:
-    """Return the request with other settings, whose origin is the command line."""
     new = {name: getattr(changes, name) for name in changes.__struct_fields__ if name not in _ADD_UP}
     new = {name: value for name, value in new.items() if value is not None}
     if "site" in new:

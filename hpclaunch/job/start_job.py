@@ -60,7 +60,9 @@ def start(
     with only_reading(host):
         now = dt.datetime.now(dt.timezone.utc).astimezone()
         job_id = new_job_id(now)
-        state = _state_folder(prepared, store, host, note)
+        state = str(store.root)
+        if prepared.host is not None:
+            state = job_root(host, prepared.request, prepared.profile, note)
         folder = f"{state}/jobs/{job_id}"
         workdir = _workdir(prepared, host, folder)
         if prepared.host is not None:
@@ -110,20 +112,11 @@ def _send_parts(
 
 
 def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:
-    """Refuse a command that would fail when the job starts."""
     problems = list(plan.problems) or list(file_problems(prepared, host, workdir))
     if not problems and not site_scheduler(prepared.profile).starts_at_once:  # the job itself says it at once
         problems += option_problems(prepared.request)
     if problems:
         raise BadInputError(problems[0].message, problems[0].hint)
-
-
-def _state_folder(prepared: Prepared, store: Store, host: Host, note: Note) -> str:
-    """Return the folder whose ``jobs`` holds the job folders: the store's, or one on the other host."""
-    if prepared.host is None:
-        return str(store.root)
-
-    return job_root(host, prepared.request, prepared.profile, note)
 
 
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
@@ -133,19 +126,11 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
 
-    def fresh(record: JobRecord) -> JobRecord:
-        return refresh(store, host, record)
-
     return JobPlace(
         folder=folder,
         job_id=job_id,
         python=python_here(prepared.profile),
-        after=settle_after(
-            request,
-            scheduler,
-            store,
-            fresh,
-        ),
+        after=settle_after(request, scheduler, store, partial(refresh, store, host)),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,
         mpi_reason=plugin.reason if plugin else "",
@@ -176,6 +161,8 @@ def _record(
     scheduler: Scheduler,
     workdir: str,
 ) -> JobRecord:
+    array = plan.request.array
+    indices = array_indices(array, site_scheduler(plan.profile)) if array else ()
     assert place.folder is not None  # noqa: S101
     assert place.job_id is not None  # noqa: S101
     return JobRecord(
@@ -192,7 +179,7 @@ def _record(
         bundled=plan.request.command.bundled,
         nodes=plan.nodes,
         tasks=plan.tasks,
-        array={index: ArrayJob() for index in _indices(plan)},
+        array={index: ArrayJob() for index in indices},
         request=msgspec.to_builtins(plan.request),
         plan=msgspec.to_builtins(plan),
         profile_digest=profile_digest(prepared.profile),
@@ -200,11 +187,6 @@ def _record(
         git_commit=git_commit(LocalHost(), str(prepared.sync or os.getcwd())),
         resubmit_of=prepared.resubmit_of,
     )
-
-
-def _indices(plan: LaunchPlan) -> tuple[int, ...]:
-    text = plan.request.array
-    return array_indices(text, site_scheduler(plan.profile)) if text else ()
 
 
 def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:

@@ -236,17 +236,13 @@ class Store:
     def _by_record(self, text: str) -> tuple[Sequence[str], Sequence[str]]:
         """Return the jobs with that scheduler's id, and those with that name."""
         records = self.list()[0]
-        by_scheduler = [record.id for record in records if _number(record) == text]
+        # Slurm may add a cluster to the number.
+        by_scheduler = [each.id for each in records if (each.scheduler_id or "").partition(";")[0] == text]
         return by_scheduler, [record.id for record in records if record.name == text]
 
 
 def _by_end(ids: Sequence[str], text: str) -> list[str]:
     return [job_id for job_id in ids if len(text) >= _SHORTEST_END and job_id.endswith(text)]
-
-
-def _number(record: JobRecord) -> str:
-    """Return the scheduler's id without the cluster that Slurm may add."""
-    return (record.scheduler_id or "").partition(";")[0]
 
 
 @contextmanager

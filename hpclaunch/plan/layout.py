@@ -63,6 +63,12 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
         return self.share.at_start if self.share else None
 
     @property
+    def bound_cpus(self) -> frozenset[int]:
+        """CPUs of a node that its binding names; empty without one."""
+        ranks = self.binding.ranks if self.binding else ()
+        return frozenset(cpu for rank in ranks for cpu in rank.cpus)
+
+    @property
     def tasks(self) -> int:
         """Ranks of the whole job."""
         return self.nodes * self.tasks_per_node
@@ -101,7 +107,7 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
     for name, least in _COUNTS.items():
         value = getattr(request, name)
         if value is not None and value < least:
-            raise BadInputError(f"{_option(name)} {value}: it must be at least {least}")
+            raise BadInputError(f"--{name.replace('_', '-')} {value}: it must be at least {least}")
     usual = max(1, (gpus_per_node or 1) // (request.gpus_per_task or 1)) if request.gpus_per_task != 0 else 1
     tasks, nodes, per_node = request.tasks, request.nodes, request.tasks_per_node
     if one_node:
@@ -123,10 +129,6 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
             f"ask for {counted(nodes * per_node, 'task')}, or set --nodes and --tasks-per-node",
         )
     return nodes, per_node
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per_node: int) -> None:

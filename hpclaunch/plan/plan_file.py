@@ -66,7 +66,6 @@ def _guard(plan: LaunchPlan) -> str | None:
 
 
 def _rank_over(plan: LaunchPlan) -> str | None:
-    """Return the file of what a rank's shell does after the program."""
     return WORKER_END if plan.started else site_launcher(plan.profile).rank_end
 
 
@@ -168,7 +167,6 @@ def _staging(staging: Staging) -> Iterator[str]:
 
 
 def _function(file: str | None) -> str:
-    """Return the function that a file for ranks has, by its name."""
     return f"hpclaunch_{file.removesuffix('.sh')}" if file else ""
 
 

@@ -1,7 +1,6 @@
 """From request, profile and topology to the LaunchPlan. Pure: nothing is run, read or written here."""
 
 import re
-from collections.abc import Iterable
 
 from msgspec.structs import replace
 
@@ -21,7 +20,7 @@ from hpclaunch.plan.framework_notes import (
     with_launcher,
 )
 from hpclaunch.plan.frameworks import check_framework, framework_of
-from hpclaunch.plan.launch_plan import LaunchPlan, Preflight, Supervision
+from hpclaunch.plan.launch_plan import LaunchPlan, Supervision
 from hpclaunch.plan.launcher_rules import launcher_notes
 from hpclaunch.plan.layout import (
     JobLayout,
@@ -91,9 +90,9 @@ def make_plan(
     if not place.allocation:
         check_budget(request, profile, layout)
     check_sharing(request.framework, framework_of(request).device_by_local_rank, rank_gpus(layout))
-    cpus_per_task = _scheduler_cpus(request, profile, layout)
+    cpus_per_task = None if layout.binding else layout.launched_cpus  # Slurm refuses -c with a mask
     header = _header(request, profile, layout, place, cpus_per_task)
-    for_launcher = _launcher_lines(profile, cpus_per_task, header)
+    for_launcher = site_launcher(profile).environment(cpus_per_task, (line.text for line in header))
     for_rank = rank_setup(request, profile, layout)
     check_overridden(request, for_rank)
     without_effect = no_effect(request, profile, layout, place, settings)
@@ -115,7 +114,7 @@ def make_plan(
         launch=launch_words(request, profile, layout, place),
         argv=rank_words(request, profile, place),
         supervision=_supervision(request, profile, layout),
-        preflight=_preflight(request, profile, layout),
+        preflight=plan_preflight(request, profile, layout),
         staging=plan_staging(request, profile, layout.nodes),
         settings=(*settings, *_computed(request, profile, layout, place)),
         warnings=(*without_effect.warnings, *_warnings(request, profile, layout, place, settings)),
@@ -191,6 +190,10 @@ def _queue(
     return request_rules.choose_queue(profile, request.queue, counts[0], walltime_s)
 
 
+def _account(request: JobRequest, profile: SiteProfile) -> str | None:
+    return request.account if profile.account.in_script else None
+
+
 def _memory(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
     if layout.share and layout.share.memory:
         return layout.share.memory
@@ -241,6 +244,12 @@ def _cores_per_task(
     return cores, cores * request.threads_per_core
 
 
+def _check_name(name: str, scheduler: Scheduler) -> None:
+    """Refuse names that a directive line cannot carry, or that the submit command does not take."""
+    if not re.fullmatch(scheduler.job_name_pattern, name) or not name.strip():
+        raise BadInputError(f"--name {name!r} cannot stand in a batch script", scheduler.job_name_rule)
+
+
 def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: bool) -> BindingRequest:
     return BindingRequest(
         tasks_per_node=tasks_per_node,
@@ -249,22 +258,6 @@ def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: b
         threads_per_core=request.threads_per_core,
         share_cores=share_cores,
     )
-
-
-def _check_name(name: str, scheduler: Scheduler) -> None:
-    """Refuse names that a directive line cannot carry, or that the submit command does not take."""
-    if not re.fullmatch(scheduler.job_name_pattern, name) or not name.strip():
-        raise BadInputError(f"--name {name!r} cannot stand in a batch script", scheduler.job_name_rule)
-
-
-def _scheduler_cpus(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> int | None:
-    """Return --cpus-per-task for the scheduler; with a computed binding None, since both would bind.
-
-    Slurm takes -c and a mask for two definitions of one binding and refuses them together.
-    """
-    if layout.binding is not None:
-        return None
-    return layout.launched_cpus
 
 
 def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
@@ -295,11 +288,6 @@ def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
         look=look,
         look_s=LOOK_S,
     )
-
-
-def _preflight(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Preflight | None:
-    cpus = {cpu for rank in layout.binding.ranks for cpu in rank.cpus} if layout.binding else set()
-    return plan_preflight(request, profile, layout.nodes, layout.gpus_per_node, cpus)
 
 
 def _header(
@@ -352,10 +340,6 @@ def _header(
     return (*usual, *site, *extra)
 
 
-def _account(request: JobRequest, profile: SiteProfile) -> str | None:
-    return request.account if profile.account.in_script else None
-
-
 def _extra(text: str, request: JobRequest, profile: SiteProfile) -> Line:
     offer = offer_of(request, profile)
     if offer and text in offer.directives:
@@ -367,12 +351,6 @@ def _directive_key(text: str) -> str:
     """Return what two directives must share for the user's to replace the site's: ``-l filesystems``."""
     words = re.split(r"[=\s]", text)
     return " ".join(words[:2]) if words[0] == "-l" else words[0]
-
-
-def _launcher_lines(
-    profile: SiteProfile, cpus_per_task: int | None, header: Iterable[Line]
-) -> tuple[Line, ...]:
-    return site_launcher(profile).environment(cpus_per_task, (line.text for line in header))
 
 
 def _computed(
@@ -433,11 +411,13 @@ def _warnings(
 def about(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the comment at the head of a script: what it is, and which rank gets what."""
     profile, request = plan.profile, plan.request
+    started_by = f", started on each node by {plan.started.launcher.name}" if plan.started else ""
     dates = sorted({source.checked for source in profile.sources.values()})
     checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
     lines = [
         f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{_ranks(plan)} = {counted(plan.tasks, 'rank')}{_started_by(plan)}.",
+        f"{counted(plan.nodes, 'node')} x {counted(plan.tasks_per_node, 'rank')}"
+        f" = {counted(plan.tasks, 'rank')}{started_by}.",
         *about_framework(plan),
     ]
     if plan.binding is None:
@@ -466,14 +446,6 @@ def _unplanned(plan: LaunchPlan) -> str:
         return f"{chooses}, an equal share of all cores of {profile.name}'s nodes."
     known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
     return f"{chooses}: {known} is not documented for {profile.name}."
-
-
-def _started_by(plan: LaunchPlan) -> str:
-    return f", started on each node by {plan.started.launcher.name}" if plan.started else ""
-
-
-def _ranks(plan: LaunchPlan) -> str:
-    return f"{counted(plan.nodes, 'node')} x {counted(plan.tasks_per_node, 'rank')}"
 
 
 def _share(rank: RankBinding) -> str:

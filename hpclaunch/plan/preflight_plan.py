@@ -15,6 +15,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.frameworks import framework_of, interpreter
 from hpclaunch.plan.launch_plan import Preflight, Staging
+from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.wrappers import environment_of
@@ -32,16 +33,9 @@ _LIMIT_S = 300
 """Longer than the import of a framework may take there."""
 
 
-def plan_preflight(
-    request: JobRequest,
-    profile: SiteProfile,
-    nodes: int,
-    gpus_per_node: int | None,
-    cpus: Iterable[int],
-) -> Preflight | None:
+def plan_preflight(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Preflight | None:
     """Return how each node is checked; None: it was not requested.
 
-    ``cpus``: those of a node that the plan uses, empty where it leaves them to the launcher.
     Raises BadInputError for ``exclude_bad_nodes`` where nothing could come of it.
     """
     scheduler = site_scheduler(profile)
@@ -51,9 +45,8 @@ def plan_preflight(
     python = interpreter(request, profile)
     wanted = {**_imports(request), "only": "imports"}
     if request.preflight:
-        wanted = _wanted(request, profile, nodes, gpus_per_node, cpus)
-    else:
-        nodes = 1
+        wanted = _wanted(request, profile, layout)
+    nodes = layout.nodes if request.preflight else 1
     text = json.dumps(wanted)
     probe = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "preflight", text)))
     judge = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "verdict", str(nodes))))
@@ -118,16 +111,14 @@ def _imports(request: JobRequest) -> dict[str, object]:
     return {"imports": [module]} if request.check_imports else {"module": module}
 
 
-def _wanted(
-    request: JobRequest, profile: SiteProfile, nodes: int, gpus_per_node: int | None, cpus: Iterable[int]
-) -> dict[str, object]:
+def _wanted(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> dict[str, object]:
     """Return what a node must show, as the probe reads it; only what the profile knows."""
-    vendor = profile.node.gpu_vendor if profile.node and gpus_per_node else None
+    vendor = profile.node.gpu_vendor if profile.node and layout.gpus_per_node else None
     framework = framework_of(request)
-    plugin = framework.nccl and nodes > 1 and profile.fabric.kind.startswith("slingshot")
+    plugin = framework.nccl and layout.nodes > 1 and profile.fabric.kind.startswith("slingshot")
     wanted: dict[str, object] = {
-        "cpus": format_cpu_list(cpus),
-        "gpus": gpus_per_node if vendor else None,
+        "cpus": format_cpu_list(layout.bound_cpus),
+        "gpus": layout.gpus_per_node if vendor else None,
         "vendor": vendor,
         "fabric": plugin and vendor in ("amd", "nvidia"),
         **_imports(request),

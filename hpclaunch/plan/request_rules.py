@@ -7,7 +7,7 @@ the page that states it.
 import datetime as dt
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import msgspec
@@ -16,6 +16,7 @@ from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plural import counted
+from hpclaunch.scheduler.directive_reader import DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite, misfit, with_partition_limits
 from hpclaunch.site.schema import Queue, SiteProfile
@@ -313,18 +314,6 @@ def _sharing_directive(directives: Iterable[str]) -> str | None:
     return None
 
 
-def _check_qos(scheduler: Scheduler, text: str, queues: Mapping[str, Queue]) -> None:
-    """Refuse a QOS as a directive where the profile has the site's, so that --partition names it."""
-    reader = scheduler.directive_reader()
-    listed = [name for name, queue in queues.items() if queue.kind == "qos"]
-    for option in reader.read_text(text) if reader and listed else ():
-        if reader and reader.roles.get(option.name) == "qos":
-            raise BadInputError(
-                f"--directive {text!r} would contradict what was computed from the request",
-                f"use --partition, which takes the QOS {', '.join(listed)}",
-            )
-
-
 def check_directives(
     scheduler: Scheduler, directives: Iterable[str], queues: Mapping[str, Queue] = MappingProxyType({})
 ) -> None:
@@ -339,26 +328,35 @@ def check_directives(
         if not text.startswith("-"):
             raise BadInputError(f"--directive {text!r} is not an option", "write it as --mail-type=END")
         try:
-            words = shlex.split(text, comments=True)
+            shlex.split(text, comments=True)
         except ValueError:
             raise BadInputError(
                 f"--directive {text!r} has a quote without its partner", 'write --comment="it\'s mine"'
             ) from None
-        for names, instead in reader.words.owned.items() if reader else ():
-            if any(map(_matcher(scheduler, names), _options(scheduler, text, words))):
+        if reader:
+            for instead in _instead(reader, text, queues):
                 raise BadInputError(
                     f"--directive {text!r} would contradict what was computed from the request",
                     f"use {instead}",
                 )
-        _check_qos(scheduler, text, queues)
-        _check_spelling(scheduler, text)
+            _check_spelling(reader, text)
 
 
-def _check_spelling(scheduler: Scheduler, text: str) -> None:
+def _instead(reader: DirectiveReader, text: str, queues: Mapping[str, Queue]) -> Iterator[str]:
+    """Yield what to use instead of options that the plan sets, such as a QOS where the profile lists them."""
+    read = list(reader.read_text(text))
+    for names, instead in reader.words.owned.items():
+        if any(_is_option(option, owned) for option in read for owned in re.findall(r"-[lW] \S+|\S+", names)):
+            yield instead
+    listed = [name for name, queue in queues.items() if queue.kind == "qos"]
+    if listed and any(reader.roles.get(option.name) == "qos" for option in read):
+        yield f"--partition, which takes the QOS {', '.join(listed)}"
+
+
+def _check_spelling(reader: DirectiveReader, text: str) -> None:
     """Refuse the misspelt name of an option. One that is like no other may be that of a site's plugin."""
-    reader = scheduler.directive_reader()
-    for option in reader.read_text(text) if reader else ():
-        if reader and not option.known and not option.problem:
+    for option in reader.read_text(text):
+        if not option.known and not option.problem:
             from difflib import get_close_matches  # only messages need it
 
             if near := get_close_matches(option.name, reader.known_options, n=1, cutoff=0.8):
@@ -368,51 +366,24 @@ def _check_spelling(scheduler: Scheduler, text: str) -> None:
                 )
 
 
-def _options(scheduler: Scheduler, text: str, words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options of a directive, each with its value: a line may hold several, beginnings of names
-    count (``--tim=5``), and letters may run together (``-Ht5``)."""
-    if reader := scheduler.directive_reader():
-        yield from ((option.name, option.value or "") for option in reader.read_text(text))
-    else:
-        for word, following in zip(words, (*words[1:], ""), strict=True):
-            name, equals, value = word.partition("=")
-            if name.startswith("-"):
-                yield name.lstrip("-") if name.startswith("--") else name, value if equals else following
-
-
-def _matcher(scheduler: Scheduler, names: str) -> Callable[[tuple[str, str]], bool]:
-    """Return whether an option is one of ``names``, as ``ForeignWords.owned`` has them."""
-    found = re.findall(r"-[lW] \S+|\S+", names)
-
-    def matches(option: tuple[str, str]) -> bool:
-        name, value = option
-        return any(_is_option(name, value, owned, joined=scheduler.joins_values) for owned in found)
-
-    return matches
-
-
-def _is_option(name: str, value: str, owned: str, *, joined: bool) -> bool:
+def _is_option(option: DirectiveOption, owned: str) -> bool:
+    """Return whether an option is this one, as ``ForeignWords.owned`` has it."""
     owned, _, part = owned.partition("=")  # --gres=gpu: of its values only those with gpu
-    return part in value and _is_named(name, value, owned, joined=joined)
-
-
-def _is_named(name: str, value: str, owned: str, *, joined: bool) -> bool:
+    name, value = option.name, option.value or ""
+    if part not in value:
+        return False
     if owned.startswith("--"):  # GNU getopt and argparse take the beginning of a name
         return len(name) > 1 and owned[2:].startswith(name)
     if " " in owned:
-        option, resource = owned[1:].split()
-        return name == f"{option}:{resource}" or (
-            name.lstrip("-") == option and re.search(rf"(^|,){resource}=", value) is not None
+        letter, resource = owned[1:].split()
+        return name == f"{letter}:{resource}" or (
+            name == letter and re.search(rf"(^|,){resource}=", value) is not None
         )
-    if name.startswith("-"):  # read without the scheduler's own reader
-        return name == owned or (joined and name.startswith(owned))
     return name == owned[1:]
 
 
 _MAX_TASKS = 10_000
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
-
-
 _HINT = "write --array 0-9, 0-9:2 or 1,4,7, and 0-9%2 for two at once"
 
 
@@ -422,18 +393,17 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
     Raises BadInputError for anything else, and for what the scheduler does not know.
     """
     ranges, percent, at_once = text.partition("%")
-    hint = _HINT
     if percent and not re.fullmatch(r"0*[1-9][0-9]{0,8}", at_once):
-        raise BadInputError(f"--array {text!r}: {at_once!r} tasks at once", hint)
+        raise BadInputError(f"--array {text!r}: {at_once!r} tasks at once", _HINT)
     found: set[int] = set()
     for part in ranges.split(","):
         match = _RANGE.fullmatch(part)
         if not match:
-            raise BadInputError(f"--array {text!r}: {part!r} is not a range of indices", hint)
+            raise BadInputError(f"--array {text!r}: {part!r} is not a range of indices", _HINT)
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1 or (last - first) // step >= _MAX_TASKS:
             raise BadInputError(
-                f"--array {text!r}: {part!r} is not a range of 1 to {_MAX_TASKS} indices", hint
+                f"--array {text!r}: {part!r} is not a range of 1 to {_MAX_TASKS} indices", _HINT
             )
         found.update(range(first, last + 1, step))
     _check_rules(text, scheduler, found, is_list="," in ranges)

@@ -117,17 +117,17 @@ def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> 
     return (*lines, *_place(request, profile, layout))
 
 
-def _place(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Iterable[Line]:
-    """Return the lines that bind a rank, or tell its place where the launcher does."""
+def _place(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Iterator[Line]:
+    """Yield the lines that bind a rank, or tell its place where the launcher does."""
     if layout.binding is None:
-        return place_lines(request)
-    if profile.binding.cpu == "taskset" or layout.started:
-        return _bind_lines(layout.binding)
-    return ()
+        yield from place_lines(request)
+    elif profile.binding.cpu == "taskset" or layout.started:
+        lists = ((format_cpu_list(rank.cpus),) for rank in layout.binding.ranks)
+        yield _array("cpus", lists, "CPUs planned for each local rank")
+        yield line("taskset")
 
 
 def _words_around(request: JobRequest, profile: SiteProfile) -> int:
-    """Return how many words of a container stand before the command."""
     argv = rank_command(request)
     return len(wrap_command(request.environment, profile, argv)) - len(argv)
 
@@ -141,12 +141,6 @@ def _who_it_is(
         yield from rank_lines(request, profile, layout, needed)
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
         yield own_config(config)
-
-
-def _bind_lines(binding: NodeBinding) -> Iterator[Line]:
-    lists = ((format_cpu_list(rank.cpus),) for rank in binding.ranks)
-    yield _array("cpus", lists, "CPUs planned for each local rank")
-    yield line("taskset")
 
 
 def proof(request: JobRequest, layout: JobLayout) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,6 @@ from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.planner import about
 from hpclaunch.plan.script_layout import WIDTH, ScriptLayout, wrapped
 from hpclaunch.plan.startup_plan import STARTUP_CALL
-from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import continued, literal
 
@@ -35,7 +34,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         _check_plain(plan)
     layout = ScriptLayout()
     header = layout.place(plan.header, sentinel="#SBATCH ")
-    environment = layout.place(plan.environment if not plain else filter(_is_plain, plan.environment))
+    alone = filter(lambda each: each.text != STARTUP_CALL, plan.environment)
+    environment = layout.place(alone if plain else plan.environment)
     ranks = layout.place(plan.rank_setup)
     return templates.get_template(site_scheduler(plan.profile).template).render(
         about=[text for each in about(plan) for text in wrapped(each)],
@@ -60,10 +60,6 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: 
         needs_files=_needs_files(plan),
         **_folders(plan, place),
     )
-
-
-def _is_plain(line: Line) -> bool:
-    return line.text != STARTUP_CALL
 
 
 def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:

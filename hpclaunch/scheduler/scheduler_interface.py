@@ -312,9 +312,6 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     job_name_pattern: str = r"[^\x00-\x1f\x7f\\]{1,200}"
     """Regular expression that a job's whole name matches."""
     job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
-    joins_values: bool = True
-    """Whether the value of a one-letter option may follow it without a blank, as in ``-N3``. False: ``-wt``
-    is another option than ``-w``."""
 
     # --- what it can do ---
     reads_directives: bool = False

@@ -1,7 +1,7 @@
 """Which facts of a profile come from which page, and the reference page of all sites. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import groupby
 from typing import get_args
 
@@ -21,7 +21,8 @@ def _cited(profile: SiteProfile | NodeKind) -> dict[tuple[str, ...], str]:
             source = getattr(part, field)
             if field.endswith("source") and isinstance(source, str):
                 about = field.removesuffix("source").rstrip("_")  # version_source: of the version only
-                cited[_words((*path, about))] = source
+                # Without the numbers of list items, and without an empty key.
+                cited[tuple(key for key in (*path, about) if isinstance(key, str) and key)] = source
     return cited
 
 
@@ -81,11 +82,6 @@ def _known(profile: SiteProfile, keys: str) -> str:
     return day + "".join("mdcsux"[kind] for kind in kinds)
 
 
-def _words(path: Iterable[object]) -> tuple[str, ...]:
-    """Return a key path without the numbers of list items, and without an empty key."""
-    return tuple(key for key in path if isinstance(key, str) and key)
-
-
 def markdown(profiles: Mapping[str, SiteProfile], kinds: Mapping[str, NodeKind], software: str) -> str:
     """Return the reference page of the machines and node kinds; ``software``: its section about that."""
     from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
@@ -98,13 +94,9 @@ def markdown(profiles: Mapping[str, SiteProfile], kinds: Mapping[str, NodeKind],
         headings=_GROUPS,
         fact_sources=fact_sources,
         unknown_facts=unknown_facts,
-        plain=_plain,
+        # Without anything that Markdown or a table reads as its own.
+        plain=lambda text: re.sub(r"([\\|*<\[\]`])", r"\\\1", text),
     )
-
-
-def _plain(text: str) -> str:
-    """Return text without anything that Markdown or a table reads as its own."""
-    return re.sub(r"([\\|*<\[\]`])", r"\\\1", text)
 
 
 def unknown_facts(profile: SiteProfile) -> tuple[str, ...]:

@@ -200,12 +200,10 @@ def _without_uncited(tree: Tree, pages: Set[str]) -> Tree:
 
 
 def _names(tree: Tree) -> set[str]:
-    """Return the names of a profile's sources."""
     return {name for name, _ in _child(tree, "sources").items()}
 
 
 def _cited(tree: Tree) -> Iterator[str]:
-    """Yield the names of sources that a profile cites."""
     for key, item in tree.items():
         if key.endswith("source") and isinstance(item.value, str):
             yield item.value

@@ -14,7 +14,7 @@ from hpclaunch.scheduler.cluster_facts import QueueFacts
 from hpclaunch.site.profile_node import VISIBLE, threads_of
 from hpclaunch.site.schema import Node, NumaDomain, SiteName
 from hpclaunch.site.site_scheduler import base_profiles
-from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
+from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
 _GIB = 1 << 30
 
@@ -92,17 +92,16 @@ def _node(topology: NodeTopology, cpu_model: str) -> dict[str, Any]:
         "cores": len(cores),
         "threads_per_core": len(cores[0].cpus),
         "numbering": _numbering(cores),
-        "numa": [_numa_node(domain, number) for domain in topology.numa_nodes],
+        "numa": [
+            {"id": each.id, "cores": _cores(number, each.cpus), **_memory(each.memory_bytes)}
+            for each in topology.numa_nodes
+        ],
         **_l3_groups(cores),
         **_known(reserved_cores=_cores(number, topology.reserved)),
         **_memory(sum(domain.memory_bytes or 0 for domain in topology.numa_nodes if domain.cpus)),
         **_gpus(topology.gpus, number),
         **_nics(topology.nics),
     }
-
-
-def _numa_node(domain: NumaNode, number: dict[int, int]) -> dict[str, Any]:
-    return {"id": domain.id, "cores": _cores(number, domain.cpus), **_memory(domain.memory_bytes)}
 
 
 def _l3_groups(cores: tuple[Core, ...]) -> dict[str, list[str]]:
@@ -159,11 +158,9 @@ def _gpus(gpus: Sequence[Gpu], number: dict[int, int]) -> dict[str, Any]:
 
 
 def _nics(nics: Iterable[Nic]) -> dict[str, Any]:
-    return _known(nics=[{"name": nic.name, **_numa(nic.numa)} for nic in nics])
-
-
-def _numa(numa: int | None) -> dict[str, int]:
-    return {} if numa is None else {"numa": numa}
+    return _known(
+        nics=[{"name": nic.name} | ({} if nic.numa is None else {"numa": nic.numa}) for nic in nics]
+    )
 
 
 def cpu_model(cpuinfo: str) -> str:

@@ -56,7 +56,6 @@ def _cores(node: Node) -> tuple[Core, ...]:
 
 
 def _threads(node: Node, cores: Iterable[int]) -> CpuSet:
-    """Return all hardware threads of these cores."""
     return frozenset(cpu for core in cores for cpu in threads_of(node, core))
 
 

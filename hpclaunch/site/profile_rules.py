@@ -245,10 +245,6 @@ def _container(part: Container, _: SiteProfile) -> Iterator[Broken]:
             yield ("annotations", name), f"{name!r} is not a key of TOML", "use letters, digits, _ . and -"
 
 
-def _easybuild(part: EasyBuild, _: SiteProfile) -> Iterator[Broken]:
-    yield from _variable(("prefix_variable",), part.prefix_variable)
-
-
 class _Cores(NamedTuple):
     """The lists of cores in a node, read."""
 
@@ -409,7 +405,7 @@ _RULES: dict[type, Callable[[Any, Any], Iterator[Broken]]] = {
     Links: _links,
     Binding: _binding,
     Mpi: _mpi,
-    EasyBuild: _easybuild,
+    EasyBuild: lambda part, _: _variable(("prefix_variable",), part.prefix_variable),
     Software: _software,
     Container: _container,
     Node: _node,

@@ -125,7 +125,8 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
     named = "".join(f'  echo "$(toml {double_quote(_mount(bind))}),"\n' for bind in container.binds)
     facts = facts_of(profile, container)
     notes = facts.annotations if facts else {}
-    annotated = ("[annotations]", *(f"{name} = {_toml(text)}" for name, text in notes.items()))
+    # Of plain text TOML's strings are those of JSON.
+    annotated = ("[annotations]", *(f"{name} = {json.dumps(text)}" for name, text in notes.items()))
     lines = continued("  printf", "'%s\\n'", *map(shlex.quote, annotated), width=100)
     tail = f"{lines}\n" if notes and key == "image" else ""
     yield Line(
@@ -157,10 +158,6 @@ def _registry(address: re.Match[str]) -> str:
 
 def _mount(bind: str) -> str:
     return bind if ":" in bind else f"{bind}:{bind}"
-
-
-def _toml(text: str) -> str:
-    return json.dumps(text)  # of plain text TOML's strings are those of JSON
 
 
 # --- the words that start it -------------------------------------------------------------------------------

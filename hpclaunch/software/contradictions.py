@@ -16,11 +16,12 @@ from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numb
 
 def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:
     """Return the contradictions, one sentence each; empty: there are none."""
+    both = environment.container and environment.eessi and environment.eessi.init == "container"
     return (
         *_wrong_cuda_for_gpu(environment, profile),
         *_two_cudas(environment, profile),
         *_horovod_from_eessi(environment),
-        *_two_containers(environment),
+        *(("container and eessi init: container: only one of them can run the command",) if both else ()),
         *_runtime(environment, profile),
         *_two_pythons(environment),
         *_like_options(environment),
@@ -112,11 +113,6 @@ def _horovod_from_eessi(environment: Environment) -> Iterator[str]:
         known = TOOLCHAINS.get(eessi.version, ())
         if generation and known and generation[1] not in known:
             yield f"{name}: EESSI {eessi.version} has the toolchains {', '.join(known)} only"
-
-
-def _two_containers(environment: Environment) -> Iterator[str]:
-    if environment.container and environment.eessi and environment.eessi.init == "container":
-        yield "container and eessi init: container: only one of them can run the command"
 
 
 def _runtime(environment: Environment, profile: SiteProfile) -> Iterator[str]:

@@ -139,11 +139,6 @@ def _with_prefix(value: Any, prefix: str) -> Any:
     return [_with_prefix(each, prefix) for each in value] if isinstance(value, list | tuple) else value
 
 
-def offered_environment(offer: Offer, prefix: str) -> Environment:
-    """Return the environment of an offer's jobs."""
-    return msgspec.convert(_with_prefix(msgspec.to_builtins(offer.environment), prefix), Environment)
-
-
 def from_site(target: Target) -> Way | str:
     """What the site has or documents, or a small package on top of it."""
     profile, offers = target.profile, target.profile.software.offers
@@ -173,8 +168,9 @@ def _why(target: Target, offer: Offer) -> str:
 
 
 def _job_of(offer: Offer, prefix: str) -> dict[str, Any]:
+    environment = _with_prefix(msgspec.to_builtins(offer.environment), prefix)
     return {
-        "environment": offered_environment(offer, prefix),
+        "environment": msgspec.convert(environment, Environment),
         "directives": offer.directives,
         "env": _with_prefix(dict(offer.env), prefix),
         "mpi": offer.mpi,
@@ -226,7 +222,6 @@ def easybuild(target: Target) -> Way | str:
 
 
 def _against(recipe: Recipe, target: Target) -> Iterator[str]:
-    """Yield why a recipe does not work on a site."""
     profile, parsed, versions = target.profile, parse_easyconfig(recipe.file), provided(recipe)
     alone = Environment(site_setup=False, easybuild=JobEasyBuild(load=(recipe.file,)))
     yield from contradictions(alone, profile)

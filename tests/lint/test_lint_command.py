@@ -237,10 +237,11 @@ def test_folders_and_python_files_are_looked_for_where_lint_runs_and_beside_the_
     job = scripts / "job.sh"
     job.write_text("#!/bin/bash\n#SBATCH --output=logs/%j.out -t 10\nsrun python train.py\n")
     (scripts / "train.py").write_bytes((DATA / "old_callbacks.py").read_bytes())
-    before = [one["rule"] for one in findings_of(run_lint("--json", job, cwd=tmp_path))]
+    site = ("--site", DATA / "slurm-22.05.yaml")
+    before = [one["rule"] for one in findings_of(run_lint("--json", *site, job, cwd=tmp_path))]
     (tmp_path / "logs").mkdir()
     (tmp_path / "train.py").write_bytes((DATA / "new_callbacks.py").read_bytes())
-    after = [one["rule"] for one in findings_of(run_lint("--json", job, cwd=tmp_path))]
+    after = [one["rule"] for one in findings_of(run_lint("--json", *site, job, cwd=tmp_path))]
     assert before == ["output-folder-missing", "horovod-callback-arguments"]
     assert after == []
 

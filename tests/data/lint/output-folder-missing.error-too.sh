@@ -1,5 +1,5 @@
 #!/bin/bash
 #SBATCH -e errors/%j.err
 srun ./app
-# site: unknown
+# site: slurm-22.05.yaml
 # expect: 2 output-folder-missing

@@ -2,4 +2,4 @@
 #SBATCH --output=%x-%j.out
 #SBATCH --error=./%j.err
 srun ./app
-# site: unknown
+# site: slurm-22.05.yaml

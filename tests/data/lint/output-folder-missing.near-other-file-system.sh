@@ -1,4 +1,4 @@
 #!/bin/bash
 #SBATCH --output=/no-such-cluster/project/%j.out
 srun ./app
-# site: unknown
+# site: slurm-22.05.yaml

@@ -2,4 +2,4 @@
 #SBATCH --output=/scratch/%u/logs/job.out
 #SBATCH --time=01:00:00
 srun ./app
-# site: unknown
+# site: slurm-22.05.yaml

@@ -1,0 +1,4 @@
+#!/bin/bash
+#SBATCH --output=logs/%x-%j.out
+srun ./app
+# site: unknown

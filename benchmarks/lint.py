@@ -1,6 +1,7 @@
 """Precision of ``hpclaunch lint`` by rule, and recall by class of defect, on other people's batch scripts.
 
     python benchmarks/lint.py FOLDER [--unjudged] [--missed]
+    python benchmarks/lint.py --unseen FOLDER
 
 ``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
 read them: file name -> ``defects``, each with ``line`` and ``class``; line 0: the whole script) and
@@ -11,6 +12,11 @@ rule, and ``right`` or ``false``. A finding without a verdict is counted as such
 The site is the one that lint takes from the script itself, as on a machine without a profile; for recall also
 the one that ``benchmarks/data/lint_sites.json`` names for a script of truth.json, as with ``--site``. A class
 in ``lint_classes.json`` without rules was found to be no defect, and does not count.
+
+``--unseen``: FOLDER holds the scripts of ``lint_unseen.json``, each with the file of its source. Two authors
+wrote their defects down without the linter, a third person judged the findings in the half ``kept``, by
+severity (``lint_unseen_judged.tsv``). There a class without a rule is a defect that lint does not know, and
+counts.
 """
 
 from __future__ import annotations
@@ -19,7 +25,7 @@ import argparse
 import csv
 import json
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +40,8 @@ DATA = Path(__file__).parent / "data"
 JUDGED = DATA / "lint_judged.tsv"
 CLASSES = DATA / "lint_classes.json"
 SITES = DATA / "lint_sites.json"
+UNSEEN = DATA / "lint_unseen.json"
+UNSEEN_JUDGED = DATA / "lint_unseen_judged.tsv"
 GRADES = ("error", "warning", "note")
 
 
@@ -137,12 +145,43 @@ def print_recall(folder: Path, linted: Iterable[Linted], *, missed: bool) -> Non
     print(text_table(rows))
 
 
+def print_unseen(folder: Path) -> None:
+    """Print the precision, and the recall of defects that surely make a job fail, of the half kept apart."""
+    with UNSEEN_JUDGED.open() as file:
+        judged = {(row[0], row[1], row[2], row[4]): row[3] for row in csv.reader(file, delimiter="\t")}
+    classes = json.loads(CLASSES.read_text())
+    profiles, _ = load_all()
+    truth = {n: e for n, e in json.loads(UNSEEN.read_text()).items() if e["half"] == "kept"}
+    for with_site in (False, True):
+        counts: Counter[tuple[str, str]] = Counter()
+        found = Counter[bool]()
+        for name, entry in truth.items():
+            text = (folder / name).read_bytes().decode("utf-8", errors="replace")
+            given = entry["site"] if with_site and entry["site"] in profiles else None
+            site = site_of(read_script(text), profiles) or given
+            script = Linted("kept", name, text, find_faults(text, profiles[site] if site else None))
+            unique = {(name, place(one), one.rule, one.severity) for one in script.findings}
+            counts.update((key[3], judged.get(key, "unjudged")) for key in unique)
+            for defect in entry["defects"]:
+                if defect["fails"] and defect["sure"]:
+                    found[is_found(script, defect["line"], set(classes[defect["class"]]["rules"]))] += 1
+        print(f"\n{len(truth)} scripts, {'with' if with_site else 'without'} --site\n")
+        rows: list[tuple[str, ...]] = [("severity", "right", "false", "unjudged")]
+        rows += [(grade, *(str(counts[grade, v]) for v in rows[0][1:])) for grade in GRADES]
+        print(text_table(rows))
+        print(f"defects found that surely make a job fail: {found[True]} of {found.total()}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--unseen", action="store_true", help="the scripts of lint_unseen.json")
     parser.add_argument("--unjudged", action="store_true", help="list the findings without a verdict")
     parser.add_argument("--missed", action="store_true", help="list the defects that are not found")
     options = parser.parse_args()
+    if options.unseen:
+        print_unseen(options.folder)
+        return
     linted, milliseconds = lint_all(options.folder)
     print(f"{len(linted)} scripts, {milliseconds:.1f} ms each\n")
     print_precision(linted, unjudged=options.unjudged)

@@ -65,7 +65,7 @@ class _Connection:
 
 
 class _JobMethods:
-    """What can be done with a job that is not submitted yet."""
+    """The actions on a job that is not submitted yet."""
 
     def __init__(
         self,

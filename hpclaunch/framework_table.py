@@ -53,7 +53,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     base: str | None = None
     """The goal that it is installed on top of."""
     package: str | None = None
-    """What pip installs on top of ``base``."""
+    """The package that pip installs on top of ``base``."""
     by_mpi: bool = False
     """Its ranks find each other by MPI."""
     check: str
@@ -63,7 +63,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ranks of one framework need, by what it is known, and its software."""
+    """One framework: the needs of its ranks, the names by which it is recognised, its software."""
 
     rank_variables: tuple[str, ...] = ()
     """Environment variables from which a rank's program reads its rank."""
@@ -84,9 +84,9 @@ class Framework(msgspec.Struct, frozen=True, kw_only=True):
     per_node: bool = False
     """One process on each node, which gets all of it."""
     lines: tuple[tuple[str, str], ...] = ()
-    """What the job's shell sets for it, each line with its reason."""
+    """Lines of the job's shell for it, each with its reason."""
     module: str | None = None
-    """What a Python must be able to import."""
+    """The module that a Python must be able to import."""
     imports: tuple[str, ...] = ()
     """Modules by whose import a program is known to use it."""
     launchers: Mapping[str, WorkerLauncher] = {}
@@ -111,4 +111,4 @@ def _read() -> dict[str, Framework]:
 FRAMEWORKS = _read()
 LAUNCHERS = {name: one for row in FRAMEWORKS.values() for name, one in row.launchers.items()}
 GOALS = {name: goal for row in FRAMEWORKS.values() for name, goal in row.goals.items()}
-"""What ``hpclaunch software plan`` can plan, by the names that ``--for`` takes."""
+"""The goals that ``hpclaunch software plan`` can plan, by the names that ``--for`` takes."""

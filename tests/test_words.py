@@ -199,3 +199,35 @@ def test_texts_of_a_python_file(tmp_path: Path) -> None:
         (3, "# a # comment anew"),
         (3, "é#{x} ranks a node"),
     ]
+
+
+# Openers that say nothing of the thing itself: "What one rank gets." is "The CPUs of one rank."
+OPENER = re.compile(r"(?:what|who|of (?:these|those)|as far as|that which)\b", re.IGNORECASE)
+MOST_OPENERS = 1 / 1000
+
+
+def first_sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line, first sentence) of each docstring, those of fields and constants included."""
+    for node in nodes(path):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            text = node.value.value
+            if isinstance(text, str):
+                yield node.lineno, re.split(r"(?<=[.:])\s", " ".join(text.split()))[0]
+
+
+@pytest.mark.xdist_group("syntax trees")
+def test_first_sentences_begin_with_the_name_of_the_thing() -> None:
+    modules = [path for path in FILES if path.suffix == ".py"]
+    found = [(path.name, *one) for path in modules for one in first_sentences(path)]
+    helps = [COMMANDS[name] for name in COMMANDS] + list(help_texts(program))
+    found += [("help", 0, text) for text in helps]
+    openers = [one for one in found if OPENER.match(one[2])]
+    assert len(openers) <= MOST_OPENERS * len(found), openers
+
+
+def test_openers_are_found() -> None:
+    assert [bool(OPENER.match(text)) for text in ("What a rank gets.", "Whatever it is.", "The rank.")] == [
+        True,
+        False,
+        False,
+    ]

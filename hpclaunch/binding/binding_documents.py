@@ -10,7 +10,7 @@ from hpclaunch.topology.node_topology import Core
 
 
 class RankDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What one local rank gets."""
+    """The cores, memory and GPUs of one local rank."""
 
     local_rank: int
     cpus: tuple[int, ...]
@@ -84,12 +84,12 @@ class TopologyDocument(Document, frozen=True, kw_only=True):
     """Value of srun's ``--cpu-bind=mask_cpu:``; null without a binding."""
     node: NodeDocument
     sources: tuple[str, ...]
-    """What was read, in order."""
+    """The sources that were read, in order."""
     notes: tuple[str, ...]
 
 
 class ListedRank(msgspec.Struct, frozen=True, kw_only=True):
-    """What one entry of a hand-written list names."""
+    """The CPUs that one entry of a hand-written list names."""
 
     local_rank: int
     cpus: tuple[int, ...]

@@ -28,7 +28,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Kind
     ranks: tuple[RankBinding, ...]
-    """What each entry names, CPUs that the node does not have included; NUMA nodes and L3 groups if known."""
+    """CPUs of each entry, those that the node does not have included; NUMA nodes and L3 groups if known."""
     findings: tuple[Finding, ...]
     plan: NodeBinding | None
     """A right binding; None where the node cannot hold that many ranks."""

@@ -27,7 +27,7 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankBinding(msgspec.Struct, frozen=True, kw_only=True):
-    """What one local rank gets."""
+    """The cores, memory and GPUs of one local rank."""
 
     local_rank: int
     cpus: tuple[int, ...]
@@ -44,7 +44,7 @@ class NodeBinding(msgspec.Struct, frozen=True, kw_only=True):
 
     ranks: tuple[RankBinding, ...]
     notes: tuple[str, ...] = ()
-    """What the user should know: unknown NUMA nodes, shared cores, idle cores."""
+    """Facts that the user should know: unknown NUMA nodes, shared cores, idle cores."""
 
 
 def rank_table(ranks: Sequence[RankBinding], heading: str, last_column: Sequence[str]) -> str:

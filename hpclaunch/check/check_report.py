@@ -12,7 +12,7 @@ Status = Literal["have", "missing", "unknown"]
 
 
 class AllreduceTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the allreduce test measured, for ``predict --network-test``."""
+    """Times that the allreduce test measured, for ``predict --network-test``."""
 
     ranks: int
     seconds: dict[str, float]
@@ -23,13 +23,13 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One verdict."""
 
     name: str
-    """What was checked: mpi, nccl, pytorch, mpi-plugin, ..."""
+    """Name of the check: mpi, nccl, pytorch, mpi-plugin, ..."""
     status: Status
     """have: it is there and works; missing: it is not, or is wrong; unknown: the evidence does not decide."""
     evidence: str
     """The facts, in one or two sentences."""
     remedy: str = ""
-    """What to do on this site; empty: nothing."""
+    """The remedy on this site; empty: there is nothing to do."""
     times: AllreduceTimes | None = None
     """Of the check ``allreduce``, where all sums are correct."""
 
@@ -71,7 +71,7 @@ class Report(Document, frozen=True, kw_only=True):
 
 
 class NotSubmittedDocument(Document, frozen=True, kw_only=True):
-    """What ``submit --check`` prints where requirements are not met; the first keys are those of a job."""
+    """The output of ``submit --check`` where requirements are not met; the first keys are those of a job."""
 
     id: None = None
     state: Literal["not submitted"] = "not submitted"

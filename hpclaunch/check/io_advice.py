@@ -37,7 +37,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IoDocument(Document, frozen=True, kw_only=True):
-    """What was read about the files, and the advice, most effective first."""
+    """The facts read about the files, and the advice, most effective first."""
 
     facts: IoFacts
     advice: tuple[Advice, ...]

@@ -1,4 +1,4 @@
-"""What this machine reports about a folder's file system: type, stripes, quota, room, storage of nodes."""
+"""A folder's file system, as this machine reports it: type, stripes, quota, room, storage of nodes."""
 
 import contextlib
 import getpass
@@ -23,7 +23,7 @@ LARGE_BYTES = 1 << 30
 
 
 class Census(msgspec.Struct, frozen=True, kw_only=True):
-    """What was counted below a folder, or of one file."""
+    """Counts and sizes of the files below a folder, or of one file."""
 
     files: int = 0
     folders: int = 0
@@ -95,7 +95,7 @@ class _Counter:
             self._largest = size, path
 
     def census(self, seconds: float, *, complete: bool) -> Census:
-        """What was counted so far."""
+        """The counts so far."""
         size, path = self._largest
         return Census(**self._sums, largest_bytes=size, largest=path, seconds=seconds, complete=complete)
 
@@ -140,7 +140,7 @@ class IoFacts(msgspec.Struct, frozen=True, kw_only=True):
     largest_stripes: Stripes | None = None
     """Of the largest file."""
     free_bytes: int | None = None
-    """What the user may still write, by the file system and Lustre's quotas."""
+    """The space that the user may still fill, by the file system and Lustre's quotas."""
     free_files: int | None = None
     quota_read: bool = False
     """Whether Lustre reported a quota."""
@@ -257,7 +257,7 @@ def _owners() -> list[tuple[str, str]]:
 
 
 def _lfs(host: Host, *argv: str) -> str:
-    """What ``lfs`` prints; nothing where there is none, or it fails."""
+    """The output of ``lfs``; empty where there is none, or it fails."""
     try:
         answer = host.run(("lfs", *argv), timeout_s=_TOOL_LIMIT_S)
     except RefusedError:

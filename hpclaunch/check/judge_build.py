@@ -85,7 +85,7 @@ def parse_boxes(text: str) -> Boxes:
 _BOX_FRAMEWORKS = ("tensorflow", "pytorch", "mxnet")
 _BOX_OPERATIONS = ("mpi", "gloo", "nccl", "ddl", "ccl")
 BOX_NAMES = (*_BOX_OPERATIONS, *_BOX_FRAMEWORKS)
-"""What ``horovodrun --check-build`` has a box for; none of its releases has one for CUDA, ROCm or the GPU."""
+"""Features in ``horovodrun --check-build``; none of its releases has one for CUDA, ROCm or the GPU."""
 _OPERATIONS = (*_BOX_OPERATIONS, "cuda", "rocm")
 _WITHOUT_HOROVOD = ("torch", "tensorflow")
 # Parts of undefined symbols that mean: another MPI than the one that was linked.

@@ -178,7 +178,7 @@ class _Start(NamedTuple):
     name: str
     """Of the check."""
     program: str
-    """What the ranks ran."""
+    """The program that the ranks ran."""
     ranks: int
     outcome: Outcome
     remedy: str

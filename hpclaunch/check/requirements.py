@@ -1,4 +1,4 @@
-"""What a Horovod build must have: from ``--require``, or from the site's profile."""
+"""The features that a Horovod build must have: from ``--require``, or from the site's profile."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches

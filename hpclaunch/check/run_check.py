@@ -57,14 +57,14 @@ _TESTS = ("environment", "allreduce", "space", "inodes", "nodes")
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to check."""
+    """The subject of a check: program, site, launcher."""
 
     profile: SiteProfile | None = None
     """None: this shell, on a machine that is not known."""
     site: str | None = None
     """The profile's name or file, unchanged."""
     environment: Environment | None = None
-    """What the job needs in addition to the site's setup."""
+    """The environment that the job needs in addition to the site's setup."""
     job_file: str | None = None
     """The file that ``environment`` was read from."""
     python: str | None = None

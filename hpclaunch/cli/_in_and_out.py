@@ -1,4 +1,4 @@
-"""What several commands read and print in the same way: scripts, JSON documents, pictures. No command."""
+"""Input and output that several commands share: scripts, JSON documents, pictures. No command."""
 
 import sys
 from pathlib import Path

@@ -33,7 +33,7 @@ class Place(NamedTuple):
     site: str | None
     """The site whose jobs would be submitted from here; None: a cluster that no profile describes."""
     words: str
-    """What was found, in a sentence."""
+    """The finding, in a sentence."""
 
 
 @click.command(cls=SubmitCommand)

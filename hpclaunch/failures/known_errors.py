@@ -27,7 +27,7 @@ class KnownError(NamedTuple):
     """How far it may be the result of another rank's end: 0 not, 1 maybe, 2 always."""
     explains: frozenset[str]
     within: re.Pattern[str] | None
-    """What one of the files of its traceback's frames must have; a line alone is not this error."""
+    """A text that the path of a frame of its traceback must contain; a line alone is not this error."""
     outside: bool
     """Whether no traceback of Python tells it."""
     accuses: re.Pattern[str] | None

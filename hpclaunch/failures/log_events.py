@@ -20,7 +20,7 @@ class Event(NamedTuple):
     at: int
     """The place of its last line."""
     lines: tuple[str, ...]
-    """What shows it: the exception with which it ended, then those from which it came."""
+    """The lines that show it: the exception with which it ended, then those from which it came."""
     error: KnownError
     traced: bool
     """Whether a traceback or a fatal error says it, and not only a line."""

@@ -25,7 +25,7 @@ _PROCESSES = (
     r"[A-Za-z][\w-]*\d[\w.-]*: ",
 )
 _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? ")
-"""What a rank itself puts before a line: it may stand after a launcher's label, or alone."""
+"""Labels that a rank itself puts before a line: they may stand after a launcher's label, or alone."""
 # Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first.
 _COLOURS = re.compile(
     r"\x1b\[[0-9;]*m|(?<=.)(?<! \d{4})\[\d+,\d+\]<std\w+>:"
@@ -35,7 +35,7 @@ _COLOURS = re.compile(
 _TEXT = tuple(map(re.compile, (*_LABELS, *_PROCESSES)))
 _BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-2])
 _SURE = re.compile(r"<|pid=|default|:\\d\{1,3\}")
-"""What the labels have that no program writes."""
+"""Parts of labels that no program writes."""
 _SHARE = 0.5
 """The least share of lines with a launcher's label in a log with labels."""
 

@@ -31,7 +31,7 @@ from hpclaunch.failures.rank_labels import by_rank
 
 
 class FailureLog(NamedTuple):
-    """What a job's last run has left about a failure: in its log, and in the stderr of its ranks."""
+    """Texts that a job's last run has left about a failure: in its log, and in the stderr of its ranks."""
 
     ranks: str = ""
     """The launcher's lines about failed ranks, the first ones."""

@@ -1,4 +1,4 @@
-"""What a host is: a machine where commands run and files live. It knows nothing about schedulers."""
+"""The interface of a host: a machine where commands run and files live. It knows nothing about schedulers."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _SFTP_SILENCE_S = 300.0
 _SOON_S, _PAUSE_S = 5.0, 0.5
 """A connection that broke within the first time is tried again after the second."""
 _MAX_ANSWER_BYTES = 256 << 20
-"""What one command may print, and one file that is read whole may hold: what is kept in memory."""
+"""Limit of the output of one command, and of one file that is read whole: they are kept in memory."""
 # Absolute names, links followed, names from stdin with NUL between them: any number of files, any name.
 _TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--format=gnu", "--no-recursion",
                  "--null", "-T", "-")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a host's name means: its address, the user who logs in, keys and jump hosts, as ``ssh -G`` says it.
+"""Meaning of a host's name: its address, the user who logs in, keys and jump hosts, as ``ssh -G`` says it.
 
 ``ssh -G HOST`` prints all settings that ssh would use, and connects to nothing: OpenSSH 6.8 and later, see
 https://www.openssh.com/txt/release-6.8. So Host, Match, Include, CanonicalizeHostname and times mean what
@@ -78,7 +78,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     revoked_host_keys: str | None
     host_key_alias: str | None
     algorithms: Mapping[str, tuple[str, ...]]
-    """What may be agreed on, by option: Ciphers, MACs, KexAlgorithms, HostKeyAlgorithms; none: anything."""
+    """Permitted algorithms, by option: Ciphers, MACs, KexAlgorithms, HostKeyAlgorithms; none: anything."""
     connect_timeout_s: int
     keepalive_s: int
 

@@ -116,7 +116,7 @@ def _text(data: bytes) -> str:
 
 
 class MachineIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be equal for a process id to mean the same process; empty where it cannot be read.
+    """Facts that must be equal for a process id to mean the same process; empty where it cannot be read.
 
     Machines that share a home differ in ``boot_id``, as does one machine after a restart. A container shares
     it, and often the host's name, but has its own numbers of processes (man 7 pid_namespaces).

@@ -1,4 +1,4 @@
-"""What a scheduler reports about jobs of ours; each answer is compared with the job that is meant."""
+"""The scheduler's reports about our jobs; each answer is compared with the job that is meant."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence

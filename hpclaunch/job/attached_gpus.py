@@ -19,13 +19,13 @@ from hpclaunch.remote.look import GPU_VARIABLES
 from hpclaunch.topology.node_topology import NodeTopology
 
 _NO_GPU = ("-1", "NoDevFiles")
-"""What hides GPUs, with all after it, as CUDA and ROCr read it; NoDevFiles is Slurm's."""
+"""Entries that hide GPUs, with all after it, as CUDA and ROCr read it; NoDevFiles is Slurm's."""
 _FROM_SLURM = {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "SLURM_GPUS_ON_NODE"}
 _GPU_FILE = re.compile(r"/dev/(nvidia\d+|dri/renderD\d+)$")
 NO_SUCH_GPU = "no-such-gpu"
 GPU_SHARED = "gpu-shared"
 _UNKNOWN = {NO_SUCH_GPU: NO_SUCH_GPU, "": NOT_JUDGED}
-"""What `_Node` finds where a name names none of the GPUs -> the verdict."""
+"""The result of `_Node` where a name names none of the GPUs -> the verdict."""
 
 
 class SeenGpus(NamedTuple):

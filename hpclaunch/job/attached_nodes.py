@@ -1,4 +1,4 @@
-"""What is read on the nodes of a running job that hpclaunch did not submit: commands and their answers."""
+"""Reading the nodes of a running job that hpclaunch did not submit: commands and their answers."""
 
 import re
 import shlex

@@ -30,7 +30,7 @@ _PROBLEMS = {
 
 
 class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What else a rank has; the binding is in its report."""
+    """Further facts of a rank; the binding is in its report."""
 
     rank: int
     step: str
@@ -52,7 +52,7 @@ class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttachedVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found in a job."""
+    """Findings in a job."""
 
     ok: bool
     finding: str
@@ -70,7 +70,7 @@ class AttachedVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttachDocument(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was found in a running job that hpclaunch did not submit."""
+    """Findings in a running job that hpclaunch did not submit."""
 
     id: str
     """That of the scheduler."""

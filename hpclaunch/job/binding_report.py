@@ -51,7 +51,7 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     """At the start: ok, cpus-differ, memory-on-another-numa-node, other-gpus, gpu-on-another-numa-node,
     no-such-gpu; or not-judged: nothing wrong was seen, and a GPU or memory policy could not be compared."""
     later: tuple[LaterBinding, ...] | None = None
-    """What the program has changed since; null: it ended before the second look."""
+    """Changes that the program has made since; null: it ended before the second look."""
 
     @property
     def ok(self) -> bool:
@@ -151,7 +151,7 @@ NOT_SEEN = (
 
 
 class BindingVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a record keeps of the ranks' reports."""
+    """The summary of the ranks' reports in a record."""
 
     ok: bool
     finding: str

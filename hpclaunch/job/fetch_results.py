@@ -47,7 +47,7 @@ class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found there."""
+    """The files found there."""
 
     files: tuple[RemoteFile, ...]
     left_out: tuple[str, ...]

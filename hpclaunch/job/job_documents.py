@@ -69,11 +69,11 @@ class SubmittedJobDocument(JobDocument, frozen=True, kw_only=True):
     """A job, as ``submit``, ``resubmit`` and ``wait`` print it."""
 
     result: dict[str, Any] | None
-    """What the job wrote to HPCLAUNCH_RESULT_FILE; null before its end, or where it wrote nothing."""
+    """Result that the job wrote to HPCLAUNCH_RESULT_FILE; null before its end, or where it wrote nothing."""
 
 
 class DryRunDocument(Document, frozen=True, kw_only=True):
-    """What ``submit --dry-run --json`` prints."""
+    """The output of ``submit --dry-run --json``."""
 
     site: str
     nodes: int
@@ -101,7 +101,7 @@ class CommandError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command prints that fails before it has its document."""
+    """The output of a command that fails before it has its document."""
 
     error: CommandError
 
@@ -114,7 +114,7 @@ class FetchedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FetchDocument(Document, frozen=True, kw_only=True):
-    """What ``fetch`` has brought, and the paths there that it has left out."""
+    """The files that ``fetch`` has copied, and the paths there that it has left out."""
 
     id: str
     host: str | None
@@ -131,7 +131,7 @@ class VerifyDocument(Document, frozen=True, kw_only=True):
     finding: str
     ranks: tuple[RankReport, ...]
     note: str | None
-    """What the proof does not see; null where no rank reported."""
+    """The limits of the proof; null where no rank reported."""
 
 
 DOCUMENTS = {

@@ -31,7 +31,7 @@ def run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:
 
 
 class EndLogs(NamedTuple):
-    """What the logs in the folders of ended jobs hold, by folder."""
+    """The contents of the logs of ended jobs, by folder."""
 
     traces: Mapping[str, Trace]
     failures: Mapping[str, FailureLog]

@@ -163,7 +163,7 @@ def _idle_s(host: Host, record: JobRecord, index: int | None) -> int | None:
 
 
 PROGRESS = ("stuck", "slow", "waits", "unknown", "fine")
-"""What a rank may be, as `stacks_document.RankStand` explains, the worst first."""
+"""States of a rank, as `stacks_document.RankStand` explains, the worst first."""
 
 
 def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What jobs left behind in their folders, read for any number of jobs in one round trip."""
+"""Reports and logs that jobs left in their folders, read for any number of jobs in one round trip."""
 
 import datetime as dt
 import os
@@ -107,7 +107,7 @@ def hang_left(files: Mapping[str, bytes], folder: str) -> Hang | None:
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """What one folder tells of the end of its job."""
+    """The end of a job, as its folder records it."""
 
     log: str = ""
     """The telling lines of its output and reports: words of Slurm's programs, reports of ranks and nodes, and

@@ -52,7 +52,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A job before it has a place: settings merged, site and node known."""
 
     asked: KnownJob
-    """What is requested, before any file was read."""
+    """The request, before any file was read."""
     job: KnownJob
     """The same with what files, scheduler and software tell, as far as they can be seen from here."""
     topology: NodeTopology | None
@@ -69,7 +69,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def request(self) -> JobRequest:
-        """What is requested, with what was found out."""
+        """The request, with the facts found for it."""
         return self.job.request
 
     @property

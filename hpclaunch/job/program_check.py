@@ -1,4 +1,4 @@
-"""What the command of a job lacks where it will run: files, and options that its program takes."""
+"""Requirements that a job's command lacks where it will run: files, and options that its program takes."""
 
 import os
 import sys

@@ -35,7 +35,7 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LintDocument(Document, frozen=True, kw_only=True):
-    """What ``lint`` found, in the order of the lines."""
+    """The findings of ``lint``, in the order of the lines."""
 
     findings: tuple[FindingDocument, ...]
 

@@ -43,9 +43,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     message: str
     """The problem, in one sentence."""
     remedy: str
-    """What to do."""
+    """The remedy."""
     edits: tuple[Edit, ...] = ()
-    """What ``--fix`` changes; empty: the user must decide."""
+    """Changes by ``--fix``; empty: the user must decide."""
     file: str | None = None
     """The other file that it is in; None: the script."""
     column: int | None = None
@@ -93,9 +93,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity
     """The usual severity; one finding may have a lower one."""
     what: str
-    """What it finds, in one sentence."""
+    """The mistake that it finds, in one sentence."""
     why: str
-    """What happens to the job, with the source."""
+    """The effect on the job, with the source."""
     remedy: str
     bad: str
     """Lines that trigger it."""
@@ -111,7 +111,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """What a check yields; None: as the rule says."""
+    """A violation that a check yields; None: as the rule says."""
 
     line: int | None
     message: str
@@ -202,7 +202,7 @@ class Context:
 
     @cached_property
     def requested(self) -> RequestedResources:
-        """What the directives request; nothing is known of a heterogeneous job as a whole."""
+        """The resources that the directives request; nothing is known of a heterogeneous job as a whole."""
         reader = self.script.reader
         if reader is None or (self.component is None and len(self.script.components) > 1):
             return RequestedResources()

@@ -24,14 +24,14 @@ from hpclaunch.walltime import format_walltime
 
 
 class Notion(NamedTuple):
-    """What an option is about."""
+    """The subject of an option."""
 
     meaning: str
     """For the docs."""
     ours: str = ""
     """Our options; empty: there is none, and ``--directive`` hands the scheduler's own to it."""
     say: str = ""
-    """What to type instead where it is not ``ours`` with the value; ``{directive}``: the option as one."""
+    """Option to type instead where it is not ``ours`` with the value; ``{directive}``: the option as one."""
 
 
 _TABLE: dict[str, Any] = package_table("plan/foreign_options.yaml")
@@ -187,7 +187,7 @@ _TRANSLATE: dict[Subject, Callable[[_Found], str]] = {
     "gpus per node": _gpus_per_node,
     "name": _name,
 }
-"""What reads the value of an option and returns our words; empty where it cannot be read."""
+"""Functions that translate the value of an option into our words; empty where it cannot be read."""
 
 
 def _at_site(found: _Found, kind: str | None) -> str:

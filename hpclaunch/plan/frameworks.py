@@ -1,4 +1,4 @@
-"""What each framework needs of a job's script by its row in ``frameworks.json``: variables, GPUs, files.
+"""The needs of each framework in a job's script, by its row in ``frameworks.json``: variables, GPUs, files.
 
 ``--framework`` sets what is in its row and nothing else. Sources:
 

@@ -17,7 +17,7 @@ class Supervision(msgspec.Struct, frozen=True, kw_only=True):
 
     max_restarts: int
     exit_code: int
-    """What a program leaves with after a checkpoint, to be called again."""
+    """Exit code of a program that has saved a checkpoint and is to be called again."""
     timer_s: int | None
     """Seconds to the signal where the scheduler gives none itself."""
     idle_s: int | None
@@ -57,7 +57,7 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Staging(msgspec.Struct, frozen=True, kw_only=True):
-    """What is copied to the nodes before the ranks start; all words are shell text."""
+    """Files that are copied to the nodes before the ranks start; all words are shell text."""
 
     launch: tuple[str, ...]
     """Start one process per node."""
@@ -77,7 +77,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     message: str
     hint: str | None
-    """What would be right."""
+    """The remedy: a value or form that would be right."""
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
@@ -124,7 +124,7 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     """The command, exactly as given; the template quotes it."""
     proof: dict[str, tuple[str, ...]] = {}
-    """What each rank compares its binding with, a word for each local rank: its ``cpus``, the ``numa`` nodes
+    """The reference for each rank's binding, a word for each local rank: its ``cpus``, the ``numa`` nodes
     of its cores, its GPUs' addresses (``bus``) and, where it sees more GPUs, the numbers of its ``own``."""
     launch: tuple[str, ...]
     """The launcher and its options as shell text."""

@@ -17,7 +17,7 @@ from hpclaunch.walltime import format_walltime
 
 
 class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan must know about the place where the job's folder will be; all None for a dry run."""
+    """Facts about the place where the job's folder will be; all None for a dry run."""
 
     folder: str | None = None
     """Absolute path of the job folder."""

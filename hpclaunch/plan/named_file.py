@@ -52,7 +52,7 @@ class StartedFile(msgspec.Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     note: str | None = None
-    """What was put in front of the file, and why."""
+    """The word put in front of the file, and why."""
     problem: Problem | None = None
 
 

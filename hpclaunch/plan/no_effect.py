@@ -31,7 +31,7 @@ _DEFAULTS = ("user config", "site profile", "default", "computed", "job 2", "the
 
 
 class Found(NamedTuple):
-    """What has no effect."""
+    """An option without effect."""
 
     problems: tuple[Problem, ...]
     """Options of this command; nothing is submitted with them."""

@@ -23,7 +23,7 @@ from hpclaunch.topology.node_topology import NodeTopology
 
 
 class NodeShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What the job requests of each node."""
+    """The job's request on each node."""
 
     gpus: int
     cores: int

@@ -1,4 +1,4 @@
-"""What nodes do before a job's ranks start, and the words of the script for it: the preflight, the staging.
+"""Work of nodes before a job's ranks start, and the words of the script for it: the preflight, the staging.
 
 The check is ``hpclaunch/remote/probe.py``, the copying ``hpclaunch/remote/stage.py``, which is sent with what
 it imports. Both go to the job's folder; one process per node runs them.

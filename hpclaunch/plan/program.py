@@ -1,4 +1,4 @@
-"""What a command starts: the Python file or module, and the framework that it imports. Pure."""
+"""The program that a command starts: the Python file or module, and the framework that it imports. Pure."""
 
 import ast
 import re

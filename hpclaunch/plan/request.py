@@ -9,14 +9,14 @@ from hpclaunch.site.job_environment import Environment
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """What every rank runs."""
+    """The command that every rank runs."""
 
     argv: tuple[str, ...]
     """Program and arguments, unchanged; for the bundled runner its options only."""
     bundled: bool = False
     """True: the bundled training runner (``mnist``)."""
     config: dict[str, str] = {}
-    """What the configuration file of the program's launcher says about sizes, and the ``file`` itself."""
+    """The sizes in the configuration file of the program's launcher, and the ``file`` itself."""
 
 
 if TYPE_CHECKING:

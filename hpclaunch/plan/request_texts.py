@@ -25,7 +25,7 @@ _MAX_WORD_BYTES = 131_071
 
 _OWNED = msgspec.json.decode(text_beside(__file__, "owned_variables.json"), type=dict[str, frozenset[str]])
 _SHELL_OWN = _OWNED["bash"]
-"""What bash sets itself or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
+"""Variables that bash sets or obeys (man bash, Shell Variables): no value stays, or the script would fail."""
 SCRIPT_OWN = _OWNED["script"]
 """Variables of scripts, as all that begin with ``hpclaunch_``: a job that sets one changes its script."""
 # The name's last word: TOKENIZERS_PARALLELISM and MAX_TOKENS hold no secret.

@@ -31,7 +31,7 @@ class ShellTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str | None = None
     text: str | None = None
-    """What stands after ``-c``."""
+    """The text after ``-c``."""
 
 
 class ScriptCommand(NamedTuple):

@@ -22,7 +22,7 @@ _ADD_UP = ("directives", "env")
 if TYPE_CHECKING:
 
     class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
-        """What one source says: the settings of a JobRequest, each None where it says nothing."""
+        """The settings of a JobRequest from one source, each None where it sets nothing."""
 
         def __init__(self, **settings: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...

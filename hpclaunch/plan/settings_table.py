@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
     @property
     def help(self) -> str:
-        """What the setting means, with its default."""
+        """The meaning of the setting, with its default."""
         return f"{self.meaning} Default: {self.default_text}." if self.default_text else self.meaning
 
     @property
@@ -72,7 +72,7 @@ else:
 
 
 class SettingsTable(Struct, frozen=True, kw_only=True):
-    """What is requested for a job, after all sources of settings were merged; None: not specified."""
+    """The request for a job, after all sources of settings were merged; None: not specified."""
 
     command: "Command"
 

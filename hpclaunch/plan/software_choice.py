@@ -39,7 +39,7 @@ _TENSORFLOW = {"tensorflow", "keras", "tf_keras"}
 
 
 class ActiveShell(msgspec.Struct, frozen=True, kw_only=True):
-    """What is active in the shell that submits; nothing of it with ``--host``."""
+    """Software that is active in the shell that submits; empty with ``--host``."""
 
     venv: str | None = None
     conda: str | None = None

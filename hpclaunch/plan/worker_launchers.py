@@ -41,7 +41,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str] = {}
     """Options of the launcher -> value; empty for a flag."""
     program: tuple[str, ...] = ()
-    """What each worker runs, as a command."""
+    """The command that each worker runs."""
     tail: int = 0
     """Words of the command after the launcher's options."""
 

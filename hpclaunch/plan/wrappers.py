@@ -18,7 +18,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 class Wrapper(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands between the name of a wrapper and the program that it starts."""
+    """The words between the name of a wrapper and the program that it starts."""
 
     values: tuple[str, ...] = ()
     """Options that take a value."""

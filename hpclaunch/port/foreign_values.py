@@ -51,7 +51,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 @dataclass(frozen=True)
 class Value:
-    """What a word is."""
+    """The meaning of a word."""
 
     plain: str | None
     """Its text; None: it is known at run time only."""
@@ -60,7 +60,7 @@ class Value:
     missing: tuple[str, ...] = ()
     """Variables whose value is not known here."""
     seen: str = ""
-    """What can be read of the text, without what is known at run time only."""
+    """The part of the text that does not depend on the run."""
     named: str | None = None
     """As ``shell``, where variables that are not known here stand by their names."""
     splits: bool = False
@@ -74,7 +74,7 @@ class Values:
     script: Script
     words: ForeignWords
     numbers: Mapping[Fact, int]
-    """What the script requests, as far as it is known."""
+    """The numbers that the script requests, where they are known."""
     target: Mapping[Fact, str] = field(default_factory=dict)
     """Facts of a job -> the shell text for it on the target, in double quotes."""
     around: "tuple[Values, int] | None" = None

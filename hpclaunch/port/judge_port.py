@@ -1,4 +1,4 @@
-"""What a port says about its own result: points in which the new job may differ from the script. Pure."""
+"""How a port judges its result: points in which the new job may differ from the script. Pure."""
 
 import re
 from collections.abc import Iterator

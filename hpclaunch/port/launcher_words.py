@@ -24,7 +24,7 @@ class Piece(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What hpclaunch knows of its text."""
+        """The part of its text that can be read."""
         return self.value.plain if self.value.plain is not None else self.value.seen
 
 

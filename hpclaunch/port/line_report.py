@@ -9,7 +9,7 @@ Fate = Literal["kept", "changed", "left out"]
 
 
 class Verdict(NamedTuple):
-    """What happens to one part of a line."""
+    """The verdict on one part of a line."""
 
     fate: Fate
     to: str = ""
@@ -40,7 +40,7 @@ class ChangedLine(KeptLine, frozen=True, kw_only=True):
     """A line in whose place another text stands."""
 
     to: str
-    """What stands in its place."""
+    """The replacement."""
     why: str
     source: str
     """The page, manual or key that the change rests on."""

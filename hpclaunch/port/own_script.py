@@ -1,4 +1,4 @@
-"""What the lines of hpclaunch's own script say: the reason of each tells whose it is.
+"""The lines of hpclaunch's own script: the reason of each tells whose it is.
 
 A reason stands behind its line, or above one line or several that share it; in scripts of earlier versions
 always above.

@@ -48,9 +48,9 @@ class Ported(msgspec.Struct, frozen=True, kw_only=True):
     """The job file as data."""
     report: LineReport
     to_do: tuple[str, ...]
-    """What the user has to fill in or to check before the job is submitted."""
+    """Tasks for the user before the job is submitted: values to fill in, lines to check."""
     notes: tuple[str, ...]
-    """What no line of the script says."""
+    """Facts that no line of the script states."""
     reasons: dict[str, str] = {}
     """Setting -> why it has its value."""
     there: str = ""

@@ -1,4 +1,4 @@
-"""What a port knows while it reads a script: both machines, the settings, the verdicts, what is to do."""
+"""The state of a port while it reads a script: both machines, the settings, the verdicts, what is to do."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from hpclaunch.text_table import printable
 
 
 class PortDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``port`` prints: each line of the script that is not only a comment, once, and the new files."""
+    """The output of ``port``: each line of the script that is not only a comment, once, and the new files."""
 
     kept: tuple[KeptLine, ...]
     """Lines that hold on the other machine as they are."""

@@ -35,7 +35,7 @@ _WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
 
 @dataclass
 class PortedCommand:
-    """What each rank runs, and what was taken out of the words."""
+    """The command of each rank, and the words that were removed from it."""
 
     words: list[Value] = field(default_factory=list)
     image: str | None = None

@@ -16,7 +16,7 @@ from hpclaunch.plan.request_texts import looks_secret
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one command printed."""
+    """The answer of one command."""
 
     command: str
     """As a shell would take it."""
@@ -90,7 +90,7 @@ _STEM = re.compile(r"^(.*?)[\d\[].*$")
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
-    """What must not be in the file."""
+    """Names that must not be in the file."""
 
     users: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ _LONGEST_EXTENSION = 16 << 20
 
 
 class DamagedArchive(Exception):
-    """What was read is not a whole archive."""
+    """The archive is incomplete or damaged."""
 
 
 # --- compression ------------------------------------------------------------------------------------------

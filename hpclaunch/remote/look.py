@@ -1,5 +1,5 @@
 # ruff: noqa: UP006, UP035, UP045  (the interpreter of a node may be old)
-"""What the processes of a running job have on this node: cores, memory policy, threads, variables, devices.
+"""The processes of a running job on this node: cores, memory policy, threads, variables, devices.
 
     python3 -c TEXT JOB_VARIABLE JOB_ID
 

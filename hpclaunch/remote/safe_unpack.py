@@ -150,7 +150,7 @@ class Unpacker:
 
     @property
     def notes(self) -> List[str]:
-        """What was not made as it was in the source, as sentences."""
+        """Differences from the source, as sentences."""
         if not self._dropped:
             return []
         more = f" and {len(self._dropped) - 1:,} more" if len(self._dropped) > 1 else ""

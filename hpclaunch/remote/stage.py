@@ -152,7 +152,7 @@ def _block(stream: "IO[bytes]") -> bytes:
 
 
 class Pipe(io.RawIOBase):
-    """What one thread writes and another reads as a file."""
+    """A pipe: one thread writes, another reads it as a file."""
 
     def __init__(self) -> None:
         self._blocks: Queue[bytes] = Queue(8)
@@ -193,7 +193,7 @@ class Pipe(io.RawIOBase):
 
 
 class Run(NamedTuple):
-    """What all processes of a run know."""
+    """Facts that all processes of a run share."""
 
     control: str
     nodes: int
@@ -385,7 +385,7 @@ def _copy(plan: Json, index: int, listener: socket.socket, place: Place) -> Json
 
 
 def _wait_for_thread(thread: threading.Thread) -> None:
-    """What is removed next must not grow meanwhile."""
+    """Wait, since the folder that is removed next must not grow meanwhile."""
     while thread.is_alive():
         thread.join()
 
@@ -575,7 +575,7 @@ def _wait_for_plan(run: Run, number: int) -> Json:
 
 
 class Reports:
-    """What the nodes have reported; each report is read once."""
+    """The nodes' reports; each report is read once."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -594,7 +594,7 @@ class Reports:
         return [facts["error"] for _, facts in sorted(self._found.items()) if "error" in facts]
 
     def all(self, prefix: str) -> List[Json]:
-        """What all nodes reported, in the order of their names; StageError as soon as one has failed."""
+        """Return all nodes' reports, in the order of their names; StageError as soon as one has failed."""
         start = said = time.monotonic()
         ended: Optional[float] = None
         while True:

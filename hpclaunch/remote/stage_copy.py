@@ -178,7 +178,7 @@ class Place:
             raise StageError(_shared(self.target, str(holder.get("host")), holder.get("pid")))
 
     def _holder(self) -> str:
-        """Who has the lock, in words."""
+        """Return the holder of the lock, in words."""
         holder: Json = {}
         with contextlib.suppress(OSError):
             lock = os.open(self._lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)

@@ -32,7 +32,7 @@ class StageError(Exception):
 
 
 class Source(NamedTuple):
-    """What one ``--stage`` copies."""
+    """The source of one ``--stage``."""
 
     path: str
     kind: str

@@ -118,7 +118,7 @@ _LINE_ITEMS = 16
 
 
 class Round(NamedTuple):
-    """What a rank posts before it waits."""
+    """The messages that a rank posts before it waits."""
 
     sends: tuple[tuple[int, int], ...]
     """Rank and bytes."""
@@ -258,7 +258,7 @@ def _merged(times: int, rounds: Mapping[int, Round], per_node: int, slices: int)
 
 
 class NodePrograms(NamedTuple):
-    """What the nodes do."""
+    """The programs of the nodes."""
 
     text: str
     """A line per node, and one per run of equal rounds, as `replay_messages.cpp` reads them."""

@@ -64,7 +64,7 @@ class LinkTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Output(msgspec.Struct, frozen=True, kw_only=True):
-    """What an output states."""
+    """The values that an output states."""
 
     program: str
     ranks: int | None

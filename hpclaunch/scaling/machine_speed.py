@@ -85,10 +85,10 @@ ASSUMED_SHARE = Parameter(
 
 
 class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user states."""
+    """Options that the user sets."""
 
     tflops: float | None = None
-    """What one GPU, or rank, reaches."""
+    """Speed of one GPU, or rank."""
     memory_gb_s: float | None = None
     node_gb_s: float | None = None
     node_latency_us: float | None = None
@@ -284,7 +284,7 @@ bundled training 1.2 times on two cores (docs/explanation/measured.md)."""
 
 
 class Sharing(NamedTuple):
-    """What sharing adds to the uncertainty of a step."""
+    """The uncertainty of a step that sharing adds."""
 
     deviation: float = 0.0
     """Relative, of the step."""

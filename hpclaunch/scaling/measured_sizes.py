@@ -31,7 +31,7 @@ class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a CSV file states, by size."""
+    """The contents of a CSV file, by size."""
 
     unit: Unit
     kind: str | None = None

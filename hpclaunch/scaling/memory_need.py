@@ -19,7 +19,7 @@ SLOTS = {"sgd": 0, "momentum": 1, "adam": 2}
 
 
 class MemoryOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes the memory."""
+    """Options that change the memory."""
 
     slots: int = 1
     zero: int = 0

@@ -79,7 +79,7 @@ class ModelTable(_Strict, frozen=True, kw_only=True):
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one row costs, per sample."""
+    """Cost of one row, per sample."""
 
     name: str
     kind: Kind

@@ -50,7 +50,7 @@ _STAGE_3 = 1.5
 
 
 class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted."""
+    """A request for a prediction."""
 
     model: Model
     machine: Machine
@@ -67,7 +67,7 @@ class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
     samples: int | None = None
     """Samples of an epoch."""
     node_hour: float | None = None
-    """What the site charges for one node and one hour."""
+    """The site's charge for one node and one hour."""
     cost_unit: str | None = None
 
 
@@ -101,9 +101,9 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     cost_per_epoch: float | None
     memory: MemoryNeed
     remedies: tuple[str, ...] = ()
-    """What would make it fit."""
+    """Changes that would make it fit."""
     remarks: tuple[str, ...] = ()
-    """What makes the range wider."""
+    """Reasons why the range is wider."""
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +124,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``predict --json`` prints."""
+    """The output of ``predict --json``."""
 
     points: tuple[PredictedPoint, ...]
     ranking: dict[str, tuple[str, ...]]

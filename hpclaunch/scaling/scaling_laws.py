@@ -66,7 +66,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the law gives for a size that was not measured."""
+    """The law's estimate for a size that was not measured."""
 
     size: int
     step_s: float

@@ -1,4 +1,4 @@
-"""What a simulation of the allreduces between nodes found, next to the closed form. Pure.
+"""Results of a simulation of the allreduces between nodes, next to the closed form. Pure.
 
 ``allreduce_messages`` has the messages, ``remote/replay_messages.cpp`` replays them; the text that the second
 reads is made here.
@@ -42,7 +42,7 @@ _FIGURES: dict[NetworkKind, tuple[str, ...]] = {
 
 
 class NetworkOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user states."""
+    """Options that the user sets."""
 
     network: NetworkKind | None = None
     nodes_per_group: int | None = None
@@ -203,7 +203,7 @@ class SimulatedExchange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Simulation(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``predict --simulate`` adds."""
+    """The results of ``predict --simulate``."""
 
     network: NetworkShape
     exchanges: tuple[SimulatedExchange, ...]

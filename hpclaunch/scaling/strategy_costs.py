@@ -1,4 +1,4 @@
-"""What a step of training costs under each way to divide it: the formulas of Kahira et al. Pure.
+"""The cost of a training step under each way to divide it: the formulas of Kahira et al. Pure.
 
 Source: "An oracle for guiding large-scale model/hybrid parallel training of convolutional neural
 networks", HPDC 2021,

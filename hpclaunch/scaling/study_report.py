@@ -38,7 +38,7 @@ class Recommended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PointFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What else is known of a size: POP's factors (pop-coe.eu), the cost of its jobs, and their proofs."""
+    """Further facts of a size: POP's factors (pop-coe.eu), the cost of its jobs, and their proofs."""
 
     load_balance: float | None = None
     """Mean of the ranks' useful time divided by the longest."""
@@ -58,7 +58,7 @@ _NO_FACTS: Mapping[int, PointFacts] = MappingProxyType({})
 
 
 class StudyDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What ``scale --json`` prints."""
+    """The output of ``scale --json``."""
 
     study: str
     kind: Kind
@@ -70,7 +70,7 @@ class StudyDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of the measured sizes."""
+    """A request about the measured sizes."""
 
     name: str
     kind: Kind
@@ -78,10 +78,10 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     steps: float | None = None
     """Steps of the smallest size that the whole work has."""
     work: float | None = None
-    """What one step at the smallest size does, such as images."""
+    """The work of one step at the smallest size, such as images."""
     boundaries: Boundaries = Boundaries()
     seconds_of: str = "step"
-    """What the seconds are of, as the sentence names it."""
+    """The unit of work that the seconds are for, as the sentence names it."""
 
 
 def study_document(

@@ -40,7 +40,7 @@ class Aprun(Launcher, frozen=True, kw_only=True):
 
 
 _PASSED = ("HPCLAUNCH_JOB_FOLDER", "HPCLAUNCH_FILES", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
-"""What ranks on other nodes must know; mpirun starts them without the environment of the script."""
+"""Variables that ranks on other nodes need; mpirun starts them without the environment of the script."""
 
 
 class Mpirun(Mpiexec, frozen=True, kw_only=True):

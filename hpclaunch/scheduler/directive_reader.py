@@ -25,11 +25,11 @@ Role = Literal[
     "select",
     "walltime",
 ]
-"""What an option is for; each scheduler has its own names."""
+"""The purpose of an option; each scheduler has its own names."""
 
 
 Problem = Literal["stray", "comment", "equals"]
-"""What is wrong with the form of an option. stray: a word that is neither option nor value. comment: one in a
+"""Mistakes in the form of an option. stray: a word that is neither option nor value. comment: one in a
 line of a scheduler that has none. equals: ``-n=4``, whose value is then ``=4``."""
 
 COMPONENT_SEPARATORS = ("hetjob", "packjob")
@@ -75,7 +75,7 @@ class Directive(NamedTuple):
 
     @property
     def role(self) -> Role | None:
-        """What the option is for; None: it has no role."""
+        """Return the purpose of the option; None: it has no role."""
         return self.reader.roles.get(self.option.name)
 
 
@@ -89,7 +89,7 @@ class Given(NamedTuple):
 
 
 class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What the directives of a job request; None: not requested, or not readable as a number."""
+    """The request in the directives of a job; None: not requested, or not readable as a number."""
 
     nodes: Given | None = None
     tasks: Given | None = None

@@ -16,14 +16,14 @@ Subject = Literal[
     "output", "qos", "queue", "rendezvous", "requeue", "reservation", "select", "signal", "site", "tasks",
     "tasks per node", "walltime", "wrap",
 ]  # fmt: skip
-"""What an option is about. carried: only this scheduler has it, on any machine; site: it names something of
+"""The subject of an option. carried: only this scheduler has it, on any machine; site: it names something of
 one machine; nothing: the target's script does without it."""
 
 Fact = Literal[
     "array index", "first node", "folder", "gpus per node", "job", "local rank", "node file", "node list",
     "node rank", "nodes", "rank", "tasks", "tasks per node", "cpus per task",
 ]  # fmt: skip
-"""What a variable of the scheduler holds."""
+"""The content of a variable of the scheduler."""
 
 MailEvent = Literal["begin", "end", "fail"]
 

@@ -1,4 +1,4 @@
-"""What a job requests of its scheduler, and the lines of a script with their reasons."""
+"""A job's request to its scheduler, and the lines of a script with their reasons."""
 
 import datetime as dt
 import re
@@ -29,14 +29,14 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job requests; None: nothing is requested and the site's default holds."""
+    """The resources of a job; None: nothing is requested and the site's default holds."""
 
     name: str
     nodes: int
     tasks_per_node: int
     """Processes that the launcher starts on each node."""
     starter: str = "ranks"
-    """What they are."""
+    """The kind of starter."""
     walltime_s: int
     account: str | None = None
     account_option: str = "-A"  # of PBS' qsub
@@ -53,7 +53,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     memory: str | None = None
     exclusive: bool = False
     select: str | None = None
-    """What follows the node count in PBS' ``-l select=``, such as ``system=polaris``."""
+    """The words after the node count in PBS' ``-l select=``, such as ``system=polaris``."""
     launcher: str = ""
     """Name of the launcher, for schedulers whose requests depend on it."""
     begin: dt.datetime | None = None

@@ -1,4 +1,4 @@
-"""What starts the ranks inside a job: the words before the program, and how a rank learns its number."""
+"""Launchers of ranks inside a job: the words before the program, and how a rank learns its number."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from hpclaunch.scheduler.job_header import Line
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """What a launcher must know; ``cpu_bind`` is the launcher's own spelling, None: it binds nothing."""
+    """Ranks for a launcher to start; ``cpu_bind`` is the launcher's own spelling, None: it binds nothing."""
 
     nodes: int
     tasks_per_node: int

@@ -1,4 +1,4 @@
-"""What PBS keeps of a job: one qstat, which knows ended jobs for as long as the site keeps their history.
+"""PBS' accounting of a job: one qstat, which knows ended jobs for as long as the site keeps their history.
 
 Its figures are those that pbs_mom gathers (``resources_used``): memory is that of all processes of
 the job on all its nodes together. Tested on outputs recorded from OpenPBS 23.06.

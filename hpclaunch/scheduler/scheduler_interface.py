@@ -1,4 +1,4 @@
-"""What a scheduler is: data, and a few translations between data and text. Nothing here runs a command."""
+"""A scheduler: data, and a few translations between data and text. Nothing here runs a command."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +25,10 @@ FINAL_STATES: frozenset[JobState] = frozenset({"done", "failed", "cancelled", "l
 
 
 class JobIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells a job from another one with its number, in the scheduler's words; None: it does not say."""
+    """Facts that tell a job from another with its number, in the scheduler's words; None: it does not say."""
 
     cluster: str | None = None
-    """Who has it: Slurm's ClusterName, LSF's cluster, PBS' server, the nodes of a Flux instance."""
+    """Owner of the number: Slurm's ClusterName, LSF's cluster, PBS' server, the nodes of a Flux instance."""
     script: str | None = None
     """A text that holds the path of its script, or of another file in the script's folder."""
     submitted: str | None = None
@@ -36,7 +36,7 @@ class JobIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler reports about one job; None: it did not report it."""
+    """A scheduler's report about one job; None: it did not report it."""
 
     state: JobState
     exit_code: int | None = None
@@ -204,7 +204,7 @@ def unknown_job(program: str, job: str, answer: CommandResult, hint: str) -> Ref
 
 
 class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scheduler's accounting keeps of a job; None: it does not say, or the site does not gather it."""
+    """A job in a scheduler's accounting; None: it does not say, or the site does not gather it."""
 
     id: str
     index: int | None = None
@@ -275,7 +275,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is data about a scheduler: ``KIND.json``."""
+    """The data about a scheduler: ``KIND.json``."""
 
     kind: str
     title: str
@@ -342,7 +342,7 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     no_exclusions: str = "has no option that leaves nodes out"
     """Why nodes cannot be left out, where ``resubmit_without`` is empty; words that follow ``title``."""
     memory_suffix: str | None = None
-    """What follows an amount such as ``480G`` where memory is requested; None: ``no_memory`` says why it
+    """The suffix of an amount such as ``480G`` where memory is requested; None: ``no_memory`` says why it
     is not."""
     no_memory: str = "has no request for the memory of a node"
     """Words that follow ``title``."""

@@ -1,4 +1,4 @@
-"""What Slurm's accounting keeps of a job: one sacct command, also for jobs that hpclaunch did not submit.
+"""Slurm's accounting of a job: one sacct command, also for jobs that hpclaunch did not submit.
 
 Tried with 22.05.8. Which of the figures a site gathers is its own choice (JobAcctGatherType,
 AcctGatherEnergyType in slurm.conf); what it does not gather is empty or 0, and None here.

@@ -25,7 +25,7 @@ _OWN = re.compile(
     r"|ResumeAfterTime|AllocTRES|CurrentWatts|AveWatts|CapWatts|ExtSensors\w+|Owner|Weight|Port|GresUsed"
     r"|AvailableFeatures|ActiveFeatures|RealMemory|CfgTRES|OS|Version|Comment|Extra|Reason)=.*?(?=\s+[A-Z]\w*=|$)"
 )
-"""What differs from node to node of one kind."""
+"""Fields that differ from node to node of one kind."""
 COUNT = "HpclaunchNodes"
 """Key of the number of nodes that a line stands for."""
 _Row = dict[str, str]

@@ -234,7 +234,7 @@ def _started(row: Mapping[str, str], code: int | None) -> str | None:
 
 
 _IO_ERROR = "53"
-"""What is shown as a signal is the rest of ESLURMD_IO_ERROR, 4021 (slurm/slurm_errno.h of 25.05): sacct and
+"""A signal here is the rest of ESLURMD_IO_ERROR, 4021 (slurm/slurm_errno.h of 25.05): sacct and
 scontrol of 22.05 have 0:53."""
 
 

@@ -36,7 +36,7 @@ _PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[
 _SUBSTITUTE = re.compile(r":?[-=+?]")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
 _PLAIN = {'"': re.compile(r'[^"\\$`]+'), "}": re.compile(r"[^}\"'\\$`]+")}
-"""What ends a text in quotes or braces -> the characters in it without a meaning."""
+"""The end of a text in quotes or braces -> the characters in it without a meaning."""
 _PARENTHESES = re.compile(r"\([ \t]*\)")
 # Text in $'...', and its escapes (man bash, QUOTING).
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)

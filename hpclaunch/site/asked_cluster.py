@@ -30,7 +30,7 @@ _NO_TYPE = "GPUs without a type"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job wants of the nodes; None: the request leaves it open."""
+    """A job's request for nodes; None: the request leaves it open."""
 
     nodes: int
     queue: str | None
@@ -59,7 +59,7 @@ class _Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def only_for(self) -> str:
-        """Who may use the first queue; empty: everybody."""
+        """The users of the first queue; empty: everybody."""
         return self.queues[0].only_for if self.queues else ""
 
 

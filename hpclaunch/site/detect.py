@@ -41,18 +41,18 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """Why, in a sentence."""
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be read, in sentences."""
+    """Facts that could not be read, in sentences."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read on this machine."""
+    """Facts read on this machine."""
 
     environ: Mapping[str, str] = {}
     hostname: str
     cluster_name: str | None = None
     gpu_models: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be read, in sentences."""
+    """Facts that could not be read, in sentences."""
 
 
 def detect(facts: Facts, profiles: Mapping[str, SiteProfile]) -> Detection:

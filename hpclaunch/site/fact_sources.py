@@ -57,7 +57,7 @@ SUBJECTS = {
     "storage": "storage",
     "charging": "billing",
 }
-"""What is asked first about a machine -> how the keys of its facts begin."""
+"""The questions about a machine -> the beginning of the keys of its facts."""
 
 
 def counted_facts(profile: SiteProfile) -> CountedFacts:

@@ -28,7 +28,7 @@ FROM_ANOTHER_MACHINE: dict[str, tuple[str, ...]] = {
     "binding": ("cpu", "gpu_visible_var", "needs_whole_node"),
     "fabric": ("kind",),
 }
-"""What ``extends`` takes from a profile that is neither generic nor of the same name: key -> the keys in it
+"""Taken by ``extends`` from a profile that is neither generic nor of the same name: key -> the keys in it
 (none: all). It is the hardware, and how ranks are started and bound. The rest is the rule, the price, the
 software or the page of one site."""
 _NEVER = ("schema", "name", "extends", "part_of", "sources")

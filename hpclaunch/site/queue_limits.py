@@ -10,7 +10,7 @@ from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.walltime import format_walltime, parse_walltime_s
 
 About = Literal["nodes", "walltime", "both"]
-"""What a limit is about; both: nodes x time, or ``routes`` that depend on both."""
+"""The subject of a limit; both: nodes x time, or ``routes`` that depend on both."""
 
 
 def cite(profile: SiteProfile, source: str | None) -> str:

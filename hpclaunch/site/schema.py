@@ -79,12 +79,12 @@ class Source(_Strict, frozen=True, kw_only=True):
 
 
 class Scheduler(_Cited, frozen=True, kw_only=True):
-    """What queues and starts jobs here."""
+    """The program that queues and starts jobs here."""
 
     kind: SchedulerKind
     """The scheduler; local: none, jobs run on this machine."""
     launcher: LauncherName
-    """What starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
+    """Program that starts the ranks inside a job: a launcher of that scheduler, or the MPI's own mpiexec."""
     select: str | None = None
     """PBS: what follows the node count in ``-l select=``, such as ``system=polaris``; None: its ncpus;
     empty: nothing. ``TASKS`` in it stands for the ranks of a node."""
@@ -327,7 +327,7 @@ class Binding(_Cited, frozen=True, kw_only=True):
 
 
 class KindBinding(_Strict, frozen=True, kw_only=True):
-    """What of the binding follows from the hardware."""
+    """The part of the binding that follows from the hardware."""
 
     gpu_visible_var: str | None = None
     """Variable with the GPUs that a rank sees, of their manufacturer."""
@@ -358,14 +358,14 @@ class EnvVar(_Cited, frozen=True, kw_only=True):
 
 
 class Billing(_Cited, frozen=True, kw_only=True):
-    """What the site charges a project for a job of whole nodes."""
+    """The site's charge to a project for a job of whole nodes."""
 
     unit: str
     """The site's unit, such as GPU-hours or node-hours."""
     per_node_hour: PositiveFloat
     """Units for one whole node and one hour."""
     note: str | None = None
-    """What the rule leaves out, such as partitions with another rate."""
+    """Cases that the rule leaves out, such as partitions with another rate."""
 
 
 class Link(_Cited, frozen=True, kw_only=True):
@@ -377,7 +377,7 @@ class Link(_Cited, frozen=True, kw_only=True):
     per_node: PositiveInt | None = None
     """NICs of a node; None: unknown, or the link is not a NIC. Names of NICs are in ``node.nics``."""
     kind: str | None = None
-    """What carries it, such as NVLink 3 or PCIe 4 x16."""
+    """The medium of the link, such as NVLink 3 or PCIe 4 x16."""
     note: str | None = None
     """Further facts: other pairs of GPUs, what was computed from what."""
 
@@ -454,10 +454,10 @@ class Fabric(_Cited, frozen=True, kw_only=True):
     launch_options: tuple[str, ...] = ()
     """Launcher options that the ``multi_node`` variables require."""
     name_suffix: str | None = None
-    """What makes a node's name that of its interface of this network, where ranks must meet there (i on
+    """Suffix for a node's name to be that of its interface of this network, where ranks must meet there (i on
     JUWELS); None: nothing is needed."""
     plugin: FabricPlugin | None = None
-    """What a job of several nodes must load for NCCL or RCCL; None: the site's modules hold it, or it is
+    """Plugin that jobs of several nodes load for NCCL or RCCL; None: the site's modules hold it, or it is
     unknown."""
     allreduce: tuple[AllreduceFigure, ...] = ()
     """Published bandwidths."""
@@ -521,7 +521,7 @@ class Offer(_Cited, frozen=True, kw_only=True):
     """Software that the site provides or documents how to install."""
 
     environment: Environment = Environment()
-    """What a job needs for it, in addition to ``setup``; ``$PREFIX`` stands for the folder of ``install``."""
+    """Environment for it, in addition to ``setup``; ``$PREFIX`` stands for the folder of ``install``."""
     install: tuple[str, ...] = ()
     """Shell lines that install it once, with the setup loaded; ``$PREFIX`` is the folder to install into."""
     directives: tuple[str, ...] = ()
@@ -547,7 +547,7 @@ class NoOffer(_Cited, frozen=True, kw_only=True):
     """Software that the site documents not to have, or that was searched for in vain."""
 
     why: str
-    """What its page says, since when; or where it was searched for."""
+    """The statement of its page, with the day; or the places that were searched."""
 
 
 class Software(_Cited, frozen=True, kw_only=True):
@@ -582,7 +582,7 @@ class Software(_Cited, frozen=True, kw_only=True):
     """Folder that users install into: storage that the site recommends for it, not a small home. Variables of
     the job that it may use: $USER and $SLURM_JOB_ACCOUNT."""
     note: str | None = None
-    """What users choose themselves: images, frameworks."""
+    """The software that users choose themselves: images, frameworks."""
 
 
 class Storage(_Cited, frozen=True, kw_only=True):
@@ -656,7 +656,7 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     account: Account = Account()
     """The rule for project accounts."""
     billing: Billing | None = None
-    """What a job costs; None: unknown."""
+    """The price of a job; None: unknown."""
     queues: dict[str, Queue] = {}
     """Partitions, QOS and queues by name, in the order of preference."""
     directives: tuple[Directive, ...] = ()
@@ -676,7 +676,7 @@ class SiteProfile(_Strict, frozen=True, kw_only=True):
     software: Software = Software()
     """The software environment."""
     environment: Environment | None = None
-    """What jobs load in addition to ``software.setup``, unless the job or the user's config specifies it."""
+    """Software of jobs on top of ``software.setup``, unless the job or the user's config specifies it."""
     storage: dict[str, Storage] = {}
     """File systems by name."""
     internet_on_login: bool | None = None
@@ -708,4 +708,4 @@ class NodeKind(_Strict, frozen=True, kw_only=True):
     links: Links = Links()
     """How fast its NICs and the links of its GPUs are."""
     binding: KindBinding = KindBinding()
-    """What of the binding follows from the hardware."""
+    """The part of the binding that follows from the hardware."""

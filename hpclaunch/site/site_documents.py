@@ -83,7 +83,7 @@ class DetectedSite(Document, frozen=True, kw_only=True):
     reason: str
     evidence: tuple[Evidence, ...]
     notes: tuple[str, ...]
-    """What could not be read, in sentences."""
+    """Facts that could not be read, in sentences."""
 
 
 DOCUMENTS = {

@@ -27,7 +27,7 @@ class Problem(NamedTuple):
     what: str
     """Key and value found."""
     right: str
-    """What would be right."""
+    """The remedy: a value or form that would be right."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}; {self.right}"

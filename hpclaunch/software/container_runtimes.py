@@ -29,7 +29,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """One program, or one option of the launcher."""
 
     start: Literal["exec", "shifter", "podman", "pyxis", "engine"]
-    """What its words look like."""
+    """The form of its words."""
     binds: str = ""
     """Variable with the folders that the container sees, separated by commas; empty: it needs none."""
     pairs: bool = False
@@ -49,7 +49,7 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     refused: str = r"(?!)"
     """Images that it cannot start, as a regular expression."""
     instead: str = ""
-    """What to name instead of such an image."""
+    """The name to use instead of such an image."""
 
 
 ENGINE = "container-engine"

@@ -137,7 +137,7 @@ def provided(recipe: Recipe) -> dict[str, str]:
 
 
 class Wheels(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``pip install`` gets."""
+    """The packages that ``pip install`` gets."""
 
     words: tuple[str, ...]
     """Requirements."""

@@ -36,9 +36,9 @@ class EessiModule(msgspec.Struct, frozen=True, kw_only=True):
     """Version of its Open MPI, where ranks use it."""
     versions: dict[str, str] = {}
     package: str | None = None
-    """What pip installs on top of it."""
+    """The package that pip installs on top of it."""
     extend: Recipe | None = None
-    """What EESSI-extend builds on top of it."""
+    """The package that EESSI-extend builds on top of it."""
 
     @property
     def extend_module(self) -> str | None:
@@ -47,7 +47,7 @@ class EessiModule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def what(self) -> str:
-        """What it is, for a sentence."""
+        """The kind of module, for a sentence."""
         more = self.package or (self.extend.file if self.extend else None)
         return f"{more} on top of the module {self.name}" if more else f"the module {self.name}"
 

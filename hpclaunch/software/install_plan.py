@@ -41,15 +41,15 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One of ``ROUTES``."""
     possible: bool
     why: str
-    """What it gives, or why it does not work here."""
+    """The result of this route, or why it does not work here."""
     steps: tuple[Line, ...] = ()
-    """What to run once; empty: nothing has to be installed."""
+    """Commands to run once; empty: nothing has to be installed."""
     job: JobPart | None = None
-    """What a job needs; None: it is not possible."""
+    """The environment of a job; None: it is not possible."""
     versions: dict[str, str] = {}
-    """What is known about the versions that it gives."""
+    """Facts about the versions that it gives."""
     notes: tuple[str, ...] = ()
-    """What is doubtful or worth knowing."""
+    """Doubts and remarks."""
     slow: bool = False
     """It takes hours, since it builds compilers and libraries."""
 
@@ -59,7 +59,7 @@ class InstallPlan(Document, frozen=True, kw_only=True):
 
     site: str
     goal: str
-    """What is installed, as ``--for`` takes it."""
+    """The goal of the installation, as ``--for`` takes it."""
     prefix: str
     """Folder that it is installed into; may hold shell variables ($HOME)."""
     chosen: str | None

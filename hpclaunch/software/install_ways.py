@@ -23,7 +23,7 @@ from hpclaunch.software.mpi_families import compatible, mpi_family
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """What is planned where."""
+    """The goal and the machine of a plan."""
 
     profile: SiteProfile
     name: str
@@ -140,7 +140,7 @@ def _with_prefix(value: Any, prefix: str) -> Any:
 
 
 def from_site(target: Target) -> Way | str:
-    """What the site has or documents, or a small package on top of it."""
+    """The software that the site has or documents, or a small package on top of it."""
     profile, offers = target.profile, target.profile.software.offers
     offer = offers.get(target.name)
     if offer is not None:

@@ -41,7 +41,7 @@ class BadPair(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def with_source(self) -> str:
-        """What fails, with the source."""
+        """Return the failure, with the source."""
         return f"{self.what} ({self.source})"
 
 

@@ -1,4 +1,4 @@
-"""What a site has for each framework, as its profile knows it: for people, JSON and the docs. Pure."""
+"""A site's software for each framework, as its profile knows it: for people, JSON and the docs. Pure."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ Way = Literal["in the setup", "taken by submit", "to install", "none", "unknown"
 
 
 class SiteSoftware(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site has for one framework."""
+    """A site's software for one framework."""
 
     goal: str
     """A word of ``hpclaunch software plan --for``."""
@@ -35,7 +35,7 @@ class SiteSoftware(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lines(self) -> list[str]:
-        """What it is, for reading."""
+        """The description, for reading."""
         about = ", ".join(filter(None, (self.holds or self.route, self.page)))
         return [
             f"  {self.goal}: {self.way}{': ' * bool(about)}{about}",
@@ -44,7 +44,7 @@ class SiteSoftware(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SoftwareDocument(Document, frozen=True, kw_only=True):
-    """What sites have for each framework."""
+    """The sites' software for each framework."""
 
     sites: dict[str, tuple[SiteSoftware, ...]]
 

@@ -1,4 +1,4 @@
-"""What a finished job of a study measured: seconds of a step, its cost, and what makes it comparable."""
+"""Measurements of a finished job of a study: seconds of a step, its cost, and what makes it comparable."""
 
 import datetime as dt
 import hashlib

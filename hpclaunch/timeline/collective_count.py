@@ -93,7 +93,7 @@ class Tensor:
 
 @dataclass
 class Collectives:
-    """What one rank communicated."""
+    """The communication of one rank."""
 
     kinds: dict[str, Collective] = field(default_factory=dict)
     tensors: dict[str, Tensor] = field(default_factory=dict)

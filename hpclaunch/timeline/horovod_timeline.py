@@ -51,7 +51,7 @@ class _Lane:
 
 
 class _Rank:
-    """What is gathered about one rank."""
+    """Events gathered about one rank."""
 
     def __init__(self, rank: int) -> None:
         self.trace = RankTrace(

@@ -25,7 +25,7 @@ _INPUT = "enumerate(DataLoader)"
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 _MOST_STEPS = 1 << 17
 _ON_A_GPU = ("computing", "moving", "copying", "queueing", "negotiating", "input")
-"""What counts first where kernels show the computing: input that runs at the same time costs nothing."""
+"""Activity that counts first if kernels are shown: input that runs at the same time costs nothing."""
 
 
 class _Collective(NamedTuple):

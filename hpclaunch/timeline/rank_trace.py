@@ -1,4 +1,4 @@
-"""What is known about one rank after its trace was read."""
+"""The facts about one rank after its trace was read."""
 
 from dataclasses import dataclass, field
 

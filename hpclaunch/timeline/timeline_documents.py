@@ -16,7 +16,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str | None = None
     share_of_steps: float | None = None
     late_ms: float | None = None
-    """What it costs in such a step."""
+    """The loss in such a step."""
     noise_ms: float | None = None
     evidence: str
     remedy: str
@@ -50,7 +50,7 @@ class CollectiveSummary(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None
     bus_gb_s: float | None
     site_bus_gb_s: float | None = None
-    """What the site's page gives for the most similar message."""
+    """The figure of the site's page for the most similar message."""
 
 
 class TensorSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ class RankSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineDocument(Document, frozen=True, kw_only=True):
-    """What ``hpclaunch timeline --json`` prints. Times in milliseconds; null: the files do not tell."""
+    """The output of ``hpclaunch timeline --json``. Times in milliseconds; null: the files do not tell."""
 
     files: tuple[FileSummary, ...]
     job: str | None = None

@@ -1,4 +1,4 @@
-"""What slows a job down, with evidence and remedy, from its timelines. The page docs/explanation/timelines.md
+"""Causes of a slow job, with evidence and remedy, from its timelines. The page docs/explanation/timelines.md
 states the rules; the numbers are the constants here."""
 
 from collections.abc import Mapping, Sequence

@@ -206,7 +206,7 @@ class _Row(NamedTuple):
 
     cpu: int
     core: str | None
-    """What distinguishes its core from all other cores; None where the table has no core column."""
+    """The values that distinguish its core from all other cores; None where the table has no core column."""
     numa: int | None
     socket: int | None
     l3: str | None

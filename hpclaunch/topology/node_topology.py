@@ -45,7 +45,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def visible_name(self) -> str:
-        """What the variables of visible GPUs take: the number, or the UUID of a MIG instance."""
+        """The name that the variables of visible GPUs take: the number, or the UUID of a MIG instance."""
         return self.uuid if self.uuid and self.uuid.startswith("MIG-") else str(self.index)
 
 
@@ -77,7 +77,7 @@ class NodeTopology(msgspec.Struct, frozen=True, kw_only=True):
     hwloc_order: tuple[int, ...] = ()
     """First CPU of each core in the order of hwloc's logical numbers; empty where hwloc was not read."""
     sources: tuple[str, ...] = ()
-    """What was read, in order."""
+    """The sources that were read, in order."""
     notes: tuple[str, ...] = ()
     """Contradictions between sources and facts that are unknown, as sentences."""
 

@@ -1,4 +1,4 @@
-"""What one source states about a node, before sources are joined: nothing guessed, nothing derived."""
+"""One source's statements about a node, before sources are joined: nothing guessed, nothing derived."""
 
 import msgspec
 
@@ -20,7 +20,7 @@ class GpuFact(Gpu, frozen=True, kw_only=True):
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source states. None: it does not state this; empty: it states that there is none."""
+    """One source's statements. None: it does not state this; empty: it states that there is none."""
 
     kind: str
     """A name in ``source_kinds``."""

@@ -1,4 +1,4 @@
-"""What a saved description of a node consists of: tools' output and the files of /sys that the reader uses.
+"""The parts of a saved description of a node: tools' output and the files of /sys that the reader uses.
 
 Pure: which programs describe a node, the names of the files with their output, and which files of a /sys tree
 are copied. ``hpclaunch.topology.capture`` runs the programs and writes the files.
@@ -22,7 +22,7 @@ class Tool(NamedTuple):
     """Its reader, a key of ``sources.KINDS``."""
     file: str
     commands: tuple[tuple[str, ...], ...]
-    """What to run, in the C locale; the file holds the outputs one after another."""
+    """The commands to run, in the C locale; the file holds the outputs one after another."""
     limit_s: float
 
 

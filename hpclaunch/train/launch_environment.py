@@ -1,4 +1,4 @@
-"""What a process can read about its launch before MPI starts: rank and threads."""
+"""Facts about the launch that a process can read before MPI starts: rank and threads."""
 
 import os
 from collections.abc import Mapping

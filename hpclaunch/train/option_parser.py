@@ -47,7 +47,7 @@ class QuietParser(argparse.ArgumentParser):
 
 
 def options_or_help(comm: MPI.Intracomm, read: Callable[[], T]) -> T | str:
-    """What ``read`` returns on this rank, or the text of ``--help`` that all ranks request; collective."""
+    """Return the result of ``read`` on this rank, or the help text that all ranks want; all ranks call it."""
 
     def asked() -> T | str:
         try:

@@ -39,7 +39,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class LostWork:
-    """What an earlier run of this job has done after the checkpoint from which this run goes on."""
+    """The work that an earlier run of this job has done after the checkpoint from which this run goes on."""
 
     from_step: int
     """Of the checkpoint; 0: there was none."""

@@ -57,7 +57,7 @@ OVERLAP_FUSION_BYTES = 256 << 10
 
 @dataclass(frozen=True)
 class Options:
-    """What a run does; every rank has the same."""
+    """The options of a run; every rank has the same."""
 
     model: str = "mlp"
     optimizer: str = "sgd"

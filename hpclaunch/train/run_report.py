@@ -1,4 +1,4 @@
-"""What a run writes: progress while it goes, a table at its end. Only rank 0 writes."""
+"""The output of a run: progress while it goes, a table at its end. Only rank 0 writes."""
 
 import json
 import os
@@ -280,7 +280,7 @@ def step_lines(options: Options, ranks: int, images: int) -> list[str]:
 
 
 def step_warnings(options: Options, ranks: int, images: int) -> list[str]:
-    """What about steps and rate is likely to cost accuracy, with what the literature does."""
+    """Return warnings of steps and rates that are likely to cost accuracy, with what the literature does."""
     found = []
     steps = steps_per_epoch(images, options.step_images, ranks)
     if steps < FEWEST_STEPS:

@@ -110,7 +110,7 @@ class Training:
         self.images_seen = 0
         """Images over all ranks since the start or the resume."""
         self.own_images = 0
-        """Of these, this rank's."""
+        """The images among them that this rank has."""
 
     def run(self) -> list[str]:
         """Train to the last epoch; the sha256 of the parameters by rank, all equal.
@@ -178,7 +178,7 @@ class Training:
         return None if messages is None or steps == 0 else messages / steps
 
     def bus_gb_s(self) -> float | None:
-        """What each rank's link carried while gradients were exchanged, as nccl-tests define it.
+        """The rate of each rank's link while gradients were exchanged, as nccl-tests define it.
 
         Bytes of the gradients / time * 2(p-1)/p for every algorithm; the time of a step is that of the rank
         that waited least. None on one rank, and where the hidden time is not known. Collective.
@@ -402,7 +402,7 @@ class Training:
         self._report.event("checkpoint", {"step": self.position.step, "path": str(path), "seconds": seconds})
 
     def _identity(self) -> dict[str, Any]:
-        """What must be the same in a resumed run and in the one that it continues."""
+        """Return the facts that must be the same in a resumed run and in the one that it continues."""
         return {
             "model": self._options.model,
             "optimizer": self._options.optimizer,
@@ -412,7 +412,7 @@ class Training:
         }
 
     def _step_facts(self) -> dict[str, Any]:
-        """What may differ in a resumed run, which then ends with other bits."""
+        """Return the facts that may differ in a resumed run, which then ends with other bits."""
         return {
             "ranks": self._ranks,
             "images_per_step": self.images_per_step,

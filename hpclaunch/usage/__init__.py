@@ -1,1 +1,1 @@
-"""What a job used: from samples, records and the accounting of schedulers to a report."""
+"""The resources that a job used: from samples, records and the accounting of schedulers to a report."""

@@ -83,7 +83,7 @@ class JobFacts:
     lost: tuple[LostWork, ...] = ()
     """Of each run that went on after another one of the same job, as the bundled training counts it."""
     unknown: tuple[str, ...] = ()
-    """What could not be read, each in a sentence."""
+    """Facts that could not be read, each in a sentence."""
 
 
 def facts_of_job(host: Host, record: JobRecord) -> JobFacts:

@@ -1,4 +1,4 @@
-"""What to ask for next time, with the arithmetic. Pure."""
+"""The next request, with the arithmetic. Pure."""
 
 import math
 from collections.abc import Sequence

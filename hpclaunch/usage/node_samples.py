@@ -57,7 +57,7 @@ class GpuSample:
 
 @dataclass
 class NodeRun:
-    """What one sampler wrote: a node during one run of the job."""
+    """The samples of one sampler: a node during one run of the job."""
 
     node: str
     start: int

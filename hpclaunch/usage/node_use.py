@@ -1,4 +1,4 @@
-"""What nodes and ranks used, from the samples of their runs. Pure."""
+"""The use of nodes and ranks, from the samples of their runs. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise

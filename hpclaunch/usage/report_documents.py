@@ -78,7 +78,7 @@ class EnergyUse(msgspec.Struct, frozen=True, kw_only=True):
     """The mean over the time that it covers."""
     source: Source
     how: str
-    """What was counted, and for which parts."""
+    """The counted parts, and how they were counted."""
 
 
 class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class StepSpeed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostUsed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the job cost, by the site's rule for whole nodes."""
+    """The job's cost, by the site's rule for whole nodes."""
 
     amount: float
     unit: str
@@ -165,7 +165,7 @@ class TimePoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReportDocument(Document, frozen=True, kw_only=True):
-    """What ``hpclaunch report --json`` prints. Null: not known; ``unknown`` says why."""
+    """The output of ``hpclaunch report --json``. Null: not known; ``unknown`` says why."""
 
     id: str
     """Of hpclaunch; of another job that of its scheduler."""

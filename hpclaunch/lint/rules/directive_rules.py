@@ -48,7 +48,11 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
 
 @rule("directive-comment")
 def directive_comment(context: Context) -> Iterator[Violation]:
-    """Find comments behind directives of a scheduler that does not know them."""
+    """Find comments behind directives of a scheduler that does not know them.
+
+    A note where the site is not known: TORQUE, whose directives look the same, ignores the words.
+    """
+    severity: Severity | None = None if context.profile else "note"
     for found in _with_problem(context, "comment"):
         span = _span(context.script, found.line, found.text)
         begin = span[0] if span else 0
@@ -56,7 +60,9 @@ def directive_comment(context: Context) -> Iterator[Violation]:
             begin -= 1
         edits = (Edit(begin, span[1], ""),) if span else ()
         command = found.reader.submit_command
-        yield Violation(found.line, f"{found.text}: {command} takes it for options", edits=edits)
+        yield Violation(
+            found.line, f"{found.text}: {command} takes it for options", severity=severity, edits=edits
+        )
 
 
 @rule("directive-equals")

@@ -1,4 +1,4 @@
-"""What every allreduce shares: its own communicator, the check of the array, messages in segments."""
+"""The base of every allreduce: its own communicator, the check of the array, messages in segments."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Algorithm(ABC):
         self.choosing_s = 0.0
         """Seconds that `AutoAllreduce` has measured its candidates; 0 for the other algorithms."""
         self.choices: dict[str, str] = {}
-        """What `AutoAllreduce` has chosen so far, by kind of array; empty for the other algorithms."""
+        """The choices of `AutoAllreduce` so far, by kind of array; empty for the other algorithms."""
 
     @property
     def bytes_sent(self) -> int:

@@ -153,7 +153,7 @@ def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Data
 
 
 def rank_0_alone(action: Callable[[], T], comm: Intracomm) -> T | None:
-    """What ``action`` gives on rank 0, there, and None elsewhere; an error on rank 0 is raised on every rank.
+    """Return the result of ``action`` on rank 0, None elsewhere; an error on rank 0 is raised on every rank.
 
     The other ranks wait without using their CPU.
     """

@@ -79,7 +79,7 @@ class BroadcastSource(Source):
 
 
 class FileSource(Source):
-    """What the sources that read one uncompressed file from several ranks share."""
+    """The base of sources that read one uncompressed file from several ranks."""
 
     option: ClassVar[str]
 
@@ -255,7 +255,7 @@ _SOURCES: Mapping[str, Callable[[MPI.Intracomm, Dataset | None, Path], FileSourc
     kind.option: kind for kind in (ShardSource, MpiIoSource, ScatterSource)
 }
 READINGS = ("broadcast", *_SOURCES)
-"""What ``--reading`` takes."""
+"""The values of ``--reading``."""
 
 
 def open_source(
@@ -284,7 +284,7 @@ def open_source(
 
 
 def _announce(data: Dataset, cache: Path) -> tuple[list[_File], str, str, Bytes, Bytes]:
-    """What rank 0 sends to the other ranks about the data."""
+    """Return the description of the data that rank 0 sends to the other ranks."""
     files = [
         _File(path or _unpacked(images, cache), images)
         for path, images in ((data.train_file, data.train_images), (data.test_file, data.test_images))

@@ -64,7 +64,7 @@ class Engine(Protocol):
 
     @property
     def device(self) -> str:
-        """What computes on this rank: ``cpu``, or a GPU with its name."""
+        """The device that computes on this rank: ``cpu``, or a GPU with its name."""
 
     @property
     def peak_device_bytes(self) -> int | None:

@@ -30,7 +30,7 @@ class Optimizer(ABC):
     def __init__(self, items: int, dtype: npt.DTypeLike, parts: Sequence[slice] = ()) -> None:
         """``items``: parameters, of ``dtype``; ``parts``: where each layer's stand, for `LARS`."""
         self.state: dict[str, Array] = {name: np.full(items, self.start, dtype) for name in self.arrays}
-        """What the rule stores between steps, by name."""
+        """The arrays that the rule stores between steps, by name."""
         self._maths: Any = np
         self._block_items = _BLOCK_ITEMS
         self._scratch: Array = np.empty((self.scratch_rows, min(items, _BLOCK_ITEMS)), dtype)

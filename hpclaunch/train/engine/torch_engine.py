@@ -82,7 +82,7 @@ class TorchEngine:
 
     @property
     def peak_device_bytes(self) -> int | None:
-        """What torch has reserved on its GPU at most; None on the CPU."""
+        """The most memory that torch has reserved on its GPU; None on the CPU."""
         if self._device.type == "cpu":
             return None
         return int(torch.cuda.max_memory_reserved(self._device))

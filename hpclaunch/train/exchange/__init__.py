@@ -31,7 +31,7 @@ class Exchange(ABC):
     """Sums over the ranks so far, of one tensor or of many fused; None: not known."""
 
     allreduce: Algorithm | None = None
-    """What sums; None: another project does."""
+    """The allreduce that sums; None: that of another project."""
 
     @abstractmethod
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
@@ -46,7 +46,7 @@ class Exchange(ABC):
 
 
 class MicroBatch(NamedTuple):
-    """What an engine computes at once."""
+    """A part of the batch that an engine computes at once."""
 
     images: Images
     labels: Labels

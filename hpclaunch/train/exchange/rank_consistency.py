@@ -1,4 +1,4 @@
-"""What must be the same on all ranks before they exchange gradients, and which rank made a sum not finite.
+"""Facts that ranks must share before they exchange gradients, and which rank made a sum not finite.
 
 Ranks that disagree would wait for messages that never come, or sum gradients of different tensors.
 """

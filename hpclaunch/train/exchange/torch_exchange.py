@@ -33,7 +33,7 @@ _RENDEZVOUS_S = 120
 
 
 class TorchExchange(Exchange):
-    """What they share: micro-batches, the clock, the timeline."""
+    """The base of the exchanges: micro-batches, the clock, the timeline."""
 
     def __init__(
         self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None

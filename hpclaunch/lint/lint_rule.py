@@ -104,6 +104,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     fixable: bool = False
     versions: tuple[Versions, ...] = ()
     """The schedulers' versions whose behaviour it rests on; empty: it rests on none."""
+    notes_other_versions: bool = False
+    """It is a note that names its versions where the site has another or an unknown one."""
     skips_placeholders: bool = False
     """It says nothing about directives whose value is a placeholder."""
     by_component: bool = False

@@ -75,15 +75,17 @@ def _doubt(rule: Rule, context: Context) -> str | None:
 
     A rule that rests on the behaviour of some schedulers holds for no other one.
     """
-    known = [one for one in rule.versions if one.kind == context.kind]
-    if not known:
+    known = next((one for one in rule.versions if one.kind == context.kind), None)
+    if known is None:
         return None if rule.versions and context.kind else ""
-    holds = known[0].holds(context.scheduler_version)
-    if holds is None and known[0].before:
-        return None  # newer versions have changed this, and most machines have a newer one
-    if holds is None:
-        return f" ({known[0]}; the version of this site is not known)"
-    return "" if holds else None
+    holds = known.holds(context.scheduler_version)
+    if holds:
+        return ""
+    if rule.notes_other_versions:
+        return f" ({known})"
+    if holds is None and not known.before:
+        return f" ({known}; the version of this site is not known)"
+    return None  # of an unknown version: newer ones have changed this, and most machines have one
 
 
 def _finding(rule: Rule, one: Violation, doubt: str) -> Finding:

@@ -57,7 +57,7 @@ def _read_after(text: str) -> After | None:
 DIRECTIVES = DirectiveReader(
     kind="sge",
     sentinel="$",
-    line_start=r"#\$[ \t]*(?=-[A-Za-z])",
+    line_start=r"#\$(?:[ \t]+|(?=-))",  # not #$HOME/bin/x, a line of a shell script that is switched off
     read_in="whole script",  # tried: the last -N counts, wherever it stands
     submit_command="qsub",
     read=_read,

@@ -2,3 +2,4 @@
 #SBATCH --output=logs/%x-%j.out
 srun ./app
 # site: unknown
+# expect: 2 output-folder-missing

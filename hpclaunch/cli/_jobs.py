@@ -12,18 +12,6 @@ if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
 
 
-def complete_job(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Offer the newest jobs to the shell's completion; ``Store.find`` explains what names a job."""
-    from hpclaunch.errors import HpclaunchError
-    from hpclaunch.job.store import Store
-
-    try:
-        ids = Store().ids()[-50:]
-    except HpclaunchError:
-        return []
-    return [text for text in ("last", *ids) if text.startswith(incomplete)]
-
-
 def named_or_all(jobs: tuple[str, ...], every: bool, **among: Any) -> list[JobHandle]:
     """Return the jobs that are named, each once, or all that ``chosen`` takes by the options of ``among``."""
     from hpclaunch.api import find_job

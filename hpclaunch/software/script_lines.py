@@ -15,7 +15,5 @@ _FACT = re.compile(r"@(\w+)@")
 def line(name: str, /, **facts: object) -> Line:
     """Return a line, with these facts where its text or reason has ``@FACT@``."""
     found = _LINES[name]
-    text, reason = (
-        re.sub(r"@(\w+)@", lambda at: str(facts[at[1]]), each) for each in (found.text, found.reason)
-    )
+    text, reason = (_FACT.sub(lambda at: str(facts[at[1]]), each) for each in (found.text, found.reason))
     return replace(found, text=text, reason=reason)

@@ -15,8 +15,10 @@ in ``lint_classes.json`` without rules was found to be no defect, and does not c
 
 ``--unseen``: FOLDER holds the scripts of ``lint_unseen.json``, each with the file of its source. Two authors
 wrote their defects down without the linter, a third person judged the findings in the half ``kept``, by
-severity (``lint_unseen_judged.tsv``). There a class without a rule is a defect that lint does not know, and
-counts.
+severity (``lint_unseen_judged.tsv``). Two earlier runs are kept (``lint_unseen_runs.tsv``: with or without
+--site, file, line, rule, severity, and which defects the judge saw told): the rules of 24 November, and the
+first look of those that followed. In today's run a class without a rule is a defect that lint does not know,
+and counts.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ CLASSES = DATA / "lint_classes.json"
 SITES = DATA / "lint_sites.json"
 UNSEEN = DATA / "lint_unseen.json"
 UNSEEN_JUDGED = DATA / "lint_unseen_judged.tsv"
+UNSEEN_RUNS = DATA / "lint_unseen_runs.tsv"
 GRADES = ("error", "warning", "note")
 
 
@@ -145,10 +148,36 @@ def print_recall(folder: Path, linted: Iterable[Linted], *, missed: bool) -> Non
     print(text_table(rows))
 
 
+def print_unseen_run(title: str, counts: Counter[tuple[str, str]], found: Counter[bool]) -> None:
+    """Print right, false and unjudged findings by severity, and the defects found that make a job fail."""
+    print(f"\n{title}\n")
+    rows: list[tuple[str, ...]] = [("severity", "right", "false", "unjudged")]
+    rows += [(grade, *(str(counts[grade, v]) for v in rows[0][1:])) for grade in GRADES]
+    print(text_table(rows))
+    print(f"defects found that surely make a job fail: {found[True]} of {found.total()}")
+
+
+def print_recorded_runs(judged: dict[tuple[str, ...], str]) -> None:
+    """Print the earlier runs on the half kept apart; there the judge said which defects are told."""
+    counts: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+    found: dict[str, Counter[bool]] = defaultdict(Counter)
+    with UNSEEN_RUNS.open() as file:
+        for run, site, name, line, rule, severity in csv.reader(file, delimiter="\t"):
+            title = f"{run}, {site} --site"
+            if rule.startswith("defect:"):
+                found[title][severity == "found"] += 1
+            else:
+                counts[title][severity, judged.get((name, line, rule, severity), "unjudged")] += 1
+    for title in counts:
+        print_unseen_run(title, counts[title], found[title])
+
+
 def print_unseen(folder: Path) -> None:
     """Print the precision, and the recall of defects that surely make a job fail, of the half kept apart."""
     with UNSEEN_JUDGED.open() as file:
+        judged: dict[tuple[str, ...], str]
         judged = {(row[0], row[1], row[2], row[4]): row[3] for row in csv.reader(file, delimiter="\t")}
+    print_recorded_runs(judged)
     classes = json.loads(CLASSES.read_text())
     profiles, _ = load_all()
     truth = {n: e for n, e in json.loads(UNSEEN.read_text()).items() if e["half"] == "kept"}
@@ -165,11 +194,8 @@ def print_unseen(folder: Path) -> None:
             for defect in entry["defects"]:
                 if defect["fails"] and defect["sure"]:
                     found[is_found(script, defect["line"], set(classes[defect["class"]]["rules"]))] += 1
-        print(f"\n{len(truth)} scripts, {'with' if with_site else 'without'} --site\n")
-        rows: list[tuple[str, ...]] = [("severity", "right", "false", "unjudged")]
-        rows += [(grade, *(str(counts[grade, v]) for v in rows[0][1:])) for grade in GRADES]
-        print(text_table(rows))
-        print(f"defects found that surely make a job fail: {found[True]} of {found.total()}")
+        title = f"now, {len(truth)} scripts, {'with' if with_site else 'without'} --site"
+        print_unseen_run(title, counts, found)
 
 
 def main() -> None:

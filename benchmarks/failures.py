@@ -1,9 +1,9 @@
 """How often the right rank, cause and remedy of a failed job are named: ``benchmarks/failures.py``.
 
 The cases are those of tests/data/failures, each written as the folder of a job and read as ``status`` does.
-``open`` is the half with which the rules were made, ``kept`` the half that was kept apart, ``kept/fourth`` what
-a fourth author added to it later, which is not counted in ``kept``. With ``--wrong`` each case that is not right
-is shown. Of healthy logs it is not said whether their job had failed.
+``open`` is the half with which the rules were made, ``kept`` the half that was kept apart, ``kept/fourth``
+what a fourth author added to it later, which is not counted in ``kept``. With ``--wrong`` each case that is
+not right is shown. Of healthy logs it is not said whether their job had failed.
 """
 
 from __future__ import annotations

@@ -1,20 +1,18 @@
 """The profile format explained: JSON Schema for editors, a reference page for users.
 
-Both take their texts from the attribute docs in ``hpclaunch/site/schema.py``, the only place that describes a
-field.
+Both take their texts from ``profile_fields.yaml``, the only place that describes a field.
 """
 
 import datetime as dt
 import inspect
-import re
 import textwrap
 import types
-from functools import cache
 from typing import Any, get_args, get_origin
 
 import msgspec
 
 from hpclaunch import json_document
+from hpclaunch.package_data import package_table
 from hpclaunch.site import schema
 from hpclaunch.site.merge_profiles import FROM_ANOTHER_MACHINE
 from hpclaunch.site.validate import choices_of, without_note
@@ -24,17 +22,14 @@ SCHEMA_ID = "https://json.schemastore.org/hpclaunch-site.json"
 # Never merged when a profile extends another (hpclaunch.site.merge_profiles), so always complete.
 _WHOLE = ("Source", "EnvVar")
 _STARTS = ("extends", "part_of", "node_kind")
-_YAML_WORD = {"None": "null", "True": "true", "False": "false"}
-_PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
 
 
-@cache
 def field_docs() -> dict[str, dict[str, str]]:
-    """Return struct name -> field name -> its doc, from the source of the schema, with YAML's constants."""
+    """Return struct name -> field name -> its doc, those of its bases included."""
+    docs: dict[str, dict[str, str]] = package_table("site/profile_fields.yaml")
     return {
         struct.__name__: {
-            field: _PYTHON_WORD.sub(lambda word: _YAML_WORD[word[0]], text)
-            for field, text in json_document.field_docs(struct).items()
+            field: text for base in struct.__mro__ for field, text in docs.get(base.__name__, {}).items()
         }
         for struct in structs()
     }

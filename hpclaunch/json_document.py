@@ -1,9 +1,12 @@
 """The JSON documents that commands print with ``--json``: their type, their text and their schema."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
+
+from hpclaunch.package_data import package_table
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,19 +52,31 @@ def _named_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
 
 
 def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return field -> the text below it in the source of a struct, in one line."""
+    """Return field -> its meaning in one line.
+
+    It stands in a YAML file next to a module of documents, else below the field.
+    """
+    import inspect
+
+    docs: dict[str, str] = {}
+    for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
+        table = Path(inspect.getfile(base)).with_suffix(".yaml")
+        told = package_table(str(table)).get(base.__name__, {}) if table.exists() else _docs_below(base)
+        docs = {**told, **docs}
+    return docs
+
+
+def _docs_below(struct: type[msgspec.Struct]) -> dict[str, str]:
     import ast
     import inspect
     import itertools
     import textwrap
 
-    docs: dict[str, str] = {}
-    for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        body = definition.body if isinstance(definition, ast.ClassDef) else []
-        for field, doc in itertools.pairwise(body):
-            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-                continue
-            if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
-                docs.setdefault(field.target.id, " ".join(str(doc.value.value).split()))
-    return docs
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(struct))).body
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(str(doc.value.value).split())
+        for field, doc in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+    }

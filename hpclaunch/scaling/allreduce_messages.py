@@ -5,8 +5,6 @@ message whole; a test compares them with the messages that real ranks hand to MP
 node. What a node's ranks do in their n-th round is the node's n-th round.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Attributes follow pbs_node_attributes(7B), pbs_queue_attributes(7B) and pbs_serv
 Of CPUs PBS says ncpus, which the site may count in hardware threads or in cores.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,6 @@
 """The JSON documents that commands print with ``--json``: their type, their text and their schema."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -52,17 +51,11 @@ def _named_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
 
 
 def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return field -> its meaning in one line.
-
-    It stands in a YAML file next to a module of documents, else below the field.
-    """
-    import inspect
-
+    """Return field -> its meaning in one line, from ``fields.yaml``, else from the text below the field."""
     docs: dict[str, str] = {}
     for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
-        table = Path(inspect.getfile(base)).with_suffix(".yaml")
-        told = package_table(str(table)).get(base.__name__, {}) if table.exists() else _docs_below(base)
-        docs = {**told, **docs}
+        told = package_table("fields.yaml").get(base.__module__.rpartition(".")[2], {}).get(base.__name__)
+        docs = {**(_docs_below(base) if told is None else told), **docs}
     return docs
 
 

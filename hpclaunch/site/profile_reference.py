@@ -1,6 +1,6 @@
 """The profile format explained: JSON Schema for editors, a reference page for users.
 
-Both take their texts from ``profile_fields.yaml``, the only place that describes a field.
+Both take their texts from ``hpclaunch/fields.yaml``, the only place that describes a field.
 """
 
 import datetime as dt
@@ -12,7 +12,6 @@ from typing import Any, get_args, get_origin
 import msgspec
 
 from hpclaunch import json_document
-from hpclaunch.package_data import package_table
 from hpclaunch.site import schema
 from hpclaunch.site.merge_profiles import FROM_ANOTHER_MACHINE
 from hpclaunch.site.validate import choices_of, without_note
@@ -25,14 +24,8 @@ _STARTS = ("extends", "part_of", "node_kind")
 
 
 def field_docs() -> dict[str, dict[str, str]]:
-    """Return struct name -> field name -> its doc, those of its bases included."""
-    docs: dict[str, dict[str, str]] = package_table("site/profile_fields.yaml")
-    return {
-        struct.__name__: {
-            field: text for base in struct.__mro__ for field, text in docs.get(base.__name__, {}).items()
-        }
-        for struct in structs()
-    }
+    """Return struct name -> field name -> its meaning."""
+    return {struct.__name__: json_document.field_docs(struct) for struct in structs()}
 
 
 def structs() -> tuple[type[msgspec.Struct], ...]:

@@ -1,6 +1,6 @@
 """The site profile: one machine as typed data, version 1.
 
-Every struct refuses unknown keys. The meaning of each field stands in ``profile_fields.yaml``, the only
+Every struct refuses unknown keys. The meaning of each field stands in ``hpclaunch/fields.yaml``, the only
 source of the JSON Schema's descriptions and of the profile reference in the docs. Mappings keyed by name
 (queues, env, sources) merge key by key when a profile ``extends`` another; everything else is replaced (see
 ``hpclaunch.site.merge_profiles``).

@@ -29,27 +29,16 @@ class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """One program, or one option of the launcher."""
 
     start: Literal["exec", "shifter", "podman", "pyxis", "engine"]
-    """The form of its words."""
     binds: str = ""
-    """Variable with the folders that the container sees, separated by commas; empty: it needs none."""
     pairs: bool = False
-    """Whether each bind must name its place in the container, too."""
     verbs: tuple[str, ...] = ()
-    """Words of which one follows the program's name in a command; empty: none does."""
     flags: frozenset[str] = frozenset()
-    """Options of such a command without a value."""
     binds_by: tuple[str, ...] = ()
-    """Its options with binds."""
     image_by: tuple[str, ...] = ()
-    """Its options with the image; empty: that is the first word after the options."""
     overrides: bool = False
-    """Whether a variable of the job takes the place of the image's own."""
     gpu: dict[str, str] = {}
-    """Vendor -> option that shows the GPUs, where no site says otherwise."""
     refused: str = r"(?!)"
-    """Images that it cannot start, as a regular expression."""
     instead: str = ""
-    """The name to use instead of such an image."""
 
 
 ENGINE = "container-engine"

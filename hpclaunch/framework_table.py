@@ -1,8 +1,7 @@
 """The frameworks, one row each, ``frameworks.json``: ranks, imports, launchers and software of each.
 
 In the order in which a program's imports are looked for: Horovod and DeepSpeed programs import torch, too,
-and JAX programs may take torch's data loaders. The sources are named where the rows are used:
-`plan/frameworks.py`, `plan/worker_launchers.py`.
+and JAX programs may take torch's data loaders. `plan/worker_launchers.py` has the sources of the launchers.
 """
 
 from collections.abc import Mapping
@@ -45,6 +44,7 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
     """One framework: the needs of its ranks, the names by which it is recognised, its software."""
 
+    sources: tuple[str, ...] = ()
     rank_variables: tuple[str, ...] = ()
     rendezvous: bool = False
     by_mpi: bool = False

@@ -234,7 +234,8 @@ def _fit_lines(document: StudyDocument) -> list[str]:
     if fit is None:
         return ["one size: nothing to fit"]
     values = ", ".join(
-        f"{name} {_with_error(value.value, value.plus_minus)}" for name, value in fit.parameters.items()
+        f"{name} {value.value:.4g}" + ("" if value.plus_minus is None else f" +- {value.plus_minus:.2g}")
+        for name, value in fit.parameters.items()
     )
     lines = [f"fit: {fit.law}: {fit.formula}", f"  {values}"]
     if fit.serial_fraction is not None:
@@ -250,10 +251,6 @@ def _fit_lines(document: StudyDocument) -> list[str]:
             f"{item.efficiency:.2f}"
         )
     return [*lines, *(f"  doubt: {remark}" for remark in fit.remarks)]
-
-
-def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.4g}" if error is None else f"{value:.4g} +- {error:.2g}"
 
 
 def _advice_lines(document: StudyDocument) -> list[str]:

@@ -210,6 +210,7 @@ class PbsAccounting(Accounting, frozen=True, kw_only=True):
 
 
 def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
+    from hpclaunch.scheduler.pbs_directives import pbs_time_s
     from hpclaunch.scheduler.pbs_status import iso_time, status_of
 
     status = status_of(values)
@@ -229,13 +230,13 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
         submitted=submitted,
         started=iso_time(values.get("stime")),
         ended=status.ended,
-        elapsed_s=_seconds(values.get("resources_used.walltime")) if runs == 1 else None,
-        limit_s=_seconds(values.get("Resource_List.walltime")),
+        elapsed_s=pbs_time_s(str(values.get("resources_used.walltime"))) if runs == 1 else None,
+        limit_s=pbs_time_s(str(values.get("Resource_List.walltime"))),
         nodes=_whole(values.get("Resource_List.nodect")) or len(nodes),
         node_list=",".join(dict.fromkeys(node.partition("/")[0] for node in nodes if node)),
         cpus=_whole(values.get("resources_used.ncpus")),
         memory=_bytes(values.get("Resource_List.mem")),
-        cpu_s=_seconds(values.get("resources_used.cput")),
+        cpu_s=pbs_time_s(str(values.get("resources_used.cput"))),
         job_memory=_bytes(values.get("resources_used.mem")) or None,
         runs=runs,
     )
@@ -248,11 +249,6 @@ def _whole(value: Any) -> int | None:
 def _bytes(value: Any) -> int | None:
     match = re.fullmatch(r"(\d+)([kmgt]?b)", str(value))
     return int(match[1]) * _UNITS[match[2]] if match else None
-
-
-def _seconds(value: Any) -> int | None:
-    match = re.fullmatch(r"(\d+):(\d+):(\d+)", str(value))
-    return int(match[1]) * 3600 + int(match[2]) * 60 + int(match[3]) if match else None
 
 
 SCHEDULER = PbsScheduler(

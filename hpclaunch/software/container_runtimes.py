@@ -1,4 +1,4 @@
-"""The programs that start containers: image, binds, the job's variables (``container_runtimes.json``). Pure."""
+"""The programs that start containers, ``container_runtimes.json``: images, binds, a job's variables. Pure."""
 
 import re
 from typing import Literal

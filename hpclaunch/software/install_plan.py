@@ -135,8 +135,6 @@ def _implied(versions: dict[str, str], goal: str) -> dict[str, str]:
     return found
 
 
-# --- texts -------------------------------------------------------------------------------------------------
-
 ACCOUNT = "SLURM_JOB_ACCOUNT"
 """Variable of jobs with the project; an installation runs outside of a job, so it must be set there."""
 

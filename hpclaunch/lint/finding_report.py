@@ -23,11 +23,8 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong."""
 
     file: str
-    """The file that it is in: a script, or a Python file that the script launches."""
     line: int | None
-    """From 1; null: something is missing."""
     column: int | None
-    """From 1; null: the file as a whole."""
     rule: str
     severity: Severity
     message: str

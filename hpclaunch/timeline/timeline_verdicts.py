@@ -208,7 +208,7 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
 def _in_each_step(
     kind: str, ms: float, evidence: str, remedy: str, noise: Sequence[float] = ()
 ) -> list[tuple[float, Verdict]]:
-    """Return the verdict on what costs so many milliseconds in every step."""
+    """Return the verdict on a cause that costs these milliseconds in every step."""
     verdict = Verdict(
         kind=kind,
         share_of_steps=1.0,

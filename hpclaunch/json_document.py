@@ -5,6 +5,8 @@ from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
 
+from hpclaunch.package_data import package_table
+
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Keys may be added; a key that is removed or changes its meaning raises ``schema``."""
@@ -49,19 +51,25 @@ def _named_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
 
 
 def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return field -> the text below it in the source of a struct, in one line."""
+    """Return field -> its meaning in one line, from ``fields.yaml``, else from the text below the field."""
+    docs: dict[str, str] = {}
+    for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
+        told = package_table("fields.yaml").get(base.__module__.rpartition(".")[2], {}).get(base.__name__)
+        docs = {**(_docs_below(base) if told is None else told), **docs}
+    return docs
+
+
+def _docs_below(struct: type[msgspec.Struct]) -> dict[str, str]:
     import ast
     import inspect
     import itertools
     import textwrap
 
-    docs: dict[str, str] = {}
-    for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        body = definition.body if isinstance(definition, ast.ClassDef) else []
-        for field, doc in itertools.pairwise(body):
-            if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
-                continue
-            if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant):
-                docs.setdefault(field.target.id, " ".join(str(doc.value.value).split()))
-    return docs
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(struct))).body
+    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    return {
+        field.target.id: " ".join(str(doc.value.value).split())
+        for field, doc in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+    }

@@ -7,3 +7,8 @@ def format_bytes(count: float) -> str:
         if abs(count) >= size:
             return f"{count / size:.3g} {unit}"
     return f"{count:.0f} bytes"
+
+
+def rounded(value: float | None, digits: int = 3) -> float | None:
+    """Round what is known."""
+    return None if value is None else round(value, digits)

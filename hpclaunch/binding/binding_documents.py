@@ -15,16 +15,11 @@ class RankDocument(msgspec.Struct, frozen=True, kw_only=True):
     local_rank: int
     cpus: tuple[int, ...]
     cpu_list: str
-    """The same as the kernel writes it, such as ``1-7``."""
     cpu_mask: str
-    """The same as a hexadecimal number."""
     gpus: tuple[int, ...]
     gpu_bus_ids: tuple[str | None, ...]
-    """PCI address of each of these GPUs, null where unknown."""
     numa: tuple[int, ...]
-    """NUMA nodes of its CPUs."""
     l3: tuple[int, ...]
-    """L3 groups of its CPUs."""
     nic: str | None
 
 
@@ -33,7 +28,6 @@ class NumaNodeDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     id: int
     cpus: str
-    """As the kernel writes a list; empty for memory without CPUs."""
     memory_bytes: int | None
 
 
@@ -43,11 +37,9 @@ class GpuDocument(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     numa: int | None
     cpus: str | None
-    """CPUs local to it; null where unknown."""
     bus_id: str | None
     model: str | None
     uuid: str | None
-    """NVIDIA's name of it, of a MIG instance too; null where unknown."""
 
 
 class NicDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +48,6 @@ class NicDocument(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     numa: int | None
     cpus: str | None
-    """CPUs local to it; null where unknown."""
     bus_id: str | None
 
 
@@ -68,9 +59,7 @@ class NodeDocument(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuDocument, ...]
     nics: tuple[NicDocument, ...]
     reserved: str
-    """CPUs that the site reserves for the system."""
     allowed: str | None
-    """CPUs granted to this process; null: all, or unknown."""
 
 
 class TopologyDocument(Document, frozen=True, kw_only=True):
@@ -79,12 +68,9 @@ class TopologyDocument(Document, frozen=True, kw_only=True):
     tasks_per_node: int
     ranks: tuple[RankDocument, ...]
     map_cpu: str | None
-    """Value of srun's ``--cpu-bind=map_cpu:``; null without a binding."""
     mask_cpu: str | None
-    """Value of srun's ``--cpu-bind=mask_cpu:``; null without a binding."""
     node: NodeDocument
     sources: tuple[str, ...]
-    """The sources that were read, in order."""
     notes: tuple[str, ...]
 
 
@@ -104,10 +90,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One error of a hand-written list."""
 
     rank: int | None
-    """null: the error concerns the whole list."""
     problem: str
-    """One of: unparsable, empty, outside, reserved, not-granted, shared, crosses-numa, crosses-l3, wrong-gpu,
-    count."""
     message: str
     remedy: str
 

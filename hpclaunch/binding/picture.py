@@ -146,9 +146,6 @@ def _memory_in_words(topology: NodeTopology, numa: int | None) -> str:
     return f" · {memory[numa] / 2**30:.0f} GiB" if numa in memory else ""
 
 
-# --- SVG ------------------------------------------------------------------------------------------------
-
-
 def svg(topology: NodeTopology, binding: NodeBinding, name: str = "", captions: Sequence[str] = ()) -> str:
     """Return the drawing as one self-contained SVG document.
 
@@ -282,8 +279,6 @@ def _rank_words(binding: NodeBinding) -> list[str]:
 def _colour(rank: int) -> str:
     return _COLOURS[rank % len(_COLOURS)]
 
-
-# --- Text -----------------------------------------------------------------------------------------------
 
 _SIGNS = {"reserved": "#", "denied": "x", "idle": ".", "wrong": "!"}
 _CORES_PER_LINE = 32

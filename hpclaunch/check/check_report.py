@@ -16,22 +16,16 @@ class AllreduceTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     ranks: int
     seconds: dict[str, float]
-    """Bytes -> seconds of the fastest round, on its slowest rank."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One verdict."""
 
     name: str
-    """Name of the check: mpi, nccl, pytorch, mpi-plugin, ..."""
     status: Status
-    """have: it is there and works; missing: it is not, or is wrong; unknown: the evidence does not decide."""
     evidence: str
-    """The facts, in one or two sentences."""
     remedy: str = ""
-    """The remedy on this site; empty: there is nothing to do."""
     times: AllreduceTimes | None = None
-    """Of the check ``allreduce``, where all sums are correct."""
 
 
 def have(name: str, evidence: str, remedy: str = "") -> Check:
@@ -66,7 +60,6 @@ class Report(Document, frozen=True, kw_only=True):
     """All verdicts of one run, and whether the requirements are met."""
 
     ok: bool
-    """Whether all requirements are met."""
     checks: tuple[Check, ...]
 
 

@@ -29,7 +29,6 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to do, or not to do."""
 
     name: str
-    """pack, stripe, stage, shard, room or nothing."""
     text: str
     why: str
     commands: tuple[str, ...] = ()

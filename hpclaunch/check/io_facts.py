@@ -32,14 +32,10 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
     large_files: int = 0
     largest_bytes: int = 0
     largest: str | None = None
-    """Path of the largest file."""
     most_in_a_folder: int = 0
-    """Entries of the fullest folder."""
     unreadable: int = 0
-    """Folders that cannot be listed."""
     seconds: float = 0.0
     complete: bool = True
-    """False: the time was over first, so that there is more."""
 
 
 def take_census(path: str, limit_s: float, clock: Callable[[], float] = time.monotonic) -> Census:
@@ -107,11 +103,8 @@ class Stripes(msgspec.Struct, frozen=True, kw_only=True):
     """How Lustre spreads a file, or new files of a folder, over its servers."""
 
     count: int
-    """-1: over all."""
     size: int
-    """Bytes."""
     progressive: bool = False
-    """The layout changes with the size of a file (PFL); ``count`` and ``size`` are of its first part."""
 
 
 class LocalStorage(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,11 +112,8 @@ class LocalStorage(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     where: str
-    """``nodes of SITE`` or ``this machine``."""
     kind: str = "unknown"
-    """Type of its file system; ``none``: the nodes have no disk."""
     free_bytes: int | None = None
-    """None: it cannot be read from here."""
 
 
 class IoFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,21 +123,15 @@ class IoFacts(msgspec.Struct, frozen=True, kw_only=True):
     is_folder: bool
     census: Census
     file_system: str
-    """Its type, such as lustre or nfs4."""
     mount: str
     stripes: Stripes | None = None
-    """Of new files in the folder; None: it is not Lustre, or was not reported."""
     largest_stripes: Stripes | None = None
-    """Of the largest file."""
     free_bytes: int | None = None
-    """The space that the user may still fill, by the file system and Lustre's quotas."""
     free_files: int | None = None
     quota_read: bool = False
-    """Whether Lustre reported a quota."""
     local: LocalStorage
     site: str | None = None
     site_striping: str | None = None
-    """The site's own advice."""
     site_source: str | None = None
 
 

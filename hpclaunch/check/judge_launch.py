@@ -236,9 +236,6 @@ def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
     )
 
 
-# --- the allreduce test ------------------------------------------------------------------------------------
-
-
 def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     """Judge whether all sums were correct, and compare the speed with the site's published figure."""
     name, document = "allreduce", _document(outcome.stdout)

@@ -169,9 +169,6 @@ def _check_at(place: Place, request: CheckRequest) -> Report:
     return judge(request, checks)
 
 
-# --- where -------------------------------------------------------------------------------------------------
-
-
 def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) -> Place:
     """Return where the commands run: with the lines of a job's script, and its launcher."""
     profile = request.profile
@@ -237,9 +234,6 @@ def _job_launcher(request: CheckRequest, profile: SiteProfile, nodes: int, ranks
     words = site_launcher(profile).words_in_allocation(launch)
     # $PBS_NODEFILE is shell text for a script; here no shell reads it.
     return tuple(os.path.expandvars(word.strip('"')) for word in words)
-
-
-# --- what --------------------------------------------------------------------------------------------------
 
 
 def _installed(place: Place) -> Outcome:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.errors import RefusedError
+
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
     from hpclaunch.job.record import JobRecord
@@ -85,8 +87,6 @@ def shown_state(record: JobRecord) -> str:
 
 def up_to_date(handle: JobHandle) -> JobRecord:
     """Return the record with its state of now; with the last known one, and a note, where that is unknown."""
-    from hpclaunch.errors import RefusedError
-
     if handle.ended and handle.record.state != "lost":
         return handle.record
     try:

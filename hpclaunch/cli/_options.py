@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from hpclaunch.errors import HpclaunchError
 from hpclaunch.package_data import text_beside
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -79,7 +80,6 @@ def complete_site(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 
 def complete_job(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Offer the newest jobs; ``Store.find`` explains what names a job."""
-    from hpclaunch.errors import HpclaunchError
     from hpclaunch.job.store import Store
 
     try:

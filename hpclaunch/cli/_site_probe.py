@@ -11,6 +11,7 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.text_table import text_table
 
 if TYPE_CHECKING:
     from hpclaunch.probes.compare_probe import Row
@@ -115,7 +116,6 @@ def _show_contents(found: ProbeFile, path: Path) -> None:
 
 def _show(rows: tuple[Row, ...], *, as_json: bool) -> None:
     from hpclaunch.probes.compare_probe import ProbeDocument
-    from hpclaunch.text_table import text_table
 
     if as_json:
         print_document(ProbeDocument(facts=rows), indent=2)
@@ -212,7 +212,6 @@ def facts(sites: tuple[str, ...], as_json: bool) -> None:
     from hpclaunch.site.fact_sources import SUBJECTS, counted_facts
     from hpclaunch.site.load_profile import load_all, load_site
     from hpclaunch.site.site_documents import FactsDocument
-    from hpclaunch.text_table import text_table
 
     profiles = {site: load_site(site) for site in sites} if sites else load_all()[0]
     found = {

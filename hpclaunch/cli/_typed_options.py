@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -103,7 +104,6 @@ def foreign_option(command: click.Command, ctx: click.Context, words: Sequence[s
 
 def _site_kind(typed: Sequence[TypedOption]) -> str | None:
     """Return the scheduler of the site that is named here or in the configuration; None: none can be read."""
-    from pathlib import Path
 
     from hpclaunch.job.settings_files import read_layers
     from hpclaunch.plan.settings import JobSettings, highest

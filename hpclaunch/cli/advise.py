@@ -9,6 +9,7 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
+from hpclaunch.units import format_bytes
 
 if TYPE_CHECKING:
     from hpclaunch.check.io_advice import Advice
@@ -55,8 +56,6 @@ def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> Non
 
 
 def _facts(facts: IoFacts) -> list[str]:
-    from hpclaunch.units import format_bytes
-
     census, local = facts.census, facts.local
     there = f"{counted(census.files, 'file', spec=',')} in {counted(census.folders, 'folder', spec=',')}"
     most = counted(census.most_in_a_folder, "entry", "entries", spec=",")

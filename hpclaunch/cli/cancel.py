@@ -9,6 +9,7 @@ import click
 
 from hpclaunch.cli._jobs import named_or_all
 from hpclaunch.cli._options import options
+from hpclaunch.errors import EXIT_REFUSED, HpclaunchError, RefusedError
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
@@ -35,8 +36,6 @@ def command(
       hpclaunch cancel last
       hpclaunch cancel --all --site lumi-g
     """
-    from hpclaunch.errors import EXIT_REFUSED, HpclaunchError
-
     found = named_or_all(jobs, every, sites=sites, names=names, since=since)
     handles = [handle for handle in found if not (every and handle.ended)]
     code = 0
@@ -50,8 +49,6 @@ def command(
 
 
 def _cancel(handle: JobHandle) -> None:
-    from hpclaunch.errors import RefusedError
-
     with handle.connected():
         with suppress(RefusedError):  # what cannot be asked for may still be cancelled
             handle.status()

@@ -8,6 +8,7 @@ import click
 
 from hpclaunch.cli._jobs import named_or_all, up_to_date
 from hpclaunch.cli._options import options
+from hpclaunch.errors import EXIT_BAD_INPUT
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
@@ -36,8 +37,6 @@ def command(
       hpclaunch forget last
       hpclaunch forget --all --before 30d
     """
-    from hpclaunch.errors import EXIT_BAD_INPUT
-
     if every and force:
         raise click.UsageError("--force is for jobs that are named, not for --all")
     found = named_or_all(jobs, every, sites=sites, names=names, since=since, before=before)

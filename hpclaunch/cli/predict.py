@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,7 +140,6 @@ def _request(
 
 def _traced(place: str, shape: str | None, python: str) -> str:
     """Return the table of a torch network, as the tracing program prints it."""
-    import re
 
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.package_data import resource_dir

@@ -10,6 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
     from hpclaunch.usage.report_documents import ReportDocument
@@ -76,7 +77,6 @@ def _of_ours_or_here(job: str) -> ReportDocument:
 
 def _of_this_site(job: str) -> ReportDocument:
     """Return the report of a job of the scheduler here; BadInputError where the site is not known."""
-    from hpclaunch.errors import BadInputError
     from hpclaunch.site.detect import detect_here
 
     site = detect_here().site

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +12,8 @@ from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli.submit import SubmitCommand, setting_options
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import counted
+from hpclaunch.text_table import text_table
 
 if TYPE_CHECKING:
     from hpclaunch.scaling.scaling_laws import FittedLaw
@@ -57,7 +61,6 @@ def import_file(
 
     Example: hpclaunch scale import times.csv --kind strong --gpus-per-node 8
     """
-    from pathlib import Path
 
     from hpclaunch.scaling.measured_sizes import RATES, read_measurement, seconds_of_rates
     from hpclaunch.scaling.study_report import StudyRequest, study_document
@@ -93,8 +96,6 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
 
 
 def _one_group(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    import re
-
     try:
         groups = 1 if text is None else re.compile(text).groups
     except re.error as error:
@@ -159,7 +160,6 @@ def _wanted(
     options: dict[str, Any],
 ) -> StudyFile:
     """Return the study of these options; ``layer``: how its command is meant, as in `Layer`."""
-    from pathlib import Path
 
     import msgspec
 
@@ -179,9 +179,7 @@ def _wanted(
 
 def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
     """Print the jobs that are left: size, cost at most, expected start; with ``dry_run`` their scripts."""
-    from hpclaunch.plural import counted
     from hpclaunch.study.run_study import point_job
-    from hpclaunch.text_table import text_table
 
     rows, total, unknown, scripts, starts = [], 0.0, False, [], []
     for size in dict.fromkeys(point.size for point in study.points):
@@ -281,7 +279,6 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study, measurement_of
-    from hpclaunch.text_table import text_table
 
     found = [measurement_of(look_again(load_study(name), _note)) for name in studies]
     if len({study.kind for study in found}) > 1:

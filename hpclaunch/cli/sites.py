@@ -11,7 +11,7 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
-from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError
+from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
@@ -409,7 +409,6 @@ def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:
     """Return the queues that the scheduler here lists; none, with a note, where it does not answer."""
     import shutil
 
-    from hpclaunch.errors import RefusedError
     from hpclaunch.host.this_machine import LocalHost
 
     command = scheduler.facts_commands.get("queues")

@@ -4,6 +4,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.text_table import printable
 
 
 @click.command()
@@ -29,7 +30,6 @@ def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> 
     from hpclaunch.job.job_stacks import stacks_left, stacks_of, stacks_over, state_of
     from hpclaunch.job.refresh import to_stderr
     from hpclaunch.remote.roll_call import text_lines
-    from hpclaunch.text_table import printable
 
     handle = find_job(job, to_stderr)
     record = up_to_date(handle)

@@ -12,6 +12,7 @@ from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
 from hpclaunch.text_table import short
+from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import Failure, JobRecord
@@ -115,8 +116,6 @@ def _number(record: JobRecord) -> str:
 
 def _size(record: JobRecord) -> Iterator[tuple[str, str]]:
     """Yield the rows about what the job has, and for how long."""
-    from hpclaunch.walltime import format_walltime
-
     if record.queue:
         yield "queue", record.queue
     yield "size", f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}"

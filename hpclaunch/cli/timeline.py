@@ -10,7 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
-from hpclaunch.errors import BadInputError
+from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.file_chunks import file_chunks
 
 if TYPE_CHECKING:
@@ -167,7 +167,6 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
     if record is None:
         return {}
     from hpclaunch.api import JobHandle
-    from hpclaunch.errors import HpclaunchError
     from hpclaunch.job.job_timelines import rank_nodes
     from hpclaunch.timeline.job_timeline import Place
 

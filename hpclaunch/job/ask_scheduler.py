@@ -214,8 +214,6 @@ def read_each(
     return files, unreadable
 
 
-# --- whether a status is that of the record's job ---------------------------------------------------------
-
 # A number comes again when a scheduler has lost its state, when numbers wrap (Slurm's MaxJobId), and on each
 # other cluster that shares the home.
 

@@ -136,12 +136,17 @@ def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob
 def _read(answer: CommandResult, job: RunningJob) -> tuple[AttachedNode, ...]:
     nodes = tuple(parse_nodes(answer.stdout))
     if not nodes:
-        said = answer.stderr.strip().splitlines()
-        raise RefusedError(
-            f"the nodes of job {job.id} have not answered: {said[-1] if said else 'no output'}",
-            "a job can be looked into by its own user only, and python3 must be on its nodes",
-        )
+        raise no_answer(answer, f"job {job.id}")
     return nodes
+
+
+def no_answer(answer: CommandResult, job: str) -> RefusedError:
+    """Return the error where no node of a job has answered."""
+    said = answer.stderr.strip().splitlines()
+    return RefusedError(
+        f"the nodes of {job} have not answered: {said[-1] if said else 'no output'}",
+        "a job can be looked into by its own user only, and python3 must be on its nodes",
+    )
 
 
 def parse_nodes(text: str) -> Iterator[AttachedNode]:

@@ -34,21 +34,14 @@ class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int
     step: str
-    """Number of its step where the scheduler has steps, else empty."""
     host: str
     pid: int
     program: tuple[str, ...]
-    """The first words of its command line."""
     processes: int
-    """Processes of the rank, itself counted; the shell that has started it is not."""
     threads: int
-    """Threads of all of them."""
     thread_cpus: dict[str, int]
-    """CPU list -> threads that may run there."""
     devices: tuple[str, ...]
-    """Device files of GPUs and network cards that it holds open."""
     variables: dict[str, str]
-    """Variables about GPUs, threads and network cards, as they were at its start."""
 
 
 class AttachedVerdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,17 +66,14 @@ class AttachDocument(Document, frozen=True, kw_only=True, forbid_unknown_fields=
     """Findings in a running job that hpclaunch did not submit."""
 
     id: str
-    """That of the scheduler."""
     site: str
     ok: bool
     finding: str
     ranks: tuple[RankReport, ...]
     details: tuple[RankDetails, ...]
     right: str | None
-    """The launcher's option that would be right; null: the site's node is not described."""
     remedies: tuple[str, ...]
     rules: tuple[str, ...]
-    """Rules of lint that explain the problems."""
     note: str | None
 
 

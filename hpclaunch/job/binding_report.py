@@ -22,7 +22,6 @@ class LaterBinding(msgspec.Struct, frozen=True, kw_only=True):
 
     cpus: str
     name: str
-    """Name of the first thread that had them."""
 
     def __str__(self) -> str:
         return f"{self.name}: {self.cpus}"
@@ -35,23 +34,13 @@ class RankReport(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     local_rank: int
     cpus: str
-    """Allowed CPUs, as the kernel lists them."""
     planned: str
-    """CPUs of the plan."""
     mems: str = ""
-    """NUMA nodes whose memory it may use: those of its memory policy, else all allowed ones. Of a policy that
-    does not bind the name stands before: ``prefer:3``, ``prefer-many:0-1``, ``interleave:0-3``."""
     gpus: str = ""
-    """GPUs it sees, as its runtime's variable says; ``none`` without one."""
     bus: str = ""
-    """PCI addresses of those GPUs, ``unknown`` where the driver shows none."""
     gpu_numa: str = ""
-    """NUMA nodes of those GPUs."""
     verdict: str
-    """At the start: ok, cpus-differ, memory-on-another-numa-node, other-gpus, gpu-on-another-numa-node,
-    no-such-gpu; or not-judged: nothing wrong was seen, and a GPU or memory policy could not be compared."""
     later: tuple[LaterBinding, ...] | None = None
-    """Changes that the program has made since; null: it ended before the second look."""
 
     @property
     def ok(self) -> bool:
@@ -155,7 +144,6 @@ class BindingVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
     ok: bool
     finding: str
-    """In a sentence."""
     ranks: tuple[RankReport, ...]
 
 

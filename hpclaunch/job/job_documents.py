@@ -69,7 +69,6 @@ class SubmittedJobDocument(JobDocument, frozen=True, kw_only=True):
     """A job, as ``submit``, ``resubmit`` and ``wait`` print it."""
 
     result: dict[str, Any] | None
-    """Result that the job wrote to HPCLAUNCH_RESULT_FILE; null before its end, or where it wrote nothing."""
 
 
 class DryRunDocument(Document, frozen=True, kw_only=True):
@@ -82,12 +81,9 @@ class DryRunDocument(Document, frozen=True, kw_only=True):
     limit_s: int | None
     queue: str | None
     request: dict[str, Any]
-    """The settings with their types, as a job file has them."""
     settings: tuple[Setting, ...]
-    """The same as text, each with its origin."""
     warnings: tuple[str, ...]
     problems: tuple[Problem, ...]
-    """Why submitting this job is refused."""
     script: str
 
 
@@ -131,7 +127,6 @@ class VerifyDocument(Document, frozen=True, kw_only=True):
     finding: str
     ranks: tuple[RankReport, ...]
     note: str | None
-    """The limits of the proof; null where no rank reported."""
 
 
 DOCUMENTS = {

@@ -12,7 +12,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.array_status import job_of_array
 from hpclaunch.job.ask_scheduler import is_last_known
-from hpclaunch.job.attached_nodes import PYTHON, SSH
+from hpclaunch.job.attached_nodes import PYTHON, SSH, no_answer
 from hpclaunch.job.job_files import STANDS, one_text
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.stacks_document import stacks_document
@@ -145,11 +145,7 @@ def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
     argv = (*PYTHON, "-c", one_text(STANDS), variable, job, str(STACKS_SIGNAL))
     answer = host.run((*_LIMIT, *words, *argv), timeout_s=LOOK_S + 30)
     if MARK not in answer.stdout and answer.exit_code not in (0, 124, 137):
-        said = answer.stderr.strip().splitlines()
-        raise RefusedError(
-            f"the nodes of the job have not answered: {said[-1] if said else 'no output'}",
-            "a job can be looked into by its own user only, and python3 must be on its nodes",
-        )
+        raise no_answer(answer, "the job")
     return answer.stdout
 
 

@@ -336,9 +336,6 @@ def python_here(profile: SiteProfile) -> str | None:
     return sys.executable if site_scheduler(profile).starts_at_once else None
 
 
-# --- the Python environment that is active in the shell ----------------------------------------------------
-
-
 def active_shell(variables: Mapping[str, str], module: str | None) -> ActiveShell:
     """Return the Python environment that is active here, and the modules that are loaded.
 

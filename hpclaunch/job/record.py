@@ -15,23 +15,15 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job failed, as far as its log and the stderr of its ranks tell."""
 
     rank: str | None = None
-    """The rank that failed first, or several as the launcher writes them: ``0-3,7``."""
     node: str | None = None
     exit_code: int | None = None
-    """Of that rank."""
     cause: str | None = None
-    """The known error, in a few words."""
     remedy: str | None = None
     lines: tuple[str, ...] = ()
-    """The decisive lines of that rank's stderr and of the log; without a known error the last ones."""
     where: str | None = None
-    """File and line of the program where the exception came from: ``train.py:14``."""
     ranks_alike: int = 0
-    """How many ranks wrote the same error, of those whose words were read."""
     stderr_rank: str | None = None
-    """The rank whose stderr was read: the first that failed; if no launcher names it, one with an error."""
     stderr_lines: int = 0
-    """How many of the lines, the first ones, are in its stderr; those after them are in the log."""
 
 
 class Hang(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +31,8 @@ class Hang(msgspec.Struct, frozen=True, kw_only=True):
 
     finding: str
     kind: str
-    """As that of ``hpclaunch stacks``."""
     remedy: str | None = None
     suspects: tuple[int, ...] = ()
-    """Ranks that other ranks waited for."""
 
 
 class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):

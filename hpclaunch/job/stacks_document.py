@@ -14,7 +14,6 @@ class StackFrame(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     function: str
     text: str = ""
-    """The line, where its file can be read on the node."""
 
 
 class BlockedProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +22,6 @@ class BlockedProcess(msgspec.Struct, frozen=True, kw_only=True):
 
     pid: int
     what: str
-    """As that of the rank, or the command that it runs."""
     path: str
     at: str
     stack: list[StackFrame] = []
@@ -35,46 +33,26 @@ class RankStand(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     node: str
     gpu: str | None
-    """The one GPU that it sees, by its variable; null: several, or none."""
     pid: int
     program: list[str]
-    """The first words of its command line."""
     processes: int
-    """Processes of the rank, itself counted."""
     state: str
-    """Letter of /proc/PID/stat: R runs, S sleeps, D waits in the kernel and cannot be ended, T is stopped."""
     waits: str
-    """The kernel's function that it waits in, if any."""
     call: str
-    """The system call of its main thread; empty: none, or the kernel does not show it to us."""
     path: str
-    """The file that the system call is about."""
     what: str
-    """The collective, system call or function that it is in."""
     number: int | None
-    """That of the collective, by the flight recorder or the bundled training."""
     at: str
-    """FILE:LINE of the program itself; empty: no stack is known."""
     collective: bool
-    """Whether it waits for other ranks."""
     moved: bool | None
-    """Whether it stood elsewhere some seconds later, or was woken in between; null: not known."""
     progress: Literal["stuck", "slow", "waits", "unknown", "fine"] | None = None
-    """Of --watch. stuck: at one place and in no collective; slow: moves, while most other ranks wait;
-    waits: in one collective all the time; unknown: no stack is known; fine: moves."""
     suspect: bool
-    """Whether other ranks wait for it."""
     by: Literal["faulthandler", "py-spy"] | None
-    """Where the stack comes from."""
     stack: list[StackFrame]
-    """Of the main thread, the innermost call first."""
     threads: list[list[StackFrame]]
-    """Of other threads, the newest thread last, some of their innermost calls."""
     workers: list[BlockedProcess]
     files: list[str]
-    """Some of the files that it has open."""
     collectives: dict[str, list[tuple[int, str, str]]]
-    """Process group -> the newest collectives in torch's flight recorder: number, name, state."""
 
 
 class OtherProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,20 +85,13 @@ class StacksDocument(Document, frozen=True, kw_only=True):
     id: str
     finding: str
     kind: StacksKind
-    """stopped: by a signal; disk: a rank waits in the kernel; blocked: in a call about a file; mismatch: in
-    another collective; behind: not yet in the collective of the other ranks; slow: so, and it moves; moving:
-    most ranks move; alike: all ranks wait in the same collective; missing: a rank has no process; unclear;
-    none: no rank was seen."""
     remedy: str | None
     suspects: list[int]
-    """Ranks that others wait for."""
     missing: list[int]
-    """Ranks of which no process was seen."""
     ranks: int
     nodes: int
     nodes_answered: int
     idle_s: int | None
-    """Seconds since the job's last output or heartbeat."""
     by_rank: list[RankStand]
     other_processes: list[OtherProcess]
 

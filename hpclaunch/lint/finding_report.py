@@ -23,11 +23,8 @@ class FindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong."""
 
     file: str
-    """The file that it is in: a script, or a Python file that the script launches."""
     line: int | None
-    """From 1; null: something is missing."""
     column: int | None
-    """From 1; null: the file as a whole."""
     rule: str
     severity: Severity
     message: str
@@ -178,44 +175,8 @@ def rules_list(rules: Sequence[Rule]) -> str:
     return text_table((rule.id, rule.severity, rule.what.replace("`", "")) for rule in rules)
 
 
-_HEAD = """# Rules of hpclaunch lint
-
-`hpclaunch lint --rules --markdown` writes this page from the rules.
-
-An **error**: the job fails, hangs, or does something else than the script says. A **warning**: this is
-likely, or the site does not document what the script uses. A **note**: the script works, but check the line.
-With errors or warnings the exit status is 1; with notes only it is 0. What cannot be read is reported, with
-exit status 1: a script without directives, or with those of a scheduler that lint does not read.
-
-A rule that rests on the behaviour of a scheduler names the versions that behave so. Profiles state the
-version (`scheduler.version`); if it is not known, such a finding is a note, and nothing
-is reported that newer versions have changed.
-
-A comment `# hpclaunch: ignore[RULE]` ignores a rule on its line, and alone on a line on the next one.
-
-Rules about limits, reserved cores, modules and interfaces need the site: give `--site NAME`. Without it lint
-takes the site from the script's directives if only one site matches, else from the machine where lint runs.
-
-If [shellcheck](https://www.shellcheck.net) is installed, lint also reports its findings, as `{prefix}1234`:
-its errors as warnings, its warnings as notes.
-"""
-
-
 def rules_page(rules: Sequence[Rule]) -> str:
     """Return the page of the docs: every rule with what, why, remedy and an example."""
-    parts = [_HEAD.format(prefix=PREFIX)]
-    parts += ["| rule | severity | finds |", "|---|---|---|"]
-    parts += [f"| [{rule.id}](#{rule.id}) | {rule.severity} | {rule.what} |" for rule in rules]
-    for rule in rules:
-        fixable = " `--fix` corrects it." if rule.fixable else ""
-        parts += ["", f"## {rule.id}", "", f"{rule.what} ({rule.severity})", "", rule.why, ""]
-        for one in rule.versions:
-            parts += [f"Holds for {one}. Source: {one.source}.", ""]
-        parts += [
-            f"Remedy: {rule.remedy}{fixable}",
-            "",
-            "```sh",
-            _example(rule),
-            "```",
-        ]
-    return "\n".join(parts) + "\n"
+    from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
+
+    return render("lint_rules.md.j2", rules=rules, prefix=PREFIX, example=_example)

@@ -56,15 +56,10 @@ class Versions(msgspec.Struct, frozen=True):
     """The versions of a scheduler that behave as a rule says."""
 
     kind: str
-    """The scheduler, as site profiles name it."""
     name: str
-    """The scheduler's own name."""
     source: str
-    """Where this is stated."""
     first: str = ""
-    """The first such version; empty: all before ``before``."""
     before: str = ""
-    """The first later version that behaves in another way; empty: none that is known."""
 
     def holds(self, version: str | None) -> bool | None:
         """Tell whether a version behaves so; None: the version is not known, but it counts."""
@@ -89,27 +84,17 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule as the docs show it."""
 
     id: str
-    """Stable, in kebab case."""
     severity: Severity
-    """The usual severity; one finding may have a lower one."""
     what: str
-    """The mistake that it finds, in one sentence."""
     why: str
-    """The effect on the job, with the source."""
     remedy: str
     bad: str
-    """Lines that trigger it."""
     good: str
-    """The same lines, corrected."""
     fixable: bool = False
     versions: tuple[Versions, ...] = ()
-    """The schedulers' versions whose behaviour it rests on; empty: it rests on none."""
     notes_other_versions: bool = False
-    """It is a note that names its versions where the site has another or an unknown one."""
     skips_placeholders: bool = False
-    """It says nothing about directives whose value is a placeholder."""
     by_component: bool = False
-    """Of a heterogeneous job each component is checked alone."""
 
 
 class Violation(msgspec.Struct, frozen=True):

@@ -321,20 +321,8 @@ def _declared(command: Command, found: Variables) -> Iterator[Assignment]:
             found.exported.add(word.raw)
 
 
-def _first_word(texts: list[str]) -> list[str]:
-    return texts[:1]
-
-
-def _every_word(texts: list[str]) -> list[str]:
-    return texts
-
-
-def _words_after_v(texts: list[str]) -> list[str]:
-    return [name for option, name in pairwise(texts) if option == "-v"]
-
-
-def _words_after_a(texts: list[str]) -> list[str]:
-    return [name for option, name in pairwise(texts) if option == "-A"]
+def _words_after(option: str) -> Callable[[list[str]], list[str]]:
+    return lambda texts: [name for word, name in pairwise(texts) if word == option]
 
 
 def _words_before_equals(texts: list[str]) -> list[str]:
@@ -344,16 +332,11 @@ def _words_before_equals(texts: list[str]) -> list[str]:
 
 # Command -> those of its words that may be names of variables which it sets.
 _NAMES_SET_BY: dict[str, Callable[[list[str]], list[str]]] = {
-    "for": _first_word,
-    "select": _first_word,
-    "printf": _words_after_v,
-    "set": _words_after_a,
+    **dict.fromkeys(("for", "select"), lambda texts: texts[:1]),
+    **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "unset"), lambda texts: texts),
+    "printf": _words_after("-v"),
+    "set": _words_after("-A"),
     "let": _words_before_equals,
-    "read": _every_word,
-    "mapfile": _every_word,
-    "readarray": _every_word,
-    "getopts": _every_word,
-    "unset": _every_word,
 }
 
 

@@ -1,23 +1,6 @@
 """The needs of each framework in a job's script, by its row in ``frameworks.json``: variables, GPUs, files.
 
-``--framework`` sets what is in its row and nothing else. Sources:
-
-- torch: the variables that ``init_process_group`` reads (pytorch.org/docs/stable/distributed.html,
-  "Environment variable initialization") and LOCAL_WORLD_SIZE (pytorch.org/docs/stable/elastic/run.html).
-- deepspeed: the five variables without which ``init_distributed`` looks for MPI (deepspeed/comm/comm.py), and
-  LOCAL_SIZE, which its own launcher sets (deepspeed/launcher/launch.py); its hostfile is ``HOST slots=N``
-  (deepspeed.ai/getting-started, "Resource Configuration").
-- horovod: HOROVOD_CONTROLLER and HOROVOD_CPU_OPERATIONS (horovod/common/utils/env_parser.cc, 0.28.1).
-- GROUP_RANK, the number of the node, is torchrun's (pytorch.org/docs/stable/elastic/run.html); Lightning 2
-  reads it where Slurm does not tell (lightning/fabric/plugins/environments/lightning.py).
-- jax: JAX_COORDINATOR_ADDRESS and, from 0.4.33 on, JAX_LOCAL_DEVICE_IDS are read by
-  ``jax.distributed.initialize`` (jax/_src/distributed.py, read in 0.4.31 to 0.12.0). It gets its other
-  numbers from srun, or from the variables of Open MPI 4, which it knows by OMPI_MCA_orte_hnp_uri
-  (jax/_src/clusters); so ranks of other launchers get those. Where OMPI_VERSION names Open MPI 5, 0.12.0 asks
-  mpi4py instead. JAX_NUM_PROCESSES and JAX_PROCESS_ID are for programs that pass the numbers on themselves,
-  names that are usual and that JAX itself does not read.
-- ray: without a token all who reach a cluster run programs as its user (docs.ray.io, "Token authentication").
-- GPUs: `layout.py`.
+``--framework`` sets what is in its row and nothing else; the row names its sources. GPUs: `layout.py`.
 """
 
 import json

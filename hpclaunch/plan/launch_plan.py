@@ -77,7 +77,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     message: str
     hint: str | None
-    """The remedy: a value or form that would be right."""
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message

@@ -212,8 +212,6 @@ def check_budget(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
         )
 
 
-# --- which GPUs a rank sees, and in which order, so that they agree with its LOCAL_RANK ---------------------
-
 # The rule: where a program takes the GPU whose number is its local rank, each rank sees all planned GPUs of
 # its node, and the GPU with the number of its local rank is its own. Programs do so as their tutorials say
 # (``cuda:LOCAL_RANK`` in torch's and DeepSpeed's; "Pin each GPU to a single process" in Horovod's README; JAX

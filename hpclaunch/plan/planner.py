@@ -190,10 +190,6 @@ def _queue(
     return request_rules.choose_queue(profile, request.queue, counts[0], walltime_s)
 
 
-def _account(request: JobRequest, profile: SiteProfile) -> str | None:
-    return request.account if profile.account.in_script else None
-
-
 def _memory(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
     if layout.share and layout.share.memory:
         return layout.share.memory
@@ -306,7 +302,7 @@ def _header(
         tasks_per_node=layout.launched_per_node,
         starter=layout.starter,
         walltime_s=layout.walltime_s,
-        account=_account(request, profile),
+        account=request.account if profile.account.in_script else None,
         account_option=profile.account.option,
         queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
         queue_reason=layout.choice.reason,

@@ -42,4 +42,3 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
     origin: str
-    """command line, job file PATH, user config PATH, site profile NAME, default, or computed: RULE."""

@@ -149,9 +149,6 @@ def rank_command(request: JobRequest) -> tuple[str, ...]:
     return (*argv[: program_at(argv)], *found.program) if found else argv
 
 
-# --- sizes -------------------------------------------------------------------------------------------------
-
-
 class Said(msgspec.Struct, frozen=True):
     """A number that a command or its configuration file says, and its words."""
 

@@ -25,11 +25,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One fact."""
 
     key: str
-    """Of the profile, such as ``queues.gpu.max_walltime``."""
     profile: Any
     measured: Any
     verdict: Verdict
-    """new: the profile does not have it; not seen: the probe could not see it."""
     note: str = ""
 
 

@@ -5,8 +5,6 @@ message whole; a test compares them with the messages that real ranks hand to MP
 node. What a node's ranks do in their n-th round is the node's n-th round.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -198,13 +196,6 @@ def message_count(algorithm: str, nodes: int, per_node: int) -> int:
     return 2 * (levels << levels) + 2 * (ranks - (1 << levels))
 
 
-class Run(NamedTuple):
-    """Rounds of a rank that are alike."""
-
-    times: int
-    round: Round
-
-
 class NodeRun(NamedTuple):
     """Rounds of a node that are alike."""
 
@@ -232,16 +223,17 @@ def _node_runs(ranks: Mapping[int, Iterator[Round]], per_node: int, slices: int)
     waiting = {rank: _runs(rounds)[::-1] for rank, rounds in ranks.items()}
     while waiting:
         heads = {rank: own.pop() for rank, own in waiting.items()}
-        times = min(head.times for head in heads.values())
-        yield _merged(times, {rank: head.round for rank, head in heads.items()}, per_node, slices)
-        for rank, head in heads.items():
-            if head.times > times:
-                waiting[rank].append(Run(head.times - times, head.round))
+        times = min(count for count, _ in heads.values())
+        yield _merged(times, {rank: one for rank, (_, one) in heads.items()}, per_node, slices)
+        for rank, (count, one) in heads.items():
+            if count > times:
+                waiting[rank].append((count - times, one))
         waiting = {rank: own for rank, own in waiting.items() if own}
 
 
-def _runs(rounds: Iterable[Round]) -> list[Run]:
-    return [Run(len(list(same)), one) for one, same in groupby(rounds)]
+def _runs(rounds: Iterable[Round]) -> list[tuple[int, Round]]:
+    """Return how often each round comes one after the other."""
+    return [(len(list(same)), one) for one, same in groupby(rounds)]
 
 
 def _merged(times: int, rounds: Mapping[int, Round], per_node: int, slices: int) -> NodeRun:

@@ -34,48 +34,29 @@ class Row(_Strict, frozen=True, kw_only=True):
     """One layer. Its input is the row before, or what ``from`` names."""
 
     name: str
-    """Its name, once in the table."""
     kind: Kind
-    """conv and linear do the arithmetic; elementwise: any other that saves its input and keeps its shape."""
     inputs: tuple[str, ...] = msgspec.field(default=(), name="from")
-    """Names of the layers whose outputs it reads, ``input`` for the images; empty: the row before."""
     filters: Count | None = None
-    """conv: channels of the output."""
     outputs: Count | None = None
-    """linear: features of the output."""
     kernel: tuple[Count, ...] = (1, 1)
-    """conv, maxpool, avgpool: height and width."""
     stride: tuple[Count, ...] = (1, 1)
-    """conv, maxpool, avgpool."""
     padding: tuple[Padding, ...] = (0, 0)
-    """conv, maxpool, avgpool."""
     dilation: tuple[Count, ...] = (1, 1)
-    """conv."""
     groups: Count = 1
-    """conv."""
     bias: bool = True
-    """conv, linear."""
     size: tuple[Count, ...] = ()
-    """avgpool: height and width of the output, whatever the input; kernel and stride are unused."""
     block: str | None = None
-    """Recomputation stores the input of a block only; None: each layer with parameters begins one."""
 
 
 class ModelTable(_Strict, frozen=True, kw_only=True):
     """A model's file."""
 
     schema: Literal[1]
-    """Version of this format."""
     name: str
-    """The model's name."""
     description: str = ""
-    """One line."""
     input: tuple[Count, ...]
-    """Shape of one sample: channels, height, width; or features."""
     samples: Count | None = None
-    """Samples of an epoch of its usual data set."""
     layers: tuple[Row, ...]
-    """In the order of execution."""
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):

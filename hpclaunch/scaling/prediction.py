@@ -87,23 +87,17 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     step_s: StepRange
     compute_s: float
     communication_s: float
-    """Waiting included."""
     waiting_s: float
-    """For the slowest GPU, where the deviation of the steps on one is known."""
     memory_gib: float
     fits: bool | None
-    """None: the memory of a GPU is not known."""
     most_gpus: int
     batch: int
-    """Samples of all workers per step."""
     samples_per_s: float
     epoch_s: float | None
     cost_per_epoch: float | None
     memory: MemoryNeed
     remedies: tuple[str, ...] = ()
-    """Changes that would make it fit."""
     remarks: tuple[str, ...] = ()
-    """Reasons why the range is wider."""
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +113,6 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
 
     strategy: Strategy
     errors: dict[str, float]
-    """GPUs -> relative error of the calibrated model there."""
     remarks: tuple[str, ...]
 
 
@@ -128,16 +121,13 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
     points: tuple[PredictedPoint, ...]
     ranking: dict[str, tuple[str, ...]]
-    """GPUs -> strategies that fit, the most samples per second first."""
     parameters: tuple[Parameter, ...]
     not_told_apart: dict[str, tuple[tuple[str, str], ...]]
-    """GPUs -> neighbours in the ranking whose ranges overlap."""
     impossible: tuple[Impossible, ...]
     calibration: CalibrationReport | None
     model: str
     cost_unit: str | None
     simulation: Simulation | None = None
-    """With ``--simulate``."""
 
 
 def predict_all(request: PredictRequest) -> Prediction:

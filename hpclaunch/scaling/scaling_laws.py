@@ -80,12 +80,9 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 
     law: str
     formula: str
-    """p counts GPUs, or ranks."""
     parameters: dict[str, Parameter]
     serial_fraction: float | None
-    """serial / (serial + parallel) on one GPU or rank, in a strong study."""
     leave_one_out_error: float | None
-    """Mean relative error of each point predicted from the rest; None: too few points."""
     next: tuple[Estimate, ...] = ()
     remarks: tuple[str, ...] = ()
 

@@ -58,12 +58,8 @@ class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: NetworkKind
     nodes: int
-    """At least those of the largest job."""
     layout: tuple[float, ...]
-    """fat-tree: leaf switches, nodes of each, links up of each; dragonfly: groups with nodes of the job,
-    switches of each, nodes of a switch, GB/s between two groups; torus: nodes along each side."""
     origins: tuple[str, ...]
-    """Each figure, and where it comes from."""
 
 
 def network_shape(
@@ -181,17 +177,11 @@ class SimulatedExchange(msgspec.Struct, frozen=True, kw_only=True):
     allreduce: str
     network: str
     bytes: int
-    """Of the gradients."""
     closed_form_s: float | None
-    """By latency and bandwidth, no node shares its link; None: ``remark`` has the reason."""
     simulated_s: float | None
-    """None as well: not simulated."""
     messages: int | None
-    """Between nodes."""
     network_bytes: int | None
-    """Between nodes, of all messages."""
     step_s: float | None
-    """A step of ``data`` with this exchange; None: ``data`` is not predicted here."""
     remark: str | None = None
 
     @property

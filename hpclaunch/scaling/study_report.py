@@ -25,14 +25,12 @@ class Recommended(msgspec.Struct, frozen=True, kw_only=True):
     """The largest measured size with the requested efficiency, and what the work costs there."""
 
     efficiency: float
-    """The requested one."""
     nodes: int | None
     ranks: int
     gpus: int | None
     measured_efficiency: float
     step_s: float
     hours: float | None
-    """Hours of the whole work, where its steps are stated."""
     node_hours: float | None
     sentence: str
 
@@ -41,17 +39,11 @@ class PointFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Further facts of a size: POP's factors (pop-coe.eu), the cost of its jobs, and their proofs."""
 
     load_balance: float | None = None
-    """Mean of the ranks' useful time divided by the longest."""
     communication_efficiency: float | None = None
-    """The longest useful time of a rank divided by the elapsed time."""
     cost: float | None = None
-    """Of all jobs of this size, by their elapsed time, in the site's unit."""
     jobs: tuple[str, ...] = ()
-    """Ids of its jobs; the record of each has the proof of binding, rank by rank."""
     binding: bool | None = None
-    """Whether all ranks of all its jobs got their binding; None: it was not checked."""
     fingerprint: dict[str, str] = {}
-    """Digests of profile, versions, code and environment; a size where one differs is not comparable."""
 
 
 _NO_FACTS: Mapping[int, PointFacts] = MappingProxyType({})
@@ -66,7 +58,6 @@ class StudyDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     fit: Fit | None
     recommended: Recommended | None
     facts: dict[str, PointFacts] = {}
-    """GPUs or ranks -> what else is known."""
 
 
 class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,7 +164,6 @@ class ComparedSize(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     step_s: tuple[float | None, ...]
     relative: tuple[float | None, ...]
-    """Seconds divided by those of the first study."""
 
 
 def compared(documents: Sequence[StudyDocument]) -> list[ComparedSize]:
@@ -244,7 +234,8 @@ def _fit_lines(document: StudyDocument) -> list[str]:
     if fit is None:
         return ["one size: nothing to fit"]
     values = ", ".join(
-        f"{name} {_with_error(value.value, value.plus_minus)}" for name, value in fit.parameters.items()
+        f"{name} {value.value:.4g}" + ("" if value.plus_minus is None else f" +- {value.plus_minus:.2g}")
+        for name, value in fit.parameters.items()
     )
     lines = [f"fit: {fit.law}: {fit.formula}", f"  {values}"]
     if fit.serial_fraction is not None:
@@ -260,10 +251,6 @@ def _fit_lines(document: StudyDocument) -> list[str]:
             f"{item.efficiency:.2f}"
         )
     return [*lines, *(f"  doubt: {remark}" for remark in fit.remarks)]
-
-
-def _with_error(value: float, error: float | None) -> str:
-    return f"{value:.4g}" if error is None else f"{value:.4g} +- {error:.2g}"
 
 
 def _advice_lines(document: StudyDocument) -> list[str]:

@@ -29,7 +29,6 @@ class StepSeconds(msgspec.Struct, frozen=True, kw_only=True):
     median: float
     min: float
     spread: float | None
-    """Longest - shortest; None: it was measured once."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,12 +39,9 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int | None
     step_s: StepSeconds
     throughput: float | None
-    """Work per second, where the work of a step is known."""
     speedup: float
-    """Relative to the smallest size; in a weak study of the work that grows with the size."""
     efficiency: float
     karp_flatt: float | None
-    """The serial fraction that the speed-up implies (Karp and Flatt 1990), in a strong study."""
     comparable: bool = True
     remarks: tuple[str, ...] = ()
 

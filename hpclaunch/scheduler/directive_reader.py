@@ -222,6 +222,11 @@ def whole_number(text: str | None) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
+def highest_number(text: str) -> int | None:
+    """Read ``8``, ``4,8`` or ``2-4``; the higher number counts against limits."""
+    return whole_number(re.split("[-,]", text)[-1])
+
+
 def given_number(
     directives: Iterable[Directive], name: str, read: Callable[[str], int | None] = whole_number
 ) -> Given | None:

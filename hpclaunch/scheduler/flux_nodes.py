@@ -5,8 +5,6 @@ a node of a system instance, without types and without memory. Queues and limits
 flux-config-policy; an instance without queues has none to name.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -23,16 +23,12 @@ from hpclaunch.scheduler.scheduler_interface import (
     with_arrays,
 )
 
-# --- submission ---
-
 # bsub reads the script from stdin. Only where the job is requested by -nnodes, as on Summit, bsub takes the
 # script's name and "bsub < script" does not work (OLCF, Summit user guide, "Batch Scripts").
 _SUBMIT = """\
 if grep -q '^#BSUB -nnodes ' "$1"; then exec bsub "$1"; fi
 exec bsub < "$1"
 """
-# --- answers ---
-
 _WORDS = state_words("lsf")
 
 # exit_reason begins with a word of lsbatch.h; the jobs that were cancelled, then why LSF ended others.
@@ -232,9 +228,6 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     else:
         reason = f"the script ended with exit status {code}" if code else "it ended without exit status"
     return JobStatus(state=state, exit_code=code, reason=reason)
-
-
-# --- header ---
 
 
 def _file(path: str | None) -> str:

@@ -9,7 +9,7 @@ from hpclaunch.scheduler.directive_reader import (
     Given,
     RequestedResources,
     given_number,
-    whole_number,
+    highest_number,
 )
 from hpclaunch.scheduler.foreign_words import After, ForeignWords, MailEvent
 from hpclaunch.scheduler.option_words import word_counts, word_options
@@ -22,7 +22,7 @@ _PER_NODE = re.compile(r"\bptile=(\d{1,6})\b")
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
     nodes = given_number(directives, "nnodes")
-    tasks = given_number(directives, "n", _most_slots)
+    tasks = given_number(directives, "n", highest_number)
     per_node = _found(directives, "R", _PER_NODE)
     if nodes is None and tasks and per_node and per_node.value:
         nodes = tasks._replace(value=-(-tasks.value // per_node.value))
@@ -42,11 +42,6 @@ def _found(directives: Sequence[Directive], name: str, pattern: re.Pattern[str])
         if each.name == name and (match := pattern.search(each.value or "")):
             found = Given(int(match[1]), each.line, each.text)
     return found
-
-
-def _most_slots(text: str) -> int | None:
-    """Read ``8`` or ``4,8``; the higher number counts against limits."""
-    return whole_number(text.split(",")[-1])
 
 
 def lsf_time_s(text: str) -> int | None:

@@ -5,14 +5,16 @@ Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
-from hpclaunch.scheduler.pbs_accounting import PbsAccounting
 from hpclaunch.scheduler.scheduler_interface import (
+    AccountedJob,
+    Accounting,
     Attach,
     JobStatus,
     RunningJob,
@@ -178,6 +180,75 @@ def _select(want: Resources) -> str:
     cpus = want.tasks_per_node * (want.cpus_per_task or 1)
     gpus = f":ngpus={want.gpus_per_node}" if want.gpus_per_node else ""
     return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"
+
+
+_UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
+
+
+class PbsAccounting(Accounting, frozen=True, kw_only=True):
+    """qstat -x -f, which knows ended jobs for as long as the site keeps their history.
+
+    Its figures are those that pbs_mom gathers (``resources_used``): memory is that of all processes of the
+    job on all its nodes together. Tested on outputs recorded from OpenPBS 23.06.
+    """
+
+    def query(self, job: str) -> tuple[str, ...]:
+        """Ask for the job, or for all jobs of an array."""
+        return ("qstat", *(("-t",) if "[]" in job else ()), "-x", "-f", job)
+
+    def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
+        """Read the attributes; of an array each job is one."""
+        from hpclaunch.scheduler.pbs_status import parse_status, text_jobs
+
+        parse_status("text", [job], answer)  # RefusedError where the server gives no answer
+        found = {name: values for name, values in text_jobs(answer.stdout).items() if "[]" not in name}
+        if not found:
+            raise BadInputError(
+                f"PBS has no job {job}", "it knows ended jobs for as long as the site keeps their history"
+            )
+        return tuple(_job(name, values) for name, values in found.items())
+
+
+def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
+    from hpclaunch.scheduler.pbs_directives import pbs_time_s
+    from hpclaunch.scheduler.pbs_status import iso_time, status_of
+
+    status = status_of(values)
+    index = re.match(r"\d+\[(\d+)\]", name)
+    nodes = str(values.get("exec_host", "")).split("+")
+    runs = _whole(values.get("run_count")) or 1
+    submitted = iso_time(values.get("qtime")) or iso_time(values.get("ctime"))
+    return AccountedJob(
+        id=name,
+        index=int(index[1]) if index else None,
+        name=str(values.get("Job_Name", "")),
+        account=values.get("Account_Name"),
+        queue=values.get("queue"),
+        state=status.state,
+        exit_code=status.exit_code,
+        reason=status.reason,
+        submitted=submitted,
+        started=iso_time(values.get("stime")),
+        ended=status.ended,
+        elapsed_s=pbs_time_s(str(values.get("resources_used.walltime"))) if runs == 1 else None,
+        limit_s=pbs_time_s(str(values.get("Resource_List.walltime"))),
+        nodes=_whole(values.get("Resource_List.nodect")) or len(nodes),
+        node_list=",".join(dict.fromkeys(node.partition("/")[0] for node in nodes if node)),
+        cpus=_whole(values.get("resources_used.ncpus")),
+        memory=_bytes(values.get("Resource_List.mem")),
+        cpu_s=pbs_time_s(str(values.get("resources_used.cput"))),
+        job_memory=_bytes(values.get("resources_used.mem")) or None,
+        runs=runs,
+    )
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, str) and value.isdecimal() else None
+
+
+def _bytes(value: Any) -> int | None:
+    match = re.fullmatch(r"(\d+)([kmgt]?b)", str(value))
+    return int(match[1]) * _UNITS[match[2]] if match else None
 
 
 SCHEDULER = PbsScheduler(

@@ -51,9 +51,6 @@ def _resources(text: str) -> Iterator[tuple[str, str]]:
         yield name.strip(), value
 
 
-# --- what they request -------------------------------------------------------------------------------------
-
-
 class _Chunk(NamedTuple):
     """One part of ``select``: how many nodes, and what each of them must have."""
 
@@ -75,7 +72,7 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
     walltime = given_number(directives, "l:walltime", pbs_time_s)
     select = last_directive(directives, "l:select")
     if select is None:
-        nodes = given_number(directives, "l:nodes", _node_count)
+        nodes = given_number(directives, "l:nodes", lambda text: whole_number(text.split(":")[0]))
         return RequestedResources(nodes=nodes, walltime_s=walltime)
     line, chunks = select.line, _chunks(select.value or "")
 
@@ -90,11 +87,6 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
         gpus_per_node=of_first_chunk("ngpus"),
         walltime_s=walltime,
     )
-
-
-def _node_count(text: str) -> int | None:
-    """Read the nodes of the older form ``nodes=2:ppn=4``."""
-    return whole_number(text.split(":")[0])
 
 
 def pbs_time_s(text: str) -> int | None:

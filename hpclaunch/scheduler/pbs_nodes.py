@@ -6,8 +6,6 @@ Attributes follow pbs_node_attributes(7B), pbs_queue_attributes(7B) and pbs_serv
 Of CPUs PBS says ncpus, which the site may count in hardware threads or in cores.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -22,6 +20,7 @@ from hpclaunch.scheduler.cluster_facts import (
     merged_kinds,
     read_json_answer,
 )
+from hpclaunch.scheduler.pbs_directives import pbs_time_s
 from hpclaunch.walltime import format_walltime
 
 _OUT = {
@@ -153,14 +152,9 @@ def _only_for(queue: _Attributes) -> str:
 def _limits(queue: _Attributes) -> dict[str, int]:
     """Return the nodes and seconds that a job may have (resources_min, resources_max), where they are set."""
     most, least = queue.get("resources_max", {}), queue.get("resources_min", {})
-    said = {"least": least.get("nodect"), "most": most.get("nodect"), "walltime": _seconds(most)}
+    seconds = pbs_time_s(str(most.get("walltime", ""))) or None
+    said = {"least": least.get("nodect"), "most": most.get("nodect"), "walltime": seconds}
     return {key: int(value) for key, value in said.items() if value is not None}
-
-
-def _seconds(resources: _Attributes) -> int | None:
-    """Return walltime, HH:MM:SS or a number of seconds (man pbs_resources), in seconds."""
-    parts = [int(part) for part in str(resources.get("walltime", "")).split(":") if part]
-    return sum(part * 60**power for power, part in enumerate(reversed(parts))) or None
 
 
 def _highest(limits: list[int | None]) -> int | None:

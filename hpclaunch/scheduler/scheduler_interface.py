@@ -137,17 +137,12 @@ class ArrayRules(msgspec.Struct, frozen=True, kw_only=True):
     """The job arrays of a scheduler."""
 
     index_variable: str
-    """Environment variable that holds the index of a job of an array."""
     job_number: str
-    """Number of the whole array, as a shell expression."""
     port_number: str
-    """A number that differs from job to job of an array, as a shell expression inside ``$((...))``."""
     lists: bool = True
-    """Whether ``1,4,7`` is taken; else only one range is."""
     fewest_jobs: int = 1
     first_index: int = 0
     no_restarts: str = ""
-    """Why a job of an array cannot come back alone after a checkpoint; empty: it can."""
 
 
 class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -279,108 +274,58 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     kind: str
     title: str
-    """Its name in messages, such as ``PBS``."""
     submit_program: str
-    """The program that submits; also what tells that the scheduler is on this machine."""
     template: str
-    """File in ``templates/``."""
 
     # --- the script ---
     job_number: str
-    """The job's number, as a shell expression in double quotes."""
     submit_folder: str
-    """The folder in which the job was submitted, likewise."""
     port_number: str
-    """A whole number that differs from job to job, as a shell expression inside ``$((...))``."""
     first_node: str
-    """Shell line that sets MASTER_ADDR to the job's first node. No pipe into head: with pipefail a long list
-    would end the job when head has read enough."""
     node_names: str
-    """Shell command that prints the names of the job's nodes, one per line."""
     start_lines: tuple[Line, ...] = ()
-    """Shell lines that each job needs first."""
     inside_variable: str | None = None
-    """Environment variable that is set inside a job only; None: ranks can be started anywhere."""
     hands_on_environment: bool = True
-    """Whether a job starts with the variables of the submitting shell where no option says otherwise (man
-    sbatch, --export). False: qsub hands them on with -V only."""
     log_in_script: bool = False
-    """Whether the script itself writes the job's log: where the scheduler writes its file only at the job's
-    end, or empties the file of a job that it starts again."""
     signals_before_limit: bool = False
-    """Whether it signals a job some seconds before the walltime limit; else the script does."""
     job_name_pattern: str = r"[^\x00-\x1f\x7f\\]{1,200}"
-    """Regular expression that a job's whole name matches."""
     job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
 
     # --- what it can do ---
     reads_directives: bool = False
-    """Whether the module ``KIND_directives`` has the reader of its directives, ``DIRECTIVES``."""
     no_submission: str = ""
-    """Why nothing is submitted to it, in words that follow ``title``; empty: jobs are. Either way jobs can be
-    planned for it and its scripts be read."""
     told_by: str = ""
-    """A program that only it has, where ``submit_program`` is also that of another scheduler."""
     queue_kinds: tuple[str, ...] = ()
-    """Kinds of queues that a profile may list."""
     measured_binding: str = "taskset"
-    """``binding.cpu`` of a profile that is written from a measured node."""
     binding_needs_whole_node: bool = False
-    """Whether that binding is valid on whole nodes only."""
     has_select: bool = False
-    """Whether it has PBS' ``select``."""
     arrays: ArrayRules | None = None
     no_restarts: str = ""
-    """Why a job cannot come back after a checkpoint; empty: it can."""
     requeue: str = ""
-    """Shell text by which a running job asks to be put back into the queue; empty: it starts itself again."""
     find_commands: str = ""
-    """Shell text before the scheduler's commands inside a job, where they may be missing from its PATH."""
     resubmit_without: str = ""
-    """Shell text that submits the script again without the nodes in ``$left_out``; empty: nodes cannot be
-    left out."""
     no_exclusions: str = "has no option that leaves nodes out"
-    """Why nodes cannot be left out, where ``resubmit_without`` is empty; words that follow ``title``."""
     memory_suffix: str | None = None
-    """The suffix of an amount such as ``480G`` where memory is requested; None: ``no_memory`` says why it
-    is not."""
     no_memory: str = "has no request for the memory of a node"
-    """Words that follow ``title``."""
     all_memory: str = ""
-    """The amount that stands for all memory of a node; empty: there is none."""
     no_begin: str = ""
-    """Why a job has no earliest start; words that follow ``title``. Empty: it can have one."""
     keeps_begin: bool = False
-    """Whether a job that comes back after a checkpoint is the same one, whose time of start is over."""
     has_interactive: bool = False
-    """Whether ``interactive`` gives a way to allocate and run from here."""
     environment_hint: str = "export {name} in the shell that submits: its environment goes to the job"
-    """How a variable reaches a job without standing in its script."""
     allocation_hint: str = ""
-    """How a user makes an allocation; empty: there are none to run in."""
 
     facts_commands: Mapping[str, tuple[str, ...]] = {}
-    """Name -> a command that describes the cluster, for ``parse_facts``; ``queues`` is that of the queues.
-    Empty: it is not asked."""
 
     probe_commands: Mapping[str, tuple[str, ...]] = {}
-    """Name -> a further command for ``hpclaunch sites probe``, which only reads."""
 
     # --- its answers ---
     id_pattern: str = ""
-    """Regular expression of its job ids as users write them."""
     starts_at_once: bool = False
-    """True: there is no queue, and its jobs and their files are on this machine."""
     poll_s: tuple[float, float] = (1.0, 30.0)
-    """Seconds between two questions while waiting: at first, and at most after backing off."""
     query_env: Mapping[str, str] = {}
-    """Environment for the status commands, which makes times unambiguous."""
     cluster_command: tuple[str, ...] = ()
-    """Prints which cluster answers here, for ``parse_cluster``; empty: each id names it, or there is none."""
     status_sources: tuple[str, ...] = ()
-    """Sources of job states, the best first; each is asked for the jobs that those before did not know."""
     notes: Mapping[str, str] = {}
-    """Name of a field -> where its value is known from, or why it is so."""
 
 
 def scheduler_data(kind: str) -> dict[str, Any]:

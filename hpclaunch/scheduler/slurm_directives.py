@@ -9,6 +9,7 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
+    highest_number,
     whole_number,
 )
 from hpclaunch.scheduler.foreign_words import ForeignWords, MailEvent, read_after_ok
@@ -19,12 +20,9 @@ _OPTIONS = gnu_options("slurm", separators=COMPONENT_SEPARATORS, equals_is_value
 _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
 
 
-# --- what they request -------------------------------------------------------------------------------------
-
-
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
     return RequestedResources(
-        nodes=given_number(directives, "nodes", _most_nodes),
+        nodes=given_number(directives, "nodes", highest_number),
         tasks=given_number(directives, "ntasks"),
         tasks_per_node=given_number(directives, "ntasks-per-node"),
         cpus_per_task=given_number(directives, "cpus-per-task"),
@@ -36,11 +34,6 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
         threads_per_core=given_number(directives, "threads-per-core"),
         walltime_s=given_number(directives, "time", slurm_time_s),
     )
-
-
-def _most_nodes(text: str) -> int | None:
-    """Read ``2`` or ``2-4``; the higher number counts against limits."""
-    return whole_number(text.split("-")[-1])
 
 
 def _gpu_count(text: str) -> int | None:

@@ -165,9 +165,6 @@ def _gpus(gres: str) -> Iterator[NodeGpus]:
             yield NodeGpus(type=match["type"], count=int(match["count"]))
 
 
-# --- a large cluster as a few lines -------------------------------------------------------------------------
-
-
 def reduced(listing: str) -> str:
     """Return ``scontrol show node --oneliner`` with one line for each kind and state, and their number."""
     return "".join(f"{line} {COUNT}={count}\n" for line, count in _counted(listing))

@@ -29,7 +29,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     strength: Literal["strong", "weak"]
     what: str
-    """The observation, in words."""
 
 
 class Detection(msgspec.Struct, frozen=True, kw_only=True):

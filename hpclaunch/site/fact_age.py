@@ -16,7 +16,6 @@ class ReadSource(msgspec.Struct, frozen=True, kw_only=True):
     age_days: int
     evidence: str
     names: tuple[str, ...]
-    """Its names in the profiles, such as ``queues``."""
     sites: tuple[str, ...]
 
 
@@ -24,16 +23,10 @@ class CountedFacts(msgspec.Struct, frozen=True, kw_only=True):
     """How well a machine is known."""
 
     by_evidence: dict[str, int]
-    """Kind of evidence -> keys of the profile that rest on it."""
     unknown: int
-    """Facts that every machine has and the profile leaves out."""
     newest: dt.date | None
-    """Day of the newest source."""
     subjects: dict[str, str]
-    """``queues``, ``GPUs``, ... -> ``unknown``, or the day on which the newest page about it was read and a
-    letter for each kind of its evidence: m: measured, d: documented, c, s, u, x: conflicting."""
     lines: int | None
-    """Lines of the shipped profile; None: it is not shipped."""
 
 
 def read_sources(profiles: Mapping[str, SiteProfile | NodeKind], today: dt.date) -> list[ReadSource]:

@@ -99,18 +99,18 @@ def markdown(profiles: Mapping[str, SiteProfile], kinds: Mapping[str, NodeKind],
     )
 
 
+_OF_NODES = ("numa", "memory_gib", "count", "nics")
+
+
 def unknown_facts(profile: SiteProfile) -> tuple[str, ...]:
     """Return the facts that every machine has and this profile leaves out: they are unknown, not "none"."""
-    node, fabric, links = profile.node, profile.fabric, profile.links
+    node, fabric, links, retired = profile.node, profile.fabric, profile.links, profile.retired
     gpus = len(node.gpus) if node else 0
     missing = {
         "billing": profile.billing is None,
         "queues": not profile.queues,
         "node": node is None,
-        "node.numa": node is not None and not node.numa,
-        "node.memory_gib": node is not None and node.memory_gib is None,
-        "node.count": node is not None and node.count is None,
-        "node.nics": node is not None and not node.nics,
+        **{f"node.{key}": node is not None and not getattr(node, key) for key in _OF_NODES},
         "links.nic": links.nic is None,
         "links.gpu_gpu": links.gpu_gpu is None and gpus > 1,
         "links.cpu_gpu": links.cpu_gpu is None and gpus > 0,
@@ -121,7 +121,9 @@ def unknown_facts(profile: SiteProfile) -> tuple[str, ...]:
         "software.container": profile.software.container is None,
         "storage": not profile.storage,
         "internet_on_compute": profile.internet_on_compute is None,
-        "retired.since": profile.retired is not None and profile.retired.since is None,
-        "retired.successor": profile.retired is not None and profile.retired.successor is None,
+        **{
+            f"retired.{key}": bool(retired) and getattr(retired, key) is None
+            for key in ("since", "successor")
+        },
     }
     return tuple(key for key, is_missing in missing.items() if is_missing)

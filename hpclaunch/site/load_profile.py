@@ -154,8 +154,6 @@ def _path(name_or_path: str, known: Known) -> Path:
     return known.sites[name_or_path][0]
 
 
-# --- cached profiles of named sites -------------------------------------------------------------------------
-
 # Reading and checking YAML takes longer than everything else that is done with a profile. A cached profile is
 # used only while everything it was made from is the same, byte for byte: its own file, those it extends, its
 # node kind, the names of all profiles and kinds (another one may hide what it extends) and the code that read

@@ -47,11 +47,8 @@ class ChangedModule(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     keys: tuple[str, ...]
     known: dt.date | None
-    """Day of the fact: from when the site has the module, or the newest entry that was read for the profile;
-    None: the profile says neither."""
     changed: dt.date
     entry: str
-    """How the entry begins."""
 
 
 def loaded_modules(profile: SiteProfile) -> Iterator[LoadedModule]:

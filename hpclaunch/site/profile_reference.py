@@ -1,15 +1,12 @@
 """The profile format explained: JSON Schema for editors, a reference page for users.
 
-Both take their texts from the attribute docs in ``hpclaunch/site/schema.py``, the only place that describes a
-field.
+Both take their texts from ``hpclaunch/fields.yaml``, the only place that describes a field.
 """
 
 import datetime as dt
 import inspect
-import re
 import textwrap
 import types
-from functools import cache
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -24,20 +21,11 @@ SCHEMA_ID = "https://json.schemastore.org/hpclaunch-site.json"
 # Never merged when a profile extends another (hpclaunch.site.merge_profiles), so always complete.
 _WHOLE = ("Source", "EnvVar")
 _STARTS = ("extends", "part_of", "node_kind")
-_YAML_WORD = {"None": "null", "True": "true", "False": "false"}
-_PYTHON_WORD = re.compile(r"\b(?:None|True|False)\b")
 
 
-@cache
 def field_docs() -> dict[str, dict[str, str]]:
-    """Return struct name -> field name -> its doc, from the source of the schema, with YAML's constants."""
-    return {
-        struct.__name__: {
-            field: _PYTHON_WORD.sub(lambda word: _YAML_WORD[word[0]], text)
-            for field, text in json_document.field_docs(struct).items()
-        }
-        for struct in structs()
-    }
+    """Return struct name -> field name -> its meaning."""
+    return {struct.__name__: json_document.field_docs(struct) for struct in structs()}
 
 
 def structs() -> tuple[type[msgspec.Struct], ...]:

@@ -30,27 +30,21 @@ class ListedSite(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     origin: Literal["user", "shipped"]
     hides: str | None
-    """The file of the shipped profile of this name."""
     extends: str | None
     part_of: str | None
     node_kind: str | None
-    """The kind of its nodes."""
     status: str | None
     description: str | None
     error: str | None
-    """Why the profile cannot be read."""
 
 
 class ValidatedSite(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on one profile."""
 
     site: str
-    """As it was named."""
     ok: bool
     name: str | None = None
-    """The profile's name; null where it is wrong."""
     digest: str | None = None
-    """Digest of the merged profile; null where it is wrong."""
     errors: tuple[str, ...] = ()
 
 
@@ -59,13 +53,9 @@ class SourcesDocument(Document, frozen=True, kw_only=True):
 
     older_than_days: int
     sources: int
-    """Number of all sources."""
     old: tuple[ReadSource, ...]
-    """Those that were read longer ago."""
     not_readable: dict[str, str]
-    """Profile that cannot be read -> why."""
     changed: tuple[ChangedModule, ...] = ()
-    """With ``--page``: modules of the profiles that a newer entry of that page names."""
 
 
 class FactsDocument(Document, frozen=True, kw_only=True):
@@ -78,12 +68,10 @@ class DetectedSite(Document, frozen=True, kw_only=True):
     """Which site this machine is."""
 
     site: str
-    """``unknown`` where the evidence does not decide."""
     hostname: str
     reason: str
     evidence: tuple[Evidence, ...]
     notes: tuple[str, ...]
-    """Facts that could not be read, in sentences."""
 
 
 DOCUMENTS = {

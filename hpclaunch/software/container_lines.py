@@ -106,9 +106,6 @@ def _folders(profile: SiteProfile) -> list[str]:
     return [*storage, '"$HPCLAUNCH_JOB_FOLDER"', '"$HPCLAUNCH_FILES"', '"$PWD"']
 
 
-# --- the container engine of CSCS --------------------------------------------------------------------------
-
-
 def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]:
     """Yield the lines that write the job's own definition (EDF) for an image, or on top of the user's.
 
@@ -158,9 +155,6 @@ def _registry(address: re.Match[str]) -> str:
 
 def _mount(bind: str) -> str:
     return bind if ":" in bind else f"{bind}:{bind}"
-
-
-# --- the words that start it -------------------------------------------------------------------------------
 
 
 def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,19 +1,4 @@
-"""The programs that start containers, as a table: image, binds, the job's variables. Pure.
-
-Sources:
-
-- apptainer.org/docs/user, "Bind Paths and Mounts"; variables of the host are passed on.
-- github.com/NERSC/shifter (84b7d34), doc/command/shifter.rst, doc/wlm/slurm.rst, src/shifter.c: --image,
-  --volume SRC:DEST; variables are passed on, without LD_* and TMPDIR, and it begins in the working folder.
-  The site's configuration (siteFs) mounts its file systems: a SRC is in one of them, a DEST in none
-  (setupVolumeMapMounts in src/shifter_core.c). The options are those of parse_options in src/shifter.c.
-- github.com/NERSC/podman-hpc (01b02d6), whose run is that of podman-run(1): --volume SRC:DEST, --workdir, no
-  variable but those of --env, and a separate network; etc/modules.d: --gpu, --nccl and their like, and in
-  mpich.yaml --network, --ipc and --pid.
-- github.com/NVIDIA/pyxis (1075199), README: --container-image, --container-mounts SRC:DST,...,
-  --container-workdir; exported variables are set where the image does not set them.
-- docs.cscs.ch/software/container-engine.
-"""
+"""The programs that start containers, ``container_runtimes.json``: images, binds, a job's variables. Pure."""
 
 import re
 from typing import Literal
@@ -28,28 +13,18 @@ from hpclaunch.site.schema import Container, SiteProfile
 class Runtime(msgspec.Struct, frozen=True, kw_only=True):
     """One program, or one option of the launcher."""
 
+    sources: tuple[str, ...]
     start: Literal["exec", "shifter", "podman", "pyxis", "engine"]
-    """The form of its words."""
     binds: str = ""
-    """Variable with the folders that the container sees, separated by commas; empty: it needs none."""
     pairs: bool = False
-    """Whether each bind must name its place in the container, too."""
     verbs: tuple[str, ...] = ()
-    """Words of which one follows the program's name in a command; empty: none does."""
     flags: frozenset[str] = frozenset()
-    """Options of such a command without a value."""
     binds_by: tuple[str, ...] = ()
-    """Its options with binds."""
     image_by: tuple[str, ...] = ()
-    """Its options with the image; empty: that is the first word after the options."""
     overrides: bool = False
-    """Whether a variable of the job takes the place of the image's own."""
     gpu: dict[str, str] = {}
-    """Vendor -> option that shows the GPUs, where no site says otherwise."""
     refused: str = r"(?!)"
-    """Images that it cannot start, as a regular expression."""
     instead: str = ""
-    """The name to use instead of such an image."""
 
 
 ENGINE = "container-engine"

@@ -140,8 +140,6 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
         yield line("eessi accelerator", target=eessi.accelerator)
 
 
-# --- without CernVM-FS on the nodes: its container ---------------------------------------------------------
-
 IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
 """Default image of eessi_container.sh, which has CernVM-FS in it."""
 

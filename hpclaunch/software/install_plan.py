@@ -27,7 +27,6 @@ class JobPart(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     framework: str
     environment: dict[str, Any] = {}
-    """``environment:`` as a job file has it."""
     mpi: str | None = None
     nodes: int | None = None
     directives: tuple[str, ...] = ()
@@ -38,20 +37,13 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One way to install."""
 
     name: str
-    """One of ``ROUTES``."""
     possible: bool
     why: str
-    """The result of this route, or why it does not work here."""
     steps: tuple[Line, ...] = ()
-    """Commands to run once; empty: nothing has to be installed."""
     job: JobPart | None = None
-    """The environment of a job; None: it is not possible."""
     versions: dict[str, str] = {}
-    """Facts about the versions that it gives."""
     notes: tuple[str, ...] = ()
-    """Doubts and remarks."""
     slow: bool = False
-    """It takes hours, since it builds compilers and libraries."""
 
 
 class InstallPlan(Document, frozen=True, kw_only=True):
@@ -59,11 +51,8 @@ class InstallPlan(Document, frozen=True, kw_only=True):
 
     site: str
     goal: str
-    """The goal of the installation, as ``--for`` takes it."""
     prefix: str
-    """Folder that it is installed into; may hold shell variables ($HOME)."""
     chosen: str | None
-    """Name of the route to take; None: no way is known."""
     routes: tuple[Route, ...]
 
     def route(self, name: str | None = None) -> Route:
@@ -145,8 +134,6 @@ def _implied(versions: dict[str, str], goal: str) -> dict[str, str]:
         found["keras"] = "3" if tensorflow[:2] >= (2, 16) else "2"
     return found
 
-
-# --- texts -------------------------------------------------------------------------------------------------
 
 ACCOUNT = "SLURM_JOB_ACCOUNT"
 """Variable of jobs with the project; an installation runs outside of a job, so it must be set there."""

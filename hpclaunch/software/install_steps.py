@@ -44,9 +44,6 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     slow: bool = False
 
 
-# --- parts -------------------------------------------------------------------------------------------------
-
-
 def _part(part: str, **facts: Any) -> tuple[Line, ...]:
     """Return the steps of a part of ``install_recipes.yaml`` with these facts."""
     rows = package_table("software/install_recipes.yaml")["steps"][part]
@@ -102,9 +99,6 @@ def _horovod(profile: SiteProfile, name: str) -> tuple[Line, ...]:
     return _part("horovod", exports=exports, version=VERSION, cxx17_from=since)
 
 
-# --- the site's own ----------------------------------------------------------------------------------------
-
-
 def of_offer(profile: SiteProfile, offer: Offer, prefix: str) -> tuple[Line, ...]:
     """Return the steps that the site documents; none where it has the software."""
     if not offer.install:
@@ -145,9 +139,6 @@ def inside_offer(
     if offer.enter is not None:
         return (*first, *_part("inside", enter=offer.enter, inside=inside))
     return (*first, *environment_lines(offer.environment, profile), *inside)
-
-
-# --- EasyBuild and EESSI -----------------------------------------------------------------------------------
 
 
 def eb_command(recipe: easyconfig.Recipe) -> str:
@@ -192,9 +183,6 @@ def eessi(
         return (*steps, *_part("eessi_extend", module=module.name, **recipe), *_prove(name))
     above = package_on_top(profile, name, system=True)
     return (*steps, *_part("eessi_module", module=module.name), *above)
-
-
-# --- containers and pip ------------------------------------------------------------------------------------
 
 
 def _requirements(name: str, wheels: Wheels) -> tuple[str, ...]:

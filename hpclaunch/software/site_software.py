@@ -19,18 +19,12 @@ class SiteSoftware(msgspec.Struct, frozen=True, kw_only=True):
     """A site's software for one framework."""
 
     goal: str
-    """A word of ``hpclaunch software plan --for``."""
     way: Way
     holds: str = ""
-    """Versions, as ``torch 2.8.0, cuda 12.9``."""
     route: str | None = None
-    """The way of ``hpclaunch software plan`` to install it, where the site documents none."""
     since: dt.date | None = None
-    """Day from which the site has them."""
     page: str | None = None
-    """Page that states it; None: nothing was found."""
     checked: dt.date | None = None
-    """Day on which the page was read."""
     note: str | None = None
 
     @property

@@ -137,9 +137,6 @@ def _easybuild(easybuild: JobEasyBuild, prefix: str | None, variable: str) -> It
     yield from (_load(module_of(name), "module built with EasyBuild") for name in easybuild.load)
 
 
-# --- the command -------------------------------------------------------------------------------------------
-
-
 def wrap_command(
     environment: Environment | None, profile: SiteProfile, argv: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -159,9 +156,6 @@ def launch_options(environment: Environment | None, profile: SiteProfile) -> tup
     """Return the launcher's options for the environment, as shell text."""
     container = environment.container if environment else None
     return launch_option(profile, container) if container else ()
-
-
-# --- variables ---------------------------------------------------------------------------------------------
 
 
 PRIVATE_FOLDERS = "private_folders.sh"

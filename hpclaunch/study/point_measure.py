@@ -158,8 +158,6 @@ def _digest(facts: Any) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-# --- the steps of a timeline, for programs that print no figure --------------------------------------------
-
 _MOST = 16
 """Files that are read: the ranks wait for each other in every step, so some ranks show its time."""
 

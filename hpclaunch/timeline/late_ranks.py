@@ -1,38 +1,6 @@
 """Which rank is late, by how long the ranks wait: the one that waits least keeps the other ranks waiting.
 
-A rank's lateness in a step is by how much it comes after the median of the other ranks. Two questions are
-asked, each with an error rate for the whole file: equal ranks get a name with a probability of at most
-``CHANCE_MOST`` + ``CHANCE_SOME``.
-
-Late in most steps: a rank comes last in more steps than chance, which prefers none, would give it (a sign
-test, its probability multiplied by the ranks), and its median lateness is above a floor at any place of its
-interval, by the bootstrap. Of few steps ``CHANCE_CLEAR`` is enough, if that is above ``CLEAR`` x the noise.
-
-Late in some steps: of the time that the other ranks wait for the last one, a rank costs more than chance
-would give it. That the ranks are equal means that each late moment, whatever it costs, is any rank's with
-the same probability (a permutation of ranks within steps; Good, Permutation Tests, 2000, 3.3). The
-distribution of a rank's part of the time is computed from that (``_share_test``), and its probability
-multiplied by the ranks. No threshold is chosen, so that none needs a correction. Three moments of one rank of
-four are as likely as 1 in 16 then, however long they are, so that two other facts count, which do not depend
-on whose the moments are, and are combined with the first by Fisher's method (Statistical Methods for
-Research Workers, 1932, 21.1), the smaller of both doubled, since one is chosen:
-
-- the longest waits are no noise of this file: a gap separates them from the other steps that a tail
-  as heavy as a power law would not have (``long_ones``, multiplied by the places where it may be);
-- they come at equal distances over the whole run (``_period``): each 10th step is a checkpoint.
-
-Against noise half of ``CHANCE_SOME`` goes to the first fact alone, half to the combination. A machine may
-also have rare long pauses which meet ranks by chance, so that being long says nothing about a rank:
-against those the first fact must be below ``CHANCE_PAUSES``, alone or with the distances.
-
-Steps one after the other are not independent on a busy machine, which disturbs a rank for a while: the sign
-test counts fewer steps where the last rank of a step is often that of the step before (by the
-autocorrelation at lag 1 around their trend; von Storch and Zwiers, Statistical Analysis in Climate Research,
-6.6), the bootstrap draws blocks of neighbouring steps (Kunsch 1989), and late steps of a rank one after the
-other are one moment.
-
-The noise is the median over the ranks of the spread of a rank's lateness (1.4826 x the median absolute
-deviation, which is the standard deviation of a normal distribution). It is printed.
+The questions, their error rates and the sources are in docs/explanation/timelines.md, "The derivation".
 """
 
 import math

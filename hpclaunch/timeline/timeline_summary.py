@@ -25,6 +25,7 @@ from hpclaunch.timeline.timeline_documents import (
     TimelineDocument,
 )
 from hpclaunch.timeline.timeline_verdicts import nearest_figure, shown_ms, verdicts
+from hpclaunch.units import rounded
 
 _SLOWEST = 10
 """Tensors that are shown."""
@@ -63,22 +64,18 @@ def summarised(
         ranks=job.ranks,
         steps=job.steps,
         first_steps=job.first,
-        step_ms={key: _rounded(value) for key, value in step_times(job).items()},
-        shares={key: _rounded(value, 4) for key, value in shares(job).items()},
-        hidden=_rounded(hidden_share(job), 4),
+        step_ms={key: rounded(value) for key, value in step_times(job).items()},
+        shares={key: rounded(value, 4) for key, value in shares(job).items()},
+        hidden=rounded(hidden_share(job), 4),
         collectives=tuple(_collectives(job, figures)),
         tensors=tuple(_slowest(job)),
         tensors_per_step=max(tensors, default=None),
         by_rank=tuple(_ranks(job, where)),
-        what_if={key: _rounded(value) for key, value in _what_if(job).items()},
+        what_if={key: rounded(value) for key, value in _what_if(job).items()},
         verdicts=verdicts(job, where, figures),
         notes=(*_notes(job), *sequence_notes(job.traces)),
         every_step_ms=tuple(round(value, 3) for value in every),
     )
-
-
-def _rounded(value: float | None, digits: int = 3) -> float | None:
-    return None if value is None else round(value, digits)
 
 
 def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[CollectiveSummary]:
@@ -103,10 +100,10 @@ def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[C
                 name=kind,
                 count=sums.count,
                 messages=sums.messages or None,
-                tensors_per_message=_rounded(sums.count / sums.messages, 1) if sums.messages else None,
+                tensors_per_message=rounded(sums.count / sums.messages, 1) if sums.messages else None,
                 bytes=sums.bytes if known else None,
-                seconds=_rounded(sums.seconds, 6) if sums.messages else None,
-                bus_gb_s=_rounded(rate, 6),
+                seconds=rounded(sums.seconds, 6) if sums.messages else None,
+                bus_gb_s=rounded(rate, 6),
                 site_bus_gb_s=figure.bus_gb_s if figure else None,
             )
         )

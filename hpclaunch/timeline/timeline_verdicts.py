@@ -205,6 +205,21 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
     return [(typical * len(slow) / len(least), verdict)]
 
 
+def _in_each_step(
+    kind: str, ms: float, evidence: str, remedy: str, noise: Sequence[float] = ()
+) -> list[tuple[float, Verdict]]:
+    """Return the verdict on a cause that costs these milliseconds in every step."""
+    verdict = Verdict(
+        kind=kind,
+        share_of_steps=1.0,
+        late_ms=round(ms, 3),
+        noise_ms=round(deviation(noise), 3) if noise else None,
+        evidence=evidence,
+        remedy=remedy,
+    )
+    return [(ms, verdict)]
+
+
 def _negotiates(job: JobTimeline, late: Lateness) -> bool:
     """Whether the late rank is Horovod's coordinator, whose work grows with the number of tensors."""
     return late.rank == 0 and job.traces[next(iter(job.columns))].form == "horovod"
@@ -235,17 +250,12 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
         for each in late
         if _negotiates(job, each)
     ]
-    verdict = Verdict(
-        kind="small-tensors",
-        share_of_steps=1.0,
-        late_ms=round(spent * job.step_ms, 3),
-        noise_ms=round(deviation(columns["communication"]), 3),
-        evidence=f"{tensors:.0f} tensors per step of {each:.0f} bytes on average, in {messages:.0f} "
+    evidence = (
+        f"{tensors:.0f} tensors per step of {each:.0f} bytes on average, in {messages:.0f} "
         f"messages: {100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB"
-        + "".join(slow),
-        remedy=remedy,
     )
-    return [(spent * job.step_ms, verdict)]
+    noise = columns["communication"]
+    return _in_each_step("small-tensors", spent * job.step_ms, evidence + "".join(slow), remedy, noise)
 
 
 def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
@@ -257,17 +267,13 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
     part = shares(job)["negotiating"] or 0.0
     if tensors < SERIAL_TENSORS or alone < SERIAL_SHARE * tensors or part < COMMUNICATION_SHARE:
         return []
-    verdict = Verdict(
-        kind="negotiation",
-        share_of_steps=1.0,
-        late_ms=round(part * job.step_ms, 3),
-        noise_ms=round(deviation(columns["negotiating"]), 3),
-        evidence=f"{alone:.0f} of {tensors:.0f} tensors per step are requested only after the one before is "
-        f"done; negotiating takes {100 * part:.0f} % of the step, and nothing is fused",
-        remedy="request all gradients before waiting for one (hvd.DistributedOptimizer, allreduce_async, or "
-        "grouped_allreduce)",
+    evidence = (
+        f"{alone:.0f} of {tensors:.0f} tensors per step are requested only after the one before is "
+        f"done; negotiating takes {100 * part:.0f} % of the step, and nothing is fused"
     )
-    return [(part * job.step_ms, verdict)]
+    remedy = "request all gradients before waiting for one (hvd.DistributedOptimizer, allreduce_async, or "
+    remedy += "grouped_allreduce)"
+    return _in_each_step("negotiation", part * job.step_ms, evidence, remedy, columns["negotiating"])
 
 
 def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tuple[float, Verdict]]:
@@ -324,16 +330,13 @@ def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tup
     without = figure.bus_gb_s_without_plugin
     hint = without is not None and rate < 2 * without
     moving = shares(job)["moving"] or 0.0
-    verdict = Verdict(
-        kind="bandwidth",
-        share_of_steps=1.0,
-        late_ms=round(moving * job.step_ms * (1 - rate / figure.bus_gb_s), 3),
-        evidence=f"allreduces of {message / 1e6:.3g} MB have a bus bandwidth of {rate:.3g} GB/s; this "
+    evidence = (
+        f"allreduces of {message / 1e6:.3g} MB have a bus bandwidth of {rate:.3g} GB/s; this "
         f"site's page gives {figure.bus_gb_s:g} GB/s for {figure.gpus} GPUs on {figure.nodes} nodes"
-        + (f", and {without:g} GB/s where the fabric's plugin is missing" if hint else ""),
-        remedy="hpclaunch check shows which transport is used; NCCL_DEBUG=INFO names it in the log",
+        + (f", and {without:g} GB/s where the fabric's plugin is missing" if hint else "")
     )
-    return [(moving * job.step_ms * (1 - rate / figure.bus_gb_s), verdict)]
+    remedy = "hpclaunch check shows which transport is used; NCCL_DEBUG=INFO names it in the log"
+    return _in_each_step("bandwidth", moving * job.step_ms * (1 - rate / figure.bus_gb_s), evidence, remedy)
 
 
 def nearest_figure(figures: Sequence[AllreduceFigure], message: float) -> AllreduceFigure:

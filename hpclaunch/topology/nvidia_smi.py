@@ -239,8 +239,6 @@ def _cpus(text: str, origin: str, number: int) -> CpuSet | None:
     return tool.cpu_list(text, origin, number)
 
 
-# --- nvidia-smi -L -----------------------------------------------------------------------------------------
-
 # Source of the format: NVIDIA's MIG User Guide, "Getting Started with MIG" (driver R470 and newer: MIG-UUID).
 
 _LIST_HINT = "run nvidia-smi again and save the whole output"

@@ -1,8 +1,9 @@
-"""The options of the runner's command line."""
+"""The options of the runner's command line: the rows of ``options.json``."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 T = TypeVar("T")
-Add = Callable[..., Any]
-"""`argparse.ArgumentParser.add_argument`."""
 
 
 class HelpRequested(Exception):
@@ -76,17 +75,11 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    default = Options()
-    groups = {
-        "data": _add_data,
-        "training": _add_training,
-        "learning rate": _add_learning_rate,
-        "ranks": _add_ranks,
-        "checkpoints": _add_checkpoints,
-        "output": _add_output,
-    }
-    for title, add_options in groups.items():
-        add_options(parser.add_argument_group(title).add_argument, default)
+    groups = json.loads(Path(__file__).with_name("options.json").read_text())
+    for title, rows in groups.items():
+        group = parser.add_argument_group(title)
+        for option, row in rows.items():
+            group.add_argument(option, **_keywords(option, row, Options()))
     given = vars(parser.parse_args(argv))
     as_json = given.pop("json", False)
     if given["comm"] != "horovod":  # Horovod reads its variables itself
@@ -98,79 +91,40 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     return Options(**given), as_json
 
 
-def _add_data(add: Add, default: Options) -> None:
-    data = "folder with MNIST's four IDX files; variables are expanded, such as '$HPCLAUNCH_STAGED'"
-    add("--data", dest="data_dir", type=_expanded, metavar="DIR", help=data)
-    add("--dataset", choices=DATASETS, default=default.dataset, help="auto: synthetic without network")
-    add("--reading", choices=READINGS, default=default.reading, help="how images come from files to ranks")
-    add(
-        "--prefetch",
-        action=argparse.BooleanOptionalAction,
-        help="prepare batches in a thread (default: with --reading shard)",
-    )
+_CHOICES = {
+    "datasets": DATASETS,
+    "readings": READINGS,
+    "models": sorted(DEFAULT_OPTIMIZER),
+    "engines": sorted(ENGINES),
+    "optimizers": sorted(OPTIMIZERS),
+    "scalings": SCALINGS,
+    "decays": DECAYS,
+    "comms": sorted(COMMS),
+    "allreduces": sorted(ALLREDUCES),
+    "timeline ranks": ("0", "all"),
+}
+_TYPES: dict[str, Callable[[str], object]] = {
+    "int": int,
+    "float": float,
+    "path": Path,
+    # The path on this node: what is staged there is known to the job only.
+    "expanded": lambda text: Path(os.path.expandvars(text)),
+}
 
 
-def _expanded(text: str) -> Path:
-    """The path on this node: what is staged there is known to the job only."""
-    return Path(os.path.expandvars(text))
-
-
-def _add_training(add: Add, default: Options) -> None:
-    add("--model", choices=sorted(DEFAULT_OPTIMIZER), default=default.model, help="network to train")
-    add("--engine", choices=sorted(ENGINES), default=default.engine, help="what computes")
-    add("--optimizer", choices=sorted(OPTIMIZERS), help="update rule (default: the model's)")
-    add("--epochs", type=int, default=default.epochs, help="passes over the training images")
-    add("--batch-size", type=int, default=default.batch_size, help="images that a rank computes at once")
-    batches = "batches of that size per rank and step"
-    add("--accumulate", type=int, default=default.accumulate, metavar="N", help=batches)
-    add("--target-accuracy", type=float, metavar="SHARE", help="stop at this test accuracy, such as 0.99")
-    add("--seed", type=int, default=default.seed, help="of parameters, order and dropout")
-    same = "give the same options and ranks the same bits, or refuse"
-    add("--deterministic", action="store_true", help=same)
-
-
-def _add_learning_rate(add: Add, default: Options) -> None:
-    add("--lr", type=float, help="learning rate of one rank (default: fits model and optimizer)")
-    scaling = "factor of --lr: 1, the ranks, or their square root"
-    add("--lr-scaling", choices=SCALINGS, default=default.lr_scaling, help=scaling)
-    warmup = "epochs from --lr to the scaled rate (default: a third of --epochs, at most "
-    warmup += f"{DEFAULT_WARMUP_EPOCHS:g}, less with --decay step; 0 without --lr-scaling)"
-    add("--warmup-epochs", type=float, metavar="N", help=warmup)
-    add("--decay", choices=DECAYS, default=default.decay, help="how the rate falls after the warm-up")
-
-
-def _add_ranks(add: Add, default: Options) -> None:
-    comm = "what exchanges gradients; ring: our own exchange, with --allreduce"
-    add("--comm", choices=sorted(COMMS), default=default.comm, help=comm)
-    where = "algorithm between ranks (default: ring; hierarchical on several nodes)"
-    add("--allreduce", choices=sorted(ALLREDUCES), help=where)
-    add("--compression", default=default.compression, help="how gradients are sent: none, fp16 or bf16")
-    fusion = "gradients of neighbouring tensors share a message up to this size; 0: one message per tensor"
-    fusion += f" (default: HOROVOD_FUSION_THRESHOLD, {OVERLAP_FUSION_BYTES} with --overlap, else "
-    fusion += f"{default.fusion_bytes})"
-    add("--fusion-bytes", type=int, metavar="BYTES", help=fusion)
-    overlap = "send gradients while those of earlier layers are computed"
-    add("--overlap", action=argparse.BooleanOptionalAction, default=default.overlap, help=overlap)
-
-
-def _add_checkpoints(add: Add, default: Options) -> None:
-    add("--checkpoint-dir", type=Path, metavar="DIR", help="write a checkpoint there after each epoch")
-    add("--checkpoint-every", type=int, metavar="STEPS", help="and after each such number of steps")
-    add("--keep", type=int, default=default.keep, help="newest checkpoints of a run that stay")
-    best = "also keep the checkpoint of the epoch with the highest test accuracy (best.npz)"
-    add("--keep-best", action="store_true", help=best)
-    add("--resume", action="store_true", help="continue from the newest checkpoint, if there is one")
-
-
-def _add_output(add: Add, default: Options) -> None:
-    add("--baseline", action="store_true", help="measure one rank alone first; report the scaling efficiency")
-    add("--log-json", type=Path, metavar="FILE", help="write events, one JSON document per line")
-    add("--timeline", type=Path, metavar="FILE", help="write a Chrome trace (default: HOROVOD_TIMELINE)")
-    add("--timeline-ranks", choices=("0", "all"), default=default.timeline_ranks, help="whose events")
-    add("--timeline-steps", type=int, metavar="N", help="how many steps are on it (default: all)")
-    first = "steps before the first that is on it"
-    add("--timeline-after", type=int, default=default.timeline_after, metavar="N", help=first)
-    add("--json", action="store_true", help="print the result as one JSON document, all else to stderr")
+def _keywords(option: str, row: dict[str, Any], default: Options) -> dict[str, Any]:
+    """Return a row's keywords as argparse takes them; ``default`` true: that of `Options`."""
+    words = dict(row)
+    numbers = {"warmup": DEFAULT_WARMUP_EPOCHS, "overlapping": OVERLAP_FUSION_BYTES, "default": default}
+    words["help"] = words["help"].format(**numbers)
+    for key, known in (("choices", _CHOICES), ("type", _TYPES)):
+        if key in words:
+            words[key] = known[words[key]]
+    if words.get("action") == "switch":
+        words["action"] = argparse.BooleanOptionalAction
+    if "default" in words:
+        words["default"] = getattr(default, option[2:].replace("-", "_"))
+    return words
 
 
 def _take_from_environment(

@@ -14,10 +14,11 @@ from hpclaunch.plan.layout import cost_of
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
+from hpclaunch.units import rounded
 from hpclaunch.usage.gather_report import JobFacts, Progress, planned, planned_as
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
-from hpclaunch.usage.node_use import job_energy, mean, node_use, over_time, rank_uses, rounded
+from hpclaunch.usage.node_use import job_energy, mean, node_use, over_time, rank_uses
 from hpclaunch.usage.report_documents import (
     CostUsed,
     EnergyUse,

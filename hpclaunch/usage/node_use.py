@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from hpclaunch.units import rounded
 from hpclaunch.usage.node_samples import GpuSample, NodeFile, NodeRun, RankSample, intervals
 from hpclaunch.usage.report_documents import EnergyUse, GpuUse, NodeUse, RankUse, TimePoint
 
@@ -34,11 +35,6 @@ def node_use(
         gpus=tuple(_gpus(runs, buses)),
         energy=tuple(_energy(runs, buses)),
     )
-
-
-def rounded(value: float | None, digits: int = 3) -> float | None:
-    """Round what is known."""
-    return None if value is None else round(value, digits)
 
 
 def mean(values: Iterable[float]) -> float | None:

@@ -16,8 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hpclaunch.scheduler.slurm import SCHEDULER
-from hpclaunch.scheduler.slurm_attach import SlurmAttach
+from hpclaunch.scheduler.slurm import SCHEDULER, SlurmAttach
 from hpclaunch.scheduler.srun import Srun
 from tests.testbed.cluster import Slurm
 

@@ -113,8 +113,6 @@ class AutoAllreduce(Algorithm):
     def _all_bytes(self) -> int:
         return sum(candidate.bytes_sent for candidate in self._candidates)
 
-    # --- measuring ------------------------------------------------------------------------------------------
-
     def _choose(self, array: Array) -> Algorithm:
         """The candidate for arrays like this one from now on."""
         start = time.perf_counter()

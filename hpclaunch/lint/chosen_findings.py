@@ -7,13 +7,15 @@ finding without a line is ignored by such a comment anywhere. Rules may be patte
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
-from hpclaunch.lint.lint_rule import Finding
+from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.lint.lint_script import all_rules
 
 _COMMENT = re.compile(r"#\s*hpclaunch:\s*ignore(?:\[([^\]\n]*)\])?")
 
@@ -31,10 +33,18 @@ def _matches(rule: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(rule, pattern) for pattern in patterns)
 
 
-def unknown_rules(patterns: Iterable[str], rules: Iterable[str]) -> list[str]:
-    """Return the patterns that match no rule."""
-    known = list(rules)
-    return [pattern for pattern in patterns if not any(fnmatchcase(rule, pattern) for rule in known)]
+def severity_in(severities: Mapping[str, Severity], rule: str) -> Severity | None:
+    """Return the severity of the last pattern that fits a rule; None: none fits."""
+    return next((severities[one] for one in reversed([*severities]) if fnmatchcase(rule, one)), None)
+
+
+def unknown_rule(pattern: str) -> str | None:
+    """Return in words that no rule matches a pattern; None: one does, or it is for shellcheck's."""
+    names = [rule.id for rule in all_rules()]
+    if pattern.startswith("shellcheck-") or any(fnmatchcase(name, pattern) for name in names):
+        return None
+    near = get_close_matches(pattern, names, n=1)
+    return f"no rule is called {pattern}" + (f"; did you mean {near[0]}?" if near else "")
 
 
 def without_ignored(text: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:

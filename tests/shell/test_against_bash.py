@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -162,3 +163,21 @@ def check_values(variables: Variables, raw: str, command: Command, words: list[s
     if single and raw.startswith('"$'):
         values = {one.text for one in variables.values(command.words[1 + place])}
         assert None in values or words[place] in values, (raw, words, values)
+
+
+# What 5,000 generated scripts found, kept so that every run tries it.
+@pytest.mark.parametrize(
+    "script",
+    [
+        'C=\nuse @@ "${C:-d e} "',
+        "L=('')\nuse @@ \"${L[@]}\"",
+        "A=' y '\nuse @@ x$A'z' ${A}z",
+        'L=(a \'b c\')\nM=()\nuse @@ x"${L[@]}"y ${L[@]} "${M[@]}"',
+    ],
+)
+def test_the_words_of_scripts_that_were_read_wrong(script: str) -> None:
+    shell = read_shell(script)
+    variables = read_variables(shell)
+    assert [variables.fields(one.words[1:]) for one in shell.commands if one.name == "use"] == run_bash(
+        script
+    )

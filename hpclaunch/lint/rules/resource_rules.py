@@ -4,11 +4,13 @@ import re
 import shlex
 from collections.abc import Iterator
 from difflib import get_close_matches
+from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Given, RequestedResources
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
+from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import About, cite, misfits
 from hpclaunch.site.schema import Directive as AdvisedDirective
 from hpclaunch.site.schema import Queue, SiteProfile
@@ -400,7 +402,7 @@ def directive_variable(context: Context) -> Iterator[Violation]:
 def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Find folders of --output and --error that do not exist."""
     for folder, found in _output_folders(context.script).items():
-        if "$" in folder or _exists(context, folder):
+        if "$" in folder or _exists(context, folder) or _makes_it_and_submits(context.script, folder):
             continue
         if "%" in folder:
             problem, remedy = "has a pattern in its name, and does not exist", None
@@ -417,6 +419,25 @@ def _output_folders(script: Script) -> dict[str, Directive]:
         if directive.active and directive.role in ("output", "error") and folder:
             found.setdefault(folder, directive)
     return found
+
+
+def _makes_it_and_submits(script: Script, folder: str) -> bool:
+    """Tell whether the script makes a folder and then submits itself."""
+    submit = script.reader.submit_command if script.reader else ""
+    made = False
+    for one in script.commands:
+        made = made or (one.name == "mkdir" and _has_path(one, folder))
+        if made and _has_path(one, submit) and _names_itself(one):
+            return True
+    return False
+
+
+def _names_itself(command: Command) -> bool:
+    return any(part.text in ("0", "BASH_SOURCE") for word in command.words for part in word.parts)
+
+
+def _has_path(command: Command, path: str) -> bool:
+    return any(PurePath(word.visible) == PurePath(path) for word in command.words)
 
 
 def _exists(context: Context, folder: str) -> bool:

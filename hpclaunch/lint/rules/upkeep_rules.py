@@ -22,7 +22,9 @@ _DATED = re.compile(
     r"(?:/(20\d\d)[-._]\d\d\b|^(?:LUMI|CrayEnv|cpe|EESSI|Stages|NRIS)/(?:20)?(\d\d)[.-]?\d?\d?|"
     r"[-/](?:foss|gompi|gfbf|intel)-(20\d\d)[ab]\b)"
 )
-_HOMES = re.compile(r"/(?:home|users|global/homes?/[a-z]|ccs/home|gpfs/home)/([a-z][a-z0-9_-]{2,})(?=/)")
+_HOMES = re.compile(
+    r"(?:/[\w.-]+)*?/(?:home|users|global/homes?/[a-z]|ccs/home|gpfs/home)/([a-z][a-z0-9_-]{2,})(?=/)"
+)
 _NO_PERSON = re.compile(r"user|your|name|shared|project|group|software|apps?|public|common")
 _NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?TMPDIR\}?|/mnt/bb)(/|$)")
 _SWITCHED_OFF = re.compile(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec)\s")

@@ -291,9 +291,9 @@ def _is_secret(text: str) -> bool:
 def escaped_dollar(context: Context) -> Iterator[Violation]:
     """Find ``\\$NAME`` in echo at the top of a script, and ``'\\$NAME'`` in the commands of a launch."""
     script = context.script
-    for word in _echoed(script):
+    for word, shown in _echoed(script):
         match = _ESCAPED.search(word.raw)
-        if match and not word.raw.startswith("'") and _known(script, match[1]):
+        if match and not word.raw.startswith("'") and match[1] not in shown and _known(script, match[1]):
             yield Violation(word.line, f"echo prints ${match[1]} as it is, not its value")
     for word in chain.from_iterable(launch.program for launch in script.launches):
         match = _escaped_in_single(word)
@@ -307,11 +307,13 @@ def _escaped_in_single(word: Word) -> re.Match[str] | None:
     return _ESCAPED.search(word.raw) if word.raw.startswith("'") and not _IN_QUOTES.search(word.raw) else None
 
 
-def _echoed(script: Script) -> Iterator[Word]:
-    """Yield the words that echo prints into the job's output."""
+def _echoed(script: Script) -> Iterator[tuple[Word, set[str]]]:
+    """Yield the words that echo prints into the job's output, and the variables whose values stand beside."""
     for command in script.commands:
         if command.name == "echo" and not (command.redirects or command.piped_out):
-            yield from command.words[1:]
+            parts = chain.from_iterable(word.parts for word in command.words)
+            shown = {part.text for part in parts if part.kind == "variable"}
+            yield from ((word, shown) for word in command.words[1:])
 
 
 def _known(script: Script, name: str) -> bool:

@@ -1,0 +1,169 @@
+"""The configuration of lint: the nearest ``.hpclaunch-lint.yaml``, or table in a ``pyproject.toml``."""
+
+import os
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.lint.chosen_findings import severity_in, unknown_rule
+from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.site.validate import to_struct
+from hpclaunch.site.yaml_tree import Tree, parse_data, read_data, show_path
+
+OWN_FILE = ".hpclaunch-lint.yaml"
+TOML_FILE = "pyproject.toml"
+_OWN_TABLE = re.compile(r"""\btool\s*\.\s*["']?hpclaunch\b|\bhpclaunch["']?\s*\.\s*["']?lint\b""")
+
+
+class LintSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of a configuration."""
+
+    select: tuple[str, ...] = ()
+    """Only these rules or patterns; empty: all."""
+    ignore: tuple[str, ...] = ()
+    severity: dict[str, Severity] = {}
+    """Rule or pattern -> the severity of its findings; of several that fit the last one counts."""
+    site: str | None = None
+    exclude: tuple[str, ...] = ()
+    """Scripts and folders that are left out: patterns of their names, or of paths from the file's folder."""
+
+    def under(self, select: tuple[str, ...], ignore: tuple[str, ...], site: str | None) -> "LintSettings":
+        """Return the settings under options of the command line, which win.
+
+        ``--select`` takes the place of ``select`` and ``ignore``; ``--ignore`` is added to ``ignore``.
+        """
+        return msgspec.structs.replace(
+            self,
+            select=select or self.select,
+            ignore=(*(() if select else self.ignore), *ignore),
+            site=site or self.site,
+        )
+
+    def graded(self, finding: Finding) -> Finding:
+        """Return a finding with the severity that it has here."""
+        severity = severity_in(self.severity, finding.rule)
+        return msgspec.structs.replace(finding, severity=severity) if severity else finding
+
+
+class _Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[tool.hpclaunch]``."""
+
+    lint: LintSettings | None = None
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """Settings, and the file that they are from; no file: nothing is set."""
+
+    settings: LintSettings = LintSettings()
+    file: Path | None = None
+
+    def excludes(self, path: Path) -> bool:
+        """Tell whether a script or folder is left out."""
+        if self.file is None or not self.settings.exclude:
+            return False
+        parts = Path(os.path.abspath(path)).relative_to(self.file.parent).parts
+        names = {*parts, *("/".join(parts[:end]) for end in range(2, len(parts) + 1))}
+        patterns = [pattern.rstrip("/") for pattern in self.settings.exclude]
+        return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+class Configurations:
+    """The configurations of scripts, each file read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, Configuration] = {}
+
+    def of(self, path: Path) -> Configuration:
+        """Return that of a script or folder. Raises BadInputError with file, line and key."""
+        return self._in(Path(os.path.abspath(path)).parent)
+
+    def excludes(self, path: Path) -> bool:
+        """Tell whether a script or folder is left out."""
+        return self.of(path).excludes(path)
+
+    def _in(self, folder: Path) -> Configuration:
+        if folder not in self._known:
+            found = _read(folder)
+            above = self._in(folder.parent) if found is None and folder != folder.parent else None
+            self._known[folder] = found or above or Configuration()
+        return self._known[folder]
+
+
+def _read(folder: Path) -> Configuration | None:
+    """Read the configuration in a folder; None: there is none."""
+    file = folder / OWN_FILE
+    if file.is_file():
+        tree = parse_data(read_data(file), file)
+        settings = to_struct(tree, LintSettings)
+    else:
+        file = folder / TOML_FILE
+        whole = _own_table(file) if file.is_file() else None
+        tool = to_struct(whole, _Tool) if whole else _Tool()
+        if whole is None or tool.lint is None:
+            return None
+        tree, settings = whole.at(("lint",)), tool.lint
+    for problem in _unknown_rules(tree, settings):
+        raise BadInputError(problem, "hpclaunch lint --rules lists them")
+    return Configuration(settings, file)
+
+
+def _unknown_rules(tree: Tree, settings: LintSettings) -> Iterator[str]:
+    for key, patterns in (
+        ("select", settings.select),
+        ("ignore", settings.ignore),
+        ("severity", settings.severity),
+    ):
+        for at, pattern in enumerate(patterns):
+            if unknown := unknown_rule(pattern):
+                where = tree.at((key, pattern if key == "severity" else at)).where
+                yield f"{where}: {key}: {unknown}"
+
+
+def _own_table(file: Path) -> Tree | None:
+    """Return ``[tool.hpclaunch]`` of a pyproject.toml; None: it has none."""
+    text = read_data(file).decode("utf-8", errors="replace")
+    shown = show_path(file)
+    table = _OWN_TABLE.search(text)
+    if table is None:
+        return None
+    reader = _toml_reader(shown)
+    try:
+        data = reader.loads(text).get("tool", {}).get("hpclaunch")
+    except reader.TOMLDecodeError as error:
+        raise BadInputError(f"{shown}: not TOML: {error}") from None
+    lines = text.split("\n")
+    return None if data is None else _toml_tree(data, shown, lines, text.count("\n", 0, table.start()) + 1)
+
+
+def _toml_reader(shown: str) -> Any:
+    for name in ("tomllib", "tomli"):  # tomllib: from Python 3.11
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise BadInputError(
+        f"{shown}: Python 3.10 cannot read [tool.hpclaunch.lint]",
+        f"pip install tomli, or write the keys into {OWN_FILE}",
+    )
+
+
+def _toml_tree(value: Any, file: str, lines: list[str], line: int) -> Tree:
+    """Return a value of TOML with the line of its key, which the reader of TOML does not tell."""
+    if isinstance(value, dict):
+        places = {key: _line_of(key, lines, line) for key in value}
+        return Tree({key: _toml_tree(value[key], file, lines, places[key]) for key in value}, file, line)
+    if isinstance(value, list):
+        return Tree([_toml_tree(one, file, lines, line) for one in value], file, line)
+    return Tree(value, file, line)
+
+
+def _line_of(key: str, lines: list[str], first: int) -> int:
+    """Return the line of a key, at or behind that of its table."""
+    own = re.compile(rf"\s*(\[.*\.)?[\"']?{re.escape(key)}[\"']?\s*[].=]")
+    return next((at for at in range(first, len(lines) + 1) if own.match(lines[at - 1])), first)

@@ -1,0 +1,131 @@
+"""Lint of files: each for its site, with shellcheck's findings, --fix, and what its settings leave."""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.chosen_findings import chosen, without_ignored
+from hpclaunch.lint.finding_report import changes
+from hpclaunch.lint.lint_config import LintSettings
+from hpclaunch.lint.lint_rule import Files, Finding
+from hpclaunch.lint.lint_script import fix, in_order, lint_script, site_of
+from hpclaunch.lint.shellcheck import LANGUAGES, run_shellcheck
+from hpclaunch.site.detect import Detection, detect_here
+from hpclaunch.site.load_profile import load_all, load_site
+from hpclaunch.site.schema import SiteProfile
+
+_SHARES = 4
+"""Parts of the work for each process: scripts differ in length."""
+
+
+class LintTask(NamedTuple):
+    """One script to lint."""
+
+    name: str
+    """Its path, or ``-``."""
+    data: bytes
+    settings: LintSettings
+    fixing: bool = False
+    shellcheck: Path | None = None
+
+
+class Linted(NamedTuple):
+    """What lint found in one script."""
+
+    findings: tuple[Finding, ...]
+    site: str | None
+    """The site that it was checked for; None: not known."""
+    why: str
+    """Why for that site; empty: it was named."""
+    said: str = ""
+    """What --fix did."""
+
+
+class _Sites:
+    """The sites of scripts; what is read for one script is known for the next."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, SiteProfile] = {}
+
+    @cached_property
+    def profiles(self) -> dict[str, SiteProfile]:
+        return load_all()[0]
+
+    @cached_property
+    def here(self) -> Detection:
+        return detect_here()
+
+    def of(self, script: Script, named: str | None) -> tuple[SiteProfile | None, str]:
+        """Return the site that is named, else that of the script, else that of this machine, and why."""
+        if named is not None:
+            if named not in self._named:
+                self._named[named] = load_site(named)
+            return self._named[named], ""
+        if (name := site_of(script, self.profiles)) is not None:
+            return self.profiles[name], "only this site matches the script's directives"
+        name = self.here.site
+        if name is None or script.kind not in (None, self.profiles[name].scheduler.kind):
+            return None, ""
+        return self.profiles[name], self.here.reason
+
+
+def lint_files(tasks: Sequence[LintTask], processes: int) -> Iterator[Linted]:
+    """Yield what is found in each script, in their order; the first that cannot be linted raises."""
+    if processes < 2 or len(tasks) < 2:
+        yield from map(_lint_one, tasks, [_Sites()] * len(tasks))
+        return
+    size = -(-len(tasks) // (processes * _SHARES))
+    shares = [tasks[at : at + size] for at in range(0, len(tasks), size)]
+    with ProcessPoolExecutor(processes) as pool:
+        yield from chain.from_iterable(pool.map(_lint_share, shares))
+
+
+def _lint_share(tasks: Sequence[LintTask]) -> list[Linted]:
+    return list(lint_files(tasks, 1))
+
+
+def _lint_one(task: LintTask, sites: _Sites) -> Linted:
+    text, said = task.data.decode("utf-8", errors="replace"), ""
+    script = read_script(text)
+    profile, why = sites.of(script, task.settings.site)
+    findings = _left(task, text, _faults(task, script, profile))
+    if task.fixing:
+        new, said = _fix(task, text, findings)
+        if new != text:
+            findings = _left(task, new, _faults(task, read_script(new), profile))
+    return Linted(findings, profile.name if profile else None, why, said)
+
+
+def _left(task: LintTask, text: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Return the findings that the settings and the script's comments leave, with their severities."""
+    settings = task.settings
+    left = chosen(without_ignored(text, findings), settings.select, settings.ignore)
+    return tuple(map(settings.graded, left))
+
+
+def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tuple[Finding, ...]:
+    here = Path.cwd()
+    folders = (here,) if task.name == "-" else (here, (here / task.name).parent)
+    findings = lint_script(script, profile, Files(folders))
+    if task.shellcheck is None or script.language not in LANGUAGES:
+        return findings
+    return in_order((*findings, *run_shellcheck(task.shellcheck, script.text, LocalHost())))
+
+
+def _fix(task: LintTask, old: str, findings: tuple[Finding, ...]) -> tuple[str, str]:
+    """Write the corrected script, whole or not at all; return its text, and what to say."""
+    new, applied = fix(old, findings)
+    if not applied:
+        return old, f"note: --fix has nothing to correct in {task.name}\n"
+    if old.encode() != task.data:
+        raise BadInputError(f"{task.name}: not UTF-8, so it was not changed", "save it as UTF-8")
+    target = Path(task.name).resolve()
+    LocalHost().write_file(str(target), new.encode(), mode=target.stat().st_mode & 0o7777)
+    corrected = ", ".join(one.rule for one in applied)
+    return new, f"{changes(task.name, old, new)}corrected: {corrected}\n"

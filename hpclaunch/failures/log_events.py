@@ -117,8 +117,13 @@ def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
         if 0 < event.start - place <= 2
         for match in _matches("told_before", text)
     )
-    named = _matches("told_itself", event.lines[0]) if event.lines and not event.error.follows else ()
-    return next((match[1] for match in (*before, *named)), None)
+    named = rank_told(event.lines[0]) if event.lines and not event.error.follows else None
+    return next((match[1] for match in before), named)
+
+
+def rank_told(line: str) -> str | None:
+    """Return the rank that an error's own words name."""
+    return next((match[1] for match in _matches("told_itself", line)), None)
 
 
 def _matches(name: str, text: str) -> list[re.Match[str]]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.failures.failed_ranks import (
     FROM_OUTSIDE,
     FailedRank,
@@ -20,13 +21,14 @@ from hpclaunch.failures.known_errors import (
     RANKS_DIFFER,
     TIMED_OUT,
     KnownError,
+    each_of,
     error_named,
     error_of,
     error_of_code,
     log_words,
 )
 from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS, launchers_own
-from hpclaunch.failures.log_events import Event, Line, events, harmless, refined
+from hpclaunch.failures.log_events import Event, Line, events, harmless, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank
 
 
@@ -70,10 +72,10 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``ranks``: how many it had; 0 where that is not known.
     """
     reports = _reports(log, failed)
-    first = _first(reports)
-    said = _said(log, failed or first is not None)
+    said = _said(log, failed or first_failed_rank(reports) is not None)
+    first = _first(reports, said)
     found = [*said, *_silent(reports, said)]
-    best = _decisive(found, first, failed)
+    best = _decisive(found, first, failed, several=ranks > 1)
     if (best is None or best.error.follows == CERTAINLY) and (silent := _silent_rank(reports, found)):
         return _of_silent(silent, log, followed=best is not None)
     if best is None:
@@ -156,10 +158,14 @@ def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
     return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 
-def _first(ranks: str) -> FailedRank | None:
+def _first(ranks: str, said: Sequence[Event]) -> FailedRank | None:
     """Return the rank that the launcher names as the first to fail; None where all of them were ended."""
-    first = first_failed_rank(ranks)
-    return None if first is None or first.exit_code in FROM_OUTSIDE else first
+    after = _followers(said)
+    first = first_failed_rank(ranks, after)
+    if first is None or first.exit_code in FROM_OUTSIDE:
+        return None
+    own = ranks_named(first.rank) - after
+    return first._replace(rank=format_cpu_list(map(int, own))) if own else first
 
 
 def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
@@ -179,7 +185,8 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
 def _of_unknown(log: FailureLog) -> Verdict:
     """Return the verdict of a job that failed, where neither a launcher nor a known error tells more."""
     said = _error_words(None, log.lines)
-    rank = next((label for label, _ in reversed(said) if label and label.isdigit()), None)
+    told = (label if label and label.isdigit() else rank_told(text) for label, text in reversed(said))
+    rank = next(filter(None, told), None)
     error = error_named(OWN_ERROR) if said else None
     return Verdict(rank=rank, error=error, lines=tuple(text for _, text in said))
 
@@ -198,14 +205,21 @@ def _sounds_like_an_error(line: str) -> bool:
     if not log_words("any_error").search(line) or log_words("no_error").search(line):
         return False
     known = error_of(line)
-    return not (harmless(line) or launchers_own(line) or (known and known.follows == CERTAINLY))
+    told = known and (known.follows == CERTAINLY or known.cause in ABORTED_ITSELF)
+    return not (told or harmless(line) or launchers_own(line))
 
 
 def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
     """Return the first rank that a launcher reports as failed and that writes not of another's end."""
-    after = {event.rank for event in found if event.error.follows == CERTAINLY}
+    after = _followers(found)
     failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in FROM_OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
+
+
+def _followers(found: Iterable[Event]) -> set[str | None]:
+    """Return the ranks that write of another one's end, and of no error of their own."""
+    follows = {(event.rank, event.error.follows) for event in found if event.lines and not event.caught}
+    return {rank for rank, how in follows if how == CERTAINLY and (rank, 0) not in follows}
 
 
 def _of_same_rank(event: Event, other: Event) -> bool:
@@ -222,16 +236,34 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     ]
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
-    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed)]
+    pids = _ranks_of_processes(log.lines)
+    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, pids)]
     found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
 
 
-def _of_log(process: str | None, lines: Sequence[Line], failed: bool) -> list[Event]:
+def _of_log(process: str | None, lines: Sequence[Line], failed: bool, pids: Mapping[str, str]) -> list[Event]:
     said = events(lines) if failed else _uncaught(events(lines), lines)
     rank = process if process and process.isdigit() else _named_itself(process, lines)
-    return [event._replace(rank=rank, process=process) for event in said]
+    return [
+        event._replace(rank=rank or pids.get(_pid(process or event.lines[0])), process=process)
+        for event in said
+    ]
+
+
+def _ranks_of_processes(lines: Iterable[str]) -> dict[str, str]:
+    """Return process -> rank, as frameworks tell it of each at the start."""
+    found = (
+        match for line in lines for each in each_of("ranks_of_processes") if (match := each.search(line))
+    )
+    return {match["pid"]: match["rank"] for match in reversed([*found])}
+
+
+def _pid(label: str) -> str:
+    """Return the process that a label of Ray's or NCCL's names, or ""."""
+    match = re.search(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[", label)
+    return (match[1] or match[2]) if match else ""
 
 
 _WHO = re.compile(rf"(?<!local )(?<!local_)\b{SAYS_RANK.replace('[0-9]+', '([0-9]+)', 1)}", re.IGNORECASE)
@@ -309,28 +341,32 @@ def _silent(ranks: str, said: Sequence[Event]) -> list[Event]:
     After the first that failed, its launcher ends the other ranks, by SIGKILL where SIGTERM does not.
     """
     found, ended = list[Event](), False
-    after = {event.rank for event in said if event.error.follows == CERTAINLY}
+    after = _followers(said)
     for place, failed in enumerate(failed_ranks(ranks)):
         named: list[str | None] = [*sorted(ranks_named(failed.rank))]
-        error = error_of_code(failed.exit_code)
+        error = error_of_code(failed.exit_code or 0)
         if error and not (ended and error.cause == KILLED):
-            by_signal = failed.exit_code > 128
+            by_signal = (failed.exit_code or 0) > 128
             found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]
         ended |= failed.exit_code not in FROM_OUTSIDE and not {None, *named} & after
     return found
 
 
-def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) -> Event | None:
+def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, several: bool) -> Event | None:
     """Return the event that counts: of each rank its last one, of all ranks the first.
 
     Errors that follow from another rank's end come after all others, and lines after tracebacks. A limit that
-    ends the job counts only where no rank had failed before.
+    ends the job counts only where no rank had failed before. Of ``several`` ranks without labels each has one
+    exception that nothing caught.
     """
     ended = {str(rank) for rank in ranks_named(first.rank)} if first else set()
-    of_ranks: dict[str | None, list[Event]] = {}
+    of_ranks: dict[str | int | None, list[Event]] = {}
     for event in found:
         if not (_of_limit(event) if first else event.caught and not failed):
-            of_ranks.setdefault(event.rank or event.process, []).append(event)
+            alone = several and event.traced and not event.inner
+            of_ranks.setdefault(event.rank or event.process or (event.at if alone else None), []).append(
+                event
+            )
 
     def late(event: Event) -> tuple[object, ...]:
         return *_weight(event), event.inner, not event.lines, -event.at

@@ -106,7 +106,7 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
     if code:
         return _exit_code(code), (words or f"exited with exit code {code}").strip()
     if said.get("left"):
-        return None, "exited without MPI_Finalize"
+        return None, "exited before the others"
     known = _code_of_words(words.strip()) if words else None
     return (known, words.strip()) if words and known is not None else None
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 _LABELS = (
     r"\((?:\w+ )?rank=(\d+) pid=\d+\) ?",
     r" *(\d+): ",
-    r"\[(?:[\w.@-]+,)?(\d+)\](?:\[[\w.:-]+\])?<\w+>: ?",
+    r"\[(?:[\w.@-]+,)?(?:mpirank:)?(\d+)(?:,[\w-]+)?\](?:\[[\w.:-]+\])?<\w+>: ?",
     r"\[(\d+)\] ",
     r"\[rank(\d+)\]: ?",
     r"\[default(\d+)\]: ?",
-    r"[Rr]ank[_-]?(\d+)[:>|] ?",
+    r"(?:[\w.-]+:)?[Rr]ank[_-]?(\d+)[:>|] ?",
+    r"\[[Rr]ank[ :](\d+)(?:/\d+)?\]:? ",
     r" *(\d+) ?\| ",
     r"\w[\w.-]* (\d+): ",
 )
@@ -23,6 +24,7 @@ _PROCESSES = (
     r"\[[A-Za-z][\w.-]*:\d{1,3}\]: ?",
     r"\[(?!rank)[a-z_]+\d+\]: ?",
     r"\((?:[\w.:]+ )?pid=\d+(?:, ip=[\d.]+)?\) ?",
+    r"[A-Za-z][\w-]*\d:\d{1,3}: ",
     r"[A-Za-z][\w-]*\d[\w.-]*: ",
 )
 _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?")
@@ -34,8 +36,8 @@ _AGENT_ELSEWHERE = re.compile(r"  rank +: (\d+) \(local_rank: (?!\1\))")
 # vLLM's lines the logger's words after the label.
 _COLOURS = re.compile(
     r"\x1b\[[0-9;]*m|(?<=.)(?<! \d{4})\[\d+,\d+\]<std\w+>:"
-    r"|^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?) *"
-    r"(?=\[(?:\d+,)?\d+\]<std|\d+: |\[rank\d)|(?<=\d\) )ERROR [\d-]+ [\d:]+ \[[\w.]+:\d+\] ?"
+    r"|^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+Z?\]?) *"
+    r"(?=\[(?:\d+,)?\d+\]<std|\d+: |\[[Rr]ank ?\d)|(?<=\d\) )ERROR [\d-]+ [\d:]+ \[[\w.]+:\d+\] ?"
 )
 _TEXT = tuple(map(re.compile, (*_LABELS, *_PROCESSES)))
 _BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-2])

@@ -1,7 +1,8 @@
 """Which error of which rank ended a job: the words of ranks, launcher and scheduler, taken together."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
@@ -20,6 +21,7 @@ from hpclaunch.failures.known_errors import (
     RANK_ENDED,
     RANKS_DIFFER,
     TIMED_OUT,
+    DID_NOT_MEET,
     KnownError,
     each_of,
     error_named,
@@ -72,19 +74,28 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``ranks``: how many it had; 0 where that is not known.
     """
     reports = _reports(log, failed)
-    said = _said(log, failed or first_failed_rank(reports) is not None)
-    first = _first(reports, said)
+    told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
+    said = _said(log, failed or bool(told))
+    said = [event for event in said if (event.lines[0], event.error) not in told]  # _silent has their ranks
+    after = _followers(said)
+    first = _first(reports, after)
     found = [*said, *_silent(reports, said)]
     best = _decisive(found, first, failed, several=ranks > 1)
-    if (best is None or best.error.follows == CERTAINLY) and (silent := _silent_rank(reports, found)):
+    silent = _silent_rank(reports, found)
+    if silent and (best is None or (best.error.follows == CERTAINLY and not best.accused)):
         return _of_silent(silent, log, followed=best is not None)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
     best = _with_words_before(best, log.lines)
+    if best.rank is None:  # not of those that wrote something else
+        own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
+        first = _first(reports, after.union(*own))
+    of_rank = [event for event in found if _of_same_rank(event, best)]
+    best = refined(best, (other for other in of_rank if other is not best))
     if not best.accused and (absent := _absent(best, found, reports, ranks)):
         left = best.error.follows == CERTAINLY
         best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
-    return _of_event(best, found, first, reports)
+    return _of_event(best, of_rank, found, first, reports)
 
 
 def _reports(log: FailureLog, failed: bool) -> str:
@@ -105,10 +116,10 @@ def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
     return event._replace(error=error_named(OWN_ERROR), lines=words) if words else event
 
 
-def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ranks: str) -> Verdict:
+def _of_event(
+    event: Event, of_rank: Sequence[Event], found: Sequence[Event], first: FailedRank | None, ranks: str
+) -> Verdict:
     """Return the verdict of the event that counts."""
-    of_rank = [event for event in found if _of_same_rank(event, best)]
-    event = refined(best, (other for other in of_rank if other is not best))
     rank = _rank_of(event._replace(accused=_accused_by_all(event, found)), first)
     reported = first if first and rank == first.rank else _reported(ranks, rank)
     launchers = (reported.line,) if reported else ()
@@ -145,11 +156,25 @@ def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> 
     left = set[str]()
     if best.error.cause == RANK_ENDED:
         left = _without_words(found, ranks) - reported
-    elif best.error.cause == TIMED_OUT and ranks > 2:
-        left = _without_words(found, ranks)
+    elif best.error.cause in (TIMED_OUT, DID_NOT_MEET) and ranks > 2:
+        left = _without_words(found, ranks) or _elsewhere(found)
     elif not (best.rank or best.process or reported):
         left = _without_words(filter(lambda event: event.error.cause == RANK_ENDED, found), ranks)
     return left.pop() if len(left) == 1 else None
+
+
+_WORK = re.compile(r"SeqNum=\d+, OpType=\w+")
+
+
+def _elsewhere(found: Iterable[Event]) -> set[str]:
+    """Return the ranks that wait in a collective in which no other rank is, as NCCL's watchdogs tell it."""
+    told = {
+        event.rank: match[0]
+        for event in found
+        if event.rank and (match := _WORK.search(" ".join(event.lines)))
+    }
+    counts = Counter(told.values())
+    return {rank for rank, work in told.items() if counts[work] == 1 < max(counts.values())}
 
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
@@ -158,9 +183,8 @@ def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
     return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 
-def _first(ranks: str, said: Sequence[Event]) -> FailedRank | None:
+def _first(ranks: str, after: Set[str | None]) -> FailedRank | None:
     """Return the rank that the launcher names as the first to fail; None where all of them were ended."""
-    after = _followers(said)
     first = first_failed_rank(ranks, after)
     if first is None or first.exit_code in FROM_OUTSIDE:
         return None
@@ -176,7 +200,7 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     said = log.stderr.get(rank.rank or "", ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
     last = own or tuple(text for _, text in _error_words(rank.rank, log.lines))
-    if followed and not last:
+    if (followed or rank.exit_code is None) and not last:
         last = (rank.line,)
     error = error_named(OWN_ERROR) if last else None
     return Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
@@ -246,8 +270,9 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
 def _of_log(process: str | None, lines: Sequence[Line], failed: bool, pids: Mapping[str, str]) -> list[Event]:
     said = events(lines) if failed else _uncaught(events(lines), lines)
     rank = process if process and process.isdigit() else _named_itself(process, lines)
+    heads = dict(lines)
     return [
-        event._replace(rank=rank or pids.get(_pid(process or event.lines[0])), process=process)
+        event._replace(rank=rank or pids.get(_pid(process or heads[event.start])), process=process)
         for event in said
     ]
 

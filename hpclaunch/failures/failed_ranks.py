@@ -2,18 +2,20 @@
 
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.failures.known_errors import each_of
+from hpclaunch.failures.rank_labels import by_rank
 
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
 FROM_OUTSIDE = frozenset(128 + n for n in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2))
 """Exit codes of ranks that no fault of theirs has ended: Slurm's --signal sends the last two."""
+_FAULTS = frozenset(128 + n for n in (signal.SIGILL, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV))
 
 
 class FailedRank(NamedTuple):
@@ -22,24 +24,27 @@ class FailedRank(NamedTuple):
     rank: str | None
     """``3``, or several ranks as the launcher writes them: ``0-3,7``."""
     node: str | None
-    exit_code: int
-    """128+N where signal N ended it."""
+    exit_code: int | None
+    """128+N where signal N ended it; None: the launcher does not tell it."""
     words: str
     """The launcher's."""
     line: str = ""
     """The line of the log in which it says so."""
 
 
-def first_failed_rank(log: str) -> FailedRank | None:
+def first_failed_rank(log: str, after: Container[str | None] = ()) -> FailedRank | None:
     """Return the rank that failed first, and not one that was ended because of it; None: the log names none.
 
     srun itself exits with the highest code of all its ranks, which may be that of one it ended: it ends them
-    by SIGTERM after the first failure, so ranks that SIGTERM ended count only where no other failed.
+    by SIGTERM after the first failure, so ranks that SIGTERM ended count only where no other failed, nor do
+    those that SIGKILL ended where one met a fault. ``after``: ranks that write of another one's end.
     """
     failed = failed_ranks(log)
-    return next(
-        (rank for rank in failed if rank.exit_code != ENDED_BY_LAUNCHER), failed[0] if failed else None
-    )
+    faults = any(rank.exit_code in _FAULTS for rank in failed)
+    ended = (ENDED_BY_LAUNCHER, 128 + signal.SIGKILL) if faults else (ENDED_BY_LAUNCHER,)
+    own = [rank for rank in failed if rank.exit_code not in ended]
+    first = (rank for rank in own if not rank.rank or any(one not in after for one in ranks_named(rank.rank)))
+    return next(first, next(iter(own or failed), None))
 
 
 def ranks_to_read(log: str, written: Sequence[str]) -> list[str]:
@@ -69,17 +74,18 @@ def failed_ranks(log: str) -> list[FailedRank]:
 
     Where a launcher of the program's own has started the ranks, the site's launcher numbers nodes.
     """
-    if workers := _workers(log) or _torchruns(log):
+    lines = log.splitlines()
+    plain = by_rank(lines)
+    if workers := _workers(log) or _torchruns(plain):
         return workers
     found: list[FailedRank] = []
     place: tuple[str | None, str | None] = None, None
-    for match in filter(None, map(_report, log.splitlines())):
+    for match in filter(None, (_report(line) or _report(text) for line, (_, text) in zip(lines, plain))):
         said = match.groupdict()
         if said.get("rank") or said.get("node"):
             place = said.get("rank"), said.get("node")
-        code, words = _end(said)
-        if code is not None and (any(place) or code > 128):
-            found.append(FailedRank(*place, code, words, match.string.strip()))
+        if (end := _end(said)) and (any(place) or (end[0] or 0) > 128):
+            found.append(FailedRank(*place, *end, match.string.strip()))
     return _once(found)
 
 
@@ -92,14 +98,17 @@ def _report(line: str) -> re.Match[str] | None:
     return next(filter(None, (report.search(line) for report in each_of("reports"))), None)
 
 
-def _end(said: Mapping[str, str | None]) -> tuple[int | None, str]:
-    """Return the exit code and the words of a launcher's report; None: it tells no end."""
+def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
+    """Return the exit code and the words of a launcher's report; None: it tells no end, or no code."""
     words, signal_number, code = said.get("words"), said.get("signal"), said.get("code")
     if signal_number:
         return 128 + int(signal_number), (words or f"ended by signal {signal_number}").strip()
     if code:
         return _exit_code(code), (words or f"exited with exit code {code}").strip()
-    return (_code_of_words(words.strip()), words.strip()) if words else (None, "")
+    if said.get("left"):
+        return None, "exited before the others"
+    known = _code_of_words(words.strip()) if words else None
+    return (known, words.strip()) if words and known is not None else None
 
 
 def _exit_code(code: str) -> int:
@@ -119,15 +128,17 @@ def _workers(log: str) -> list[FailedRank]:
 
 
 _FAILURE = re.compile(
-    r"^  time +: (\S+)\n  host +: (\S+)\n  rank +: (\d+) .*\n  exitcode +: (-?\d+) ", re.MULTILINE
+    r"^ +time +: (\S+)\n +host +: (\S+)\n +rank +: (\d+) .*\n +exitcode +: (-?\d+) ", re.MULTILINE
 )
 
 
-def _torchruns(log: str) -> list[FailedRank]:
+def _torchruns(lines: Sequence[tuple[str | None, str]]) -> list[FailedRank]:
     """Return the workers of torchrun's table that failed: first what it calls the root cause.
 
     With several nodes each has its table, and of their root causes the earliest is the first failure.
     """
+    # Of each label together: what two nodes write may be mixed.
+    log = "\n".join(text for _, text in sorted(lines, key=lambda line: line[0] or ""))
     found, last = list[tuple[bool, str, FailedRank]](), 0
     for match in _FAILURE.finditer(log):
         time, host, rank, code = match.groups()

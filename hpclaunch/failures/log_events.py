@@ -29,7 +29,7 @@ class Event(NamedTuple):
     caught: bool = False
     """Whether the program went on after it."""
     inner: bool = False
-    """Whether its traceback begins below the program's start: of a thread or child, or of what was caught."""
+    """Whether it begins below the program's start, in a thread, a child or what was caught, or after its end."""
     start: int = 0
     """The place of its first line."""
     named_at: int = 0
@@ -45,7 +45,7 @@ class Event(NamedTuple):
 
 _HEADER = re.compile(
     r"^(?:\s*traceback +: |Exception Group |Original |.*\d(?:it/s|s/it)\b.* )?"
-    r"Traceback \(most recent call last\):"
+    r"Traceback \(most recent call last\):|^ray\.exceptions\.RayTaskError\("
 )
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:,? in (.+))?$')
 _START = re.compile(r"<module>|_run_module_as_main")
@@ -115,10 +115,15 @@ def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
         match
         for place, text in lines
         if 0 < event.start - place <= 2
-        for match in _matches("told_before", text)
+        for match in _matches("told_before", f"{text}\n{event.lines[0]}")
     )
-    named = _matches("told_itself", event.lines[0]) if event.lines and not event.error.follows else ()
-    return next((match[1] for match in (*before, *named)), None)
+    named = rank_told(event.lines[0]) if event.lines and not event.error.follows else None
+    return next((match[1] for match in before), named)
+
+
+def rank_told(line: str) -> str | None:
+    """Return the rank that an error's own words name."""
+    return next((match[1] for match in _matches("told_itself", line)), None)
 
 
 def _matches(name: str, text: str) -> list[re.Match[str]]:
@@ -337,7 +342,7 @@ def _known(trace: _Trace) -> tuple[KnownError, str] | None:
 
 def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
     """Add what faulthandler or libstdc++ says at the end of a process, and return the index after it."""
-    end, where = at + 1, None
+    end, where, ends = at + 1, None, False
     said = [lines[at][1].strip()]
     for index in range(at + 1, min(at + 60, len(lines))):
         text = lines[index][1]
@@ -345,6 +350,8 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             where = where or _where([match])
         elif re.match(r"^\s+what\(\): ", text):
             said.append(text.strip())
+        elif "<no Python frame>" in text:
+            ends = True
         elif not (
             re.match(r"^(?:Python runtime state|Current thread|Thread |Extension modules|Stack )", text)
             or not text.strip()
@@ -358,7 +365,8 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
         key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
     )
     last = lines[end - 1][0]
-    found.append(Event(last, tuple(said), error, True, where, start=lines[at][0], named_at=last))
+    fatal = Event(last, tuple(said), error, True, where, inner=ends, start=lines[at][0], named_at=last)
+    found.append(fatal)
     return end
 
 
@@ -371,7 +379,8 @@ def _where(frames: Sequence[re.Match[str] | None]) -> str | None:
 def refined(event: Event, among: Iterable[Event]) -> Event:
     """Return the event with the more exact error that others of its rank tell, and with their lines."""
     for other in among:
-        if event.error.cause in other.error.explains and not other.caught and _close(event, other):
+        sure = other.rank == event.rank or other.error.follows <= event.error.follows
+        if event.error.cause in other.error.explains and sure and not other.caught and _close(event, other):
             lines = tuple(dict.fromkeys((*event.lines, *other.lines)))
             return event._replace(error=other.error, lines=lines, where=event.where or other.where)
     return event

@@ -5,14 +5,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 # Tried: srun --label of Slurm 22.05.8, Open MPI 5.0.11 (--output tag) and 4.1.4 (tag_output), torchrun --tee
 # of PyTorch 2.13, and PyTorch from 2.2 on, which puts [rank0]: before tracebacks. From their documentation:
-# MPICH's -prepend-rank, flux run --label-io, PALS' mpiexec --label, horovodrun over Gloo.
+# MPICH's -prepend-rank, flux run --label-io, PALS' mpiexec --label, horovodrun over Gloo, vLLM's workers.
 _LABELS = (
+    r"\((?:\w+ )?rank=(\d+) pid=\d+\) ?",
     r" *(\d+): ",
-    r"\[(?:[\w.@-]+,)?(\d+)\](?:\[[\w.:-]+\])?<\w+>: ?",
+    r"\[(?:[\w.@-]+,)?(?:mpirank:)?(\d+)(?:,[\w-]+)?\](?:\[[\w.:-]+\])?<\w+>: ?",
     r"\[(\d+)\] ",
     r"\[rank(\d+)\]: ?",
     r"\[default(\d+)\]: ?",
-    r"[Rr]ank[_-]?(\d+)[:>|] ?",
+    r"(?:[\w.-]+:)?[Rr]ank[_-]?(\d+)[:>|] ?",
+    r"\[[Rr]ank[ :](\d+)(?:/\d+)?\]:? ",
     r" *(\d+) ?\| ",
     r"\w[\w.-]* (\d+): ",
 )
@@ -22,15 +24,20 @@ _PROCESSES = (
     r"\[[A-Za-z][\w.-]*:\d{1,3}\]: ?",
     r"\[(?!rank)[a-z_]+\d+\]: ?",
     r"\((?:[\w.:]+ )?pid=\d+(?:, ip=[\d.]+)?\) ?",
+    r"[A-Za-z][\w-]*\d:\d{1,3}: ",
     r"[A-Za-z][\w-]*\d[\w.-]*: ",
 )
-_FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? ")
-"""Labels that a rank itself puts before a line: they may stand after a launcher's label, or alone."""
-# Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first.
+_FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?")
+"""Labels that a rank itself puts before a line, after a launcher's label or alone; torchrun's after one."""
+_AGENT = re.compile(r"  rank +: \d+ \(local_rank: |.*torch/distributed/elastic/multiprocessing/api\.py")
+_AGENT_ELSEWHERE = re.compile(r"  rank +: (\d+) \(local_rank: (?!\1\))")
+"""What torchrun says of the ranks of its node: a label before it counts nodes; of another node than the first."""
+# Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first, and in
+# vLLM's lines the logger's words after the label.
 _COLOURS = re.compile(
     r"\x1b\[[0-9;]*m|(?<=.)(?<! \d{4})\[\d+,\d+\]<std\w+>:"
-    r"|^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}|\d{4}-\d\d-\d\d[T ][\d:.,]+Z?) *"
-    r"(?=\[\d+,\d+\]<std|\d+: |\[rank\d)"
+    r"|^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+Z?\]?) *"
+    r"(?=\[(?:\d+,)?\d+\]<std|\d+: |\[[Rr]ank ?\d)|(?<=\d\) )ERROR [\d-]+ [\d:]+ \[[\w.]+:\d+\] ?"
 )
 _TEXT = tuple(map(re.compile, (*_LABELS, *_PROCESSES)))
 _BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-2])
@@ -73,19 +80,31 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
     """Return each line's rank, or the label of its process, and its text; None where nothing names either.
 
     A launcher's label is one only where half of the lines or more have it: "3: x" may be a program's own. Of
-    labels that no program writes, "[1,0]<stderr>:", two will do.
+    labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts nodes or the ranks of one
+    node is the label of a process.
     """
     plain = [_COLOURS.sub("", line) for line in lines]
     label = _label_of(plain)
-    return [_split(line, label) for line in plain]
+    found = [_split(line, label) for line in plain]
+    far = _AGENT_ELSEWHERE if label and "default" in label.pattern else _AGENT
+    of_nodes = any(far.match(text) for outer, _, text in found if outer or far is _AGENT_ELSEWHERE)
+    return [
+        (own or (f"node {outer}" if of_nodes and outer and outer.isdigit() else outer), text)
+        for outer, own, text in found
+    ]
 
 
 def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
     full = [line for line in lines if line.strip()]
     counts = {label: _count(label, full) for label in _TEXT if label is not _FRAMEWORK}
     best = max(counts, key=lambda label: counts[label])
-    least = 0 if _SURE.search(best.pattern) else _SHARE * len(full)
-    return best if counts[best] >= max(2, least) else None
+    if _SURE.search(best.pattern):
+        return best if counts[best] >= 2 else None
+    places = [at for at, line in enumerate(full) if best.match(line)]
+    ranks = len({match[best.groups] for match in map(best.match, full) if match})
+    # What a script writes before and after a step has no label, whose ranks write more than a line each.
+    among = places[-1] + 1 - places[0] if ranks > 1 and len(places) >= 2 * ranks else len(full)
+    return best if counts[best] >= max(2, _SHARE * among) else None
 
 
 def _count(label: re.Pattern[str], lines: Iterable[str]) -> int:
@@ -94,10 +113,11 @@ def _count(label: re.Pattern[str], lines: Iterable[str]) -> int:
     return len(found) if label.groups or 3 * len(set(found)) <= len(found) else 0
 
 
-def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str]:
-    rank = None
+def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str | None, str]:
+    """Return the launcher's label, the one after it, and the text."""
+    outer = own = None
     if label and (match := label.match(line)):
-        rank, line = match[label.groups].rstrip(), line[match.end() :]
-    if match := _FRAMEWORK.match(line):
-        rank, line = match[1] or match[2], line[match.end() :]
-    return rank, line
+        outer, line = match[label.groups].rstrip(), line[match.end() :]
+    if (match := _FRAMEWORK.match(line)) and (outer or not match[3]):
+        own, line = match[1] or match[2] or f"{outer} {match[3]}", line[match.end() :]
+    return outer, own, line

@@ -1,9 +1,11 @@
 """Which error of which rank ended a job: the words of ranks, launcher and scheduler, taken together."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter
 from typing import NamedTuple
 
+from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.failures.failed_ranks import (
     FROM_OUTSIDE,
     FailedRank,
@@ -19,14 +21,16 @@ from hpclaunch.failures.known_errors import (
     RANK_ENDED,
     RANKS_DIFFER,
     TIMED_OUT,
+    DID_NOT_MEET,
     KnownError,
+    each_of,
     error_named,
     error_of,
     error_of_code,
     log_words,
 )
 from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS, launchers_own
-from hpclaunch.failures.log_events import Event, Line, events, harmless, refined
+from hpclaunch.failures.log_events import Event, Line, events, harmless, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank
 
 
@@ -70,19 +74,28 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``ranks``: how many it had; 0 where that is not known.
     """
     reports = _reports(log, failed)
-    first = _first(reports)
-    said = _said(log, failed or first is not None)
+    told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
+    said = _said(log, failed or bool(told))
+    said = [event for event in said if (event.lines[0], event.error) not in told]  # _silent has their ranks
+    after = _followers(said)
+    first = _first(reports, after)
     found = [*said, *_silent(reports, said)]
-    best = _decisive(found, first, failed)
-    if (best is None or best.error.follows == CERTAINLY) and (silent := _silent_rank(reports, found)):
+    best = _decisive(found, first, failed, several=ranks > 1)
+    silent = _silent_rank(reports, found)
+    if silent and (best is None or (best.error.follows == CERTAINLY and not best.accused)):
         return _of_silent(silent, log, followed=best is not None)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
     best = _with_words_before(best, log.lines)
+    if best.rank is None:  # not of those that wrote something else
+        own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
+        first = _first(reports, after.union(*own))
+    of_rank = [event for event in found if _of_same_rank(event, best)]
+    best = refined(best, (other for other in of_rank if other is not best))
     if not best.accused and (absent := _absent(best, found, reports, ranks)):
         left = best.error.follows == CERTAINLY
         best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
-    return _of_event(best, found, first, reports)
+    return _of_event(best, of_rank, found, first, reports)
 
 
 def _reports(log: FailureLog, failed: bool) -> str:
@@ -103,10 +116,10 @@ def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
     return event._replace(error=error_named(OWN_ERROR), lines=words) if words else event
 
 
-def _of_event(best: Event, found: Sequence[Event], first: FailedRank | None, ranks: str) -> Verdict:
+def _of_event(
+    event: Event, of_rank: Sequence[Event], found: Sequence[Event], first: FailedRank | None, ranks: str
+) -> Verdict:
     """Return the verdict of the event that counts."""
-    of_rank = [event for event in found if _of_same_rank(event, best)]
-    event = refined(best, (other for other in of_rank if other is not best))
     rank = _rank_of(event._replace(accused=_accused_by_all(event, found)), first)
     reported = first if first and rank == first.rank else _reported(ranks, rank)
     launchers = (reported.line,) if reported else ()
@@ -143,11 +156,25 @@ def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> 
     left = set[str]()
     if best.error.cause == RANK_ENDED:
         left = _without_words(found, ranks) - reported
-    elif best.error.cause == TIMED_OUT and ranks > 2:
-        left = _without_words(found, ranks)
+    elif best.error.cause in (TIMED_OUT, DID_NOT_MEET) and ranks > 2:
+        left = _without_words(found, ranks) or _elsewhere(found)
     elif not (best.rank or best.process or reported):
         left = _without_words(filter(lambda event: event.error.cause == RANK_ENDED, found), ranks)
     return left.pop() if len(left) == 1 else None
+
+
+_WORK = re.compile(r"SeqNum=\d+, OpType=\w+")
+
+
+def _elsewhere(found: Iterable[Event]) -> set[str]:
+    """Return the ranks that wait in a collective in which no other rank is, as NCCL's watchdogs tell it."""
+    told = {
+        event.rank: match[0]
+        for event in found
+        if event.rank and (match := _WORK.search(" ".join(event.lines)))
+    }
+    counts = Counter(told.values())
+    return {rank for rank, work in told.items() if counts[work] == 1 < max(counts.values())}
 
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
@@ -156,10 +183,13 @@ def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
     return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 
-def _first(ranks: str) -> FailedRank | None:
+def _first(ranks: str, after: Set[str | None]) -> FailedRank | None:
     """Return the rank that the launcher names as the first to fail; None where all of them were ended."""
-    first = first_failed_rank(ranks)
-    return None if first is None or first.exit_code in FROM_OUTSIDE else first
+    first = first_failed_rank(ranks, after)
+    if first is None or first.exit_code in FROM_OUTSIDE:
+        return None
+    own = ranks_named(first.rank) - after
+    return first._replace(rank=format_cpu_list(map(int, own))) if own else first
 
 
 def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
@@ -170,7 +200,7 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     said = log.stderr.get(rank.rank or "", ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
     last = own or tuple(text for _, text in _error_words(rank.rank, log.lines))
-    if followed and not last:
+    if (followed or rank.exit_code is None) and not last:
         last = (rank.line,)
     error = error_named(OWN_ERROR) if last else None
     return Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
@@ -179,7 +209,8 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
 def _of_unknown(log: FailureLog) -> Verdict:
     """Return the verdict of a job that failed, where neither a launcher nor a known error tells more."""
     said = _error_words(None, log.lines)
-    rank = next((label for label, _ in reversed(said) if label and label.isdigit()), None)
+    told = (label if label and label.isdigit() else rank_told(text) for label, text in reversed(said))
+    rank = next(filter(None, told), None)
     error = error_named(OWN_ERROR) if said else None
     return Verdict(rank=rank, error=error, lines=tuple(text for _, text in said))
 
@@ -198,14 +229,21 @@ def _sounds_like_an_error(line: str) -> bool:
     if not log_words("any_error").search(line) or log_words("no_error").search(line):
         return False
     known = error_of(line)
-    return not (harmless(line) or launchers_own(line) or (known and known.follows == CERTAINLY))
+    told = known and (known.follows == CERTAINLY or known.cause in ABORTED_ITSELF)
+    return not (told or harmless(line) or launchers_own(line))
 
 
 def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
     """Return the first rank that a launcher reports as failed and that writes not of another's end."""
-    after = {event.rank for event in found if event.error.follows == CERTAINLY}
+    after = _followers(found)
     failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in FROM_OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
+
+
+def _followers(found: Iterable[Event]) -> set[str | None]:
+    """Return the ranks that write of another one's end, and of no error of their own."""
+    follows = {(event.rank, event.error.follows) for event in found if event.lines and not event.caught}
+    return {rank for rank, how in follows if how == CERTAINLY and (rank, 0) not in follows}
 
 
 def _of_same_rank(event: Event, other: Event) -> bool:
@@ -222,16 +260,35 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     ]
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
-    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed)]
+    pids = _ranks_of_processes(log.lines)
+    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, pids)]
     found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
 
 
-def _of_log(process: str | None, lines: Sequence[Line], failed: bool) -> list[Event]:
+def _of_log(process: str | None, lines: Sequence[Line], failed: bool, pids: Mapping[str, str]) -> list[Event]:
     said = events(lines) if failed else _uncaught(events(lines), lines)
     rank = process if process and process.isdigit() else _named_itself(process, lines)
-    return [event._replace(rank=rank, process=process) for event in said]
+    heads = dict(lines)
+    return [
+        event._replace(rank=rank or pids.get(_pid(process or heads[event.start])), process=process)
+        for event in said
+    ]
+
+
+def _ranks_of_processes(lines: Iterable[str]) -> dict[str, str]:
+    """Return process -> rank, as frameworks tell it of each at the start."""
+    found = (
+        match for line in lines for each in each_of("ranks_of_processes") if (match := each.search(line))
+    )
+    return {match["pid"]: match["rank"] for match in reversed([*found])}
+
+
+def _pid(label: str) -> str:
+    """Return the process that a label of Ray's or NCCL's names, or ""."""
+    match = re.search(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[", label)
+    return (match[1] or match[2]) if match else ""
 
 
 _WHO = re.compile(rf"(?<!local )(?<!local_)\b{SAYS_RANK.replace('[0-9]+', '([0-9]+)', 1)}", re.IGNORECASE)
@@ -309,28 +366,32 @@ def _silent(ranks: str, said: Sequence[Event]) -> list[Event]:
     After the first that failed, its launcher ends the other ranks, by SIGKILL where SIGTERM does not.
     """
     found, ended = list[Event](), False
-    after = {event.rank for event in said if event.error.follows == CERTAINLY}
+    after = _followers(said)
     for place, failed in enumerate(failed_ranks(ranks)):
         named: list[str | None] = [*sorted(ranks_named(failed.rank))]
-        error = error_of_code(failed.exit_code)
+        error = error_of_code(failed.exit_code or 0)
         if error and not (ended and error.cause == KILLED):
-            by_signal = failed.exit_code > 128
+            by_signal = (failed.exit_code or 0) > 128
             found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]
         ended |= failed.exit_code not in FROM_OUTSIDE and not {None, *named} & after
     return found
 
 
-def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool) -> Event | None:
+def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, several: bool) -> Event | None:
     """Return the event that counts: of each rank its last one, of all ranks the first.
 
     Errors that follow from another rank's end come after all others, and lines after tracebacks. A limit that
-    ends the job counts only where no rank had failed before.
+    ends the job counts only where no rank had failed before. Of ``several`` ranks without labels each has one
+    exception that nothing caught.
     """
     ended = {str(rank) for rank in ranks_named(first.rank)} if first else set()
-    of_ranks: dict[str | None, list[Event]] = {}
+    of_ranks: dict[str | int | None, list[Event]] = {}
     for event in found:
         if not (_of_limit(event) if first else event.caught and not failed):
-            of_ranks.setdefault(event.rank or event.process, []).append(event)
+            alone = several and event.traced and not event.inner
+            of_ranks.setdefault(event.rank or event.process or (event.at if alone else None), []).append(
+                event
+            )
 
     def late(event: Event) -> tuple[object, ...]:
         return *_weight(event), event.inner, not event.lines, -event.at

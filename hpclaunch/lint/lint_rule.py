@@ -15,7 +15,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role, last_directive
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
-from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.site.schema import Node, Queue, SiteProfile
 from hpclaunch.site.yaml_tree import read_tree
 from hpclaunch.topology.node_topology import NodeTopology
 
@@ -213,7 +213,27 @@ class Context:
     @cached_property
     def node_topology(self) -> NodeTopology | None:
         """The site's node; None: not known."""
-        return site_topology(self.profile) if self.profile else None
+        return site_topology(self.profile) if self.profile and self.node else None
+
+    @cached_property
+    def node(self) -> Node | None:
+        """The node that the profile describes; None: none, or the job runs on others."""
+        node = self.profile.node if self.profile else None
+        return None if node and (self.names_unknown or self._without_gpus(node)) else node
+
+    @cached_property
+    def names_unknown(self) -> bool:
+        """Whether the script names a queue or a constraint that the profile does not have.
+
+        Facts of the profile may then not hold: most sites have other nodes, too.
+        """
+        known = self.profile.queues if self.profile else {}
+        named = [name for one in self.directives if one.role == "queue" for name in _listed(one.value)]
+        return self._other_constraint() or bool(known and any(name not in known for name in named))
+
+    def _without_gpus(self, node: Node) -> bool:
+        """Tell whether a queue of the job has no GPUs, unlike the profile's node."""
+        return bool(node.gpus) and any(queue is not None and not queue.gpus for _, _, queue in self.queues)
 
     @cached_property
     def queues(self) -> tuple[tuple[str, int, Queue | None], ...]:
@@ -237,13 +257,7 @@ class Context:
     @property
     def gpus_of_whole_node(self) -> int | None:
         """The GPUs of the site's node where the job gets whole ones with GPUs; None: not known."""
-        node = self.profile.node if self.profile else None
-        return len(node.gpus) if node and self.owns_node and not self.without_gpus else None
-
-    @property
-    def without_gpus(self) -> bool:
-        """Whether the job runs on nodes without GPUs, which the profile does not describe."""
-        return self._other_constraint() or any(q is not None and not q.gpus for _, _, q in self.queues)
+        return len(self.node.gpus) if self.node and self.owns_node else None
 
     def _other_constraint(self) -> bool:
         """Tell whether the script names other nodes than those that the profile's own constraint names."""
@@ -253,6 +267,10 @@ class Context:
         features = re.split(r"[&|*\[\]\"]", given.value or "")
         advised = [each.text.split() for each in self.profile.directives]
         return any(words[0] == "-C" and words[-1] not in features for words in advised)
+
+
+def _listed(names: str | None) -> list[str]:
+    return names.split(",") if names else []
 
 
 Check = Callable[[Context], Iterator[Violation]]

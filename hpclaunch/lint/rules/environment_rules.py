@@ -253,10 +253,10 @@ def _all_exported(script: Script) -> bool:
 @rule("socket-ifname-unknown")
 def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
     """Compare the interfaces with the site's; a name is the beginning of one, after ``=`` the whole name."""
-    profile = context.profile
-    if profile is None or profile.node is None or not profile.node.nics:
+    profile, node = context.profile, context.node
+    if profile is None or node is None or not node.nics:
         return
-    interfaces = [nic.name for nic in profile.node.nics]
+    interfaces = [nic.name for nic in node.nics]
     for variable in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         for line, value in _values(context.script, variable):
             if unknown := _unknown_interfaces(value, interfaces):

@@ -72,7 +72,7 @@ def _gres(context: Context) -> Directive | None:
 def cpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs with the site's node; whose product is all hardware threads has counted these."""
     topology, profile = context.node_topology, context.profile
-    if topology is None or profile is None or not topology.cores or context.without_gpus:
+    if topology is None or profile is None or not topology.cores:
         return
     threads = len(topology.usable)
     cores = len(_cores_for_jobs(topology))
@@ -140,11 +140,10 @@ def _gpus_per_node(requested: RequestedResources) -> int | None:
 @rule("gpus-over-node")
 def gpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare the GPUs per node with the site's node."""
-    profile = context.profile
-    if profile is None or profile.node is None or not profile.node.gpus:
+    profile, node = context.profile, context.node
+    if profile is None or node is None or not node.gpus:
         return
-    has = len(profile.node.gpus)
-    source = cite(profile, profile.node.source)
+    has, source = len(node.gpus), cite(profile, node.source)
     for count, given in _gpus_requested(context.requested):
         if count > has:
             yield Violation(
@@ -261,7 +260,7 @@ def _account(context: Context, profile: SiteProfile) -> Directive | None:
 def account_pattern(context: Context) -> Iterator[Violation]:
     """Compare the account with the site's pattern."""
     profile = context.profile
-    found = _account(context, profile) if profile else None
+    found = _account(context, profile) if profile and not context.names_unknown else None
     if profile is None or profile.account.pattern is None or found is None or not found.value:
         return
     if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:

@@ -90,7 +90,7 @@ def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
         return
-    severity: Severity | None = None if context.profile else "note"
+    severity: Severity | None = None if context.node else "note"
     message = f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task"
     yield Violation(gpus.line, message, None, severity)
 
@@ -325,7 +325,7 @@ def depth_on_hyperthreads(context: Context) -> Iterator[Violation]:
 def no_cpu_binding(context: Context) -> Iterator[Violation]:
     """Find launches by srun without binding on nodes whose GPUs are in another order than the cores."""
     topology, script = context.node_topology, context.script
-    if topology is None or not topology.gpus or context.without_gpus or not context.requested.ranks_per_node:
+    if topology is None or not topology.gpus or not context.requested.ranks_per_node:
         return
     count = len(topology.gpus)
     if re.search(r"VISIBLE_DEVICES|SLURM_CPU_BIND|taskset|numactl|sched_setaffinity", script.text):

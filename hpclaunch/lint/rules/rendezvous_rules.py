@@ -116,24 +116,13 @@ def _tasks_per_node(context: Context, launch: Launch) -> int | None:
 @rule("processes-over-gpus")
 def processes_over_gpus(context: Context) -> Iterator[Violation]:
     """Compare the processes per node with the GPUs per node."""
-    gpus = _gpus_per_node(context) or context.gpus_of_whole_node
+    gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
     if not gpus:
         return
     for launch in context.script.launches:
         found = _processes(context.script, launch)
         if found and found[1] > gpus and "cpu" not in " ".join(program_words(context.script, launch)).lower():
             yield Violation(launch.line, f"{found[0]}={found[1]} processes per node, {gpus} GPUs per node")
-
-
-def _gpus_per_node(context: Context) -> int | None:
-    requested = context.requested
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    if requested.gpus and (requested.node_count or 1) == 1:
-        return requested.gpus.value
-    if requested.gpus_per_task and requested.ranks_per_node:
-        return requested.gpus_per_task.value * requested.ranks_per_node
-    return None
 
 
 def _processes(script: Script, launch: Launch) -> tuple[str, int] | None:

@@ -119,7 +119,7 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
 def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs per node with CPUs x GPUs per node."""
     requested = context.requested
-    ranks, per_gpu, gpus = requested.ranks_per_node, requested.cpus_per_gpu, _gpus_per_node(requested)
+    ranks, per_gpu, gpus = requested.ranks_per_node, requested.cpus_per_gpu, requested.gpus_of_node
     if ranks is None or per_gpu is None or gpus is None or context.owns_node:
         return
     needed = ranks * (requested.cpus_per_task.value if requested.cpus_per_task else 1)
@@ -127,14 +127,6 @@ def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
         given = f"{per_gpu.text} x {gpus} GPUs gives {gpus * per_gpu.value}"
         line = (requested.tasks_per_node or requested.tasks or per_gpu).line
         yield Violation(line, f"{ranks} tasks need {needed} CPUs per node; {given}")
-
-
-def _gpus_per_node(requested: RequestedResources) -> int | None:
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    if requested.gpus and requested.node_count:
-        return -(-requested.gpus.value // requested.node_count)
-    return None
 
 
 @rule("gpus-over-node")
@@ -280,13 +272,13 @@ _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpyt
 def directive_missing(context: Context) -> Iterator[Violation]:
     """Compare the script's directives with those that the profile requires."""
     profile, reader = context.profile, context.script.reader
-    if profile is None or reader is None or profile.scheduler.kind != reader.kind:
+    if profile is None or reader is None or profile.scheduler.kind != reader.kind or profile.retired:
         return
     if profile.account.required and _account(context, profile) is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:
         if not (_is_given(context, reader, advised.text) or _needless(context, advised)):
-            severity: Severity | None = None if advised.required else "warning"
+            severity: Severity | None = None if advised.required else "note"
             message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
             yield Violation(None, message, f"add #{reader.sentinel} {advised.text}", severity)
 
@@ -297,7 +289,9 @@ def _is_given(context: Context, reader: DirectiveReader, text: str) -> bool:
 
 
 def _needless(context: Context, advised: AdvisedDirective) -> bool:
-    """Tell whether an advice is about the spread over nodes, or NCCL, and the job has one node or no NCCL."""
+    """Tell whether an advice does not fit: other nodes, no spread over several, no NCCL."""
+    if context.names_unknown and not advised.required:
+        return True
     spread = not advised.required and "place=scatter" in advised.text
     nccl = None if advised.required else re.search("[NR]CCL", advised.reason)
     if spread:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from math import inf
 
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
@@ -48,8 +49,10 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     tasks, started = context.requested.all_tasks, _real(script)
     if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
         return
+    nodes = context.requested.node_count or 1
+    if nodes == 1 and tasks != context.requested.gpus_of_node:
+        return  # tasks that only count the cores of one process
     if not _starts_others(script, started[0]):
-        nodes = context.requested.node_count or 1
         over = f"{nodes} nodes" if nodes > 1 else "one node"
         yield Violation(
             started[0].line, f"{tasks} tasks on {over} are requested, this line starts one process"
@@ -117,23 +120,12 @@ def _asks_for_cpus(context: Context) -> bool:
         "ntasks-per-core",
         "tres-per-task",
     )
-    many = (requested.ranks_per_node or 1) > 4 * max(1, _gpus_per_node(context) or 1)
+    many = (requested.ranks_per_node or 1) > 4 * max(1, context.requested.gpus_of_node or 1)
     return many or any(script.has_option(name) for name in names)
 
 
 def _gives_cpus(launch: Launch) -> bool:
     return launch.option("cpus-per-task", "cpus-per-gpu") is not None or bind_option(launch) is not None
-
-
-def _gpus_per_node(context: Context) -> int | None:
-    requested = context.requested
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    if requested.gpus_per_task:
-        return requested.gpus_per_task.value * (requested.ranks_per_node or 1)
-    if requested.gpus and requested.node_count:
-        return -(-requested.gpus.value // requested.node_count)
-    return None
 
 
 @rule("steps-without-wait")
@@ -272,18 +264,19 @@ def _tasks(context: Context) -> int | None:
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node with the GPUs per node for Python programs that choose no GPU."""
     script = context.script
-    gpus = _gpus_per_node(context) or context.gpus_of_whole_node
+    gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
     if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
         return
+    most = inf if context.requested.gpus_of_node else _MOST_RANKS
     for launch in filter(partial(_starts_python, script), _real(script)):
         ranks = launch_ranks_per_node(context, launch)
-        if ranks and gpus < ranks <= _MOST_RANKS:
+        if ranks and gpus < ranks <= most:
             yield Violation(launch.line, f"{ranks} ranks per node, {gpus} GPUs per node")
             return
 
 
 _MOST_RANKS = 16
-"""More ranks per node are a program for CPUs."""
+"""More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
 
 
 def _starts_python(script: Script, launch: Launch) -> bool:
@@ -304,21 +297,6 @@ def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
         return -(-total // nodes) if nodes else None
     counted = launch.option(*_ONE_TASK) is not None  # a number that is not known
     return None if counted else context.requested.ranks_per_node
-
-
-@rule("depth-on-hyperthreads")
-def depth_on_hyperthreads(context: Context) -> Iterator[Violation]:
-    """Compare ranks x depth with the cores of the site's node."""
-    topology, profile, script = context.node_topology, context.profile, context.script
-    if topology is None or profile is None or not topology.cores:
-        return
-    for launch in script.launches:
-        depth, ranks = option_number(script, launch, "depth", "d"), option_number(script, launch, "ppn")
-        value = script.value(bind_option(launch)).text
-        if depth and ranks and value == "depth" and depth * ranks > len(topology.cores):
-            cores = f"a node of {profile.name} has {len(topology.cores)} cores"
-            message = f"{ranks} ranks x depth {depth} = {depth * ranks} CPUs per node; {cores}"
-            yield Violation(launch.line, message)
 
 
 @rule("no-cpu-binding")

@@ -228,7 +228,7 @@ def gpus_overridden(context: Context) -> Iterator[Violation]:
             numbers = sorted(map(int, text.split(",")))
             if _in_another_order(context, text, numbers):
                 continue
-            harmless = context.owns_node or numbers == list(range(_gpus_of_node(context) or 0))
+            harmless = context.owns_node or numbers == list(range(context.requested.gpus_of_node or 0))
             severity: Severity | None = "note" if harmless else None
             yield Violation(
                 one.line, f"{one.name}={text} replaces what the scheduler assigns", None, severity
@@ -243,20 +243,12 @@ def _values_of(script: Script, names: Iterable[str]) -> Iterator[tuple[Assignmen
                 yield one, text
 
 
-def _gpus_of_node(context: Context) -> int | None:
-    """Return the GPUs per node that the job requests; None: not known."""
-    requested = context.requested
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    return -(-requested.gpus.value // (requested.node_count or 1)) if requested.gpus else None
-
-
 def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:
     """Tell whether a job that has all GPUs of the site's node only turns their order round."""
     node = context.profile.node if context.profile else None
     every = list(range(len(node.gpus) if node else 0))
     turned = text != ",".join(map(str, numbers))
-    return turned and numbers == every and _gpus_of_node(context) == len(every)
+    return turned and numbers == every and context.requested.gpus_of_node == len(every)
 
 
 @rule("secret-in-script")

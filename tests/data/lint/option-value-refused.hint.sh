@@ -3,4 +3,4 @@
 #SBATCH --time=01:00:00
 srun ./app
 # site: unknown
-# expect: 2 hint-unknown
+# expect: 2 option-value-refused

@@ -12,7 +12,13 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role, last_directive
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    RequestedResources,
+    Role,
+    last_directive,
+    whole_number,
+)
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Node, Queue, SiteProfile
@@ -209,6 +215,19 @@ class Context:
         if reader is None or (self.component is None and len(self.script.components) > 1):
             return RequestedResources()
         return reader.requested(self.directives)
+
+    def number(self, text: str | None) -> int | None:
+        """Read a count, or a variable of Slurm whose value follows from the directives; None: not known."""
+        requested, variable = self.requested, re.fullmatch(r"\$\{?(SLURM_\w+)\}?", text or "")
+        tasks, each = requested.tasks, requested.tasks_per_node
+        counts = {
+            "SLURM_NNODES": requested.node_count,
+            "SLURM_JOB_NUM_NODES": requested.node_count,
+            "SLURM_NTASKS": tasks.value if tasks else None,
+            "SLURM_NTASKS_PER_NODE": each.value if each else None,
+            "SLURM_GPUS_ON_NODE": requested.gpus_of_node,
+        }
+        return counts.get(variable[1]) if variable else whole_number(text)
 
     @cached_property
     def node_topology(self) -> NodeTopology | None:

@@ -132,28 +132,28 @@ def _local_target(script: Script, command: Command) -> str | None:
 @rule("gpus-idle")
 def gpus_idle(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node that a launch itself gives with the GPUs per node."""
-    gpus, launches = _gpus(context), context.script.steps()
+    gpus, launches = context.requested.gpus_of_node or context.gpus_of_whole_node, context.script.steps()
     for launch in launches if gpus and len(launches) == 1 else ():
-        started = _started_per_node(context.script, launch)
+        started = _started_per_node(context, launch)
         if gpus and started and started[0] < gpus:
             yield Violation(launch.line, f"{started[1]} per node, {gpus} GPUs per node")
 
 
-def _started_per_node(script: Script, launch: Launch) -> tuple[int, str] | None:
-    """Return how many ranks a launch itself starts per node, in words, too; None: not known, or many."""
+def _started_per_node(context: Context, launch: Launch) -> tuple[int, str] | None:
+    """Return how many ranks a launch itself starts per node, in words, too; None: not known, or many.
+
+    Without --nproc_per_node torchrun starts one (torch 2.13, torch/distributed/run.py).
+    """
+    script = context.script
     run = torch_run(script, launch)
-    each = run.number("nproc-per-node") if run else None
-    if each:
-        return each, f"torchrun starts {counted(each, 'rank')}"
+    by_default = run is not None and not run.is_open and "PET_" not in script.text
+    each = context.number(run.options.get("nproc-per-node", "1" if by_default else None)) if run else None
+    tasks = 1 if launch.launcher in ("python", "torchrun") else launch_ranks_per_node(context, launch)
+    if each and tasks:
+        return each * tasks, f"torchrun starts {counted(each * tasks, 'rank')}"
     option = launch.option("ppn", "ntasks-per-node", "npernode")
     one = option is not None and script.value(option).text == "1" and _is_python(script, launch)
     return (1, "1 rank") if one else None
-
-
-def _gpus(context: Context) -> int | None:
-    """Return the GPUs per node: requested, or those of a site whose jobs get whole nodes."""
-    requested = context.requested.gpus_per_node
-    return requested.value if requested else context.gpus_of_whole_node
 
 
 def _is_python(script: Script, launch: Launch) -> bool:

@@ -15,6 +15,8 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, split_options
 from hpclaunch.shell.shell_syntax import Word
 
+WORKER_LAUNCHERS = (TORCHRUN, ACCELERATE, DEEPSPEED)
+
 
 def partly_expanded(script: Script, word: Word) -> str:
     """Return a word with the known variables replaced; what is not known stays as ``$NAME`` or ``?``."""
@@ -85,7 +87,7 @@ def torch_run(script: Script, launch: Launch) -> WorkerRun | None:
 
 
 def worker_run(
-    script: Script, launch: Launch, rows: tuple[WorkerLauncher, ...] = (TORCHRUN, ACCELERATE, DEEPSPEED)
+    script: Script, launch: Launch, rows: tuple[WorkerLauncher, ...] = WORKER_LAUNCHERS
 ) -> WorkerRun | None:
     """Return the launcher of workers that a launch starts, directly or in ``bash -c``; None: none."""
     for words in programs(script, launch):
@@ -93,11 +95,14 @@ def worker_run(
         for at, (before, word) in enumerate(pairwise(["", *words[:program]])):
             name = word.rpartition("/")[2]
             here = {word, name, f"{name} {' '.join(words[at + 1 : at + 2])}"}
-            found = [(row, each) for row in rows for each in row.commands + row.modules if each in here]
-            if found and not before.startswith("--") and "install" not in words[:at]:
-                row, each = found[0]
-                return WorkerRun(launch, row, _options_of(row, words[at + len(each.split()) :]))
+            if before not in ("install", "show") and not before.startswith("--"):
+                for row, begin in _BEGINNINGS:
+                    if begin in here and row in rows:
+                        return WorkerRun(launch, row, _options_of(row, words[at + len(begin.split()) :]))
     return None
+
+
+_BEGINNINGS = [(row, each) for row in WORKER_LAUNCHERS for each in row.commands + row.modules]
 
 
 def _options_of(row: WorkerLauncher, words: tuple[str, ...]) -> dict[str, str]:
@@ -107,6 +112,11 @@ def _options_of(row: WorkerLauncher, words: tuple[str, ...]) -> dict[str, str]:
         more, after = split_options(row, rest[1:])
         found, rest = {**found, rest[0]: "", **more}, after
     return {name.lstrip("-").replace("_", "-"): value for name, value in found.items()}
+
+
+def starts_here(launch: Launch) -> bool:
+    """Tell whether a launch starts on the script's own node only: Python or torchrun without a launcher."""
+    return launch.launcher in ("python", "torchrun")
 
 
 def line_of(script: Script, launch: Launch, text: str) -> int:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpclaunch
 from hpclaunch.lint.known_variables import OPTION_VALUES
@@ -203,14 +204,15 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
     """Compare the values of options, in directives and in srun lines, with those that the scheduler reads."""
     script, values = context.script, OPTION_VALUES.get(context.kind or "", {})
     given = [(one.line, one.text, one.name, one.value) for one in script.active_directives]
-    for option in (
-        each for launch in script.launches if launch.launcher == "srun" for each in launch.options
-    ):
+    for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
         text = script.value(option).text
         given.append((option.line, f"--{option.name}={text}", option.name, text))
     for line, text, name, value in given:
-        written = re.match(r"--([\w-]+)", text)
-        known = values.get(written[1] if written else name) or values.get(name)
-        value = (value or "").strip("\"'")
-        if known and value and "$" not in value and not re.fullmatch(known["form"], value, re.IGNORECASE):
+        written = re.split(r"[=\s]", text)[0].lstrip("-")  # an option may have an older name
+        known = values.get(written) or values.get(name)
+        if known and value and _is_refused(known["form"], value.strip("\"'")):
             yield Violation(line, f"{text} is refused: {known['reads']}")
+
+
+def _is_refused(form: str, value: str) -> bool:
+    return "$" not in value and not re.fullmatch(form, value, re.IGNORECASE)

@@ -18,7 +18,7 @@ _EPHEMERAL = (32768, 60999)
 """Ports that Linux gives to outgoing connections (ip_local_port_range, man 7 ip)."""
 _MOST_PORT = 65535
 _FEWEST_GPUS = 4
-"""Nodes with several GPUs have at least so many, so a job with fewer leaves some to other jobs."""
+"""The GPUs of a usual node; a job with fewer leaves some to other jobs."""
 _MAX_VALUE = 1 << 40
 _Bounds = tuple[int, int]
 """The lowest and the highest value of a number."""
@@ -263,6 +263,17 @@ def _all_exported(script: Script) -> bool:
     """Tell whether ``set -a`` exports everything."""
     words = [word.visible for c in script.commands if c.name == "set" for word in c.words[1:]]
     return "allexport" in words or any(re.fullmatch(r"-[a-zA-Z]*a[a-zA-Z]*", word) for word in words)
+
+
+@rule("infiniband-disabled")
+def infiniband_disabled(context: Context) -> Iterator[Violation]:
+    """Find NCCL_IB_DISABLE=1 in jobs of several nodes on a machine with InfiniBand."""
+    profile, nodes = context.profile, context.requested.node_count or 1
+    if profile is None or profile.fabric.kind != "infiniband" or nodes < 2:
+        return
+    for line, value in _values(context.script, "NCCL_IB_DISABLE"):
+        if value == "1":
+            yield Violation(line, f"NCCL_IB_DISABLE=1, and {profile.name} has InfiniBand: NCCL sends by TCP")
 
 
 @rule("socket-ifname-unknown")

@@ -11,6 +11,7 @@ from hpclaunch.lint.program_words import (
     line_of,
     partly_expanded,
     program_words,
+    starts_here,
     torch_run,
     worker_run,
 )
@@ -47,8 +48,7 @@ def torchrun_one_node(context: Context) -> Iterator[Violation]:
         nodes = _nodes(context, run.launch)
         if not nodes or nodes < 2 or _in_loop_or_ssh(run.launch, script) or script.has_option("array"):
             continue
-        by_launcher = run.launch.launcher not in ("python", "torchrun")
-        if not by_launcher:
+        if starts_here(run.launch):
             idle = "it waits for the other nodes" if "nnodes" in run.options else "the other nodes are idle"
             yield Violation(run.launch.line, f"torchrun starts on one of {nodes} nodes, and {idle}")
         elif "nnodes" not in run.options and not _has_open_options(run, script):
@@ -120,13 +120,11 @@ def node_rank_constant(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.launches:
         nodes = _nodes(context, launch) or 1
-        if nodes < 2 or launch.launcher in ("python", "torchrun") or _in_loop_or_ssh(launch, script):
+        if nodes < 2 or starts_here(launch) or _in_loop_or_ssh(launch, script):
             continue
         run = worker_run(script, launch)
-        if run is None or run.is_open or run.options.get("rdzv-backend", "static") != "static":
-            continue
-        rank = run.given(run.row.node_rank) or ""
-        if rank.isdigit():
+        static = run is not None and run.options.get("rdzv-backend", "static") == "static" and not run.is_open
+        if run and static and (rank := run.given(run.row.node_rank) or "").isdigit():
             line = line_of(script, launch, run.row.node_rank.lstrip("-"))
             yield Violation(line, f"{run.row.node_rank} is {rank} on each of {nodes} nodes")
 
@@ -205,7 +203,7 @@ _OWN_HOST = re.compile(
     r"(MASTER_ADDR=|(master[-_]addr|rdzv[-_]endpoint|main[-_]process[-_]ip)[= ])[\"']?"
     r"(\\?)\$(\((/bin/)?hostname|\{?(SLURMD_NODENAME|HOSTNAME)\b)"
 )
-"""An address that is the own host of whoever reads it."""
+"""An address that each reader replaces by its own host."""
 
 
 @rule("rendezvous-own-host")
@@ -240,8 +238,9 @@ def _in_launch(script: Script, ref: Ref) -> bool:
     if any(one.command.start <= ref.offset < one.command.end for one in script.launches):
         return True
     names = {part.text for one in script.launches for word in one.command.words for part in word.parts}
-    by_ranks = any(one.by_launcher and worker_run(script, one) is None for one in script.launches)
-    return any(name in names or (by_ranks and name in _RANK_NAMES) for name in _assigned_with(script, ref))
+    if any(one.by_launcher and worker_run(script, one) is None for one in script.launches):
+        names.update(_RANK_NAMES)  # torchrun and its kin set them anew
+    return bool(names.intersection(_assigned_with(script, ref)))
 
 
 def _assigned_with(script: Script, ref: Ref) -> list[str]:

@@ -20,6 +20,8 @@ _DEFAULT_QOS = "normal"
 _NO_LIMIT = ("unlimited", "infinite", "-1")
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
+_OTHER_SENTINELS = ("YBATCH",)
+"""Nearly one of these, but read by another program: ybatch, a wrapper of sbatch at ABCI."""
 
 
 @rule("gpus-conflict")
@@ -272,7 +274,7 @@ _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpyt
 def directive_missing(context: Context) -> Iterator[Violation]:
     """Compare the script's directives with those that the profile requires."""
     profile, reader = context.profile, context.script.reader
-    if profile is None or reader is None or profile.scheduler.kind != reader.kind or profile.retired:
+    if profile is None or reader is None or profile.retired or profile.scheduler.kind != reader.kind:
         return
     if profile.account.required and _account(context, profile) is None:
         yield _account_missing(profile, reader)
@@ -347,7 +349,7 @@ def directive_unknown(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
         if not found.option.known and found.active and not found.option.problem:
             yield from _unknown_option(found, context.script.placeholder_lines)
-    yield from _misspelt_sentinels(context.script.text)
+    yield from _misspelt_sentinels(context.script)
 
 
 def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Violation]:
@@ -362,13 +364,14 @@ def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Vi
 
 def _is_switched_off(word: str) -> bool:
     """Tell whether a word is a sentinel, or one with further letters, as people switch a line off."""
-    return word in _LONG_SENTINELS or any(
+    return word in (*_LONG_SENTINELS, *_OTHER_SENTINELS) or any(
         sentinel in word.upper() and len(word) > len(sentinel) for sentinel in _LONG_SENTINELS
     )
 
 
-def _misspelt_sentinels(text: str) -> Iterator[Violation]:
-    for number, line in enumerate(text.split("\n"), 1):
+def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
+    """Find misspelt directives next to right ones; alone they may be those of another program."""
+    for number, line in enumerate(script.text.split("\n") if script.active_directives else (), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
         if match is None or _is_switched_off(match[1]):
             continue

@@ -10,7 +10,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
-from hpclaunch.lint.program_words import program_words, torch_run
+from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.topology.node_topology import NodeTopology
@@ -84,6 +84,20 @@ def _may_launch(command: Command) -> bool:
     return word is not None and (
         word.raw.startswith(("$", "./", "/", '"$')) or word.visible.endswith((".sh", ".csh"))
     )
+
+
+@rule("submit-folder-not-entered")
+def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
+    """Find relative Python files in jobs that start in the home folder."""
+    script = context.script
+    moves = {"cd", "pushd"}.intersection(one.name for one in script.variables.commands)
+    given = any(map(script.has_option, ("d", "w"))) or "wdir" in script.text
+    if not script.active_directives or moves or given or script.variables.sources_unknown:
+        return
+    files = [(one.line, partly_expanded(script, word)) for one in _real(script) for word in python_files(one)]
+    for line, name in files[:1]:
+        if not name.startswith(("/", "~", "$", "?")):
+            yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
 
 
 @rule("one-cpu-per-gpu-rank")
@@ -371,12 +385,13 @@ def _runs_something(command: Command) -> bool:
 def status_lost(context: Context) -> Iterator[Violation]:
     """Find scripts that end with a command which hides the status of their last launch."""
     script = context.script
-    launches = [one for one in _real(script) if one.command.after != "&"]
+    launches = _real(script)
     if not launches or script.reader is None or _stops_at_errors(script):
         return
     launch = launches[-1]
     later = _after(script, launch.command)
-    if later and _is_plain(launch.command) and all(map(_hides, later)) and not _reads_status(script, launch):
+    plain = _is_plain(launch.command) and (launch.command.after != "&" or _waits_for_all(later))
+    if later and plain and all(map(_hides, later)) and not _reads_status(script, launch):
         by = f"{later[-1].name} on line {later[-1].line}"
         yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
 
@@ -388,8 +403,14 @@ def _after(script: Script, command: Command) -> list[Command]:
 
 
 def _is_plain(command: Command) -> bool:
-    """Tell whether a command stands alone: not in a pipe, a condition or a block."""
-    return not (command.piped_out or command.block or command.condition) and command.after in ("\n", ";")
+    """Tell whether a command is not in a pipe, a condition or a function; it may be in a loop."""
+    alone = not (command.piped_out or command.function or command.condition)
+    return alone and command.after in ("\n", ";", "&")
+
+
+def _waits_for_all(later: list[Command]) -> bool:
+    """Tell whether ``wait`` without a process follows, whose status is 0 (POSIX, wait)."""
+    return any([word.visible for word in one.words] == ["wait"] for one in later)
 
 
 def _reads_status(script: Script, launch: Launch) -> bool:
@@ -400,7 +421,9 @@ def _reads_status(script: Script, launch: Launch) -> bool:
 
 def _hides(command: Command) -> bool:
     """Tell whether a command after a launch only reports or cleans up."""
-    return command.name in _ENDING or (not command.words and bool(command.assignments))
+    words = [word.visible for word in command.words]
+    ends = command.name in _ENDING or words in (["exit", "0"], ["wait"])
+    return ends or (not words and bool(command.assignments))
 
 
 def _stops_at_errors(script: Script) -> bool:

@@ -356,6 +356,18 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
             yield Violation(line, "the backslash joins an empty line to this command", edits=(edit,))
 
 
+@rule("continuation-blank")
+def continuation_blank(context: Context) -> Iterator[Violation]:
+    """Find backslashes with blanks behind them where the next line begins with an option."""
+    script = context.script
+    for match in re.finditer(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*-)", script.text if script.is_posix else ""):
+        line = script.text.count("\n", 0, match.start()) + 1
+        begins = script.text.rfind("\n", 0, match.start()) + 1
+        if line not in script.text_lines and not script.text[begins:].lstrip().startswith("#"):
+            message = "a blank behind the backslash: the command ends here, without the next line"
+            yield Violation(line, message, edits=(Edit(match.start(), match.end(), ""),))
+
+
 @rule("install-on-every-rank")
 def install_on_every_rank(context: Context) -> Iterator[Violation]:
     """Find the first installation that srun or mpiexec starts in several ranks."""
@@ -375,25 +387,6 @@ def _installs(launch: Launch) -> bool:
     return tool in ("pip", "pip3", "conda", "mamba", "python") and bool(
         {"install", "uninstall"}.intersection(words)
     )
-
-
-def _unused(script: Script) -> Iterator[Assignment]:
-    """Yield the sizes of a job that the script sets as a number and never uses."""
-    for name, made in script.variables.assignments.items():
-        sizes = re.fullmatch(
-            r"N?(RANKS|TASKS|GPUS|NODES|PROCS|THREADS)(_?PER_?(NODE|GPU|RANK|TASK))?|PPN|NGPUS?", name
-        )
-        number = made[-1].value is not None and (made[-1].value.text or "").isdigit()
-        exported = name in script.variables.exported
-        if sizes and number and not exported and name not in script.variables.used:
-            yield made[-1]
-
-
-@rule("size-unused")
-def size_unused(context: Context) -> Iterator[Violation]:
-    """Find sizes that are set and not used."""
-    for one in _unused(context.script):
-        yield Violation(one.line, f"{one.name} is set, and nothing uses it")
 
 
 _BY_OPTION = {

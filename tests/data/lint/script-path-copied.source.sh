@@ -1,7 +1,7 @@
 #!/bin/bash
 #SBATCH --nodes=2
 #SBATCH --time=01:00:00
-NGPUS=8
+source "$(dirname "$0")/env.sh"
 srun ./app
 # site: unknown
-# expect: 4 size-unused
+# expect: 4 script-path-copied

@@ -247,8 +247,9 @@ class Context:
         Facts of the profile may then not hold: most sites have other nodes, too.
         """
         known = self.profile.queues if self.profile else {}
-        named = [name for one in self.directives if one.role == "queue" for name in _listed(one.value)]
-        return self._other_constraint() or bool(known and any(name not in known for name in named))
+        values = [one.value or "" for one in self.directives if one.role == "queue"]
+        named = {name for value in values for name in value.split(",") if name}
+        return self._other_constraint() or bool(known and named - known.keys())
 
     def _without_gpus(self, node: Node) -> bool:
         """Tell whether a queue of the job has no GPUs, unlike the profile's node."""
@@ -286,10 +287,6 @@ class Context:
         features = re.split(r"[&|*\[\]\"]", given.value or "")
         advised = [each.text.split() for each in self.profile.directives]
         return any(words[0] == "-C" and words[-1] not in features for words in advised)
-
-
-def _listed(names: str | None) -> list[str]:
-    return names.split(",") if names else []
 
 
 Check = Callable[[Context], Iterator[Violation]]

@@ -209,10 +209,10 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
         given.append((option.line, f"--{option.name}={text}", option.name, text))
     for line, text, name, value in given:
         written = re.split(r"[=\s]", text)[0].lstrip("-")  # an option may have an older name
-        known = values.get(written) or values.get(name)
-        if known and value and _is_refused(known["form"], value.strip("\"'")):
+        known = values.get(written, values.get(name))
+        if known and _is_refused(known["form"], value or ""):
             yield Violation(line, f"{text} is refused: {known['reads']}")
 
 
 def _is_refused(form: str, value: str) -> bool:
-    return "$" not in value and not re.fullmatch(form, value, re.IGNORECASE)
+    return bool(value) and "$" not in value and not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)

@@ -94,13 +94,9 @@ def torchrun_per_task(context: Context) -> Iterator[Violation]:
         run = worker_run(context.script, launch)
         tasks = launch_ranks_per_node(context, launch) if launch.launcher in ("srun", "mpiexec") else None
         if run and tasks and tasks > 1 and _starts_several(context, run):
-            given = _workers(run) or run.given(run.row.processes)
+            given = run.given(*run.row.workers, run.row.processes)
             workers = f"{given} workers" if given else "its workers"
             yield Violation(launch.line, f"{tasks} tasks per node each start {run.row.name} with {workers}")
-
-
-def _workers(run: WorkerRun) -> str | None:
-    return run.given(*run.row.workers)
 
 
 def _starts_several(context: Context, run: WorkerRun) -> bool:
@@ -108,7 +104,7 @@ def _starts_several(context: Context, run: WorkerRun) -> bool:
     if run.row is ACCELERATE:  # counts the workers of the whole job
         nodes = context.number(run.given(run.row.nodes)) or 1
         return (context.number(run.given(run.row.processes)) or 1) > nodes
-    each = _workers(run)
+    each = run.given(*run.row.workers)
     if each is None:
         return run.row is DEEPSPEED and not run.options.keys() & {"include", "hostfile", "H"}
     return each in ("gpu", "auto") or (context.number(each) or 1) > 1
@@ -120,13 +116,18 @@ def node_rank_constant(context: Context) -> Iterator[Violation]:
     script = context.script
     for launch in script.launches:
         nodes = _nodes(context, launch) or 1
-        if nodes < 2 or starts_here(launch) or _in_loop_or_ssh(launch, script):
-            continue
         run = worker_run(script, launch)
-        static = run is not None and run.options.get("rdzv-backend", "static") == "static" and not run.is_open
-        if run and static and (rank := run.given(run.row.node_rank) or "").isdigit():
+        if nodes < 2 or run is None or starts_here(launch) or _in_loop_or_ssh(launch, script):
+            continue
+        rank = (run.given(run.row.node_rank) or "") if _is_static(run) else ""
+        if rank.isdigit():
             line = line_of(script, launch, run.row.node_rank.lstrip("-"))
             yield Violation(line, f"{run.row.node_rank} is {rank} on each of {nodes} nodes")
+
+
+def _is_static(run: WorkerRun) -> bool:
+    """Tell whether nodes surely meet by their numbers, not by a rendezvous that gives them out."""
+    return not run.is_open and run.options.get("rdzv-backend", "static") == "static"
 
 
 @rule("processes-over-gpus")
@@ -144,7 +145,7 @@ def processes_over_gpus(context: Context) -> Iterator[Violation]:
 def _processes(context: Context, launch: Launch) -> tuple[str, int] | None:
     """Return the option of torchrun or deepspeed that gives the processes per node, and its number."""
     run = worker_run(context.script, launch)
-    number = context.number(_workers(run)) if run and run.row.workers else None
+    number = context.number(run.given(*run.row.workers)) if run and run.row.workers else None
     return (run.row.workers[0], number) if run and number else None
 
 
@@ -239,7 +240,7 @@ def _in_launch(script: Script, ref: Ref) -> bool:
         return True
     names = {part.text for one in script.launches for word in one.command.words for part in word.parts}
     if any(one.by_launcher and worker_run(script, one) is None for one in script.launches):
-        names.update(_RANK_NAMES)  # torchrun and its kin set them anew
+        names.update(_RANK_NAMES)  # torchrun and its kin set others
     return bool(names.intersection(_assigned_with(script, ref)))
 
 

@@ -274,8 +274,12 @@ _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpyt
 def directive_missing(context: Context) -> Iterator[Violation]:
     """Compare the script's directives with those that the profile requires."""
     profile, reader = context.profile, context.script.reader
-    if profile is None or reader is None or profile.retired or profile.scheduler.kind != reader.kind:
-        return
+    if profile and reader and profile.scheduler.kind == reader.kind and not profile.retired:
+        yield from _missing(context, profile, reader)
+
+
+def _missing(context: Context, profile: SiteProfile, reader: DirectiveReader) -> Iterator[Violation]:
+    """Report the account, and each directive of the profile, that is not given and needed."""
     if profile.account.required and _account(context, profile) is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:

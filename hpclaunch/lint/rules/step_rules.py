@@ -90,9 +90,8 @@ def _may_launch(command: Command) -> bool:
 def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     """Find relative Python files in jobs that start in the home folder."""
     script = context.script
-    moves = {"cd", "pushd"}.intersection(one.name for one in script.variables.commands)
-    given = any(map(script.has_option, ("d", "w"))) or "wdir" in script.text
-    if not script.active_directives or moves or given or script.variables.sources_unknown:
+    given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
+    if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
         return
     files = [(one.line, partly_expanded(script, word)) for one in _real(script) for word in python_files(one)]
     for line, name in files[:1]:

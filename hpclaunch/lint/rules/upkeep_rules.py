@@ -156,7 +156,7 @@ def gpus_idle(context: Context) -> Iterator[Violation]:
     gpus, launches = context.requested.gpus_of_node or context.gpus_of_whole_node, context.script.steps()
     for launch in launches if gpus and len(launches) == 1 else ():
         started = _started_per_node(context, launch)
-        if gpus and started and started[0] < gpus:
+        if gpus and started and 0 < started[0] < gpus:
             yield Violation(launch.line, f"{started[1]} per node, {gpus} GPUs per node")
 
 
@@ -169,9 +169,9 @@ def _started_per_node(context: Context, launch: Launch) -> tuple[int, str] | Non
     run = torch_run(script, launch)
     tasks = 1 if starts_here(launch) else launch_ranks_per_node(context, launch)
     if run and tasks:
-        default = None if run.is_open or "PET_" in script.text else "1"
+        default = "" if run.is_open or "PET_" in script.text else "1"
         count = tasks * (context.number(run.options.get("nproc-per-node", default)) or 0)
-        return (count, f"torchrun starts {counted(count, 'rank')}") if count else None
+        return count, f"torchrun starts {counted(count, 'rank')}"
     option = launch.option("ppn", "ntasks-per-node", "npernode")
     one = option is not None and script.value(option).text == "1" and _is_python(script, launch)
     return (1, "1 rank") if one else None

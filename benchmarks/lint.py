@@ -1,7 +1,7 @@
 """Precision of ``hpclaunch lint`` by rule, and recall by class of defect, on other people's batch scripts.
 
     python benchmarks/lint.py FOLDER [--unjudged] [--missed]
-    python benchmarks/lint.py --unseen FOLDER
+    python benchmarks/lint.py --unseen FOLDER [--half open] [--unjudged] [--missed]
     python benchmarks/lint.py --cpu FOLDER
 
 ``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
@@ -19,7 +19,8 @@ wrote their defects down without the linter, a third person judged the findings 
 severity (``lint_unseen_judged.tsv``). Two earlier runs are kept (``lint_unseen_runs.tsv``: with or without
 --site, file, line, rule, severity, and which defects the judge saw told): the rules of 24 November, and the
 first look of those that followed. In today's run a class without a rule is a defect that lint does not know,
-and counts.
+and counts. ``--half open``: the half on which rules are made; who made them judged the findings
+(``lint_open_judged.tsv``), so its figures tell what was repaired, not how good lint is.
 
 ``--cpu``: the CPU seconds of the command for all files below FOLDER, in a Python without shellcheck, and the
 same for 500 files. Five runs, one process each.
@@ -31,6 +32,7 @@ import argparse
 import csv
 import json
 import os
+import re
 import resource
 import statistics
 import subprocess
@@ -53,6 +55,7 @@ CLASSES = DATA / "lint_classes.json"
 SITES = DATA / "lint_sites.json"
 UNSEEN = DATA / "lint_unseen.json"
 UNSEEN_JUDGED = DATA / "lint_unseen_judged.tsv"
+OPEN_JUDGED = DATA / "lint_open_judged.tsv"
 UNSEEN_RUNS = DATA / "lint_unseen_runs.tsv"
 NO_SCRIPTS = (".json", ".md", ".tsv")
 GRADES = ("error", "warning", "note")
@@ -128,11 +131,16 @@ def statements(text: str) -> list[range]:
 def is_found(script: Linted, line: int, rules: set[str]) -> bool:
     """Tell whether a finding of one of the rules stands in the statement of a line; line 0: anywhere.
 
-    The lines of truth.json were counted by hand, so a neighbouring line counts, too.
+    The lines of truth.json were counted by hand, so a neighbouring line counts, too. A finding also stands at
+    the lines that it names (the status of the launch on line 9 is lost by the command on line 12), and one
+    without a line at each: something is missing.
     """
     span = next((lines for lines in statements(script.text) if line in lines), range(line, line + 1))
     near = {*span, span[0] - 1, span[-1] + 1}
-    return any(one.rule in rules and (not line or one.line in near) for one in script.findings)
+    named = {one: {one.line, *map(int, re.findall(r"\bline (\d+)", one.message))} for one in script.findings}
+    return any(
+        one.rule in rules and (not line or None in lines or near & lines) for one, lines in named.items()
+    )
 
 
 def print_recall(folder: Path, linted: Iterable[Linted], *, missed: bool) -> None:
@@ -182,15 +190,20 @@ def print_recorded_runs(judged: dict[tuple[str, ...], str]) -> None:
         print_unseen_run(title, counts[title], found[title])
 
 
-def print_unseen(folder: Path) -> None:
-    """Print the precision, and the recall of defects that surely make a job fail, of the half kept apart."""
-    with UNSEEN_JUDGED.open() as file:
-        judged: dict[tuple[str, ...], str]
-        judged = {(row[0], row[1], row[2], row[4]): row[3] for row in csv.reader(file, delimiter="\t")}
-    print_recorded_runs(judged)
+def read_judged(half: str) -> dict[tuple[str, ...], str]:
+    """Return (file, line, rule, severity) -> right or false."""
+    with (UNSEEN_JUDGED if half == "kept" else OPEN_JUDGED).open() as file:
+        return {(row[0], row[1], row[2], row[4]): row[3] for row in csv.reader(file, delimiter="\t")}
+
+
+def print_unseen(folder: Path, half: str, *, unjudged: bool, missed: bool) -> None:
+    """Print the precision, and the recall of defects that surely make a job fail, of one half."""
+    judged = read_judged(half)
+    if half == "kept":
+        print_recorded_runs(judged)
     classes = json.loads(CLASSES.read_text())
     profiles, _ = load_all()
-    truth = {n: e for n, e in json.loads(UNSEEN.read_text()).items() if e["half"] == "kept"}
+    truth = {n: e for n, e in json.loads(UNSEEN.read_text()).items() if e["half"] == half}
     for with_site in (False, True):
         counts: Counter[tuple[str, str]] = Counter()
         found = Counter[bool]()
@@ -198,12 +211,17 @@ def print_unseen(folder: Path) -> None:
             text = (folder / name).read_bytes().decode("utf-8", errors="replace")
             given = entry["site"] if with_site and entry["site"] in profiles else None
             site = site_of(read_script(text), profiles) or given
-            script = Linted("kept", name, text, find_faults(text, profiles[site] if site else None))
+            script = Linted(half, name, text, find_faults(text, profiles[site] if site else None))
             unique = {(name, place(one), one.rule, one.severity) for one in script.findings}
             counts.update((key[3], judged.get(key, "unjudged")) for key in unique)
+            if unjudged:
+                print(*("\t".join(key) for key in sorted(unique) if key not in judged), sep="\n")
             for defect in entry["defects"]:
                 if defect["fails"] and defect["sure"]:
-                    found[is_found(script, defect["line"], set(classes[defect["class"]]["rules"]))] += 1
+                    known = is_found(script, defect["line"], set(classes[defect["class"]]["rules"]))
+                    found[known] += 1
+                    if missed and not known:
+                        print(f"missed: {name}:{defect['line']}: {defect['class']}")
         title = f"now, {len(truth)} scripts, {'with' if with_site else 'without'} --site"
         print_unseen_run(title, counts, found)
 
@@ -236,9 +254,10 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true", help="the CPU time of the command")
     parser.add_argument("--unjudged", action="store_true", help="list the findings without a verdict")
     parser.add_argument("--missed", action="store_true", help="list the defects that are not found")
+    parser.add_argument("--half", choices=("kept", "open"), default="kept", help="of --unseen")
     options = parser.parse_args()
     if options.unseen:
-        print_unseen(options.folder)
+        print_unseen(options.folder, options.half, unjudged=options.unjudged, missed=options.missed)
         return
     if options.cpu:
         print_cpu(options.folder)

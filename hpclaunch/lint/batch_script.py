@@ -227,7 +227,8 @@ _WORDS = (
     r"\bHH:MM(:SS)?\b|\bhh:mm(:ss)?\b",
     r"\?{2,}",
     r"\.{3}",
-    r"(?i:(?<![$\w])(?:your[-_ ]?|my[-_])(?:project|account|allocation|budget|queue|partition|email)\w*)",
+    r"(?i:(?<![$\w])(?:your[-_ ]?(?:\w+[-_])?|my[-_])(?:project|account|allocation|budget|queue|partition"
+    r"|email)\w*)",
     r"(?i:\bto[-_ ]be[-_ ](?:specified|filled)\b|\b(?:change|fill|replace)[-_]?me\b)",
     r"(?<![${\w])(?:PROJECT|PROJ|ACCOUNT|BUDGET|PARTITION|QUEUE|ALLOCATION|RESERVATION)(?:_?(?:ID|CODE|NAME|NUMBER))?\b",
 )

@@ -12,10 +12,16 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.scheduler.directive_reader import Directive, RequestedResources, Role, last_directive
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    RequestedResources,
+    Role,
+    last_directive,
+    whole_number,
+)
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
-from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.site.schema import Node, Queue, SiteProfile
 from hpclaunch.site.yaml_tree import read_tree
 from hpclaunch.topology.node_topology import NodeTopology
 
@@ -195,10 +201,44 @@ class Context:
             return RequestedResources()
         return reader.requested(self.directives)
 
+    def number(self, text: str | None) -> int | None:
+        """Read a count, or a variable of Slurm whose value follows from the directives; None: not known."""
+        requested, variable = self.requested, re.fullmatch(r"\$\{?(SLURM_\w+)\}?", text or "")
+        tasks, each = requested.tasks, requested.tasks_per_node
+        counts = {
+            "SLURM_NNODES": requested.node_count,
+            "SLURM_JOB_NUM_NODES": requested.node_count,
+            "SLURM_NTASKS": tasks.value if tasks else None,
+            "SLURM_NTASKS_PER_NODE": each.value if each else None,
+            "SLURM_GPUS_ON_NODE": requested.gpus_of_node,
+        }
+        return counts.get(variable[1]) if variable else whole_number(text)
+
     @cached_property
     def node_topology(self) -> NodeTopology | None:
         """The site's node; None: not known."""
-        return site_topology(self.profile) if self.profile else None
+        return site_topology(self.profile) if self.profile and self.node else None
+
+    @cached_property
+    def node(self) -> Node | None:
+        """The node that the profile describes; None: none, or the job runs on others."""
+        node = self.profile.node if self.profile else None
+        return None if node and (self.names_unknown or self._without_gpus(node)) else node
+
+    @cached_property
+    def names_unknown(self) -> bool:
+        """Whether the script names a queue or a constraint that the profile does not have.
+
+        Facts of the profile may then not hold: most sites have other nodes, too.
+        """
+        known = self.profile.queues if self.profile else {}
+        values = [one.value or "" for one in self.directives if one.role == "queue"]
+        named = {name for value in values for name in value.split(",") if name}
+        return self._other_constraint() or bool(known and named - known.keys())
+
+    def _without_gpus(self, node: Node) -> bool:
+        """Tell whether a queue of the job has no GPUs, unlike the profile's node."""
+        return bool(node.gpus) and any(queue is not None and not queue.gpus for _, _, queue in self.queues)
 
     @cached_property
     def queues(self) -> tuple[tuple[str, int, Queue | None], ...]:
@@ -222,13 +262,7 @@ class Context:
     @property
     def gpus_of_whole_node(self) -> int | None:
         """The GPUs of the site's node where the job gets whole ones with GPUs; None: not known."""
-        node = self.profile.node if self.profile else None
-        return len(node.gpus) if node and self.owns_node and not self.without_gpus else None
-
-    @property
-    def without_gpus(self) -> bool:
-        """Whether the job runs on nodes without GPUs, which the profile does not describe."""
-        return self._other_constraint() or any(q is not None and not q.gpus for _, _, q in self.queues)
+        return len(self.node.gpus) if self.node and self.owns_node else None
 
     def _other_constraint(self) -> bool:
         """Tell whether the script names other nodes than those that the profile's own constraint names."""

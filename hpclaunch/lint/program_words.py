@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, pairwise
 
+from hpclaunch.framework_table import WorkerLauncher
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.plan.worker_launchers import TORCHRUN, split_options
+from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, split_options
 from hpclaunch.shell.shell_syntax import Word
 
-_TORCH_MODULE = re.compile(r"torch\.distributed\.(run|launch)")
+WORKER_LAUNCHERS = (TORCHRUN, ACCELERATE, DEEPSPEED)
 
 
 def partly_expanded(script: Script, word: Word) -> str:
@@ -61,35 +62,61 @@ def _option_words(script: Script, launch: Launch) -> list[str]:
 
 
 @dataclass(frozen=True)
-class TorchRun:
-    """One start of torchrun, or of the module behind it."""
+class WorkerRun:
+    """One start of torchrun, accelerate or deepspeed, or of the module behind it."""
 
     launch: Launch
+    row: WorkerLauncher
     options: dict[str, str]
     """Long name with dashes (``nproc-per-node``) -> value; empty for a flag."""
 
-    def number(self, name: str) -> int | None:
-        """Return the number that an option gives; None: it is not given, or not known."""
-        value = self.options.get(name, "")
-        return int(value) if value.isascii() and value.isdigit() and len(value) < 7 else None
+    def given(self, *names: str) -> str | None:
+        """Return the value of the first of these options of its row that is given; None: none is."""
+        keys = (name.lstrip("-").replace("_", "-") for name in names)
+        return next((self.options[key] for key in keys if key in self.options), None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a part of the options is in variables of unknown value."""
+        return any("$" in name for name in self.options)
 
 
-def torch_run(script: Script, launch: Launch) -> TorchRun | None:
+def torch_run(script: Script, launch: Launch) -> WorkerRun | None:
     """Return the torchrun that a launch starts, directly or in ``bash -c``; None: it starts none."""
+    return worker_run(script, launch, (TORCHRUN,))
+
+
+def worker_run(
+    script: Script, launch: Launch, rows: tuple[WorkerLauncher, ...] = WORKER_LAUNCHERS
+) -> WorkerRun | None:
+    """Return the launcher of workers that a launch starts, directly or in ``bash -c``; None: none."""
     for words in programs(script, launch):
-        for at, word in enumerate(words):
-            if word.rpartition("/")[2] == "torchrun" or _TORCH_MODULE.fullmatch(word):
-                return TorchRun(launch, _options_of(words[at + 1 :]))
+        program = next((at for at, word in enumerate(words) if word.endswith(".py")), len(words))
+        for at, (before, word) in enumerate(pairwise(["", *words[:program]])):
+            name = word.rpartition("/")[2]
+            here = {word, name, f"{name} {' '.join(words[at + 1 : at + 2])}"}
+            if before not in ("install", "show") and not before.startswith("--"):
+                for row, begin in _BEGINNINGS:
+                    if begin in here and row in rows:
+                        return WorkerRun(launch, row, _options_of(row, words[at + len(begin.split()) :]))
     return None
 
 
-def _options_of(words: tuple[str, ...]) -> dict[str, str]:
-    """Read torchrun's options up to the program that it starts, past variables of no known value."""
-    found, rest = split_options(TORCHRUN, words)
+_BEGINNINGS = [(row, each) for row in WORKER_LAUNCHERS for each in row.commands + row.modules]
+
+
+def _options_of(row: WorkerLauncher, words: tuple[str, ...]) -> dict[str, str]:
+    """Read a launcher's options up to the program that it starts, past variables of no known value."""
+    found, rest = split_options(row, words)
     while rest and rest[0].startswith("$"):
-        more, after = split_options(TORCHRUN, rest[1:])
+        more, after = split_options(row, rest[1:])
         found, rest = {**found, rest[0]: "", **more}, after
     return {name.lstrip("-").replace("_", "-"): value for name, value in found.items()}
+
+
+def starts_here(launch: Launch) -> bool:
+    """Tell whether a launch starts on the script's own node only: Python or torchrun without a launcher."""
+    return launch.launcher in ("python", "torchrun")
 
 
 def line_of(script: Script, launch: Launch, text: str) -> int:

@@ -125,6 +125,15 @@ class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
             return -(-self.tasks.value // self.node_count)
         return None
 
+    @property
+    def gpus_of_node(self) -> int | None:
+        """GPUs of a node: requested as such, by task, or computed from all GPUs and the nodes."""
+        if self.gpus_per_node:
+            return self.gpus_per_node.value
+        if self.gpus_per_task:
+            return self.gpus_per_task.value * (self.ranks_per_node or 1)
+        return -(-self.gpus.value // (self.node_count or 1)) if self.gpus else None
+
 
 class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the directives of one scheduler's batch scripts."""

@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from functools import partial
 
 from hpclaunch.binding.binding_documents import Finding as Judged
@@ -320,37 +319,3 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
     option = bind_option(launch)
     variable = option is not None and option.value is not None and len(option.value.parts) > 1
     return variable or "mask_cpu" in value or "map_cpu" in value or "none" in value
-
-
-_HINTS = ("compute_bound", "memory_bound", "multithread", "nomultithread", "help")
-
-
-@rule("hint-unknown")
-def hint_unknown(context: Context) -> Iterator[Violation]:
-    """Find values of --hint that Slurm does not have, in directives and in srun lines."""
-    given = [(one.line, one.value) for one in context.script.active_directives if one.role == "hint"]
-    for launch in context.script.launches:
-        if option := launch.srun_option("hint"):
-            given.append((option.line, context.script.value(option).text))
-    for line, value in given:
-        if value and any(part not in _HINTS for part in value.split(",")):
-            near = get_close_matches(value, _HINTS, n=1)
-            yield Violation(
-                line, f"--hint={value}: no such hint", f"write --hint={near[0]}" if near else None
-            )
-
-
-@rule("hint-with-cpu-bind")
-def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
-    """Find --hint, of the job or of srun, together with a list."""
-    script = context.script
-    job_hint = script.directive("hint")
-    for launch in script.launches:
-        value = script.value(bind_option(launch), meant=True).text or ""
-        if launch.launcher != "srun" or not re.search(r"(mask|map)_cpu", value):
-            continue
-        own = launch.option("hint")
-        if own is not None or job_hint is not None:
-            line = own.line if own else launch.line
-            yield Violation(line, "the hint has no effect on this srun: its list binds the ranks")
-            return

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
+from itertools import chain
 
 from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpclaunch
+from hpclaunch.lint.known_variables import OPTION_VALUES
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
@@ -198,30 +199,20 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
         yield Violation(1, "the first line is not #!: sbatch refuses the script", edits=edits)
 
 
-_MAIL_TYPES = frozenset(
-    {
-        "NONE",
-        "BEGIN",
-        "END",
-        "FAIL",
-        "REQUEUE",
-        "ALL",
-        "INVALID_DEPEND",
-        "STAGE_OUT",
-        "TIME_LIMIT",
-        "ARRAY_TASKS",
-    }
-    | {f"TIME_LIMIT_{part}" for part in (50, 80, 90)}
-)
-"""man sbatch, --mail-type, 22.05 to 25.05."""
+@rule("option-value-refused")
+def option_value_refused(context: Context) -> Iterator[Violation]:
+    """Compare the values of options, in directives and in srun lines, with those that the scheduler reads."""
+    script, values = context.script, OPTION_VALUES.get(context.kind or "", {})
+    given = [(one.line, one.text, one.name, one.value) for one in script.active_directives]
+    for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
+        text = script.value(option).text
+        given.append((option.line, f"--{option.name}={text}", option.name, text))
+    for line, text, name, value in given:
+        written = re.split(r"[=\s]", text)[0].lstrip("-")  # an option may have an older name
+        known = values.get(written, values.get(name))
+        if known and _is_refused(known["form"], value or ""):
+            yield Violation(line, f"{text} is refused: {known['reads']}")
 
 
-@rule("mail-type-unknown")
-def mail_type_unknown(context: Context) -> Iterator[Violation]:
-    """Compare the events of --mail-type with those that sbatch knows."""
-    for found in context.script.active_directives:
-        given = (found.value or "").strip("\"'").upper().split(",") if found.name == "mail-type" else []
-        if unknown := [event for event in given if event not in _MAIL_TYPES]:
-            near = get_close_matches(unknown[0], sorted(_MAIL_TYPES), n=1)
-            remedy = f"write {near[0]}" if near else None
-            yield Violation(found.line, f"{found.text}: sbatch knows no event {unknown[0]}", remedy)
+def _is_refused(form: str, value: str) -> bool:
+    return bool(value) and "$" not in value and not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)

@@ -16,6 +16,9 @@ from hpclaunch.site.schema import Mpi
 
 _EPHEMERAL = (32768, 60999)
 """Ports that Linux gives to outgoing connections (ip_local_port_range, man 7 ip)."""
+_MOST_PORT = 65535
+_FEWEST_GPUS = 4
+"""The GPUs of a usual node; a job with fewer leaves some to other jobs."""
 _MAX_VALUE = 1 << 40
 _Bounds = tuple[int, int]
 """The lowest and the highest value of a number."""
@@ -131,20 +134,32 @@ def _documented_plugins(mpi: Mpi) -> set[str] | None:
 def master_port_ephemeral(context: Context) -> Iterator[Violation]:
     """Find ports that reach into the ephemeral range."""
     for one, low, high in _ports(context.script):
-        if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1]:
+        if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1] and high <= _MOST_PORT:
             ports = str(low) if low == high else f"{low} to {high}"
             message = f"MASTER_PORT {ports} is in the ephemeral range of Linux, 32768 to 60999"
-            yield Violation(one.line, message, _port_of_job(context))
+            severity: Severity | None = None if low == high else "note"
+            yield Violation(one.line, message, _port_of_job(context), severity)
     for line, name, port in fixed_ports(context.script):
         if _EPHEMERAL[0] <= port <= _EPHEMERAL[1]:
             message = f"{name} {port} is in the ephemeral range of Linux, 32768 to 60999"
             yield Violation(line, message, _port_of_job(context))
 
 
+@rule("master-port-too-high")
+def master_port_too_high(context: Context) -> Iterator[Violation]:
+    """Find ports that are, or for some jobs become, higher than any port."""
+    for one, low, high in _ports(context.script):
+        if _MOST_PORT < high < _MAX_VALUE:
+            severity: Severity | None = "error" if low > _MOST_PORT else None
+            message = f"MASTER_PORT is up to {high}, the highest port is {_MOST_PORT}"
+            yield Violation(one.line, message, _port_of_job(context), severity)
+
+
 @rule("master-port-fixed")
 def master_port_fixed(context: Context) -> Iterator[Violation]:
     """Find ports that are one number."""
-    severity: Severity | None = "note" if context.owns_node else None
+    alone = context.owns_node or not 0 < (context.requested.gpus_of_node or 0) < _FEWEST_GPUS
+    severity: Severity | None = "note" if alone else None
     seen: set[int] = set()
     found = [(one.line, "MASTER_PORT", low) for one, low, high in _ports(context.script) if low == high]
     for line, name, port in [*found, *fixed_ports(context.script)]:
@@ -192,7 +207,7 @@ def _arithmetic(parts: tuple[Part, ...]) -> _Bounds | None:
             bounds = _bounds(ast.parse(inside.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return bounds if bounds is not None and bounds[1] <= 65535 else None
+    return bounds
 
 
 def _bounds(node: ast.expr) -> _Bounds | None:
@@ -250,13 +265,24 @@ def _all_exported(script: Script) -> bool:
     return "allexport" in words or any(re.fullmatch(r"-[a-zA-Z]*a[a-zA-Z]*", word) for word in words)
 
 
+@rule("infiniband-disabled")
+def infiniband_disabled(context: Context) -> Iterator[Violation]:
+    """Find NCCL_IB_DISABLE=1 in jobs of several nodes on a machine with InfiniBand."""
+    profile, nodes = context.profile, context.requested.node_count or 1
+    if profile is None or profile.fabric.kind != "infiniband" or nodes < 2:
+        return
+    for line, value in _values(context.script, "NCCL_IB_DISABLE"):
+        if value == "1":
+            yield Violation(line, f"NCCL_IB_DISABLE=1, and {profile.name} has InfiniBand: NCCL sends by TCP")
+
+
 @rule("socket-ifname-unknown")
 def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
     """Compare the interfaces with the site's; a name is the beginning of one, after ``=`` the whole name."""
-    profile = context.profile
-    if profile is None or profile.node is None or not profile.node.nics:
+    profile, node = context.profile, context.node
+    if profile is None or node is None or not node.nics:
         return
-    interfaces = [nic.name for nic in profile.node.nics]
+    interfaces = [nic.name for nic in node.nics]
     for variable in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         for line, value in _values(context.script, variable):
             if unknown := _unknown_interfaces(value, interfaces):

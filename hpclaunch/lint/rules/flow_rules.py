@@ -80,6 +80,23 @@ def _pipefail_after(command: Command, on: bool) -> bool:
     return on
 
 
+@rule("script-path-copied")
+def script_path_copied(context: Context) -> Iterator[Violation]:
+    """Find the folder of the batch script itself, taken from $0 or BASH_SOURCE."""
+    script = context.script
+    if not script.active_directives or any(one.name == "sbatch" for one in script.commands):
+        return
+    if re.search(r"SUBMIT_DIR|O_WORKDIR|LS_SUBCWD|scontrol show job", script.text):
+        return  # the script handles both cases
+    for command in script.variables.commands:
+        words = " ".join(word.raw for word in command.words[1:])
+        own = re.search(r"\$(0|\{0\}|\{?BASH_SOURCE)", words)
+        if own and command.name in ("dirname", "readlink", "realpath") and not command.function:
+            message = f"{command.name} {own[0]}: the scheduler runs a copy of the script in another folder"
+            yield Violation(command.line, message)
+            return
+
+
 @rule("stderr-discarded")
 def stderr_discarded(context: Context) -> Iterator[Violation]:
     """Find launchers, the whole script or the job whose stderr goes to /dev/null."""

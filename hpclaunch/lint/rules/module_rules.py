@@ -127,10 +127,7 @@ def _dotted(version: tuple[int, int]) -> str:
 @rule("cuda-too-old-for-gpu")
 def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
     """Compare the CUDA of each module with the GPU's architecture."""
-    node = context.profile.node if context.profile else None
-    arch = node.gpu_arch if node and node.gpu_arch else ""
-    if context.without_gpus:
-        return
+    arch = (context.node.gpu_arch if context.node else None) or ""
     for module, version in _versions(context.script, _CUDA):
         if cuda_addresses(_dotted(version), arch) is False:
             gpu = f"{arch} ({_GPU_NAMES[arch]})" if arch in _GPU_NAMES else arch
@@ -160,12 +157,11 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
 def module_gpu_vendor(context: Context) -> Iterator[Violation]:
     """Find CUDA modules on AMD nodes and ROCm modules on NVIDIA nodes."""
     profile = context.profile
-    if profile is None or profile.node is None or context.without_gpus:
+    node = context.node
+    pattern = _OTHER_VENDORS.get(node.gpu_vendor or "") if node else None
+    if profile is None or node is None or pattern is None:
         return
-    pattern = _OTHER_VENDORS.get(profile.node.gpu_vendor or "")
-    if pattern is None:
-        return
-    gpus = profile.node.gpu_model or f"by {profile.node.gpu_vendor}"
+    gpus = node.gpu_model or f"by {node.gpu_vendor}"
     for module in loaded(context.script):
         if pattern.match(module.name):
             yield Violation(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
-from hpclaunch.lint.program_words import TorchRun, line_of, partly_expanded, program_words, torch_run
+from hpclaunch.lint.program_words import (
+    WorkerRun,
+    line_of,
+    partly_expanded,
+    program_words,
+    starts_here,
+    torch_run,
+    worker_run,
+)
+from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
+from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.shell.shell_syntax import Ref
 
@@ -17,7 +27,7 @@ _STEP_VARIABLES = frozenset(
 )
 
 
-def _torch_runs(script: Script) -> list[TorchRun]:
+def _torch_runs(script: Script) -> list[WorkerRun]:
     return [found for launch in script.launches if (found := torch_run(script, launch)) is not None]
 
 
@@ -38,8 +48,7 @@ def torchrun_one_node(context: Context) -> Iterator[Violation]:
         nodes = _nodes(context, run.launch)
         if not nodes or nodes < 2 or _in_loop_or_ssh(run.launch, script) or script.has_option("array"):
             continue
-        by_launcher = run.launch.launcher not in ("python", "torchrun")
-        if not by_launcher:
+        if starts_here(run.launch):
             idle = "it waits for the other nodes" if "nnodes" in run.options else "the other nodes are idle"
             yield Violation(run.launch.line, f"torchrun starts on one of {nodes} nodes, and {idle}")
         elif "nnodes" not in run.options and not _has_open_options(run, script):
@@ -48,9 +57,9 @@ def torchrun_one_node(context: Context) -> Iterator[Violation]:
             )
 
 
-def _has_open_options(run: TorchRun, script: Script) -> bool:
+def _has_open_options(run: WorkerRun, script: Script) -> bool:
     """Tell whether a part of the options is in variables: of unknown value, or torchrun's own."""
-    return "PET_NNODES" in script.text or any("$" in name for name in run.options)
+    return "PET_NNODES" in script.text or run.is_open
 
 
 def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
@@ -64,7 +73,7 @@ def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
 def torchrun_nodes_differ(context: Context) -> Iterator[Violation]:
     """Compare --nnodes with the number of torchruns that srun starts."""
     for run in _torch_runs(context.script):
-        started, wanted = _started(context, run.launch), run.number("nnodes")
+        started, wanted = _started(context, run.launch), context.number(run.options.get("nnodes"))
         if started and wanted and started != wanted and not _in_loop_or_ssh(run.launch, context.script):
             message = f"torchrun --nnodes={wanted} starts on {started} {'node' if started == 1 else 'nodes'}"
             yield Violation(line_of(context.script, run.launch, f"nnodes={wanted}"), message)
@@ -72,7 +81,7 @@ def torchrun_nodes_differ(context: Context) -> Iterator[Violation]:
 
 def _started(context: Context, launch: Launch) -> int | None:
     """Return how often srun starts a torchrun; None: not known, or several times on a node."""
-    if launch.launcher != "srun" or _tasks_per_node(context, launch) != 1:
+    if launch.launcher != "srun" or launch_ranks_per_node(context, launch) != 1:
         return None
     option = launch.option("ntasks")
     return whole_number(context.script.value(option).text) if option else _nodes(context, launch)
@@ -80,73 +89,64 @@ def _started(context: Context, launch: Launch) -> int | None:
 
 @rule("torchrun-per-task")
 def torchrun_per_task(context: Context) -> Iterator[Violation]:
-    """Find torchrun that starts in several tasks of a node."""
-    for run in _torch_runs(context.script):
-        tasks, each = _tasks_per_node(context, run.launch), run.number("nproc-per-node")
-        several = each is None or each > 1
-        if (
-            run.launch.launcher == "srun"
-            and tasks
-            and tasks > 1
-            and several
-            and "nproc-per-node" in run.options
-        ):
-            message = (
-                f"{tasks} tasks per node each start torchrun --nproc_per_node={run.options['nproc-per-node']}"
-            )
-            yield Violation(run.launch.line, message)
+    """Find torchrun, accelerate and deepspeed that start in several tasks of a node."""
+    for launch in context.script.launches:
+        run = worker_run(context.script, launch)
+        tasks = launch_ranks_per_node(context, launch) if launch.launcher in ("srun", "mpiexec") else None
+        if run and tasks and tasks > 1 and _starts_several(context, run):
+            given = run.given(*run.row.workers, run.row.processes)
+            workers = f"{given} workers" if given else "its workers"
+            yield Violation(launch.line, f"{tasks} tasks per node each start {run.row.name} with {workers}")
 
 
-def _tasks_per_node(context: Context, launch: Launch) -> int | None:
-    """Return the tasks per node of an srun; None: not known."""
+def _starts_several(context: Context, run: WorkerRun) -> bool:
+    """Tell whether each start surely has several workers."""
+    if run.row is ACCELERATE:  # counts the workers of the whole job
+        nodes = context.number(run.given(run.row.nodes)) or 1
+        return (context.number(run.given(run.row.processes)) or 1) > nodes
+    each = run.given(*run.row.workers)
+    if each is None:
+        return run.row is DEEPSPEED and not run.options.keys() & {"include", "hostfile", "H"}
+    return each in ("gpu", "auto") or (context.number(each) or 1) > 1
 
-    def number(*names: str) -> int | None:
-        option = launch.option(*names)
-        text = context.script.value(option).text or "" if option else ""
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
 
-    if launch.option("ntasks-per-node"):
-        return number("ntasks-per-node")
-    if launch.option("ntasks", "nodes"):
-        tasks, nodes = number("ntasks"), _nodes(context, launch)
-        return -(-tasks // nodes) if tasks and nodes else None
-    return context.requested.ranks_per_node
+@rule("node-rank-constant")
+def node_rank_constant(context: Context) -> Iterator[Violation]:
+    """Find a number of the node that is the same on every node that starts a launcher of workers."""
+    script = context.script
+    for launch in script.launches:
+        nodes = _nodes(context, launch) or 1
+        run = worker_run(script, launch)
+        if nodes < 2 or run is None or starts_here(launch) or _in_loop_or_ssh(launch, script):
+            continue
+        rank = (run.given(run.row.node_rank) or "") if _is_static(run) else ""
+        if rank.isdigit():
+            line = line_of(script, launch, run.row.node_rank.lstrip("-"))
+            yield Violation(line, f"{run.row.node_rank} is {rank} on each of {nodes} nodes")
+
+
+def _is_static(run: WorkerRun) -> bool:
+    """Tell whether nodes surely meet by their numbers, not by a rendezvous that gives them out."""
+    return not run.is_open and run.options.get("rdzv-backend", "static") == "static"
 
 
 @rule("processes-over-gpus")
 def processes_over_gpus(context: Context) -> Iterator[Violation]:
     """Compare the processes per node with the GPUs per node."""
-    gpus = _gpus_per_node(context) or context.gpus_of_whole_node
+    gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
     if not gpus:
         return
     for launch in context.script.launches:
-        found = _processes(context.script, launch)
+        found = _processes(context, launch)
         if found and found[1] > gpus and "cpu" not in " ".join(program_words(context.script, launch)).lower():
             yield Violation(launch.line, f"{found[0]}={found[1]} processes per node, {gpus} GPUs per node")
 
 
-def _gpus_per_node(context: Context) -> int | None:
-    requested = context.requested
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    if requested.gpus and (requested.node_count or 1) == 1:
-        return requested.gpus.value
-    if requested.gpus_per_task and requested.ranks_per_node:
-        return requested.gpus_per_task.value * requested.ranks_per_node
-    return None
-
-
-def _processes(script: Script, launch: Launch) -> tuple[str, int] | None:
+def _processes(context: Context, launch: Launch) -> tuple[str, int] | None:
     """Return the option of torchrun or deepspeed that gives the processes per node, and its number."""
-    run = torch_run(script, launch)
-    if run is not None:
-        number = run.number("nproc-per-node")
-        return ("--nproc_per_node", number) if number else None
-    words = program_words(script, launch)
-    if words and words[0].rpartition("/")[2] == "deepspeed":
-        match = re.search(r"--num_gpus[= ](\d{1,4})\b", " ".join(words))
-        return ("--num_gpus", int(match[1])) if match else None
-    return None
+    run = worker_run(context.script, launch)
+    number = context.number(run.given(*run.row.workers)) if run and run.row.workers else None
+    return (run.row.workers[0], number) if run and number else None
 
 
 @rule("rendezvous-localhost")
@@ -174,7 +174,7 @@ def _looks_here(script: Script, launch: Launch, nodes: int) -> Iterator[Violatio
         yield Violation(launch.line, f"torchrun has no {_address_option(run)}: it looks on its own node")
 
 
-def _has_no_address(run: TorchRun, script: Script) -> bool:
+def _has_no_address(run: WorkerRun, script: Script) -> bool:
     """Tell whether srun starts a torchrun for several nodes that is given no address.
 
     torchrun reads PET_RDZV_ENDPOINT and PET_MASTER_ADDR, but not MASTER_ADDR.
@@ -184,7 +184,7 @@ def _has_no_address(run: TorchRun, script: Script) -> bool:
     return run.launch.launcher == "srun" and several and not given and not _has_open_options(run, script)
 
 
-def _address_option(run: TorchRun) -> str:
+def _address_option(run: WorkerRun) -> str:
     """Return the option that gives the address: --master-addr counts for the static backend only."""
     backend = run.options.get("rdzv-backend", "static")
     return "--master-addr" if backend == "static" or "$" in backend else "--rdzv-endpoint"
@@ -192,12 +192,31 @@ def _address_option(run: TorchRun) -> str:
 
 def _address(script: Script, launch: Launch) -> str | None:
     """Return the address of the rendezvous, or the only host, if it is this node."""
-    run = torch_run(script, launch)
-    given = [run.options.get(name, "") for name in ("master-addr", "rdzv-endpoint")] if run else []
+    run = worker_run(script, launch)
+    given = [run.given(name) or "" for name in (*run.row.meets, "--rdzv_endpoint")] if run else []
     if launch.launcher == "horovodrun":
         option = launch.option("H", "hosts")
         given = [script.value(option).text or ""] if option else []
     return next((text for text in given if _HERE.fullmatch(text)), None)
+
+
+_OWN_HOST = re.compile(
+    r"(MASTER_ADDR=|(master[-_]addr|rdzv[-_]endpoint|main[-_]process[-_]ip)[= ])[\"']?"
+    r"(\\?)\$(\((/bin/)?hostname|\{?(SLURMD_NODENAME|HOSTNAME)\b)"
+)
+"""An address that each reader replaces by its own host."""
+
+
+@rule("rendezvous-own-host")
+def rendezvous_own_host(context: Context) -> Iterator[Violation]:
+    """Find addresses that each node replaces by its own name: in single quotes, or behind a backslash."""
+    for launch in context.script.launches:
+        nodes = _nodes(context, launch) or 1
+        for word in launch.program if launch.by_launcher and nodes > 1 else ():
+            found = _OWN_HOST.search(word.raw)
+            if found and bool(found[3]) != word.raw.startswith("'") and not re.search(r"\bif\b", word.raw):
+                line = word.line + word.raw.count("\n", 0, found.start())
+                yield Violation(line, f"{found[0].strip()}...: each of {nodes} nodes takes itself")
 
 
 @rule("rank-variable-too-early")
@@ -220,7 +239,9 @@ def _in_launch(script: Script, ref: Ref) -> bool:
     if any(one.command.start <= ref.offset < one.command.end for one in script.launches):
         return True
     names = {part.text for one in script.launches for word in one.command.words for part in word.parts}
-    return any(name in names or name in _RANK_NAMES for name in _assigned_with(script, ref))
+    if any(one.by_launcher and worker_run(script, one) is None for one in script.launches):
+        names.update(_RANK_NAMES)  # torchrun and its kin set others
+    return bool(names.intersection(_assigned_with(script, ref)))
 
 
 def _assigned_with(script: Script, ref: Ref) -> list[str]:

@@ -22,6 +22,8 @@ _DEFAULT_QOS = "normal"
 _NO_LIMIT = ("unlimited", "infinite", "-1")
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
+_OTHER_SENTINELS = ("YBATCH",)
+"""Nearly one of these, but read by another program: ybatch, a wrapper of sbatch at ABCI."""
 
 
 @rule("gpus-conflict")
@@ -74,7 +76,7 @@ def _gres(context: Context) -> Directive | None:
 def cpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs with the site's node; whose product is all hardware threads has counted these."""
     topology, profile = context.node_topology, context.profile
-    if topology is None or profile is None or not topology.cores or context.without_gpus:
+    if topology is None or profile is None or not topology.cores:
         return
     threads = len(topology.usable)
     cores = len(_cores_for_jobs(topology))
@@ -121,7 +123,7 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
 def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
     """Compare tasks x CPUs per node with CPUs x GPUs per node."""
     requested = context.requested
-    ranks, per_gpu, gpus = requested.ranks_per_node, requested.cpus_per_gpu, _gpus_per_node(requested)
+    ranks, per_gpu, gpus = requested.ranks_per_node, requested.cpus_per_gpu, requested.gpus_of_node
     if ranks is None or per_gpu is None or gpus is None or context.owns_node:
         return
     needed = ranks * (requested.cpus_per_task.value if requested.cpus_per_task else 1)
@@ -131,22 +133,13 @@ def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
         yield Violation(line, f"{ranks} tasks need {needed} CPUs per node; {given}")
 
 
-def _gpus_per_node(requested: RequestedResources) -> int | None:
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    if requested.gpus and requested.node_count:
-        return -(-requested.gpus.value // requested.node_count)
-    return None
-
-
 @rule("gpus-over-node")
 def gpus_over_node(context: Context) -> Iterator[Violation]:
     """Compare the GPUs per node with the site's node."""
-    profile = context.profile
-    if profile is None or profile.node is None or not profile.node.gpus:
+    profile, node = context.profile, context.node
+    if profile is None or node is None or not node.gpus:
         return
-    has = len(profile.node.gpus)
-    source = cite(profile, profile.node.source)
+    has, source = len(node.gpus), cite(profile, node.source)
     for count, given in _gpus_requested(context.requested):
         if count > has:
             yield Violation(
@@ -263,7 +256,7 @@ def _account(context: Context, profile: SiteProfile) -> Directive | None:
 def account_pattern(context: Context) -> Iterator[Violation]:
     """Compare the account with the site's pattern."""
     profile = context.profile
-    found = _account(context, profile) if profile else None
+    found = _account(context, profile) if profile and not context.names_unknown else None
     if profile is None or profile.account.pattern is None or found is None or not found.value:
         return
     if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
@@ -283,13 +276,17 @@ _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpyt
 def directive_missing(context: Context) -> Iterator[Violation]:
     """Compare the script's directives with those that the profile requires."""
     profile, reader = context.profile, context.script.reader
-    if profile is None or reader is None or profile.scheduler.kind != reader.kind:
-        return
+    if profile and reader and profile.scheduler.kind == reader.kind and not profile.retired:
+        yield from _missing(context, profile, reader)
+
+
+def _missing(context: Context, profile: SiteProfile, reader: DirectiveReader) -> Iterator[Violation]:
+    """Report the account, and each directive of the profile, that is not given and needed."""
     if profile.account.required and _account(context, profile) is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:
         if not (_is_given(context, reader, advised.text) or _needless(context, advised)):
-            severity: Severity | None = None if advised.required else "warning"
+            severity: Severity | None = None if advised.required else "note"
             message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
             yield Violation(None, message, f"add #{reader.sentinel} {advised.text}", severity)
 
@@ -300,7 +297,9 @@ def _is_given(context: Context, reader: DirectiveReader, text: str) -> bool:
 
 
 def _needless(context: Context, advised: AdvisedDirective) -> bool:
-    """Tell whether an advice is about the spread over nodes, or NCCL, and the job has one node or no NCCL."""
+    """Tell whether an advice does not fit: other nodes, no spread over several, no NCCL."""
+    if context.names_unknown and not advised.required:
+        return True
     spread = not advised.required and "place=scatter" in advised.text
     nccl = None if advised.required else re.search("[NR]CCL", advised.reason)
     if spread:
@@ -356,7 +355,7 @@ def directive_unknown(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
         if not found.option.known and found.active and not found.option.problem:
             yield from _unknown_option(found, context.script.placeholder_lines)
-    yield from _misspelt_sentinels(context.script.text)
+    yield from _misspelt_sentinels(context.script)
 
 
 def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Violation]:
@@ -371,13 +370,14 @@ def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Vi
 
 def _is_switched_off(word: str) -> bool:
     """Tell whether a word is a sentinel, or one with further letters, as people switch a line off."""
-    return word in _LONG_SENTINELS or any(
+    return word in (*_LONG_SENTINELS, *_OTHER_SENTINELS) or any(
         sentinel in word.upper() and len(word) > len(sentinel) for sentinel in _LONG_SENTINELS
     )
 
 
-def _misspelt_sentinels(text: str) -> Iterator[Violation]:
-    for number, line in enumerate(text.split("\n"), 1):
+def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
+    """Find misspelt directives next to right ones; alone they may be those of another program."""
+    for number, line in enumerate(script.text.split("\n") if script.active_directives else (), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
         if match is None or _is_switched_off(match[1]):
             continue

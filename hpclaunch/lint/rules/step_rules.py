@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from math import inf
 
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
-from hpclaunch.lint.program_words import program_words, torch_run
+from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.topology.node_topology import NodeTopology
@@ -48,8 +49,10 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     tasks, started = context.requested.all_tasks, _real(script)
     if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
         return
+    nodes = context.requested.node_count or 1
+    if nodes == 1 and tasks != context.requested.gpus_of_node:
+        return  # tasks that only count the cores of one process
     if not _starts_others(script, started[0]):
-        nodes = context.requested.node_count or 1
         over = f"{nodes} nodes" if nodes > 1 else "one node"
         yield Violation(
             started[0].line, f"{tasks} tasks on {over} are requested, this line starts one process"
@@ -83,6 +86,19 @@ def _may_launch(command: Command) -> bool:
     )
 
 
+@rule("submit-folder-not-entered")
+def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
+    """Find relative Python files in jobs that start in the home folder."""
+    script = context.script
+    given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
+    if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
+        return
+    files = [(one.line, partly_expanded(script, word)) for one in _real(script) for word in python_files(one)]
+    for line, name in files[:1]:
+        if not name.startswith(("/", "~", "$", "?")):
+            yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
+
+
 @rule("one-cpu-per-gpu-rank")
 def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     """Find GPU jobs of Slurm that request no CPUs."""
@@ -90,7 +106,7 @@ def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
         return
-    severity: Severity | None = None if context.profile else "note"
+    severity: Severity | None = None if context.node else "note"
     message = f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task"
     yield Violation(gpus.line, message, None, severity)
 
@@ -117,23 +133,12 @@ def _asks_for_cpus(context: Context) -> bool:
         "ntasks-per-core",
         "tres-per-task",
     )
-    many = (requested.ranks_per_node or 1) > 4 * max(1, _gpus_per_node(context) or 1)
+    many = (requested.ranks_per_node or 1) > 4 * max(1, context.requested.gpus_of_node or 1)
     return many or any(script.has_option(name) for name in names)
 
 
 def _gives_cpus(launch: Launch) -> bool:
     return launch.option("cpus-per-task", "cpus-per-gpu") is not None or bind_option(launch) is not None
-
-
-def _gpus_per_node(context: Context) -> int | None:
-    requested = context.requested
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    if requested.gpus_per_task:
-        return requested.gpus_per_task.value * (requested.ranks_per_node or 1)
-    if requested.gpus and requested.node_count:
-        return -(-requested.gpus.value // requested.node_count)
-    return None
 
 
 @rule("steps-without-wait")
@@ -272,18 +277,19 @@ def _tasks(context: Context) -> int | None:
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node with the GPUs per node for Python programs that choose no GPU."""
     script = context.script
-    gpus = _gpus_per_node(context) or context.gpus_of_whole_node
+    gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
     if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
         return
+    most = inf if context.requested.gpus_of_node else _MOST_RANKS
     for launch in filter(partial(_starts_python, script), _real(script)):
         ranks = launch_ranks_per_node(context, launch)
-        if ranks and gpus < ranks <= _MOST_RANKS:
+        if ranks and gpus < ranks <= most:
             yield Violation(launch.line, f"{ranks} ranks per node, {gpus} GPUs per node")
             return
 
 
 _MOST_RANKS = 16
-"""More ranks per node are a program for CPUs."""
+"""More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
 
 
 def _starts_python(script: Script, launch: Launch) -> bool:
@@ -306,26 +312,11 @@ def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
     return None if counted else context.requested.ranks_per_node
 
 
-@rule("depth-on-hyperthreads")
-def depth_on_hyperthreads(context: Context) -> Iterator[Violation]:
-    """Compare ranks x depth with the cores of the site's node."""
-    topology, profile, script = context.node_topology, context.profile, context.script
-    if topology is None or profile is None or not topology.cores:
-        return
-    for launch in script.launches:
-        depth, ranks = option_number(script, launch, "depth", "d"), option_number(script, launch, "ppn")
-        value = script.value(bind_option(launch)).text
-        if depth and ranks and value == "depth" and depth * ranks > len(topology.cores):
-            cores = f"a node of {profile.name} has {len(topology.cores)} cores"
-            message = f"{ranks} ranks x depth {depth} = {depth * ranks} CPUs per node; {cores}"
-            yield Violation(launch.line, message)
-
-
 @rule("no-cpu-binding")
 def no_cpu_binding(context: Context) -> Iterator[Violation]:
     """Find launches by srun without binding on nodes whose GPUs are in another order than the cores."""
     topology, script = context.node_topology, context.script
-    if topology is None or not topology.gpus or context.without_gpus or not context.requested.ranks_per_node:
+    if topology is None or not topology.gpus or not context.requested.ranks_per_node:
         return
     count = len(topology.gpus)
     if re.search(r"VISIBLE_DEVICES|SLURM_CPU_BIND|taskset|numactl|sched_setaffinity", script.text):
@@ -393,12 +384,13 @@ def _runs_something(command: Command) -> bool:
 def status_lost(context: Context) -> Iterator[Violation]:
     """Find scripts that end with a command which hides the status of their last launch."""
     script = context.script
-    launches = [one for one in _real(script) if one.command.after != "&"]
+    launches = _real(script)
     if not launches or script.reader is None or _stops_at_errors(script):
         return
     launch = launches[-1]
     later = _after(script, launch.command)
-    if later and _is_plain(launch.command) and all(map(_hides, later)) and not _reads_status(script, launch):
+    plain = _is_plain(launch.command) and (launch.command.after != "&" or _waits_for_all(later))
+    if later and plain and all(map(_hides, later)) and not _reads_status(script, launch):
         by = f"{later[-1].name} on line {later[-1].line}"
         yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
 
@@ -410,8 +402,14 @@ def _after(script: Script, command: Command) -> list[Command]:
 
 
 def _is_plain(command: Command) -> bool:
-    """Tell whether a command stands alone: not in a pipe, a condition or a block."""
-    return not (command.piped_out or command.block or command.condition) and command.after in ("\n", ";")
+    """Tell whether a command is not in a pipe, a condition or a function; it may be in a loop."""
+    alone = not (command.piped_out or command.function or command.condition)
+    return alone and command.after in ("\n", ";", "&")
+
+
+def _waits_for_all(later: list[Command]) -> bool:
+    """Tell whether ``wait`` without a process follows, whose status is 0 (POSIX, wait)."""
+    return any([word.visible for word in one.words] == ["wait"] for one in later)
 
 
 def _reads_status(script: Script, launch: Launch) -> bool:
@@ -422,7 +420,9 @@ def _reads_status(script: Script, launch: Launch) -> bool:
 
 def _hides(command: Command) -> bool:
     """Tell whether a command after a launch only reports or cleans up."""
-    return command.name in _ENDING or (not command.words and bool(command.assignments))
+    words = [word.visible for word in command.words]
+    ends = command.name in _ENDING or words in (["exit", "0"], ["wait"])
+    return ends or (not words and bool(command.assignments))
 
 
 def _stops_at_errors(script: Script) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Violation, rule
-from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
+from hpclaunch.lint.program_words import partly_expanded, program_words, starts_here, torch_run
 from hpclaunch.lint.rules.module_rules import loaded
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node, option_number
 from hpclaunch.plural import counted
@@ -93,6 +93,27 @@ def variable_obsolete(context: Context) -> Iterator[Violation]:
                 yield Violation(one.line, f"{name} is obsolete since {since}", f"use {newer}")
 
 
+# Beginning of a path -> the file system that was switched off. ORNL, "Retiring - and shredding - the Alpine
+# storage system"; OLCF, 2024 Notable System Changes; NERSC's documentation without Cori, 7 June 2023. Read
+# 2026-11-25.
+_RETIRED = {
+    "/gpfs/alpine/": "OLCF's Alpine, dismantled in 2024",
+    "/gpfs/alpine2/": "OLCF's Alpine2, switched off in January 2025",
+    "/global/cscratch1/": "the scratch of NERSC's Cori, switched off in 2023",
+}
+
+
+@rule("path-retired")
+def path_retired(context: Context) -> Iterator[Violation]:
+    """Find the first use of each file system that was switched off, in commands and directives."""
+    directives = {one.line for one in context.script.directives}
+    left = dict(_RETIRED)
+    for number, line in enumerate(context.script.text.split("\n"), 1):
+        for path in [path for path in left if re.search(rf"(?<![\w/.}}]){path}", line)]:
+            if number in directives or not line.lstrip().startswith("#"):
+                yield Violation(number, f"{path} was {left.pop(path)}")
+
+
 @rule("personal-path")
 def personal_path(context: Context) -> Iterator[Violation]:
     """Find the first path into a named user's home, in commands and values."""
@@ -134,28 +155,28 @@ def _local_target(script: Script, command: Command) -> str | None:
 @rule("gpus-idle")
 def gpus_idle(context: Context) -> Iterator[Violation]:
     """Compare the ranks per node that a launch itself gives with the GPUs per node."""
-    gpus, launches = _gpus(context), context.script.steps()
+    gpus, launches = context.requested.gpus_of_node or context.gpus_of_whole_node, context.script.steps()
     for launch in launches if gpus and len(launches) == 1 else ():
-        started = _started_per_node(context.script, launch)
-        if gpus and started and started[0] < gpus:
+        started = _started_per_node(context, launch)
+        if gpus and started and 0 < started[0] < gpus:
             yield Violation(launch.line, f"{started[1]} per node, {gpus} GPUs per node")
 
 
-def _started_per_node(script: Script, launch: Launch) -> tuple[int, str] | None:
-    """Return how many ranks a launch itself starts per node, in words, too; None: not known, or many."""
+def _started_per_node(context: Context, launch: Launch) -> tuple[int, str] | None:
+    """Return how many ranks a launch itself starts per node, in words, too; None: not known, or many.
+
+    Without --nproc_per_node torchrun starts one (torch 2.13, torch/distributed/run.py).
+    """
+    script = context.script
     run = torch_run(script, launch)
-    each = run.number("nproc-per-node") if run else None
-    if each:
-        return each, f"torchrun starts {counted(each, 'rank')}"
+    tasks = 1 if starts_here(launch) else launch_ranks_per_node(context, launch)
+    if run and tasks:
+        default = "" if run.is_open or "PET_" in script.text else "1"
+        count = tasks * (context.number(run.options.get("nproc-per-node", default)) or 0)
+        return count, f"torchrun starts {counted(count, 'rank')}"
     option = launch.option("ppn", "ntasks-per-node", "npernode")
     one = option is not None and script.value(option).text == "1" and _is_python(script, launch)
     return (1, "1 rank") if one else None
-
-
-def _gpus(context: Context) -> int | None:
-    """Return the GPUs per node: requested, or those of a site whose jobs get whole nodes."""
-    requested = context.requested.gpus_per_node
-    return requested.value if requested else context.gpus_of_whole_node
 
 
 def _is_python(script: Script, launch: Launch) -> bool:

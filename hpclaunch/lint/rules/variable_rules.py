@@ -228,7 +228,7 @@ def gpus_overridden(context: Context) -> Iterator[Violation]:
             numbers = sorted(map(int, text.split(",")))
             if _in_another_order(context, text, numbers):
                 continue
-            harmless = context.owns_node or numbers == list(range(_gpus_of_node(context) or 0))
+            harmless = context.owns_node or numbers == list(range(context.requested.gpus_of_node or 0))
             severity: Severity | None = "note" if harmless else None
             yield Violation(
                 one.line, f"{one.name}={text} replaces what the scheduler assigns", None, severity
@@ -243,20 +243,12 @@ def _values_of(script: Script, names: Iterable[str]) -> Iterator[tuple[Assignmen
                 yield one, text
 
 
-def _gpus_of_node(context: Context) -> int | None:
-    """Return the GPUs per node that the job requests; None: not known."""
-    requested = context.requested
-    if requested.gpus_per_node:
-        return requested.gpus_per_node.value
-    return -(-requested.gpus.value // (requested.node_count or 1)) if requested.gpus else None
-
-
 def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:
     """Tell whether a job that has all GPUs of the site's node only turns their order round."""
     node = context.profile.node if context.profile else None
     every = list(range(len(node.gpus) if node else 0))
     turned = text != ",".join(map(str, numbers))
-    return turned and numbers == every and _gpus_of_node(context) == len(every)
+    return turned and numbers == every and context.requested.gpus_of_node == len(every)
 
 
 @rule("secret-in-script")
@@ -366,6 +358,18 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
             yield Violation(line, "the backslash joins an empty line to this command", edits=(edit,))
 
 
+@rule("continuation-blank")
+def continuation_blank(context: Context) -> Iterator[Violation]:
+    """Find backslashes with blanks behind them where the next line begins with an option."""
+    script = context.script
+    for match in re.finditer(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*-)", script.text if script.is_posix else ""):
+        line = script.text.count("\n", 0, match.start()) + 1
+        begins = script.text.rfind("\n", 0, match.start()) + 1
+        if line not in script.text_lines and not script.text[begins:].lstrip().startswith("#"):
+            message = "a blank behind the backslash: the command ends here, without the next line"
+            yield Violation(line, message, edits=(Edit(match.start(), match.end(), ""),))
+
+
 @rule("install-on-every-rank")
 def install_on_every_rank(context: Context) -> Iterator[Violation]:
     """Find the first installation that srun or mpiexec starts in several ranks."""
@@ -385,25 +389,6 @@ def _installs(launch: Launch) -> bool:
     return tool in ("pip", "pip3", "conda", "mamba", "python") and bool(
         {"install", "uninstall"}.intersection(words)
     )
-
-
-def _unused(script: Script) -> Iterator[Assignment]:
-    """Yield the sizes of a job that the script sets as a number and never uses."""
-    for name, made in script.variables.assignments.items():
-        sizes = re.fullmatch(
-            r"N?(RANKS|TASKS|GPUS|NODES|PROCS|THREADS)(_?PER_?(NODE|GPU|RANK|TASK))?|PPN|NGPUS?", name
-        )
-        number = made[-1].value is not None and (made[-1].value.text or "").isdigit()
-        exported = name in script.variables.exported
-        if sizes and number and not exported and name not in script.variables.used:
-            yield made[-1]
-
-
-@rule("size-unused")
-def size_unused(context: Context) -> Iterator[Violation]:
-    """Find sizes that are set and not used."""
-    for one in _unused(context.script):
-        yield Violation(one.line, f"{one.name} is set, and nothing uses it")
 
 
 _BY_OPTION = {

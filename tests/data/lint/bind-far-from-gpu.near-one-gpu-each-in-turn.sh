@@ -11,3 +11,4 @@ export CUDA_VISIBLE_DEVICES=1
 mpiexec -n 8 --ppn 8 --cpu-bind list:16:17:18:19:20:21:22:23 ./app &
 wait
 # site: polaris
+# expect: 11 status-lost

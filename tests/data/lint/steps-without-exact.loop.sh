@@ -7,3 +7,4 @@ done
 wait
 # site: unknown
 # expect: 5 steps-without-exact
+# expect: 5 status-lost

@@ -5,3 +5,4 @@ srun --exact -n1 ./a &
 srun --overlap -n1 ./b &
 wait
 # site: unknown
+# expect: 5 status-lost

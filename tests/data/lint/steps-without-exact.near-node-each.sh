@@ -4,3 +4,4 @@ srun -N1 ./a &
 srun -N1 ./b &
 wait
 # site: unknown
+# expect: 4 status-lost

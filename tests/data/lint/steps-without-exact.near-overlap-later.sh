@@ -6,3 +6,4 @@ srun ./train &
 srun --overlap --ntasks=1 ./watch
 wait
 # site: unknown
+# expect: 6 status-lost

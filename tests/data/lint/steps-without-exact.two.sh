@@ -8,3 +8,4 @@ srun -n1 ./b &
 wait
 # site: lumi-g
 # expect: 6 steps-without-exact
+# expect: 7 status-lost

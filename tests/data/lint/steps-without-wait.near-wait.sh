@@ -4,3 +4,4 @@
 srun --exact -n1 ./a &
 wait
 # site: unknown
+# expect: 4 status-lost

@@ -1,7 +1,7 @@
 #!/bin/bash
 #SBATCH --nodes=2
 #SBATCH --time=01:00:00
-NGPUS=8
-export NNODES=2
-srun ./app $NGPUS
+srun python train.py \ 
+    --epochs 3
 # site: unknown
+# expect: 4 continuation-blank

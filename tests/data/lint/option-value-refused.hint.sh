@@ -1,7 +1,6 @@
 #!/bin/bash
-#SBATCH --nodes=2
+#SBATCH --hint=exclusive
 #SBATCH --time=01:00:00
-NGPUS=8
 srun ./app
 # site: unknown
-# expect: 4 size-unused
+# expect: 2 option-value-refused

@@ -3,4 +3,4 @@
 #SBATCH --time=01:00:00
 srun --hint=nomultithreads ./app
 # site: unknown
-# expect: 4 hint-unknown
+# expect: 4 option-value-refused

@@ -1,9 +1,0 @@
-#!/bin/bash
-#PBS -A Vega
-#PBS -q debug
-#PBS -l select=1:system=polaris
-#PBS -l walltime=0:30:00
-#PBS -l filesystems=home:eagle
-mpiexec -n 8 --ppn 8 -d 8 --cpu-bind=depth ./app
-# site: polaris
-# expect: 7 depth-on-hyperthreads

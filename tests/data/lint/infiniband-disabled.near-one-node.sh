@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --account=abc
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+export NCCL_IB_DISABLE=1
+srun ./app
+# site: leonardo

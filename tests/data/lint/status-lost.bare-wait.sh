@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --time=01:00:00
+srun --exact -n1 ./app 1 &
+srun --exact -n1 ./app 2 &
+wait
+# site: unknown
+# expect: 5 status-lost

@@ -31,11 +31,43 @@ else:
     _Names = click.Choice
 
 
+def _help_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_ALL = "hpclaunch.help-all"
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_help_all,
+    help="Show all options and exit.",
+)
+
+
 class SettingsCommand(click.Command):
     """A command with the options of a job's settings; its help is grouped."""
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with ``--help-all`` where ``--help`` shows only some of them."""
+        *found, usual = super().get_params(ctx)
+        return [*found, *([_HELP_ALL] if _short_help(ctx) else []), usual]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in groups: the job's settings as their table groups them, then other options."""
+        """Write the options: the usual ones, or all in groups, the settings as their table groups them."""
+        if (usual := _short_help(ctx)) and not ctx.meta.get(_ALL):
+            *found, help_all, own = self.get_params(ctx)
+            shown = [*(option for option in found if option.name in usual), help_all, own]
+            records = filter(None, (option.get_help_record(ctx) for option in shown))
+            with formatter.section("Usual options"):  # of each the first statement
+                formatter.write_dl(
+                    [(words, f"{text} ".partition(". ")[0].rstrip(". ") + ".") for words, text in records]
+                )
+            return
         titles = {row.name: row.group for row in rows()}
         titles["file"] = titles["site"]
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -56,6 +88,14 @@ class SettingsCommand(click.Command):
             if told := foreign_option(self, ctx, given):
                 raise click.UsageError(told, ctx) from None
             raise
+
+
+def _short_help(ctx: click.Context) -> list[str]:
+    """Return the names of the options that ``--help`` of this command shows; none: it shows all."""
+    from hpclaunch.cli.main import TABLE
+
+    names: list[str] = TABLE["short help"].get(ctx.command_path.partition(" ")[2], [])
+    return names
 
 
 class SubmitCommand(SettingsCommand):

@@ -60,13 +60,7 @@ class SettingsCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options: the usual ones, or all in groups, the settings as their table groups them."""
         if (usual := _short_help(ctx)) and not ctx.meta.get(_ALL):
-            *found, help_all, own = self.get_params(ctx)
-            shown = [*(option for option in found if option.name in usual), help_all, own]
-            records = filter(None, (option.get_help_record(ctx) for option in shown))
-            with formatter.section("Usual options"):  # of each the first statement
-                formatter.write_dl(
-                    [(words, f"{text} ".partition(". ")[0].rstrip(". ") + ".") for words, text in records]
-                )
+            self._format_usual(ctx, formatter, usual)
             return
         titles = {row.name: row.group for row in rows()}
         titles["file"] = titles["site"]
@@ -77,6 +71,16 @@ class SettingsCommand(click.Command):
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+    def _format_usual(self, ctx: click.Context, formatter: click.HelpFormatter, usual: list[str]) -> None:
+        """Write these options and those of the help, of each the first sentence."""
+        *found, help_all, own = self.get_params(ctx)
+        shown = [*(option for option in found if option.name in usual), help_all, own]
+        records = filter(None, (option.get_help_record(ctx) for option in shown))
+        with formatter.section("Usual options"):
+            formatter.write_dl(
+                [(words, f"{text} ".partition(". ")[0].rstrip(". ") + ".") for words, text in records]
+            )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; what another tool's users type is refused with the words of ours."""

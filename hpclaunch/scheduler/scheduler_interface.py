@@ -282,6 +282,8 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Its name in messages, such as ``PBS``."""
     submit_program: str
     """The program that submits; also what tells that the scheduler is on this machine."""
+    version_command: tuple[str, ...] = ()
+    """A command whose first line of output names its release. It never submits: ``qsub -V`` would."""
     template: str
     """File in ``templates/``."""
 

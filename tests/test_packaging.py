@@ -109,6 +109,8 @@ def test_the_wheel_holds_one_package_with_its_data(wheel: Path) -> None:
     assert {f"hpclaunch/site_profiles/nodes/{name}" for name in KINDS} <= set(names)
     assert {f"hpclaunch/templates/{name}" for name in TEMPLATES} <= set(names)
     assert "hpclaunch/scaling/networks/vgg16.yaml" in names
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert {name for name in names if name.endswith(".md")} == {f"hpclaunch/{page}" for page in pages}
     sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "hpclaunch").rglob("*.py")}
     assert sources == {name for name in names if name.endswith(".py")}
     assert "hpclaunch/py.typed" in names
@@ -229,6 +231,7 @@ def test_the_core_install_lists_sites_and_plans_a_script(core: Installed) -> Non
     listed = core.run("hpclaunch", "sites", "list", "--kinds")
     assert all(Path(name).stem in listed for name in KINDS)
     assert "#SBATCH" in core.run("hpclaunch", *LUMI_DRY_RUN)
+    assert core.run("hpclaunch", "docs", "lumi-g") == (ROOT / "docs/how-to/lumi-g.md").read_text()
 
 
 @pytest.mark.slow
@@ -258,7 +261,7 @@ COMPLETION = {"_HPCLAUNCH_COMPLETE": "bash_complete", "COMP_WORDS": "hpclaunch s
     [
         (["--version"], {}, "version"),
         (["--help"], {}, "submit"),
-        (["submit", "--help"], {}, "--tasks-per-node"),
+        (["submit", "--help"], {}, "--help-all"),
         ([], COMPLETION, "submit"),
     ],
     ids=["version", "help", "submit-help", "completion"],

@@ -201,7 +201,7 @@ def config_text(site: str, settings: Mapping[str, object]) -> bytes | None:
 
 def job_text(settings: Mapping[str, object]) -> bytes:
     """Return a job file with these settings."""
-    head = "# Submit this job: hpclaunch submit --file FILE. All keys: docs/reference/job.md\n"
+    head = "# Submit this job: hpclaunch submit --file FILE. All keys: hpclaunch docs reference/job\n"
     return _yaml(head, settings)
 
 

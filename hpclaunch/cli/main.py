@@ -15,7 +15,7 @@ from hpclaunch.errors import (
     EXIT_REFUSED,
     HpclaunchError,
 )
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import commit, text_beside
 from hpclaunch.text_table import printable, printable_lines
 
 TABLE = json.loads(text_beside(__file__, "commands.json"))
@@ -133,8 +133,22 @@ def _has_folder() -> bool:
     return True
 
 
+def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        of_commit = f" (commit {known})" if (known := commit()) else ""
+        click.echo(f"hpclaunch, version {__version__}{of_commit}")
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", prog_name="hpclaunch")
+@click.option(
+    *("-V", "--version"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.option(
     "--color",

@@ -30,6 +30,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """The facts, in one or two sentences."""
     remedy: str = ""
     """The remedy on this site; empty: there is nothing to do."""
+    instead: tuple[str, ...] = ()
+    """Of a missing Horovod: frameworks that are there, as ``--framework`` takes them."""
     times: AllreduceTimes | None = None
     """Of the check ``allreduce``, where all sums are correct."""
 
@@ -39,9 +41,9 @@ def have(name: str, evidence: str, remedy: str = "") -> Check:
     return Check(name=name, status="have", evidence=evidence, remedy=remedy)
 
 
-def missing(name: str, evidence: str, remedy: str = "") -> Check:
+def missing(name: str, evidence: str, remedy: str = "", instead: Iterable[str] = ()) -> Check:
     """Return the verdict that something is not there, or is wrong."""
-    return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    return Check(name=name, status="missing", evidence=evidence, remedy=remedy, instead=tuple(instead))
 
 
 def unknown(name: str, evidence: str, remedy: str = "") -> Check:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import named_or_all
+from hpclaunch.cli._jobs import act, named_or_all
 from hpclaunch.cli._options import options
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def command(
     sites: tuple[str, ...],
     names: tuple[str, ...],
     since: str | None,
+    as_json: bool,
 ) -> None:
     """Cancel each JOB with all its ranks: an id, either end of one, the scheduler's id, a name, or last.
 
@@ -35,21 +36,15 @@ def command(
       hpclaunch cancel last
       hpclaunch cancel --all --site lumi-g
     """
-    from hpclaunch.errors import EXIT_REFUSED, HpclaunchError
+    from hpclaunch.errors import EXIT_REFUSED
 
     found = named_or_all(jobs, every, sites=sites, names=names, since=since)
     handles = [handle for handle in found if not (every and handle.ended)]
-    code = 0
-    for handle in handles:
-        try:
-            _cancel(handle)
-        except HpclaunchError as error:
-            click.echo(f"hpclaunch: {error}", err=True)
-            code = EXIT_REFUSED
-    ctx.exit(code)
+    ctx.exit(0 if act(handles, _cancel, as_json=as_json) else EXIT_REFUSED)
 
 
-def _cancel(handle: JobHandle) -> None:
+def _cancel(handle: JobHandle) -> str:
+    """Cancel a job and return what was done. Raises HpclaunchError."""
     from hpclaunch.errors import RefusedError
 
     with handle.connected():
@@ -59,6 +54,5 @@ def _cancel(handle: JobHandle) -> None:
         ended = handle.ended
         handle.cancel()
     if ended and handle.record.state == before:
-        click.echo(f"{handle.id} was {before} already")
-    else:
-        click.echo(f"{handle.id} {handle.record.state if handle.ended else 'is being cancelled'}")
+        return f"{handle.id} was {before} already"
+    return f"{handle.id} {handle.record.state if handle.ended else 'is being cancelled'}"

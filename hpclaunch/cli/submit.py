@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -13,7 +14,7 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
-from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
+from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.plan.settings_table import Row, rows
 from hpclaunch.text_table import printable, printable_lines, short
 
@@ -259,6 +260,7 @@ def command(
     dry_run: bool,
     plain: bool,
     save: Path | None,
+    strict: bool,
     wait: bool | None,
     test_first: bool,
     interactive: bool,
@@ -285,8 +287,8 @@ def command(
 
     if interactive and wait is False:
         raise click.UsageError("--interactive and --no-wait exclude each other")
-    if (plain or save) and not dry_run:
-        raise click.UsageError("--plain and --save belong to --dry-run")
+    if (plain or save or strict) and not dry_run:
+        raise click.UsageError("--plain, --save and --strict belong to --dry-run")
     if plain and save:
         raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
     words = command_words(job, ctx.meta.get("tail", ()))
@@ -296,7 +298,8 @@ def command(
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
     if dry_run or explain:
-        show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
+        ok = show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
+        ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
@@ -328,8 +331,11 @@ def show(
     as_json: bool,
     plain: bool = False,
     save: Path | None = None,
-) -> None:
-    """Print the script, the settings, or both (then the settings on stderr); with ``save`` write it, too."""
+) -> bool:
+    """Print the script, the settings, or both (then the settings on stderr); with ``save`` write it, too.
+
+    Returns whether the job would be submitted.
+    """
     from hpclaunch.api import Job
 
     job = Job.of(prepared)
@@ -344,11 +350,12 @@ def show(
         from hpclaunch.job.job_documents import dry_run_document
 
         print_document(dry_run_document(plan, script))
-        return
+        return not plan.problems
     if explain:
         click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)
     if dry_run:
         click.echo(script, nl=False)
+    return not plan.problems
 
 
 def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
@@ -361,6 +368,7 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
+    from hpclaunch.cli._jobs import goes_on
     from hpclaunch.cli._progress_bar import JobOutput
     from hpclaunch.job.refresh import to_stderr
 
@@ -375,12 +383,12 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
         )
         if wait:
             output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
-            try:
-                record = handle.wait(output.forward, interrupt_cancels=True, on_poll=output.poll)
-            except KeyboardInterrupt:
-                return EXIT_INTERRUPTED
-            finally:
-                output.clear()
+            cancels = prepared.waits  # it runs here; a night in the queue is not lost by one key
+            with nullcontext() if cancels else goes_on(handle):
+                try:
+                    record = handle.wait(output.forward, interrupt_cancels=cancels, on_poll=output.poll)
+                finally:
+                    output.clear()
             result = handle.result()
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)

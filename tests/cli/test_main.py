@@ -299,6 +299,23 @@ def test_the_help_is_short_and_help_all_has_every_option(command: str) -> None:
     assert "--help-all" in short
 
 
+def test_a_dry_run_that_would_be_refused_fails_where_that_is_asked_for(tmp_path: Path) -> None:
+    """The script is shown either way."""
+    words = ("submit", "--site", "generic-slurm", "--dry-run", "--framework", "torch")
+    usual = hpclaunch(*words, "--", "python", "no.py", cwd=tmp_path)
+    strict = hpclaunch(*words, "--strict", "--", "python", "no.py", cwd=tmp_path)
+    document = hpclaunch(*words, "--strict", "--json", "--", "python", "no.py", cwd=tmp_path)
+    assert (usual.returncode, strict.returncode, document.returncode) == (0, 3, 3)
+    assert "submitting this job is refused: " in strict.stderr
+    assert strict.stdout == usual.stdout
+    assert "#SBATCH" in strict.stdout
+    assert json.loads(document.stdout)["problems"]
+    (tmp_path / "yes.py").write_text("")
+    accepted = (*words, "--software", "none", "--gpus-per-task", "0", "--strict", "--", "python", "yes.py")
+    assert hpclaunch(*accepted, cwd=tmp_path).returncode == 0
+    assert hpclaunch("submit", "--site", "local", "--strict", "--", "true").returncode == 2
+
+
 def test_a_framework_is_named_in_any_case() -> None:
     words = ("submit", "--site", "generic-slurm", "--framework", "Torch", "--dry-run", "--", "true")
     assert "LOCAL_WORLD_SIZE" in hpclaunch(*words).stdout

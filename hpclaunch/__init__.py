@@ -7,7 +7,7 @@ TYPE_CHECKING = False  # not from typing: Ctrl-C while that is loaded here would
 if TYPE_CHECKING:
     from hpclaunch.api import Job, JobHandle, find_job, jobs
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["Job", "JobHandle", "find_job", "jobs"]
 
 

@@ -12,6 +12,14 @@ def resource_dir(name: str) -> Path:
     return inside if inside.is_dir() else package.parent / name
 
 
+def commit() -> str | None:
+    """Return the commit that this hpclaunch was built from; None: it is a checkout, or built without git."""
+    try:
+        return text_beside(__file__, "commit.txt").strip()
+    except FileNotFoundError:
+        return None
+
+
 def text_beside(module: str, name: str) -> str:
     """Return the text of a file next to the module with this ``__file__``, such as a program for bash."""
     return (Path(module).parent / name).read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     evidence: str
     remedy: str = ""
+    instead: tuple[str, ...] = ()
     times: AllreduceTimes | None = None
 
 
@@ -33,9 +34,9 @@ def have(name: str, evidence: str, remedy: str = "") -> Check:
     return Check(name=name, status="have", evidence=evidence, remedy=remedy)
 
 
-def missing(name: str, evidence: str, remedy: str = "") -> Check:
+def missing(name: str, evidence: str, remedy: str = "", instead: Iterable[str] = ()) -> Check:
     """Return the verdict that something is not there, or is wrong."""
-    return Check(name=name, status="missing", evidence=evidence, remedy=remedy)
+    return Check(name=name, status="missing", evidence=evidence, remedy=remedy, instead=tuple(instead))
 
 
 def unknown(name: str, evidence: str, remedy: str = "") -> Check:

@@ -183,8 +183,7 @@ def _not_installed(installed: Mapping[str, Any], remedies: Remedies) -> Check:
     others = [name for name in _WITHOUT_HOROVOD if name in installed["modules"]]
     if others:
         evidence += f"; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} installed"
-    remedy = remedies.first_install(others[0] if others else None)
-    return missing("horovod", evidence, remedy)
+    return missing("horovod", evidence, remedies.first_install(), others)
 
 
 def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remedies: Remedies) -> Check:

@@ -33,12 +33,11 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
             extra = ""
         return f"rebuild: {extra}{command}{self._or_from_site(framework)}"
 
-    def first_install(self, other: str | None) -> str:
-        """Return what to do where there is no Horovod; ``other``: a framework that is there without it."""
+    def first_install(self) -> str:
+        """Return what to do where there is no Horovod."""
         short = {"pytorch": "torch"}.get(self.framework, self.framework)
         site = self.profile.name if self.profile else "local"
-        ways = f"all ways to install it: hpclaunch software plan --site {site} --for horovod-{short}"
-        return ways + (f"; a job without Horovod: hpclaunch check --framework {other}" if other else "")
+        return f"all ways to install it: hpclaunch software plan --site {site} --for horovod-{short}"
 
     def _or_from_site(self, framework: str) -> str:
         """Return where all ways to get Horovod on the site are listed."""

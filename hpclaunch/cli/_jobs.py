@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,6 +51,40 @@ def chosen(
         and (first is None or _submitted(handle.record) >= first)
         and (last is None or _submitted(handle.record) < last)
     ]
+
+
+def act(handles: list[JobHandle], action: Callable[[JobHandle], str], *, as_json: bool) -> bool:
+    """Do this to each job and print what it says; a job with which it fails does not stop it.
+
+    Returns whether it did it to all.
+    """
+    from hpclaunch.cli._in_and_out import print_document
+    from hpclaunch.errors import HpclaunchError
+    from hpclaunch.job.job_documents import ActionDocument
+
+    found = []
+    for handle in handles:
+        try:
+            words, done = action(handle), True
+        except HpclaunchError as error:
+            words, done = str(error), False
+        if not (done and as_json):
+            click.echo(words if done else f"hpclaunch: {words}", err=not done)
+        found.append(ActionDocument(id=handle.id, state=handle.record.state, done=done, message=words))
+    if as_json:
+        print_document(found)
+    return all(each.done for each in found)
+
+
+@contextmanager
+def goes_on(handle: JobHandle) -> Iterator[None]:
+    """Tell after Ctrl-C, which ends only the waiting in this block, how to follow and how to end the job."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        ways = f"hpclaunch logs -f {handle.id} follows it, hpclaunch cancel {handle.id} ends it"
+        click.echo(f"hpclaunch: job {handle.id} goes on: {ways}", err=True)
+        raise
 
 
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

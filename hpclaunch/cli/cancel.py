@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import named_or_all
+from hpclaunch.cli._jobs import act, named_or_all
 from hpclaunch.cli._options import options
-from hpclaunch.errors import EXIT_REFUSED, HpclaunchError, RefusedError
+from hpclaunch.errors import EXIT_REFUSED, RefusedError
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
@@ -25,6 +25,7 @@ def command(
     sites: tuple[str, ...],
     names: tuple[str, ...],
     since: str | None,
+    as_json: bool,
 ) -> None:
     """Cancel each JOB with all its ranks: an id, either end of one, the scheduler's id, a name, or last.
 
@@ -38,17 +39,11 @@ def command(
     """
     found = named_or_all(jobs, every, sites=sites, names=names, since=since)
     handles = [handle for handle in found if not (every and handle.ended)]
-    code = 0
-    for handle in handles:
-        try:
-            _cancel(handle)
-        except HpclaunchError as error:
-            click.echo(f"hpclaunch: {error}", err=True)
-            code = EXIT_REFUSED
-    ctx.exit(code)
+    ctx.exit(0 if act(handles, _cancel, as_json=as_json) else EXIT_REFUSED)
 
 
-def _cancel(handle: JobHandle) -> None:
+def _cancel(handle: JobHandle) -> str:
+    """Cancel a job and return what was done. Raises HpclaunchError."""
     with handle.connected():
         with suppress(RefusedError):  # what cannot be asked for may still be cancelled
             handle.status()
@@ -56,6 +51,5 @@ def _cancel(handle: JobHandle) -> None:
         ended = handle.ended
         handle.cancel()
     if ended and handle.record.state == before:
-        click.echo(f"{handle.id} was {before} already")
-    else:
-        click.echo(f"{handle.id} {handle.record.state if handle.ended else 'is being cancelled'}")
+        return f"{handle.id} was {before} already"
+    return f"{handle.id} {handle.record.state if handle.ended else 'is being cancelled'}"

@@ -48,6 +48,10 @@ def command(ctx: click.Context, /, **options: Any) -> None:
         print_document(found)
     else:
         click.echo(verdict_table(found, unmet, of_text=options["folder"] is not None))
+        instead = [name for check in found.checks for name in check.instead]
+        if instead and options["framework"] is None and any("horovod" in need.names for need in unmet):
+            words = " or ".join(f"--framework {name}" for name in instead)
+            click.echo(f"without Horovod: hpclaunch check {words} judges what is here")
     ctx.exit(0 if found.ok else EXIT_FAILED)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._jobs import named_or_all, up_to_date
+from hpclaunch.cli._jobs import act, named_or_all, up_to_date
 from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_BAD_INPUT
 
@@ -26,6 +27,7 @@ def command(
     sites: tuple[str, ...],
     names: tuple[str, ...],
     since: str | None,
+    as_json: bool,
 ) -> None:
     """Remove the folder of each JOB on this machine: its record, script, log and result.
 
@@ -41,21 +43,17 @@ def command(
         raise click.UsageError("--force is for jobs that are named, not for --all")
     found = named_or_all(jobs, every, sites=sites, names=names, since=since, before=before)
     handles = [handle for handle in found if handle.ended or not every]
-    code = 0
-    for handle in handles:
-        if not _forget(handle, force):
-            code = EXIT_BAD_INPUT
-    ctx.exit(code)
+    ctx.exit(0 if act(handles, partial(_forget, force=force), as_json=as_json) else EXIT_BAD_INPUT)
 
 
-def _forget(handle: JobHandle, force: bool) -> bool:
-    """Remove a job's folder; False, with a message, where the job has not ended."""
+def _forget(handle: JobHandle, *, force: bool) -> str:
+    """Remove a job's folder and return what was done. Raises BadInputError where the job has not ended."""
+    from hpclaunch.errors import BadInputError
+
     record = handle.record if force else up_to_date(handle)
     if not handle.ended and not force:
         words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"
-        click.echo(f"hpclaunch: {words}; --force forgets it as it is", err=True)
-        return False
+        raise BadInputError(f"{words}; --force forgets it as it is")
     handle.forget()
     there = f"; its folder on {record.host} stays: {record.folder}" if record.host else ""
-    click.echo(f"{record.id} forgotten{there}")
-    return True
+    return f"{record.id} forgotten{there}"

@@ -6,11 +6,13 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli.submit import SubmitCommand, command_words
 from hpclaunch.errors import BadInputError
@@ -39,7 +41,9 @@ class Place(NamedTuple):
 @click.command(cls=SubmitCommand)
 @options("init")
 @click.pass_context
-def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool, **given: Any) -> None:
+def command(
+    ctx: click.Context, /, job: str | None, job_file: Path, check: bool, as_json: bool, **given: Any
+) -> None:
     """Ask for site, account and Python; write your configuration and a first job file.
 
     What an option answers is not asked. Without a terminal every question needs its option. Then the job's
@@ -48,6 +52,19 @@ def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool,
 
     Example: hpclaunch init train.py
     """
+    from hpclaunch.job.job_documents import InitDocument
+
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        made = _init(ctx, job, job_file, check, given)
+    click.echo(f"hpclaunch: to submit it: {made['submit']}", err=True)
+    if as_json:
+        print_document(InitDocument(**made))
+
+
+def _init(
+    ctx: click.Context, job: str | None, job_file: Path, check: bool, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Ask, write the files, show the script and check; return the fields of the document."""
     from hpclaunch.atomic_file import write_new_file
     from hpclaunch.job.settings_files import config_path
 
@@ -84,8 +101,9 @@ def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool,
         _check(ctx, site)
     elif check:
         click.echo(f"hpclaunch: not checked, since this is not {site}: run hpclaunch check there", err=True)
-    there = "" if is_here else f" --host {site}"
-    click.echo(f"hpclaunch: to submit it: hpclaunch submit --file {job_file}{there}", err=True)
+    submit = f"hpclaunch submit --file {job_file}{'' if is_here else f' --host {site}'}"
+    written = str(config_path()) if config is not None else None
+    return {"site": site, "config": written, "job_file": str(job_file), "submit": submit}
 
 
 def _answers(given: Mapping[str, Any], place: Place) -> tuple[str, dict[str, object]]:
@@ -201,7 +219,7 @@ def config_text(site: str, settings: Mapping[str, object]) -> bytes | None:
 
 def job_text(settings: Mapping[str, object]) -> bytes:
     """Return a job file with these settings."""
-    head = "# Submit this job: hpclaunch submit --file FILE. All keys: docs/reference/job.md\n"
+    head = "# Submit this job: hpclaunch submit --file FILE. All keys: hpclaunch docs reference/job\n"
     return _yaml(head, settings)
 
 

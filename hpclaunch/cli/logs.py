@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._jobs import goes_on
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import for_reader
 from hpclaunch.errors import BadInputError
@@ -17,75 +19,113 @@ if TYPE_CHECKING:
 
     from hpclaunch.api import JobHandle
 
-    Filter = Callable[[Callable[[bytes], None]], Callable[[bytes], None]]
+
+class _Tail:
+    """Passes on the last lines of what comes before the first `flush`, and all that comes after it."""
+
+    def __init__(self, lines: int | None, forward: Callable[[bytes], None]) -> None:
+        """``lines``: how many; None: all."""
+        self._lines, self._forward, self._held = lines, forward, b""
+
+    def __call__(self, data: bytes) -> None:
+        if self._lines is None:
+            self._forward(data)
+        else:
+            self._held = b"".join((self._held + data).splitlines(keepends=True)[-self._lines :])
+
+    def flush(self) -> None:
+        """Pass on what was held."""
+        held, self._held, self._lines = self._held, b"", None
+        if held:
+            self._forward(held)
 
 
 @click.command()
 @options("logs")
-def command(job: str, follow: bool, index: int | None, rank: int | None) -> None:
+def command(
+    job: str, follow: bool, index: int | None, rank: int | None, tail: int | None, as_json: bool
+) -> None:
     """Print the output of JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
 
     \b
     Examples:
       hpclaunch logs -f last
-      hpclaunch logs --rank 3 last
+      hpclaunch logs --rank 3 --tail 20 last
     """
     from hpclaunch.api import find_job
-    from hpclaunch.failures.rank_labels import RankLines
+    from hpclaunch.job.job_documents import LogDocument
     from hpclaunch.job.refresh import to_stderr
 
+    if follow and (index is not None or as_json):
+        raise click.UsageError(f"{'--json' if as_json else '--index'} and --follow exclude each other")
     handle = find_job(job, to_stderr)
     if index is not None:
-        if follow:
-            raise click.UsageError("--index and --follow exclude each other")
         handle = handle.index(index)
     if rank is not None and rank >= handle.record.tasks:
         raise BadInputError(f"--rank {rank}: job {handle.id} has {handle.record.tasks} ranks, from 0 on")
-    show = _follow if follow else _read
+    pieces: list[bytes] = []
     try:
         with handle.connected():
-            if rank is None:
-                show(handle, lambda forward: forward)
-                return
-            lines: list[RankLines] = []
-
-            def of_rank(forward: Callable[[bytes], None]) -> Callable[[bytes], None]:
-                lines.append(RankLines(rank, forward))
-                return lines[0]
-
-            show(handle, of_rank)
-            lines[0].end()
-            if rank not in lines[0].ranks:
-                _print_stderr(handle, rank, lines[0].ranks)
+            if follow:
+                _follow(handle, rank, tail)
+            else:
+                _show(handle, rank, _Tail(tail, pieces.append if as_json else _printer()), handle.read_log)
     except BrokenPipeError:
         # The reader (head, less) left; Python must not try to flush the remaining output at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if as_json:
+        text = b"".join(pieces).decode(errors="replace")
+        print_document(
+            LogDocument(id=handle.id, state=handle.record.state, index=index, rank=rank, text=text)
+        )
 
 
-def _read(handle: JobHandle, chosen: Filter) -> None:
-    shown = for_reader(sys.stdout.buffer)
-    handle.read_log(chosen(lambda data: _print(shown(data))))
+def _show(
+    handle: JobHandle, rank: int | None, last: _Tail, read: Callable[[Callable[[bytes], None]], None]
+) -> None:
+    """Read the output, or the lines of one rank; where the log names no line of it, the end of its stderr."""
+    if rank is None:
+        read(last)
+    else:
+        from hpclaunch.failures.rank_labels import RankLines
+
+        lines = RankLines(rank, last)
+        read(lines)
+        lines.end()
+        if rank not in lines.ranks:
+            last(_stderr_of(handle, rank, lines.ranks))
+    last.flush()
 
 
-def _follow(handle: JobHandle, chosen: Filter) -> None:
+def _follow(handle: JobHandle, rank: int | None, tail: int | None) -> None:
     from hpclaunch.cli._progress_bar import JobOutput
 
     output = JobOutput(sys.stdout.buffer, handle.progress)
-    try:
-        handle.wait(chosen(output.forward), on_poll=output.poll)
-    finally:
-        output.clear()
+    last = _Tail(tail, output.forward)
+
+    def poll() -> None:
+        last.flush()
+        output.poll()
+
+    def read(forward: Callable[[bytes], None]) -> None:
+        with goes_on(handle):
+            try:
+                handle.wait(forward, on_poll=poll)
+            finally:
+                output.clear()
+
+    _show(handle, rank, last, read)
 
 
-def _print_stderr(handle: JobHandle, rank: int, ranks: set[int]) -> None:
-    """Print what the rank itself has left of its stderr, where the log names no line of it."""
+def _stderr_of(handle: JobHandle, rank: int, ranks: set[int]) -> bytes:
+    """Return what the rank itself has left of its stderr. Raises BadInputError where that is nothing."""
     from hpclaunch.job.refresh import to_stderr
 
     words = handle.rank_stderr(rank)
     if not words:
         raise _no_line_of(rank, ranks)
     to_stderr(f"no line of the log names rank {rank}: this is the end of its stderr")
-    _print(for_reader(sys.stdout.buffer)(words))
+    return words
 
 
 def _no_line_of(rank: int, ranks: set[int]) -> BadInputError:
@@ -98,6 +138,11 @@ def _no_line_of(rank: int, ranks: set[int]) -> BadInputError:
     )
 
 
-def _print(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+def _printer() -> Callable[[bytes], None]:
+    shown = for_reader(sys.stdout.buffer)
+
+    def write(data: bytes) -> None:
+        sys.stdout.buffer.write(shown(data))
+        sys.stdout.buffer.flush()
+
+    return write

@@ -15,13 +15,18 @@ from hpclaunch.errors import (
     EXIT_REFUSED,
     HpclaunchError,
 )
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import commit, text_beside
 from hpclaunch.text_table import printable, printable_lines
 
-COMMANDS: dict[str, str] = json.loads(text_beside(__file__, "commands.json"))
-"""Command -> its line in the help; its module in hpclaunch.cli has that name. Listing them imports none."""
-_FORMER = {"env": "software"}
-"""Former name of a command -> its name."""
+TABLE = json.loads(text_beside(__file__, "commands.json"))
+"""``listed``: title -> command -> its line in the help; ``unlisted``: such lines that the help does not show.
+
+``former``: name that a command had -> its name; ``meant``: word that people try -> words to type instead;
+``short help``: command -> names of the options that its ``--help`` shows, where ``--help-all`` shows all.
+"""
+COMMANDS: dict[str, str] = {n: line for part in TABLE["listed"].values() for n, line in part.items()}
+COMMANDS |= TABLE["unlisted"]
+"""Command -> its line; its module in hpclaunch.cli has that name. Listing them imports none."""
 _WORDS = "hpclaunch.words"
 _ERROR_KINDS = {EXIT_BAD_INPUT: "bad input", EXIT_REFUSED: "refused"}
 """Exit code -> ``kind`` of the error in JSON."""
@@ -65,14 +70,10 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; of an unknown one say which it may be."""
-        args = [_FORMER.get(args[0], args[0]), *args[1:]] if args else args
+        args = [TABLE["former"].get(args[0], args[0]), *args[1:]] if args else args
         name = args[0] if args else ""
         if name not in COMMANDS and not name.startswith("-"):
-            from difflib import get_close_matches  # only messages need it
-
-            near = get_close_matches(name.lower(), COMMANDS, n=1)
-            meant = f"did you mean {near[0]}?" if near else "hpclaunch --help lists the commands"
-            raise click.UsageError(f"no command is named {name!r}; {meant}", ctx)
+            raise click.UsageError(f"no command is named {name!r}; {_meant(name.lower())}", ctx)
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -86,8 +87,16 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table, without importing their modules."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, lines in TABLE["listed"].items():
+            with formatter.section(title):
+                formatter.write_dl(list(lines.items()))
+
+
+def _meant(word: str) -> str:
+    from difflib import get_close_matches  # only messages need it
+
+    near = TABLE["meant"].get(word) or next(iter(get_close_matches(word, COMMANDS, n=1)), None)
+    return f"did you mean hpclaunch {near}?" if near else "hpclaunch --help lists the commands"
 
 
 def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, code: int) -> None:
@@ -124,8 +133,22 @@ def _has_folder() -> bool:
     return True
 
 
+def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        of_commit = f" (commit {known})" if (known := commit()) else ""
+        click.echo(f"hpclaunch, version {__version__}{of_commit}")
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", prog_name="hpclaunch")
+@click.option(
+    *("-V", "--version"),
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.option(
     "--color",

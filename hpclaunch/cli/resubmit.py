@@ -8,6 +8,7 @@ import click
 
 from hpclaunch.cli._options import options
 from hpclaunch.cli.submit import SettingsCommand, setting_options
+from hpclaunch.errors import EXIT_BAD_INPUT
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -22,6 +23,7 @@ def command(
     job: str,
     exclude_bad_nodes: bool,
     dry_run: bool,
+    strict: bool,
     wait: bool | None,
     test_first: bool,
     here: bool | None,
@@ -39,13 +41,15 @@ def command(
     from hpclaunch.job.repeat_job import repeat
     from hpclaunch.job.store import Store
 
+    if strict and not dry_run:
+        raise click.UsageError("--strict belongs to --dry-run")
     record = Store().find(job)
     bad = _bad_nodes(record) if exclude_bad_nodes else {}
     prepared = repeat(record, tuple(bad), SubmitMode(here=here), given_settings(options))
     click.echo(settings_table(prepared.settings, err=True), err=True)
     if dry_run:
-        show(prepared, dry_run=True, explain=False, as_json=as_json)
-        return
+        ok = show(prepared, dry_run=True, explain=False, as_json=as_json)
+        ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     wait = prepared.waits if wait is None else wait
     ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options("status")
-def command(job: str, as_json: bool) -> None:
+def command(job: str, watch: float | None, as_json: bool) -> None:
     """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
@@ -33,11 +35,21 @@ def command(job: str, as_json: bool) -> None:
     from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.refresh import to_stderr
 
-    record = up_to_date(find_job(job, to_stderr))
+    if watch and as_json:
+        raise click.UsageError("--watch and --json exclude each other")
+    handle = find_job(job, to_stderr)
     if as_json:
-        print_document(job_document(record))
-    else:
-        click.echo(terminal_table([*_why(record), *_what(record)], states=1, only="state"))
+        print_document(job_document(up_to_date(handle)))
+        return
+    with handle.connected() if watch else nullcontext():
+        while True:
+            record = up_to_date(handle)
+            if watch:
+                click.clear()  # a terminal only
+            click.echo(terminal_table([*_why(record), *_what(record)], states=1, only="state"))
+            if not watch or handle.ended:
+                return
+            time.sleep(watch)
 
 
 def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
@@ -97,9 +109,9 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
         yield "workers", f"started again by torchrun, {counted(record.worker_restarts, 'time')}"
     if record.binding:
         yield "binding", record.binding.finding
-    for name, time in (("created", record.created), ("started", record.started), ("ended", record.ended)):
-        if time:
-            yield name, time
+    for name, at in (("created", record.created), ("started", record.started), ("ended", record.ended)):
+        if at:
+            yield name, at
     yield "folder", record.folder if record.host is None else f"{record.folder} on {record.host}"
     yield "log", record.log
     for index, of_array in sorted(record.array.items()):

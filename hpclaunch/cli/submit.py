@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -13,7 +14,7 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
-from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED
+from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.plan.settings_table import Row, rows
 from hpclaunch.text_table import printable, printable_lines, short
 
@@ -31,11 +32,37 @@ else:
     _Names = click.Choice
 
 
+def _help_all(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_ALL = "hpclaunch.help-all"
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_help_all,
+    help="Show all options and exit.",
+)
+
+
 class SettingsCommand(click.Command):
     """A command with the options of a job's settings; its help is grouped."""
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with ``--help-all`` where ``--help`` shows only some of them."""
+        *found, usual = super().get_params(ctx)
+        return [*found, *([_HELP_ALL] if _short_help(ctx) else []), usual]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in groups: the job's settings as their table groups them, then other options."""
+        """Write the options: the usual ones, or all in groups, the settings as their table groups them."""
+        if (usual := _short_help(ctx)) and not ctx.meta.get(_ALL):
+            self._format_usual(ctx, formatter, usual)
+            return
         titles = {row.name: row.group for row in rows()}
         titles["file"] = titles["site"]
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -45,6 +72,16 @@ class SettingsCommand(click.Command):
         for title, records in groups.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+    def _format_usual(self, ctx: click.Context, formatter: click.HelpFormatter, usual: list[str]) -> None:
+        """Write these options and those of the help, of each the first sentence."""
+        *found, help_all, own = self.get_params(ctx)
+        shown = [*(option for option in found if option.name in usual), help_all, own]
+        records = filter(None, (option.get_help_record(ctx) for option in shown))
+        with formatter.section("Usual options"):
+            formatter.write_dl(
+                [(words, f"{text} ".partition(". ")[0].rstrip(". ") + ".") for words, text in records]
+            )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words; what another tool's users type is refused with the words of ours."""
@@ -56,6 +93,14 @@ class SettingsCommand(click.Command):
             if told := foreign_option(self, ctx, given):
                 raise click.UsageError(told, ctx) from None
             raise
+
+
+def _short_help(ctx: click.Context) -> list[str]:
+    """Return the names of the options that ``--help`` of this command shows; none: it shows all."""
+    from hpclaunch.cli.main import TABLE
+
+    names: list[str] = TABLE["short help"].get(ctx.command_path.partition(" ")[2], [])
+    return names
 
 
 class SubmitCommand(SettingsCommand):
@@ -215,6 +260,7 @@ def command(
     dry_run: bool,
     plain: bool,
     save: Path | None,
+    strict: bool,
     wait: bool | None,
     test_first: bool,
     interactive: bool,
@@ -241,8 +287,8 @@ def command(
 
     if interactive and wait is False:
         raise click.UsageError("--interactive and --no-wait exclude each other")
-    if (plain or save) and not dry_run:
-        raise click.UsageError("--plain and --save belong to --dry-run")
+    if (plain or save or strict) and not dry_run:
+        raise click.UsageError("--plain, --save and --strict belong to --dry-run")
     if plain and save:
         raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
     words = command_words(job, ctx.meta.get("tail", ()))
@@ -252,7 +298,8 @@ def command(
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
     if dry_run or explain:
-        show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
+        ok = show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
+        ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
@@ -284,8 +331,11 @@ def show(
     as_json: bool,
     plain: bool = False,
     save: Path | None = None,
-) -> None:
-    """Print the script, the settings, or both (then the settings on stderr); with ``save`` write it, too."""
+) -> bool:
+    """Print the script, the settings, or both (then the settings on stderr); with ``save`` write it, too.
+
+    Returns whether the job would be submitted.
+    """
     from hpclaunch.api import Job
 
     job = Job.of(prepared)
@@ -300,11 +350,12 @@ def show(
         from hpclaunch.job.job_documents import dry_run_document
 
         print_document(dry_run_document(plan, script))
-        return
+        return not plan.problems
     if explain:
         click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)
     if dry_run:
         click.echo(script, nl=False)
+    return not plan.problems
 
 
 def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
@@ -317,6 +368,7 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
+    from hpclaunch.cli._jobs import goes_on
     from hpclaunch.cli._progress_bar import JobOutput
     from hpclaunch.job.refresh import to_stderr
 
@@ -331,12 +383,12 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
         )
         if wait:
             output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
-            try:
-                record = handle.wait(output.forward, interrupt_cancels=True, on_poll=output.poll)
-            except KeyboardInterrupt:
-                return EXIT_INTERRUPTED
-            finally:
-                output.clear()
+            cancels = prepared.waits  # it runs here; a night in the queue is not lost by one key
+            with nullcontext() if cancels else goes_on(handle):
+                try:
+                    record = handle.wait(output.forward, interrupt_cancels=cancels, on_poll=output.poll)
+                finally:
+                    output.clear()
             result = handle.result()
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)

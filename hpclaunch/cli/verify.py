@@ -149,7 +149,7 @@ def _print_attached(
     for remedy in found.remedies:
         click.echo(f"  {printable(remedy)}")
     for rule in rules:
-        click.echo(f"  rule {rule}: docs/reference/lint.md, or hpclaunch lint --rules")
+        click.echo(f"  rule {rule}: hpclaunch docs lint, or hpclaunch lint --rules")
     if found.right and not found.ok:
         click.echo(f"right would be: {found.right}")
     if note:

@@ -119,6 +119,39 @@ class FetchDocument(Document, frozen=True, kw_only=True):
     left_out: list[str]
 
 
+class ActionDocument(Document, frozen=True, kw_only=True):
+    """A job that ``cancel`` or ``forget`` was to act on."""
+
+    id: str
+    state: JobState
+    done: bool
+    """False: it could not be cancelled or forgotten."""
+    message: str
+    """What was done, or why it was not."""
+
+
+class LogDocument(Document, frozen=True, kw_only=True):
+    """The output of a job so far."""
+
+    id: str
+    state: JobState
+    """The state when it was last asked for."""
+    index: int | None
+    rank: int | None
+    text: str
+
+
+class InitDocument(Document, frozen=True, kw_only=True):
+    """The files that ``init`` has written; nothing is submitted."""
+
+    site: str
+    config: str | None
+    """The new configuration; null: the user has one, which is not changed."""
+    job_file: str
+    submit: str
+    """The command that submits the job."""
+
+
 class VerifyDocument(Document, frozen=True, kw_only=True):
     """The verdict on the binding of a job, rank by rank."""
 
@@ -135,6 +168,9 @@ DOCUMENTS = {
     "submitted-job": SubmittedJobDocument,
     "dry-run": DryRunDocument,
     "fetch": FetchDocument,
+    "actions": list[ActionDocument],
+    "log": LogDocument,
+    "init": InitDocument,
     "verify": VerifyDocument,
     "error": ErrorDocument,
 }

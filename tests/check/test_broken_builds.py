@@ -21,6 +21,7 @@ def test_not_installed() -> None:
     assert names_by_status(document)["missing"] == {"horovod"}
     assert "Horovod is not installed in" in one(document, "horovod")["evidence"]
     assert "hpclaunch software plan --site local --for horovod-torch" in one(document, "horovod")["remedy"]
+    assert run_check_command(*ASK).stdout.splitlines()[-1] == "not all requirements are met"
 
 
 def test_not_installed_is_one_answer_whatever_is_required(tmp_path: Path) -> None:
@@ -30,7 +31,11 @@ def test_not_installed_is_one_answer_whatever_is_required(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert done.stdout.count("horovod") == 3  # the verdict, its remedy, the requirement
     assert "torch is installed" in done.stdout
-    assert "hpclaunch check --framework torch" in done.stdout
+    last = "without Horovod: hpclaunch check --framework torch judges what is here"
+    assert done.stdout.splitlines()[-1] == last
+    assert one(check_json(*ASK, PYTHONPATH=str(tmp_path))[1], "horovod")["instead"] == ["torch"]
+    named = run_check_command(*ASK, "--framework", "horovod", PYTHONPATH=str(tmp_path))
+    assert named.stdout.splitlines()[-1] == "not all requirements are met"
     assert done.stdout.count("requirement not met:") == 1
     assert "rebuild" not in done.stdout
 

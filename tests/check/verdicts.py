@@ -38,7 +38,7 @@ def names_by_status(document: dict[str, Any]) -> dict[str, set[str]]:
     return found
 
 
-def one(document: dict[str, Any], name: str) -> dict[str, str]:
+def one(document: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the only check of a name."""
     (found,) = [each for each in document["checks"] if each["name"] == name]
     return dict(found)

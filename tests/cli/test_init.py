@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import subprocess
@@ -73,6 +74,15 @@ def test_answers_become_a_configuration_and_a_job_file(home: Path) -> None:
     again = [sys.executable, "-m", "hpclaunch", "submit", "--file", "job.yaml", "--dry-run"]
     script = subprocess.run(again, capture_output=True, text=True, check=True).stdout
     assert script == done.stdout
+
+
+def test_the_document_names_what_was_written(home: Path) -> None:
+    document = json.loads(init(*LUMI, "--python-from", "path", "--json").stdout)
+    assert (home / document["job_file"]).is_file()
+    assert document["config"] == str(home / ".config/hpclaunch/config.yaml")
+    assert document["submit"] == "hpclaunch submit --file job.yaml --host lumi-g"
+    again = json.loads(init(*LUMI, "--python-from", "path", "--job-file", "b.yaml", "--json").stdout)
+    assert (again["config"], again["site"]) == (None, "lumi-g")
 
 
 def test_the_software_of_the_site_is_told_with_the_script(home: Path) -> None:

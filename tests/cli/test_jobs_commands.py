@@ -125,6 +125,9 @@ def test_cancel_takes_several_jobs_and_all_of_them(tmp_path: Path) -> None:
     assert done.stdout == f"{jobs[0]} cancelled\n{jobs[1]} cancelled\n"
     assert done.returncode == 4
     assert "cannot be cancelled from here" in done.stderr
+    facts = json.loads(call("cancel", jobs[0], elsewhere.id, "--json").stdout)
+    assert [(job["state"], job["done"]) for job in facts] == [("cancelled", True), ("running", False)]
+    assert facts[0]["message"] == f"{jobs[0]} was cancelled already"
     for words in ((), ("last", "--all"), ("last", "--site", "local")):
         assert call("cancel", *words).returncode == 2
     assert call("cancel", "--all", "--site", "elsewhere").stdout == ""
@@ -177,6 +180,54 @@ def test_status_shows_the_last_known_state_where_the_scheduler_cannot_be_asked(
     assert "squeue: no such program" in done.stderr
 
 
+def test_wait_gives_up_after_its_timeout_and_the_job_goes_on(tmp_path: Path) -> None:
+    record = submit(Store(), "local", "sleep 1000", tmp_path)
+    start = time.monotonic()
+    done = call("wait", "--timeout", "0.5", "--json")
+    assert time.monotonic() - start < 100
+    assert (done.returncode, json.loads(done.stdout)["state"]) == (124, "running")
+    assert done.stderr == f"hpclaunch: job {record.id} has not ended after 0.5 s\n"
+    assert call("cancel", record.id).returncode == 0
+    assert (call("wait", "--timeout", "60").returncode, call("wait", "--timeout", "-1").returncode) == (1, 2)
+
+
+def test_status_is_shown_again_until_the_job_has_ended(tmp_path: Path) -> None:
+    submit(Store(), "local", f"while [ ! -e {tmp_path}/end ]; do sleep 0.1; done", tmp_path)
+    watching = subprocess.Popen([HPCLAUNCH, "status", "--watch", "0.2"], stdout=subprocess.PIPE, text=True)
+    assert watching.stdout is not None
+    states = (line for line in watching.stdout if line.startswith("state"))
+    assert [next(states).split()[1] for _ in range(2)] == ["running", "running"]
+    (tmp_path / "end").touch()
+    assert [line.split()[1] for line in states][-1] == "done,"
+    assert watching.wait() == 0
+    assert call("status", "--watch", "1", "--json").returncode == 2
+
+
+def test_logs_print_the_last_lines(tmp_path: Path) -> None:
+    body = f"seq 50000; while [ ! -e {tmp_path}/end ]; do sleep 0.1; done; echo more; echo end"
+    record = submit(Store(), "local", body, tmp_path)
+    follower = subprocess.Popen([HPCLAUNCH, "logs", "-f", "--tail", "2"], stdout=subprocess.PIPE, text=True)
+    assert follower.stdout is not None
+    assert [follower.stdout.readline() for _ in range(2)] == ["49999\n", "50000\n"]
+    (tmp_path / "end").touch()
+    assert follower.stdout.read() == "more\nend\n"
+    assert follower.wait() == 0
+    assert call("logs", "--tail", "3").stdout == "50000\nmore\nend\n"
+    assert call("logs", "--tail", "70000").stdout.count("\n") == 50002
+    assert call("logs", "--tail", "0").returncode == 2
+    document = json.loads(call("logs", "--tail", "1", "--json", record.id).stdout)
+    assert (document["id"], document["rank"], document["text"]) == (record.id, None, "end\n")
+    assert call("logs", "--json", "-f").returncode == 2
+
+
+def test_the_last_lines_of_a_rank(tmp_path: Path) -> None:
+    store = Store()
+    record = submit(store, "local", "for i in 1 2 3; do echo 0: a$i; echo 1: b$i; done", tmp_path)
+    call("wait", record.id)
+    store.save(replace(store.load(record.id), tasks=2))
+    assert call("logs", "--rank", "1", "--tail", "2").stdout == "b2\nb3\n"
+
+
 def test_forget_removes_ended_jobs_only(tmp_path: Path) -> None:
     store = Store()
     old, new = (submit(store, "local", "exit 3", tmp_path) for _ in range(2))
@@ -190,6 +241,8 @@ def test_forget_removes_ended_jobs_only(tmp_path: Path) -> None:
     assert call("forget", "--all", "--before", "1d").stdout == f"{old.id} forgotten\n"
     assert call("forget", "--all").stdout == f"{new.id} forgotten\n"
     assert store.ids() == [runs.id]
+    facts = json.loads(call("forget", runs.id, "--json").stdout)
+    assert [(job["id"], job["state"], job["done"]) for job in facts] == [(runs.id, "running", False)]
     assert call("cancel", "--all").returncode == 0
     assert call("forget", "last").returncode == 0
     assert os.listdir(store.jobs) == []
@@ -249,12 +302,13 @@ def test_an_unknown_job_is_bad_input() -> None:
 
 def test_ctrl_c_ends_the_waiting_and_not_the_job(tmp_path: Path) -> None:
     record = submit(Store(), "local", "echo started; sleep 1000", tmp_path)
-    waiter = subprocess.Popen([HPCLAUNCH, "logs", "-f"], stdout=subprocess.PIPE)
+    waiter = subprocess.Popen([HPCLAUNCH, "logs", "-f"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert waiter.stdout is not None
     assert waiter.stdout.readline() == b"started\n"
     waiter.send_signal(signal.SIGINT)
-    waiter.communicate()
+    _, said = waiter.communicate()
     assert waiter.returncode == 130
+    assert f"job {record.id} goes on: hpclaunch logs -f {record.id} follows it" in said.decode()
     assert json.loads(call("status", "--json").stdout)["state"] == "running"
     assert call("cancel", record.id).returncode == 0
 

@@ -140,6 +140,13 @@ def test_a_command_prints_its_document(name: str, tmp_path: Path, monkeypatch: p
     read(name, answer.stdout)
 
 
+def test_doctor_prints_the_document_of_a_check() -> None:
+    found = read("check", hpclaunch("doctor", "--json"))
+    assert {"python", "mpi", "scheduler", "ssh", "container", "site"} <= {
+        check.name for check in found.checks
+    }
+
+
 @pytest.mark.mpi
 def test_the_documents_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

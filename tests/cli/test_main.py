@@ -6,15 +6,18 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
 import termios
 from pathlib import Path
 
+import click
 import pytest
 from msgspec.structs import replace
 
+from hpclaunch.cli import main
 from hpclaunch.job.store import Store
 from tests.own_process import hpclaunch
 from tests.scripts import bare
@@ -214,15 +217,17 @@ def test_the_version_and_the_short_options_of_sbatch() -> None:
     wanted = {"--nodes=2", "--ntasks-per-node=2", "--account=p1", "--partition=gpu", "--job-name=try"}
     assert {*wanted, "--time=01:30:00"} <= options
     assert "--time 90 is 01:30:00: minutes" in shown.stderr
-    assert "Default: 30 minutes" in " ".join(hpclaunch("submit", "--help").stdout.split())
+    assert "Default: 30 minutes" in " ".join(hpclaunch("submit", "--help-all").stdout.split())
 
 
 @pytest.mark.parametrize(
     ("words", "code", "hint"),
     [
-        (("submti",), 2, "did you mean submit?"),
-        (("JOBS",), 2, "did you mean jobs?"),
+        (("submti",), 2, "did you mean hpclaunch submit?"),
+        (("JOBS",), 2, "did you mean hpclaunch jobs?"),
         (("xyz",), 2, "hpclaunch --help lists the commands"),
+        (("version",), 2, "did you mean hpclaunch -V?"),
+        (("Queue",), 2, "did you mean hpclaunch jobs?"),
         (("submit", "--site", "LUMI-G", "--", "a"), 3, "did you mean 'lumi-g'?"),
         (("submit", "--site", "lumig", "--", "a"), 3, "did you mean 'lumi-g'?"),
         (("submit", "--framework", "pytorch", "--", "a"), 2, "Did you mean torch?"),
@@ -232,6 +237,83 @@ def test_a_name_that_is_nearly_right_is_offered(words: tuple[str, ...], code: in
     done = hpclaunch(*words)
     assert done.returncode == code
     assert hint in " ".join(done.stderr.split())
+
+
+TABLE: dict[str, dict[str, str]] = json.loads((Path(main.__file__).parent / "commands.json").read_text())
+
+
+@pytest.mark.parametrize("word", TABLE["meant"])
+def test_a_word_that_people_try_is_answered_with_words_that_work(word: str) -> None:
+    """What is offered is a command, with options and values that it takes."""
+    assert word not in main.COMMANDS
+    meant = TABLE["meant"][word].split()
+    context = click.Context(main.program, info_name="hpclaunch")
+    if meant[0].startswith("-"):
+        assert hpclaunch(*meant).returncode == 0
+        return
+    found = main.program.get_command(context, meant[0])
+    assert found is not None, meant
+    for part in meant[1:]:
+        if isinstance(found, click.Group):
+            found = found.commands[part]
+        else:
+            options = [name for option in found.get_params(context) for name in option.opts]
+            assert part in options or (meant[0], part) == ("submit", "mnist"), meant
+
+
+def test_words_that_people_try_include_those_that_were_tried() -> None:
+    assert {"run", "launch", "queue", "kill", "version", "help", "ls"} <= set(TABLE["meant"])
+
+
+def test_the_help_lists_commands_in_groups_and_leaves_some_out() -> None:
+    shown = hpclaunch("--help").stdout
+    titles = ["Start", "Follow", "Understand", "Prepare"]
+    assert [line for line in shown.splitlines() if line.rstrip(":") in titles] == [f"{t}:" for t in titles]
+    listed = set(re.findall(r"^  ([a-z]+)  ", shown, re.MULTILINE))
+    assert listed == set(main.COMMANDS) - {"forget", "completion"}
+
+
+@pytest.mark.parametrize(
+    "words", [("forget", "--help"), ("completion", "bash"), ("env", "plan", "--help"), ("env", "--help")]
+)
+def test_commands_that_are_not_listed_and_former_names_work(words: tuple[str, ...]) -> None:
+    assert hpclaunch(*words).returncode == 0
+
+
+@pytest.mark.parametrize("command", ["submit", "resubmit"])
+def test_the_help_is_short_and_help_all_has_every_option(command: str) -> None:
+    short, whole = (
+        hpclaunch(command, words, env={**os.environ, "COLUMNS": "80"}).stdout
+        for words in ("--help", "--help-all")
+    )
+    assert len(short.splitlines()) <= 40
+    context = click.Context(main.program, info_name="hpclaunch")
+    found = main.program.get_command(context, command)
+    assert found is not None
+    names = [
+        opt for one in found.params if isinstance(one, click.Option) and not one.hidden for opt in one.opts
+    ]
+    assert [name for name in names if name not in whole] == []
+    assert "--sample" in whole
+    assert "--sample" not in short
+    assert "--help-all" in short
+
+
+def test_a_dry_run_that_would_be_refused_fails_where_that_is_asked_for(tmp_path: Path) -> None:
+    """The script is shown either way."""
+    words = ("submit", "--site", "generic-slurm", "--dry-run", "--framework", "torch")
+    usual = hpclaunch(*words, "--", "python", "no.py", cwd=tmp_path)
+    strict = hpclaunch(*words, "--strict", "--", "python", "no.py", cwd=tmp_path)
+    document = hpclaunch(*words, "--strict", "--json", "--", "python", "no.py", cwd=tmp_path)
+    assert (usual.returncode, strict.returncode, document.returncode) == (0, 3, 3)
+    assert "submitting this job is refused: " in strict.stderr
+    assert strict.stdout == usual.stdout
+    assert "#SBATCH" in strict.stdout
+    assert json.loads(document.stdout)["problems"]
+    (tmp_path / "yes.py").write_text("")
+    accepted = (*words, "--software", "none", "--gpus-per-task", "0", "--strict", "--", "python", "yes.py")
+    assert hpclaunch(*accepted, cwd=tmp_path).returncode == 0
+    assert hpclaunch("submit", "--site", "local", "--strict", "--", "true").returncode == 2
 
 
 def test_a_framework_is_named_in_any_case() -> None:

@@ -1,0 +1,44 @@
+"""``hpclaunch docs``: pages found by their path or its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.in_process import hpclaunch_here
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["how-to/lumi-g", "lumi-g", "lumi-g.md", "docs/how-to/lumi-g.md", "how-to/lumi-g.md"],
+)
+def test_a_page_is_found_by_its_path_or_the_end_of_it(page: str) -> None:
+    done = hpclaunch_here("docs", page)
+    assert (done.returncode, done.stdout) == (0, (DOCS / "how-to" / "lumi-g.md").read_text())
+
+
+def test_all_pages_are_listed_with_their_titles() -> None:
+    lines = hpclaunch_here("docs").stdout.splitlines()
+    names = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")}
+    assert {line.split()[0] for line in lines} == names
+    assert all(len(line.split()) > 1 for line in lines)
+    assert "Install hpclaunch" in next(line for line in lines if line.startswith("how-to/install"))
+
+
+@pytest.mark.parametrize(
+    ("page", "hint"),
+    [
+        ("lumi", "did you mean lumi-g?"),
+        ("xyzzy", "hpclaunch docs lists all"),
+        ("report", "how-to/report, reference/report"),
+        ("../README", "no page"),
+        ("", "no page"),
+    ],
+)
+def test_a_page_that_is_not_there_is_bad_input(page: str, hint: str) -> None:
+    done = hpclaunch_here("docs", page)
+    assert done.returncode == 3
+    assert hint in done.stderr

@@ -87,11 +87,11 @@ def make_baseline(found: Mapping[str, Sequence[Finding]]) -> Baseline:
     return Baseline(findings={name: rules for name, rules in sorted(counted.items()) if rules})
 
 
-def read_baseline(name: str, text: str) -> Baseline:
+def read_baseline(name: str, data: bytes) -> Baseline:
     """Read a baseline file. Raises BadInputError if it is none."""
     try:
-        return msgspec.json.decode(text.encode("utf-8", errors="replace"), type=Baseline)
-    except msgspec.MsgspecError as error:
+        return msgspec.json.decode(data, type=Baseline)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInputError(f"{name}: not a baseline of hpclaunch lint: {error}", "write it again") from None
 
 

@@ -109,7 +109,7 @@ def test_excluded_scripts_and_folders(tree: Path, pattern: str) -> None:
         (
             "pyproject.toml",
             '[tool.hpclaunch.lint]\nsite = "lumi-g"\nignores = ["x"]\n',
-            "pyproject.toml:3: unknown key 'ignores' in lint; did you mean 'ignore'?",
+            "pyproject.toml:1: unknown key 'ignores' in lint; did you mean 'ignore'?",
         ),
         (
             "pyproject.toml",
@@ -124,7 +124,7 @@ def test_excluded_scripts_and_folders(tree: Path, pattern: str) -> None:
         (
             "pyproject.toml",
             '[tool.hpclaunch.lint.severity]\ntime-missing = "fatal"\n',
-            "pyproject.toml:2: lint.severity.time-missing is 'fatal'; it must be one of error, warning, note",
+            "pyproject.toml:1: lint.severity.time-missing is 'fatal'; it must be one of error, warning, note",
         ),
         (".hpclaunch-lint.yaml", "exclude: old\n", "it must be a list"),
         (".hpclaunch-lint.yaml", "exclude: [\n", ".hpclaunch-lint.yaml:2: not YAML"),

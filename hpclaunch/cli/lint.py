@@ -88,12 +88,9 @@ def _tasks(options: dict[str, Any]) -> list[LintTask]:
 def _say_what_was_checked(linted: list[Linted], *, quiet: bool) -> None:
     """Say once for which site, and what was not checked; ``quiet``: nothing was found."""
     unknown = sum(one.site is None for one in linted)
-    if unknown and len(linted) > 1:
-        click.echo(
-            f"note: the site is not known for {counted(unknown, 'script')}: no limits checked", err=True
-        )
-    elif unknown:
-        click.echo("note: the site is not known, so its limits are not checked", err=True)
+    if unknown:
+        about = f" for {counted(unknown, 'script')}" if len(linted) > 1 else ""
+        click.echo(f"note: the site is not known{about}: its limits are not checked", err=True)
     elif len(linted) == 1 and linted[0].why and not quiet:
         click.echo(f"note: checked for site {linted[0].site}: {linted[0].why}", err=True)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
-from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.lint.lint_rule import Finding
 from hpclaunch.lint.lint_script import all_rules
 
 _COMMENT = re.compile(r"#\s*hpclaunch:\s*ignore(?:\[([^\]\n]*)\])?")
@@ -31,11 +31,6 @@ def chosen(findings: Iterable[Finding], select: Sequence[str], ignore: Sequence[
 
 def _matches(rule: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(rule, pattern) for pattern in patterns)
-
-
-def severity_in(severities: Mapping[str, Severity], rule: str) -> Severity | None:
-    """Return the severity of the last pattern that fits a rule; None: none fits."""
-    return next((severities[one] for one in reversed([*severities]) if fnmatchcase(rule, one)), None)
 
 
 def unknown_rule(pattern: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.lint.chosen_findings import severity_in, unknown_rule
+from hpclaunch.lint.chosen_findings import unknown_rule
 from hpclaunch.lint.lint_rule import Finding, Severity
 from hpclaunch.site.validate import to_struct
 from hpclaunch.site.yaml_tree import Tree, parse_data, read_data, show_path
@@ -46,8 +46,8 @@ class LintSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def graded(self, finding: Finding) -> Finding:
         """Return a finding with the severity that it has here."""
-        severity = severity_in(self.severity, finding.rule)
-        return msgspec.structs.replace(finding, severity=severity) if severity else finding
+        fitting = [one for pattern, one in self.severity.items() if fnmatchcase(finding.rule, pattern)]
+        return msgspec.structs.replace(finding, severity=fitting[-1]) if fitting else finding
 
 
 class _Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -113,12 +113,8 @@ def _read(folder: Path) -> Configuration | None:
 
 
 def _unknown_rules(tree: Tree, settings: LintSettings) -> Iterator[str]:
-    for key, patterns in (
-        ("select", settings.select),
-        ("ignore", settings.ignore),
-        ("severity", settings.severity),
-    ):
-        for at, pattern in enumerate(patterns):
+    for key in ("select", "ignore", "severity"):
+        for at, pattern in enumerate(getattr(settings, key)):
             if unknown := unknown_rule(pattern):
                 where = tree.at((key, pattern if key == "severity" else at)).where
                 yield f"{where}: {key}: {unknown}"

@@ -12,6 +12,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.chosen_findings import unknown_rule
 from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.site.load_profile import is_path
 from hpclaunch.site.validate import to_struct
 from hpclaunch.site.yaml_tree import Tree, parse_data, read_data, show_path
 
@@ -109,6 +110,9 @@ def _read(folder: Path) -> Configuration | None:
         tree, settings = whole.at(("lint",)), tool.lint
     for problem in _unknown_rules(tree, settings):
         raise BadInputError(problem, "hpclaunch lint --rules lists them")
+    if settings.site and is_path(settings.site):  # from the file's folder, not from where lint runs
+        site = str(folder / Path(settings.site).expanduser())
+        settings = msgspec.structs.replace(settings, site=site)
     return Configuration(settings, file)
 
 

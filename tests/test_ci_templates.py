@@ -74,17 +74,18 @@ def lint(workspace: Path, env: dict[str, str], **inputs: str) -> subprocess.Comp
 def test_the_action_fails_for_errors_and_leaves_a_sarif_log(workspace: Path, runner: Env) -> None:
     done = lint(workspace, runner, paths="jobs bad.sbatch", sarif="log.sarif")
     assert done.returncode == 1
-    assert "bad.sbatch:2: error: -n=8" in done.stdout
+    assert "bad.sbatch:2:19: error: -n=8" in done.stdout
     (run,) = json.loads((workspace / "log.sarif").read_text())["runs"]
     assert [one["ruleId"] for one in run["results"]] == ["directive-equals"]
 
 
 def test_the_action_passes_good_scripts_named_on_several_lines(workspace: Path, runner: Env) -> None:
     (workspace / "other").mkdir()
-    (workspace / "other" / "good.sbatch").write_text(GOOD)
+    (workspace / "other" / "fair.sbatch").write_text(GOOD.replace(" --time=1:00:00", ""))
     done = lint(workspace, runner, paths="jobs\nother\n", site="generic-slurm")
     assert (done.returncode, done.stderr) == (0, "")
-    assert "2 scripts, 2 without findings" in done.stdout
+    assert done.stdout.startswith("other/fair.sbatch: note: ")
+    assert done.stdout.endswith("\n2 scripts, 1 without findings: 1 note\n")
 
 
 def test_inputs_of_the_action_are_never_run(workspace: Path, runner: Env) -> None:

@@ -14,7 +14,6 @@ from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
-    from hpclaunch.lint.chosen_findings import Baseline
     from hpclaunch.lint.lint_config import Configurations
     from hpclaunch.lint.lint_files import Linted, LintTask
     from hpclaunch.lint.lint_rule import Finding
@@ -43,17 +42,19 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if a script
     cannot be read.
     """
+    from hpclaunch.lint.chosen_findings import Baseline, new_findings, read_baseline
     from hpclaunch.lint.lint_files import lint_files
 
     if _print_rules(options):
         return
     tasks = _tasks(options)
-    known = _known_baseline(options["baseline"])
+    name = options["baseline"]
+    known = read_baseline(name, read_script_file(name)) if name else Baseline(findings={})
     found: dict[str, tuple[Finding, ...]] = {}
     linted: list[Linted] = []
     for task, one in zip(tasks, lint_files(tasks, options["jobs"]), strict=True):
         linted.append(one)
-        found[task.name] = _not_known(known, task.name, _not_before(found, one.findings))
+        found[task.name] = new_findings(task.name, _not_before(found, one.findings), known)
         click.echo(one.said, err=True, nl=False)
     _say_what_was_checked(linted, quiet=not any(found.values()))
     if options["write_baseline"]:
@@ -87,12 +88,9 @@ def _tasks(options: dict[str, Any]) -> list[LintTask]:
 def _say_what_was_checked(linted: list[Linted], *, quiet: bool) -> None:
     """Say once for which site, and what was not checked; ``quiet``: nothing was found."""
     unknown = sum(one.site is None for one in linted)
-    if unknown and len(linted) > 1:
-        click.echo(
-            f"note: the site is not known for {counted(unknown, 'script')}: no limits checked", err=True
-        )
-    elif unknown:
-        click.echo("note: the site is not known, so its limits are not checked", err=True)
+    if unknown:
+        about = f" for {counted(unknown, 'script')}" if len(linted) > 1 else ""
+        click.echo(f"note: the site is not known{about}: its limits are not checked", err=True)
     elif len(linted) == 1 and linted[0].why and not quiet:
         click.echo(f"note: checked for site {linted[0].site}: {linted[0].why}", err=True)
 
@@ -144,18 +142,6 @@ def _not_before(found: dict[str, tuple[Finding, ...]], findings: tuple[Finding, 
     """Leave out what was found in a Python file that another script launches, too."""
     before = {one for each in found.values() for one in each if one.file is not None}
     return tuple(one for one in findings if one not in before)
-
-
-def _known_baseline(name: str | None) -> Baseline | None:
-    from hpclaunch.lint.chosen_findings import read_baseline
-
-    return read_baseline(name, read_script_file(name).decode("utf-8", errors="replace")) if name else None
-
-
-def _not_known(known: Baseline | None, script: str, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    from hpclaunch.lint.chosen_findings import new_findings
-
-    return new_findings(script, findings, known) if known is not None else findings
 
 
 def _write_baseline(name: str, found: dict[str, tuple[Finding, ...]]) -> None:

@@ -34,8 +34,9 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     Every line of SCRIPT is listed as kept, changed (to what, why, source) or left out (why). What cannot be
     known is left open, and listed. Exit status: 0, also with undecided lines; 3 if SCRIPT cannot be read.
     """
+    from hpclaunch.lint.finding_report import difference
     from hpclaunch.port.port_script import port_script
-    from hpclaunch.port.port_text import difference, port_document, report_text
+    from hpclaunch.port.port_text import port_document, report_text
     from hpclaunch.port.rendered_port import JOB_FILE_NAME, rendered_port
     from hpclaunch.site.load_profile import load_site, site_reference
 

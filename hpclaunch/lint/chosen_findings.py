@@ -14,7 +14,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
-from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.lint.lint_rule import Finding
 from hpclaunch.lint.lint_script import all_rules
 
 _COMMENT = re.compile(r"#\s*hpclaunch:\s*ignore(?:\[([^\]\n]*)\])?")
@@ -31,11 +31,6 @@ def chosen(findings: Iterable[Finding], select: Sequence[str], ignore: Sequence[
 
 def _matches(rule: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(rule, pattern) for pattern in patterns)
-
-
-def severity_in(severities: Mapping[str, Severity], rule: str) -> Severity | None:
-    """Return the severity of the last pattern that fits a rule; None: none fits."""
-    return next((severities[one] for one in reversed([*severities]) if fnmatchcase(rule, one)), None)
 
 
 def unknown_rule(pattern: str) -> str | None:
@@ -87,11 +82,11 @@ def make_baseline(found: Mapping[str, Sequence[Finding]]) -> Baseline:
     return Baseline(findings={name: rules for name, rules in sorted(counted.items()) if rules})
 
 
-def read_baseline(name: str, text: str) -> Baseline:
+def read_baseline(name: str, data: bytes) -> Baseline:
     """Read a baseline file. Raises BadInputError if it is none."""
     try:
-        return msgspec.json.decode(text.encode("utf-8", errors="replace"), type=Baseline)
-    except msgspec.MsgspecError as error:
+        return msgspec.json.decode(data, type=Baseline)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInputError(f"{name}: not a baseline of hpclaunch lint: {error}", "write it again") from None
 
 

@@ -109,13 +109,13 @@ def _counted(findings: Iterable[Finding]) -> str:
     """Return ``2 errors, 1 note``."""
     severities = [one.severity for one in findings]
     counts = [(word, severities.count(word)) for word in ("error", "warning", "note")]
-    return ", ".join(counted(n, word) for word, n in counts if n) or "nothing found"
+    return ", ".join(counted(n, word) for word, n in counts if n)
 
 
-def changes(name: str, old: str, new: str) -> str:
-    """Return what ``--fix`` changed, as a unified diff."""
+def difference(old_name: str, old: str, new_name: str, new: str) -> str:
+    """Return how two scripts differ, as a unified diff."""
     lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), name, f"{name} (fixed)"
+        old.splitlines(keepends=True), new.splitlines(keepends=True), old_name, new_name
     )
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 

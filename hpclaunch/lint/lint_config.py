@@ -4,15 +4,15 @@ import os
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.lint.chosen_findings import severity_in, unknown_rule
+from hpclaunch.lint.chosen_findings import unknown_rule
 from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.site.load_profile import is_path
 from hpclaunch.site.validate import to_struct
 from hpclaunch.site.yaml_tree import Tree, parse_data, read_data, show_path
 
@@ -47,8 +47,8 @@ class LintSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def graded(self, finding: Finding) -> Finding:
         """Return a finding with the severity that it has here."""
-        severity = severity_in(self.severity, finding.rule)
-        return msgspec.structs.replace(finding, severity=severity) if severity else finding
+        fitting = [one for pattern, one in self.severity.items() if fnmatchcase(finding.rule, pattern)]
+        return msgspec.structs.replace(finding, severity=fitting[-1]) if fitting else finding
 
 
 class _Tool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,72 +98,54 @@ class Configurations:
 def _read(folder: Path) -> Configuration | None:
     """Read the configuration in a folder; None: there is none."""
     file = folder / OWN_FILE
-    if file.is_file():
+    if os.path.isfile(file):
         tree = parse_data(read_data(file), file)
         settings = to_struct(tree, LintSettings)
     else:
         file = folder / TOML_FILE
-        whole = _own_table(file) if file.is_file() else None
+        whole = _own_table(file) if os.path.isfile(file) else None
         tool = to_struct(whole, _Tool) if whole else _Tool()
         if whole is None or tool.lint is None:
             return None
         tree, settings = whole.at(("lint",)), tool.lint
     for problem in _unknown_rules(tree, settings):
         raise BadInputError(problem, "hpclaunch lint --rules lists them")
+    if settings.site and is_path(settings.site):  # from the file's folder, not from where lint runs
+        site = str(folder / Path(settings.site).expanduser())
+        settings = msgspec.structs.replace(settings, site=site)
     return Configuration(settings, file)
 
 
 def _unknown_rules(tree: Tree, settings: LintSettings) -> Iterator[str]:
-    for key, patterns in (
-        ("select", settings.select),
-        ("ignore", settings.ignore),
-        ("severity", settings.severity),
-    ):
-        for at, pattern in enumerate(patterns):
+    for key in ("select", "ignore", "severity"):
+        for at, pattern in enumerate(getattr(settings, key)):
             if unknown := unknown_rule(pattern):
                 where = tree.at((key, pattern if key == "severity" else at)).where
                 yield f"{where}: {key}: {unknown}"
 
 
 def _own_table(file: Path) -> Tree | None:
-    """Return ``[tool.hpclaunch]`` of a pyproject.toml; None: it has none."""
+    """Return ``[tool.hpclaunch]`` of a pyproject.toml, on the line that first names it; None: it has none."""
     text = read_data(file).decode("utf-8", errors="replace")
     shown = show_path(file)
     table = _OWN_TABLE.search(text)
     if table is None:
         return None
-    reader = _toml_reader(shown)
     try:
-        data = reader.loads(text).get("tool", {}).get("hpclaunch")
-    except reader.TOMLDecodeError as error:
+        data = msgspec.toml.decode(text).get("tool", {}).get("hpclaunch")
+    except ImportError:
+        raise BadInputError(
+            f"{shown}: Python 3.10 cannot read [tool.hpclaunch.lint]",
+            f"pip install tomli, or write the keys into {OWN_FILE}",
+        ) from None
+    except msgspec.DecodeError as error:
         raise BadInputError(f"{shown}: not TOML: {error}") from None
-    lines = text.split("\n")
-    return None if data is None else _toml_tree(data, shown, lines, text.count("\n", 0, table.start()) + 1)
+    return None if data is None else _tree(data, shown, text.count("\n", 0, table.start()) + 1)
 
 
-def _toml_reader(shown: str) -> Any:
-    for name in ("tomllib", "tomli"):  # tomllib: from Python 3.11
-        try:
-            return import_module(name)
-        except ImportError:
-            continue
-    raise BadInputError(
-        f"{shown}: Python 3.10 cannot read [tool.hpclaunch.lint]",
-        f"pip install tomli, or write the keys into {OWN_FILE}",
-    )
-
-
-def _toml_tree(value: Any, file: str, lines: list[str], line: int) -> Tree:
-    """Return a value of TOML with the line of its key, which the reader of TOML does not tell."""
+def _tree(value: Any, file: str, line: int) -> Tree:
     if isinstance(value, dict):
-        places = {key: _line_of(key, lines, line) for key in value}
-        return Tree({key: _toml_tree(value[key], file, lines, places[key]) for key in value}, file, line)
-    if isinstance(value, list):
-        return Tree([_toml_tree(one, file, lines, line) for one in value], file, line)
+        value = {key: _tree(one, file, line) for key, one in value.items()}
+    elif isinstance(value, list):
+        value = [_tree(one, file, line) for one in value]
     return Tree(value, file, line)
-
-
-def _line_of(key: str, lines: list[str], first: int) -> int:
-    """Return the line of a key, at or behind that of its table."""
-    own = re.compile(rf"\s*(\[.*\.)?[\"']?{re.escape(key)}[\"']?\s*[].=]")
-    return next((at for at in range(first, len(lines) + 1) if own.match(lines[at - 1])), first)

@@ -11,7 +11,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.lint.batch_script import Script, read_script
 from hpclaunch.lint.chosen_findings import chosen, without_ignored
-from hpclaunch.lint.finding_report import changes
+from hpclaunch.lint.finding_report import difference
 from hpclaunch.lint.lint_config import LintSettings
 from hpclaunch.lint.lint_rule import Files, Finding
 from hpclaunch.lint.lint_script import fix, in_order, lint_script, site_of
@@ -128,4 +128,4 @@ def _fix(task: LintTask, old: str, findings: tuple[Finding, ...]) -> tuple[str, 
     target = Path(task.name).resolve()
     LocalHost().write_file(str(target), new.encode(), mode=target.stat().st_mode & 0o7777)
     corrected = ", ".join(one.rule for one in applied)
-    return new, f"{changes(task.name, old, new)}corrected: {corrected}\n"
+    return new, difference(task.name, old, f"{task.name} (fixed)", new) + f"corrected: {corrected}\n"

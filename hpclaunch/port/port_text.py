@@ -1,6 +1,4 @@
-"""The report of a port as text for a terminal, as a JSON document, and the difference of the scripts."""
-
-import difflib
+"""The report of a port as text for a terminal, and as a JSON document."""
 
 import msgspec
 
@@ -34,14 +32,6 @@ def port_document(ported: Ported, job_file: str, script: str) -> PortDocument:
     return PortDocument(
         kept=report.kept, changed=report.changed, left_out=report.left_out, job_file=job_file, script=script
     )
-
-
-def difference(old_name: str, old: str, new_name: str, new: str) -> str:
-    """Return the scripts' difference as a unified diff."""
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), old_name, new_name
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 
 def report_text(ported: Ported) -> str:

@@ -72,7 +72,7 @@ class OptionWords(NamedTuple):
 
 
 def read_option(launcher: str, words: list[Word]) -> OptionWords:
-    """Read the option of a launcher in the first of these words; its value may be one of the others."""
+    """Read the option of a launcher in the first of these words; its value may be a later word."""
     if launcher == "srun":
         return _srun_option(words)
     if launcher in ("jsrun", "aprun"):

@@ -61,7 +61,7 @@ def load_kind(name_or_path: str) -> tuple[NodeKind, Path] | None:
     from hpclaunch.site.yaml_tree import read_tree
 
     known = known_files()
-    if not _is_path(name_or_path):
+    if not is_path(name_or_path):
         if name_or_path in known.sites or name_or_path not in known.kinds:
             return None
         path = known.kinds[name_or_path][0]
@@ -75,14 +75,14 @@ def load_kind(name_or_path: str) -> tuple[NodeKind, Path] | None:
 def load_site(name_or_path: str) -> SiteProfile:
     """Return the profile with this name or in this file. Raises BadInputError with file and line."""
     known = known_files()
-    if _is_path(name_or_path):
+    if is_path(name_or_path):
         return _load(name_or_path, known).profile
     return _load_by_name(name_or_path, known, ProfileCache(known))
 
 
 def site_reference(name_or_path: str) -> str:
     """Return a path of a profile as an absolute one, which holds in any folder; a name unchanged."""
-    if not _is_path(name_or_path):
+    if not is_path(name_or_path):
         return name_or_path
     return os.path.abspath(os.path.expanduser(name_or_path))
 
@@ -131,18 +131,19 @@ def _load(name_or_path: str, known: Known) -> Loaded:
     path = _path(name_or_path, known)
     tree, read = merged(path, known)
     profile = checked(tree, SiteProfile)
-    if not _is_path(name_or_path) and profile.name != path.stem:
+    if not is_path(name_or_path) and profile.name != path.stem:
         where = tree.at(("name",)).where
         raise BadInputError(f"{where}: name is {profile.name!r} in {path.name}; it must be {path.stem!r}")
     return Loaded(profile=profile, read=read, tree=tree)
 
 
-def _is_path(text: str) -> bool:
+def is_path(text: str) -> bool:
+    """Tell whether what names a site is the path of its profile."""
     return "/" in text or text.endswith((".yaml", ".yml"))
 
 
 def _path(name_or_path: str, known: Known) -> Path:
-    if _is_path(name_or_path):
+    if is_path(name_or_path):
         return Path(os.path.expanduser(name_or_path))
     if name_or_path not in known.sites:
         from hpclaunch.site.validate import did_you_mean

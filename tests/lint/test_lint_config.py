@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -87,6 +88,11 @@ def test_the_site_of_the_file_and_of_the_command_line(tree: Path) -> None:
     assert (status, stderr) == (1, "")
     assert "directive-missing" in {rule for _, rule, _ in found}
     assert lint(tree, "a.sh", "--site", "generic-slurm")[:2] == (0, [])
+    (tree / "sites").mkdir()
+    (tree / "sites" / "own.yaml").write_text("schema: 1\nname: own\ndescription: ours\nextends: lumi-g\n")
+    (tree / ".hpclaunch-lint.yaml").write_text("site: sites/own.yaml\n")
+    shutil.copy(tree / "a.sh", tree / "old" / "deep")
+    assert lint(tree / "old" / "deep", "a.sh") == (0, [], "")  # else a note: the site is not known
 
 
 @pytest.mark.parametrize("pattern", ["old", "old/", "b.*", "old/deep", "old/*/b.sh"])
@@ -109,7 +115,7 @@ def test_excluded_scripts_and_folders(tree: Path, pattern: str) -> None:
         (
             "pyproject.toml",
             '[tool.hpclaunch.lint]\nsite = "lumi-g"\nignores = ["x"]\n',
-            "pyproject.toml:3: unknown key 'ignores' in lint; did you mean 'ignore'?",
+            "pyproject.toml:1: unknown key 'ignores' in lint; did you mean 'ignore'?",
         ),
         (
             "pyproject.toml",
@@ -124,7 +130,7 @@ def test_excluded_scripts_and_folders(tree: Path, pattern: str) -> None:
         (
             "pyproject.toml",
             '[tool.hpclaunch.lint.severity]\ntime-missing = "fatal"\n',
-            "pyproject.toml:2: lint.severity.time-missing is 'fatal'; it must be one of error, warning, note",
+            "pyproject.toml:1: lint.severity.time-missing is 'fatal'; it must be one of error, warning, note",
         ),
         (".hpclaunch-lint.yaml", "exclude: old\n", "it must be a list"),
         (".hpclaunch-lint.yaml", "exclude: [\n", ".hpclaunch-lint.yaml:2: not YAML"),

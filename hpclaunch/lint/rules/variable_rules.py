@@ -300,7 +300,7 @@ def _escaped_in_single(word: Word) -> re.Match[str] | None:
 
 
 def _echoed(script: Script) -> Iterator[tuple[Word, set[str]]]:
-    """Yield the words that echo prints into the job's output, and the variables whose values stand beside."""
+    """Yield the words that echo prints into the job's output, and the variables whose values it prints."""
     for command in script.commands:
         if command.name == "echo" and not (command.redirects or command.piped_out):
             parts = chain.from_iterable(word.parts for word in command.words)

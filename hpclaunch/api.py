@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.job.store import Store
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
 # The parts below load what they need: a command that asks for a state does not plan jobs.
@@ -22,11 +21,19 @@ if TYPE_CHECKING:
     from hpclaunch.job.binding_report import BindingVerdict
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.record import JobRecord
+    from hpclaunch.job.store import Store
     from hpclaunch.plan.launch_plan import LaunchPlan
     from hpclaunch.plan.settings_table import SettingsTable
 
 Note = Callable[[str], None]
 """Takes one sentence for the user."""
+
+
+def _jobs() -> Store:
+    """Return the store of the user's jobs, which a dry run does without."""
+    from hpclaunch.job.store import Store
+
+    return Store()
 
 
 def _info(text: str) -> None:
@@ -175,7 +182,7 @@ class _JobMethods:
 
         with self.connected() as host:
             record, plan = start(
-                self.prepared, Store(), host, test_first=test_first, note=self._note or _info
+                self.prepared, _jobs(), host, test_first=test_first, note=self._note or _info
             )
         for warning in plan.warnings:
             (self._note or _warning)(str(warning))
@@ -213,7 +220,7 @@ class JobHandle:
 
     @cached_property
     def _store(self) -> Store:
-        return Store()
+        return _jobs()
 
     def __repr__(self) -> str:
         return f"<JobHandle {self.record.id} {self.record.state}>"
@@ -335,7 +342,7 @@ def jobs(newest: int | None = None, note: Note | None = None) -> list[JobHandle]
 
     ``newest``: how many, counted from the newest. ``note`` takes notes, instead of the log.
     """
-    records, damaged = Store().list(newest)
+    records, damaged = _jobs().list(newest)
     for sentence in damaged:
         (note or _warning)(sentence)
     return [JobHandle(record, note) for record in records]
@@ -346,7 +353,7 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
 
     ``note`` takes notes, instead of the log. Raises BadInputError where there is none, or several.
     """
-    return JobHandle(Store().find(name), note)
+    return JobHandle(_jobs().find(name), note)
 
 
 def _hosts_to_ask(handles: Sequence[JobHandle]) -> list[str | None]:
@@ -365,7 +372,7 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.refresh import refresh_all
 
-    note, store = note or _warning, Store()
+    note, store = note or _warning, _jobs()
     for name in _hosts_to_ask(handles):
         there = [handle for handle in handles if handle.record.host == name]
         try:

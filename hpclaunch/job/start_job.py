@@ -17,7 +17,6 @@ from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, only_reading
-from hpclaunch.host.ssh import state_folder
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
@@ -305,6 +304,8 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
         note(
             f"the job's folder is in the home folder of {host.name}, not in {usual}: {answer.stderr.strip()}"
         )
+    from hpclaunch.host.ssh import state_folder  # only for another machine
+
     return state_folder(host)
 
 

@@ -7,7 +7,7 @@ the page that states it.
 import datetime as dt
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 import msgspec
@@ -315,13 +315,13 @@ def _sharing_directive(directives: Iterable[str]) -> str | None:
 
 
 def check_directives(
-    scheduler: Scheduler, directives: Iterable[str], queues: Mapping[str, Queue] = MappingProxyType({})
+    scheduler: Scheduler, directives: Sequence[str], queues: Mapping[str, Queue] = MappingProxyType({})
 ) -> None:
     """Refuse extra directives that would contradict the plan, and those that are no single line.
 
     ``queues``: those of the site's profile.
     """
-    reader = scheduler.directive_reader()
+    reader = scheduler.directive_reader() if directives else None  # loading it takes a while
     for text in directives:
         if not text.strip() or "\n" in text or "\r" in text:
             raise BadInputError(f"--directive {text!r} is not one line", "give one directive each time")

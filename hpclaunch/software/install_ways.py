@@ -64,9 +64,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-# --- MPI ---------------------------------------------------------------------------------------------------
-
-
 def _starts(target: Target, mpi: str) -> tuple[str | None, str | None]:
     """Return (value of srun --mpi, why its launcher cannot start programs of this MPI)."""
     profile, family = target.profile, mpi_family(mpi) or mpi
@@ -125,9 +122,6 @@ def _foreign_stack(
         return plugin, None, None, ()
     note = "one node only: on several NCCL needs a plugin for Slingshot, which this stack does not have"
     return plugin, None, 1, (note,)
-
-
-# --- the site ----------------------------------------------------------------------------------------------
 
 
 def _with_prefix(value: Any, prefix: str) -> Any:
@@ -197,9 +191,6 @@ def _on_top(target: Target, base: Offer) -> Way | str:
     why = f"{target.goal.package} in a venv on top of the site's {target.goal.base}: {_why(target, base)}"
     notes = (f"{target.goal.package} on top of it was not tried there",)
     return Way(why=why, steps=steps, environment=venv, notes=notes, **job)
-
-
-# --- EasyBuild ---------------------------------------------------------------------------------------------
 
 
 def easybuild(target: Target) -> Way | str:
@@ -277,9 +268,6 @@ def _easybuild_way(target: Target, recipe: Recipe, own: bool) -> Way | str:
     )  # fmt: skip
 
 
-# --- EESSI -------------------------------------------------------------------------------------------------
-
-
 def eessi_native(target: Target) -> Way | str:
     """A module of EESSI where the site has it, or a recipe or package on top of one."""
     site = target.profile.software.eessi
@@ -354,9 +342,6 @@ def _eessi_way(target: Target, version: str, module: eessi.EessiModule, init: st
     )  # fmt: skip
 
 
-# --- containers --------------------------------------------------------------------------------------------
-
-
 def container(target: Target) -> Way | str:
     """An image that is built for the site with cotainr."""
     site = target.profile.software.container
@@ -407,9 +392,6 @@ def _wheels(target: Target) -> Wheels | str:
         return offline
     name = target.goal.base or target.name
     return wheels_of(name, target.vendor) or f"no index of {name} for {target.vendor} GPUs is known"
-
-
-# --- pip ---------------------------------------------------------------------------------------------------
 
 
 def pip(target: Target) -> Way | str:

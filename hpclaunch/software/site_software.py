@@ -10,7 +10,6 @@ from hpclaunch.framework_table import GOALS
 from hpclaunch.json_document import Document
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import Offer, SiteProfile
-from hpclaunch.software.install_plan import plan_install
 
 Way = Literal["in the setup", "taken by submit", "to install", "none", "unknown"]
 
@@ -78,6 +77,8 @@ def _row(profile: SiteProfile, goal: str) -> SiteSoftware:
         return SiteSoftware(
             goal=goal, way=way, holds=held, since=since, page=page, checked=checked, note=note
         )
+    from hpclaunch.software.install_plan import plan_install  # a job that has its software needs no plan
+
     plan = plan_install(profile, goal)
     if plan.chosen:
         return SiteSoftware(goal=goal, way="to install", route=plan.chosen, note=plan.route().why)

@@ -57,21 +57,18 @@ OVERLAP_FUSION_BYTES = 256 << 10
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a run; every rank has the same."""
+    """The options of a run, as ``options.json`` explains them; every rank has the same."""
 
     model: str = "mlp"
     optimizer: str = "sgd"
     lr: float = 0.03
-    """Base learning rate, of one rank."""
     lr_scaling: str = "none"
     warmup_epochs: float | None = None
     """None: `default_warmup`."""
     decay: str = "none"
     epochs: int = 3
     batch_size: int = 64
-    """Images that a rank computes at once."""
     accumulate: int = 1
-    """Batches per rank and step, whose gradients add up before they are exchanged."""
     seed: int = 0
     engine: str = "numpy"
     comm: str = "ring"
@@ -79,15 +76,12 @@ class Options:
     """None: the default of `resolve_allreduce` for one node or several."""
     compression: str = "none"
     fusion_bytes: int = 128 << 20
-    """Gradients of neighbouring tensors share a message up to this size; 0: one message per tensor."""
     overlap: bool = False
-    """Send messages while earlier layers are still computed."""
     timeline: Path | None = None
     timeline_ranks: str = "0"
     timeline_steps: int | None = None
     """How many steps are on the timeline; None: all after ``timeline_after``."""
     timeline_after: int = 0
-    """Steps before the first that is on the timeline."""
     dataset: str = "auto"
     data_dir: Path | None = None
     reading: str = "broadcast"
@@ -95,19 +89,13 @@ class Options:
     """Whether a thread prepares batches; None: only where they come from a file."""
     checkpoint_dir: Path | None = None
     checkpoint_every: int | None = None
-    """Steps between checkpoints, in addition to those at the end of each epoch."""
     keep: int = 3
-    """Newest checkpoints of a run that stay; older ones are removed."""
     keep_best: bool = False
-    """Also keep the checkpoint of the epoch with the highest test accuracy."""
     resume: bool = False
     deterministic: bool = False
-    """Refuse or replace what could give the same options and ranks other bits."""
     baseline: bool = False
-    """Before the run, measure one rank alone."""
     log_json: Path | None = None
     target_accuracy: float | None = None
-    """Stop after the epoch whose test accuracy (0..1) is at least this."""
 
     @property
     def step_images(self) -> int:

@@ -10,12 +10,12 @@ from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
 from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, VALUES
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
 from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word, variable_name
 
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
-_SECRET_NAME = re.compile(r"(?i)\w*(api_?key|secret|passw(or)?d|token|access_key)(_id)?$")
 _SECRET_OPTION = re.compile(r"(?i)--?(api[-_]key|password|token|passwd)[= ]([A-Za-z0-9_./+-]{8,})")
 _NO_SECRET = re.compile(
     r"(?i)[<\[{(]|x{3,}|\.{3}|your|change|none|null|true|false|dummy|example|path|/|^\d{1,6}$|^$"
@@ -256,7 +256,7 @@ def secret_in_script(context: Context) -> Iterator[Violation]:
     """Find literal values of variables whose name says that they are secret, and of such options."""
     script = context.script
     for one in [*chain.from_iterable(script.variables.assignments.values()), *script.variables.prefixed]:
-        severity = _secrecy(script, one) if _SECRET_NAME.fullmatch(one.name) else None
+        severity = _secrecy(script, one) if looks_secret(re.sub("(?i)_id$", "", one.name)) else None
         if severity:
             yield Violation(one.line, f"{one.name} is written into the script", None, severity)
     for word in chain.from_iterable(command.words for command in script.commands):

@@ -68,6 +68,30 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
     assert found == [severity]
 
 
+@pytest.mark.parametrize(("line", "severity"), [("srun ./app", "warning"), ("sbatch -N2 job.sh", "note")])
+def test_a_script_that_submits_another_needs_no_directives(line: str, severity: str) -> None:
+    found = findings(f"#!/bin/bash\n{line}\n", "unknown")
+    assert [one.severity for one in found if one.rule == "no-directives"] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("directives", "port", "severity"),
+    [
+        ("--gpus-per-node=1", "29500", "warning"),
+        ("--gpus-per-node=8", "29500", "note"),
+        ("--exclusive", "29500", "note"),
+        ("--gpus-per-node=4", "$((40000 + SLURM_JOB_ID % 1000))", "note"),
+        ("--gpus-per-node=4", "45678", "warning"),
+        ("--gpus-per-node=4", "$((60000 + SLURM_JOB_ID % 10000))", "warning"),
+        ("--gpus-per-node=4", "66000", "error"),
+    ],
+)
+def test_a_port_is_as_grave_as_it_is_likely_to_be_taken(directives: str, port: str, severity: str) -> None:
+    text = f"#!/bin/bash\n#SBATCH {directives}\nexport MASTER_PORT={port}\nsrun python train.py\n"
+    found = [one for one in findings(text, "unknown") if one.rule.startswith("master-port")]
+    assert severity == min((one.severity for one in found), key=["error", "warning", "note"].index)
+
+
 def test_lint_and_the_environment_have_one_table_of_cuda_and_gpus() -> None:
     """The first CUDA that software.gpu_arch names is the first that lint takes."""
     profile = load_site("olivia")

@@ -12,6 +12,7 @@ from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.scheduler.registry import THIS_MACHINE
 
 _SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS]
+_SUBMIT_COMMANDS = {reader.submit_command.split()[0] for reader in DIRECTIVE_READERS}
 _READ = ", ".join(f"#{sentinel}" for sentinel in _SENTINELS)
 _TEXTS = frozenset({"job-name", "output", "error", "input", "comment", "mail-user", "chdir"})
 _NOT_READ = re.compile(
@@ -127,7 +128,9 @@ def no_directives(context: Context) -> Iterator[Violation]:
     elif script.language in ("python", "other"):
         yield Violation(None, f"no directives, and {script.language_name} is not read: nothing was checked")
     else:
-        yield Violation(None, "no directives: what the job requests is not known, so it is not checked")
+        submits = any(one.name in _SUBMIT_COMMANDS for one in script.commands)
+        message = "no directives: what the job requests is not known, so it is not checked"
+        yield Violation(None, message, None, "note" if submits else None)
 
 
 @rule("language-not-read")

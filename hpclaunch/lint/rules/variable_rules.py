@@ -245,8 +245,7 @@ def _values_of(script: Script, names: Iterable[str]) -> Iterator[tuple[Assignmen
 
 def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:
     """Tell whether a job that has all GPUs of the site's node only turns their order round."""
-    node = context.profile.node if context.profile else None
-    every = list(range(len(node.gpus) if node else 0))
+    every = list(range(len(context.node.gpus) if context.node else 0))
     turned = text != ",".join(map(str, numbers))
     return turned and numbers == every and context.requested.gpus_of_node == len(every)
 

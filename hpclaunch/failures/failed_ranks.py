@@ -76,11 +76,16 @@ def failed_ranks(log: str) -> list[FailedRank]:
     """
     lines = log.splitlines()
     plain = by_rank(lines)
-    if workers := _workers(log) or _torchruns(plain):
-        return workers
+    # Of workers the launcher itself is not asked: srun ends it where another node reports first.
+    workers = [line for line in lines if line.startswith("hpclaunch: worker rank ")]
+    if not workers and (told := _torchruns(plain)):
+        return told
     found: list[FailedRank] = []
     place: tuple[str | None, str | None] = None, None
-    for match in filter(None, (_report(line) or _report(text) for line, (_, text) in zip(lines, plain))):
+    texts = [(line, line) for line in workers] or [
+        (line, text) for line, (_, text) in zip(lines, plain, strict=True)
+    ]
+    for match in filter(None, (_report(line) or _report(text) for line, text in texts)):
         said = match.groupdict()
         if said.get("rank") or said.get("node"):
             place = said.get("rank"), said.get("node")
@@ -114,17 +119,6 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
 def _exit_code(code: str) -> int:
     """Return an exit code; launchers written in Python write -N for signal N."""
     return int(code) if int(code) >= 0 else 128 - int(code)
-
-
-def _workers(log: str) -> list[FailedRank]:
-    """Return the workers of torchrun and its like that failed, as their shells report them.
-
-    The launcher itself is not asked: srun ends it where another node reports first.
-    """
-    found = re.findall(
-        r"^hpclaunch: worker rank (\d+) on host (\S+) failed \(Exit (\d+)\)", log, re.MULTILINE
-    )
-    return [FailedRank(rank, host, int(code), f"exited with exit code {code}") for rank, host, code in found]
 
 
 _FAILURE = re.compile(

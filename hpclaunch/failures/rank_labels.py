@@ -31,7 +31,7 @@ _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?
 """Labels that a rank itself puts before a line, after a launcher's label or alone; torchrun's after one."""
 _AGENT = re.compile(r"  rank +: \d+ \(local_rank: |.*torch/distributed/elastic/multiprocessing/api\.py")
 _AGENT_ELSEWHERE = re.compile(r"  rank +: (\d+) \(local_rank: (?!\1\))")
-"""What torchrun says of the ranks of its node: a label before it counts nodes; of another node than the first."""
+"""What torchrun says of the ranks of its node, so that a label before it counts nodes; of a further node."""
 # Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first, and in
 # vLLM's lines the logger's words after the label.
 _COLOURS = re.compile(
@@ -80,8 +80,8 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
     """Return each line's rank, or the label of its process, and its text; None where nothing names either.
 
     A launcher's label is one only where half of the lines or more have it: "3: x" may be a program's own. Of
-    labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts nodes or the ranks of one
-    node is the label of a process.
+    labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts nodes, or
+    the ranks of one of them, is the label of a process.
     """
     plain = [_COLOURS.sub("", line) for line in lines]
     label = _label_of(plain)

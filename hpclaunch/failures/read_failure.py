@@ -1,8 +1,8 @@
 """Which error of which rank ended a job: the words of ranks, launcher and scheduler, taken together."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
@@ -16,21 +16,20 @@ from hpclaunch.failures.failed_ranks import (
 from hpclaunch.failures.known_errors import (
     ABORTED_ITSELF,
     CERTAINLY,
+    DID_NOT_MEET,
     KILLED,
     OWN_ERROR,
     RANK_ENDED,
     RANKS_DIFFER,
     TIMED_OUT,
-    DID_NOT_MEET,
     KnownError,
-    each_of,
     error_named,
     error_of,
     error_of_code,
     log_words,
 )
-from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS, launchers_own
-from hpclaunch.failures.log_events import Event, Line, events, harmless, rank_told, refined
+from hpclaunch.failures.launcher_lines import SLURM_SAYS, launchers_own
+from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank
 
 
@@ -260,44 +259,37 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     ]
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
-    pids = _ranks_of_processes(log.lines)
-    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, pids)]
+    told = _ranks_of_processes(streams)
+    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, told)]
     found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
 
 
-def _of_log(process: str | None, lines: Sequence[Line], failed: bool, pids: Mapping[str, str]) -> list[Event]:
-    said = events(lines) if failed else _uncaught(events(lines), lines)
-    rank = process if process and process.isdigit() else _named_itself(process, lines)
-    heads = dict(lines)
+def _of_log(process: str | None, lines: Sequence[Line], failed: bool, told: Mapping[str, str]) -> list[Event]:
+    said, heads = events(lines), dict(lines)
+    said = said if failed else _uncaught(said, lines)
     return [
-        event._replace(rank=rank or pids.get(_pid(process or heads[event.start])), process=process)
-        for event in said
+        event._replace(rank=_rank(process or heads[event.start], told), process=process) for event in said
     ]
 
 
-def _ranks_of_processes(lines: Iterable[str]) -> dict[str, str]:
-    """Return process -> rank, as frameworks tell it of each at the start."""
-    found = (
-        match for line in lines for each in each_of("ranks_of_processes") if (match := each.search(line))
-    )
-    return {match["pid"]: match["rank"] for match in reversed([*found])}
+_PID = re.compile(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[")
 
 
-def _pid(label: str) -> str:
-    """Return the process that a label of Ray's or NCCL's names, or ""."""
-    match = re.search(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[", label)
-    return (match[1] or match[2]) if match else ""
+def _rank(label: str, told: Mapping[str, str]) -> str | None:
+    """Return the rank that a label is, or that of the process that it, or a line of NCCL's, names."""
+    names = (label, *(pid for match in _PID.finditer(label) for pid in match.groups()))
+    return label if label.isdigit() else next((told[name] for name in names if name in told), None)
 
 
-_WHO = re.compile(rf"(?<!local )(?<!local_)\b{SAYS_RANK.replace('[0-9]+', '([0-9]+)', 1)}", re.IGNORECASE)
-
-
-def _named_itself(process: str | None, lines: Sequence[Line]) -> str | None:
-    """Return the rank that a labelled process calls its own; None: it names none, or several."""
-    said = {match[1] for _, text in lines if process and (match := _WHO.search(text))}
-    return said.pop() if len(said) == 1 else None
+def _ranks_of_processes(streams: Mapping[str | None, Sequence[Line]]) -> dict[str, str]:
+    """Return label or number of a process -> rank, where it or its framework tells one, and no other."""
+    told: dict[str, set[str]] = {}
+    for process, lines in streams.items():
+        for match in (match for _, text in lines for match in matches("ranks_of_processes", text)):
+            told.setdefault(match.groupdict()["pid"] or process or "", set()).add(match["rank"])
+    return {name: ranks.pop() for name, ranks in told.items() if name and len(ranks) == 1}
 
 
 def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
@@ -313,8 +305,7 @@ def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
 
     Of a message of several lines all but the first may be the program's next words.
     """
-    told = {event.named_at for event in found}
-    last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
+    last = _last_usual(lines, {event.named_at for event in found})
     return [event for event in found if _counts_alone(event) and last < event.named_at]
 
 
@@ -329,6 +320,11 @@ def _counts_alone(event: Event) -> bool:
 
 
 _GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
+
+
+def _last_usual(lines: Sequence[Line], told: Set[int]) -> int:
+    """Return the place of the last line that shows that the program went on, of those that tell no error."""
+    return max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
 
 
 def _went_on(line: str) -> bool:
@@ -350,8 +346,7 @@ def _numbered(lines: Sequence[str]) -> list[Line]:
 def _marked(lines: Sequence[Line]) -> list[Event]:
     """Return the events of a rank's stderr, and mark the tracebacks after which usual lines follow."""
     found = events(lines)
-    told = {event.at for event in found}
-    last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
+    last = _last_usual(lines, {event.at for event in found})
     return [event._replace(caught=event.caught or (event.traced and last > event.at)) for event in found]
 
 

@@ -343,7 +343,7 @@ def _known(trace: _Trace) -> tuple[KnownError, str] | None:
 
 def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
     """Add what faulthandler or libstdc++ says at the end of a process, and return the index after it."""
-    end, where, ends = at + 1, None, False
+    end, where = at + 1, None
     said = [lines[at][1].strip()]
     for index in range(at + 1, min(at + 60, len(lines))):
         text = lines[index][1]
@@ -351,10 +351,11 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             where = where or _where([match])
         elif re.match(r"^\s+what\(\): ", text):
             said.append(text.strip())
-        elif "<no Python frame>" in text:
-            ends = True
         elif not (
-            re.match(r"^(?:Python runtime state|Current thread|Thread |Extension modules|Stack )", text)
+            re.match(
+                r"^(?: *<no Py|Python runtime state|Current thread|Thread |Extension modules|Stack )",
+                text,
+            )
             or not text.strip()
         ):
             break
@@ -366,9 +367,23 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
         key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
     )
     last = lines[end - 1][0]
-    fatal = Event(last, tuple(said), error, True, where, inner=ends, start=lines[at][0], named_at=last)
+    fatal = Event(
+        last,
+        tuple(said),
+        error,
+        True,
+        where,
+        inner=_without_frames(lines[at:end]),
+        start=lines[at][0],
+        named_at=last,
+    )
     found.append(fatal)
     return end
+
+
+def _without_frames(lines: Sequence[Line]) -> bool:
+    """Whether a fatal error came when the interpreter had ended, or in a thread that is not Python's."""
+    return any("<no Python frame>" in text for _, text in lines)
 
 
 def _where(frames: Sequence[re.Match[str] | None]) -> str | None:

@@ -73,16 +73,13 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``ranks``: how many it had; 0 where that is not known.
     """
     reports = _reports(log, failed)
-    told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
-    said = _said(log, failed or bool(told))
-    said = [event for event in said if (event.lines[0], event.error) not in told]  # _silent has their ranks
+    said = _said(log, reports, failed)
     after = _followers(said)
     first = _first(reports, after)
     found = [*said, *_silent(reports, said)]
     best = _decisive(found, first, failed, several=ranks > 1)
-    silent = _silent_rank(reports, found)
-    if silent and (best is None or (best.error.follows == CERTAINLY and not best.accused)):
-        return _of_silent(silent, log, followed=best is not None)
+    if silent := _silent_rank(reports, found, best):
+        return _of_silent(silent, log, followed=best is not None or silent.exit_code is None)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
     best = _with_words_before(best, log.lines)
@@ -90,11 +87,8 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
         own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
         first = _first(reports, after.union(*own))
     of_rank = [event for event in found if _of_same_rank(event, best)]
-    best = refined(best, (other for other in of_rank if other is not best))
-    if not best.accused and (absent := _absent(best, found, reports, ranks)):
-        left = best.error.follows == CERTAINLY
-        best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
-    return _of_event(best, of_rank, found, first, reports)
+    best = refined(best, of_rank)
+    return _of_event(_with_absent(best, found, reports, ranks), of_rank, found, first, reports)
 
 
 def _reports(log: FailureLog, failed: bool) -> str:
@@ -142,6 +136,14 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
     ]
     in_all = frozenset.intersection(*pairs) if event.accused and pairs else frozenset()
     return ",".join(sorted(in_all)) or event.accused
+
+
+def _with_absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> Event:
+    """Return the event with the rank that all others write of, where its error accuses none."""
+    absent = None if best.accused else _absent(best, found, launchers, ranks)
+    left = absent and best.error.follows == CERTAINLY
+    error = error_named(RANKS_DIFFER) if left else best.error
+    return best._replace(accused=best.accused or absent, error=error)
 
 
 def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
@@ -199,7 +201,7 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     said = log.stderr.get(rank.rank or "", ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
     last = own or tuple(text for _, text in _error_words(rank.rank, log.lines))
-    if (followed or rank.exit_code is None) and not last:
+    if followed and not last:
         last = (rank.line,)
     error = error_named(OWN_ERROR) if last else None
     return Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
@@ -232,15 +234,20 @@ def _sounds_like_an_error(line: str) -> bool:
     return not (told or harmless(line) or launchers_own(line))
 
 
-def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
-    """Return the first rank that a launcher reports as failed and that writes not of another's end."""
+def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> FailedRank | None:
+    """Return the first rank that a launcher reports as failed and that writes not of another's end.
+
+    None where an error tells more.
+    """
+    if best and (best.error.follows != CERTAINLY or best.accused):
+        return None
     after = _followers(found)
     failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in FROM_OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 
 def _followers(found: Iterable[Event]) -> set[str | None]:
-    """Return the ranks that write of another one's end, and of no error of their own."""
+    """Return the ranks that write of another one's end, and no other error."""
     follows = {(event.rank, event.error.follows) for event in found if event.lines and not event.caught}
     return {rank for rank, how in follows if how == CERTAINLY and (rank, 0) not in follows}
 
@@ -250,7 +257,14 @@ def _of_same_rank(event: Event, other: Event) -> bool:
     return event.rank == other.rank or None in (event.rank, other.rank)
 
 
-def _said(log: FailureLog, failed: bool) -> list[Event]:
+def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
+    """Return the events of the log and of the ranks' stderr, without what a launcher reports of a rank."""
+    told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
+    said = _written(log, failed or bool(told))
+    return [event for event in said if (event.lines[0], event.error) not in told]
+
+
+def _written(log: FailureLog, failed: bool) -> list[Event]:
     """Return the events of the log and of the ranks' stderr; one that stands in both counts once."""
     own = [
         event._replace(rank=rank, said_by_rank=True)
@@ -383,10 +397,7 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, se
     of_ranks: dict[str | int | None, list[Event]] = {}
     for event in found:
         if not (_of_limit(event) if first else event.caught and not failed):
-            alone = several and event.traced and not event.inner
-            of_ranks.setdefault(event.rank or event.process or (event.at if alone else None), []).append(
-                event
-            )
+            of_ranks.setdefault(_process(event, several), []).append(event)
 
     def late(event: Event) -> tuple[object, ...]:
         return *_weight(event), event.inner, not event.lines, -event.at
@@ -396,6 +407,12 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, se
         return *_weight(event), stranger and event.rank is not None, not event.lines, stranger, event.at
 
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
+
+
+def _process(event: Event, several: bool) -> str | int | None:
+    """Return what tells the process of an event: its label, or that nothing caught it."""
+    alone = several and event.traced and not event.inner
+    return event.rank or event.process or (event.at if alone else None)
 
 
 def _weight(event: Event) -> tuple[int, int, int, int]:

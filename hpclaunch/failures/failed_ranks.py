@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -75,21 +75,26 @@ def failed_ranks(log: str) -> list[FailedRank]:
     Where a launcher of the program's own has started the ranks, the site's launcher numbers nodes.
     """
     lines = log.splitlines()
-    plain = by_rank(lines)
-    if workers := _workers(log) or _torchruns(plain):
-        return workers
-    found: list[FailedRank] = []
+    # Of workers the launcher itself is not asked: srun ends it where another node reports first.
+    workers = [line for line in lines if line.startswith("hpclaunch: worker rank ")]
+    plain = by_rank(workers or lines)
+    texts = zip(workers or lines, plain, strict=True)
+    said = filter(None, (_report(line) or _report(text) for line, (_, text) in texts))
+    return (not workers and _torchruns(plain)) or _once(_told(said))
+
+
+def _told(reports: Iterable[re.Match[str]]) -> Iterator[FailedRank]:
+    """Yield the ranks in reports; some name rank and node in one line, and the end in a later one."""
     place: tuple[str | None, str | None] = None, None
-    for match in filter(None, (_report(line) or _report(text) for line, (_, text) in zip(lines, plain))):
+    for match in reports:
         said = match.groupdict()
         if said.get("rank") or said.get("node"):
             place = said.get("rank"), said.get("node")
         if (end := _end(said)) and (any(place) or (end[0] or 0) > 128):
-            found.append(FailedRank(*place, *end, match.string.strip()))
-    return _once(found)
+            yield FailedRank(*place, *end, match.string.strip())
 
 
-def _once(found: list[FailedRank]) -> list[FailedRank]:
+def _once(found: Iterable[FailedRank]) -> list[FailedRank]:
     """Flux reports the end of a rank twice: by its shell, and by flux-job."""
     return [next(same) for _, same in groupby(found, key=lambda rank: rank[:3])]
 
@@ -106,7 +111,7 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
     if code:
         return _exit_code(code), (words or f"exited with exit code {code}").strip()
     if said.get("left"):
-        return None, "exited before the others"
+        return None, "exited before the other ranks"
     known = _code_of_words(words.strip()) if words else None
     return (known, words.strip()) if words and known is not None else None
 
@@ -114,17 +119,6 @@ def _end(said: Mapping[str, str | None]) -> tuple[int | None, str] | None:
 def _exit_code(code: str) -> int:
     """Return an exit code; launchers written in Python write -N for signal N."""
     return int(code) if int(code) >= 0 else 128 - int(code)
-
-
-def _workers(log: str) -> list[FailedRank]:
-    """Return the workers of torchrun and its like that failed, as their shells report them.
-
-    The launcher itself is not asked: srun ends it where another node reports first.
-    """
-    found = re.findall(
-        r"^hpclaunch: worker rank (\d+) on host (\S+) failed \(Exit (\d+)\)", log, re.MULTILINE
-    )
-    return [FailedRank(rank, host, int(code), f"exited with exit code {code}") for rank, host, code in found]
 
 
 _FAILURE = re.compile(

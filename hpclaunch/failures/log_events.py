@@ -29,7 +29,7 @@ class Event(NamedTuple):
     caught: bool = False
     """Whether the program went on after it."""
     inner: bool = False
-    """Whether it begins below the program's start, in a thread, a child or what was caught, or after its end."""
+    """Whether it begins below the program's start, in a thread, a child or what was caught, or after it."""
     start: int = 0
     """The place of its first line."""
     named_at: int = 0
@@ -115,7 +115,7 @@ def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
         match
         for place, text in lines
         if 0 < event.start - place <= 2
-        for match in _matches("told_before", f"{text}\n{event.lines[0]}")
+        for match in matches("told_before", f"{text}\n{event.lines[0]}")
     )
     named = rank_told(event.lines[0]) if event.lines and not event.error.follows else None
     return next((match[1] for match in before), named)
@@ -123,10 +123,11 @@ def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
 
 def rank_told(line: str) -> str | None:
     """Return the rank that an error's own words name."""
-    return next((match[1] for match in _matches("told_itself", line)), None)
+    return next((match[1] for match in matches("told_itself", line)), None)
 
 
-def _matches(name: str, text: str) -> list[re.Match[str]]:
+def matches(name: str, text: str) -> list[re.Match[str]]:
+    """Return what the alternatives of ``log_words.yaml`` under a name find in a text."""
     return [match for pattern in each_of(name) if (match := pattern.search(text))]
 
 
@@ -146,7 +147,7 @@ def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
 def _compiled(lines: Sequence[Line], at: int) -> str | None:
     """Return FILE:LINE of a program in another language, as its error or the lines around it give it."""
     around = lines[max(0, at - _PLACE_BEFORE) : at + _PLACE_AFTER]
-    found = next((match for _, text in around for match in _matches("places", text)), None)
+    found = next((match for _, text in around for match in matches("places", text)), None)
     return f"{found['file']}:{found['line']}" if found else None
 
 
@@ -342,7 +343,7 @@ def _known(trace: _Trace) -> tuple[KnownError, str] | None:
 
 def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
     """Add what faulthandler or libstdc++ says at the end of a process, and return the index after it."""
-    end, where, ends = at + 1, None, False
+    end, where = at + 1, None
     said = [lines[at][1].strip()]
     for index in range(at + 1, min(at + 60, len(lines))):
         text = lines[index][1]
@@ -350,10 +351,11 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             where = where or _where([match])
         elif re.match(r"^\s+what\(\): ", text):
             said.append(text.strip())
-        elif "<no Python frame>" in text:
-            ends = True
         elif not (
-            re.match(r"^(?:Python runtime state|Current thread|Thread |Extension modules|Stack )", text)
+            re.match(
+                r"^(?: *<no Py|Python runtime state|Current thread|Thread |Extension modules|Stack )",
+                text,
+            )
             or not text.strip()
         ):
             break
@@ -365,9 +367,23 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
         key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
     )
     last = lines[end - 1][0]
-    fatal = Event(last, tuple(said), error, True, where, inner=ends, start=lines[at][0], named_at=last)
+    fatal = Event(
+        last,
+        tuple(said),
+        error,
+        True,
+        where,
+        inner=_without_frames(lines[at:end]),
+        start=lines[at][0],
+        named_at=last,
+    )
     found.append(fatal)
     return end
+
+
+def _without_frames(lines: Sequence[Line]) -> bool:
+    """Whether a fatal error came when the interpreter had ended, or in a thread that is not Python's."""
+    return any("<no Python frame>" in text for _, text in lines)
 
 
 def _where(frames: Sequence[re.Match[str] | None]) -> str | None:

@@ -31,7 +31,7 @@ _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?
 """Labels that a rank itself puts before a line, after a launcher's label or alone; torchrun's after one."""
 _AGENT = re.compile(r"  rank +: \d+ \(local_rank: |.*torch/distributed/elastic/multiprocessing/api\.py")
 _AGENT_ELSEWHERE = re.compile(r"  rank +: (\d+) \(local_rank: (?!\1\))")
-"""What torchrun says of the ranks of its node: a label before it counts nodes; of another node than the first."""
+"""What torchrun writes about ranks, so that a label before it counts nodes; about those of a further node."""
 # Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first, and in
 # vLLM's lines the logger's words after the label.
 _COLOURS = re.compile(
@@ -80,31 +80,42 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
     """Return each line's rank, or the label of its process, and its text; None where nothing names either.
 
     A launcher's label is one only where half of the lines or more have it: "3: x" may be a program's own. Of
-    labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts nodes or the ranks of one
-    node is the label of a process.
+    labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts nodes, or
+    the ranks of one of them, is the label of a process.
     """
     plain = [_COLOURS.sub("", line) for line in lines]
     label = _label_of(plain)
     found = [_split(line, label) for line in plain]
-    far = _AGENT_ELSEWHERE if label and "default" in label.pattern else _AGENT
-    of_nodes = any(far.match(text) for outer, _, text in found if outer or far is _AGENT_ELSEWHERE)
+    of_nodes = _counts_nodes(label, found)
     return [
-        (own or (f"node {outer}" if of_nodes and outer and outer.isdigit() else outer), text)
+        (own or (f"node {outer}" if of_nodes and (outer or "").isdigit() else outer), text)
         for outer, own, text in found
     ]
 
 
+def _counts_nodes(label: re.Pattern[str] | None, found: Iterable[tuple[str | None, str | None, str]]) -> bool:
+    """Whether the numbers of a label are those of nodes, or of the ranks of one node."""
+    local = label is not None and "default" in label.pattern
+    agent = _AGENT_ELSEWHERE if local else _AGENT
+    return any(agent.match(text) for outer, _, text in found if outer or local)
+
+
 def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
     full = [line for line in lines if line.strip()]
-    counts = {label: _count(label, full) for label in _TEXT if label is not _FRAMEWORK}
+    counts = {label: _count(label, full) for label in _TEXT}
     best = max(counts, key=lambda label: counts[label])
-    if _SURE.search(best.pattern):
-        return best if counts[best] >= 2 else None
-    places = [at for at, line in enumerate(full) if best.match(line)]
-    ranks = len({match[best.groups] for match in map(best.match, full) if match})
-    # What a script writes before and after a step has no label, whose ranks write more than a line each.
-    among = places[-1] + 1 - places[0] if ranks > 1 and len(places) >= 2 * ranks else len(full)
-    return best if counts[best] >= max(2, _SHARE * among) else None
+    least = 0 if _SURE.search(best.pattern) else _SHARE * _stretch(best, full)
+    return best if counts[best] >= max(2, least) else None
+
+
+def _stretch(label: re.Pattern[str], lines: Sequence[str]) -> int:
+    """Return how many lines there are from the first to the last one with a label.
+
+    Scripts write before and after a step, whose ranks write more than a line each; else all lines count.
+    """
+    found = [(at, match[label.groups]) for at, line in enumerate(lines) if (match := label.match(line))]
+    ranks = {rank for _, rank in found}
+    return found[-1][0] + 1 - found[0][0] if 1 < len(ranks) <= len(found) / 2 else len(lines)
 
 
 def _count(label: re.Pattern[str], lines: Iterable[str]) -> int:

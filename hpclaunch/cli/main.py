@@ -27,6 +27,7 @@ TABLE = json.loads(text_beside(__file__, "commands.json"))
 COMMANDS: dict[str, str] = {n: line for part in TABLE["listed"].values() for n, line in part.items()}
 COMMANDS |= TABLE["unlisted"]
 """Command -> its line; its module in hpclaunch.cli has that name. Listing them imports none."""
+_BUILT = f" (commit {built})" if (built := commit()) else ""
 _WORDS = "hpclaunch.words"
 _ERROR_KINDS = {EXIT_BAD_INPUT: "bad input", EXIT_REFUSED: "refused"}
 """Exit code -> ``kind`` of the error in JSON."""
@@ -133,22 +134,8 @@ def _has_folder() -> bool:
     return True
 
 
-def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
-    if asked:
-        of_commit = f" (commit {known})" if (known := commit()) else ""
-        click.echo(f"hpclaunch, version {__version__}{of_commit}")
-        ctx.exit()
-
-
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    *("-V", "--version"),
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
+@click.version_option(__version__ + _BUILT, "-V", "--version", prog_name="hpclaunch")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.option(
     "--color",

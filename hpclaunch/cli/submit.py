@@ -285,12 +285,7 @@ def command(
     from hpclaunch.job.prepare import SubmitMode, prepare
     from hpclaunch.job.settings_files import read_layers
 
-    if interactive and wait is False:
-        raise click.UsageError("--interactive and --no-wait exclude each other")
-    if (plain or save or strict) and not dry_run:
-        raise click.UsageError("--plain, --save and --strict belong to --dry-run")
-    if plain and save:
-        raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
+    _refuse_mixtures(ctx.params)
     words = command_words(job, ctx.meta.get("tail", ()))
     settings = given_settings(options, command=words or None)
     prepared = prepare(
@@ -303,6 +298,15 @@ def command(
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
+
+
+def _refuse_mixtures(given: dict[str, Any]) -> None:
+    if given["interactive"] and given["wait"] is False:
+        raise click.UsageError("--interactive and --no-wait exclude each other")
+    if not given["dry_run"] and any(given[name] for name in ("plain", "save", "strict")):
+        raise click.UsageError("--plain, --save and --strict belong to --dry-run")
+    if given["plain"] and given["save"]:
+        raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
 
 
 def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:

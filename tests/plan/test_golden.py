@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from hpclaunch import __version__
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.job_files import job_files
 from hpclaunch.job.template_files import script_templates
@@ -384,7 +385,8 @@ def test_the_script_of_a_torch_program_on_lumi_g_has_70_lines_at_most() -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_first_pages_show_that_script_whole(page: str) -> None:
     text = (GOLDEN.parent.parent / page).read_text()
-    script = (GOLDEN / "lumi-g.torch.sh").read_text()
+    golden = (GOLDEN / "lumi-g.torch.sh").read_text()
+    script = re.sub(r"(Written by hpclaunch) \S+", rf"\1 {__version__}", golden)
     shown = text.split("```shell\n")[1].split("```\n")[0]
     if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN") and shown:
         (GOLDEN.parent.parent / page).write_text(text.replace(shown, script))

@@ -3,6 +3,7 @@
 import re
 import signal
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -69,7 +70,8 @@ def ranks_named(ranks: str | None) -> frozenset[str]:
         return frozenset()
 
 
-def failed_ranks(log: str) -> list[FailedRank]:
+@lru_cache(maxsize=4)
+def failed_ranks(log: str) -> tuple[FailedRank, ...]:
     """Return all ranks that a launcher reports as failed, in the order of its reports.
 
     Where a launcher of the program's own has started the ranks, the site's launcher numbers nodes.
@@ -80,7 +82,7 @@ def failed_ranks(log: str) -> list[FailedRank]:
     plain = by_rank(workers or lines)
     texts = zip(workers or lines, plain, strict=True)
     said = filter(None, (_report(line) or _report(text) for line, (_, text) in texts))
-    return (not workers and _torchruns(plain)) or _once(_told(said))
+    return tuple((not workers and _torchruns(plain)) or _once(_told(said)))
 
 
 def _told(reports: Iterable[re.Match[str]]) -> Iterator[FailedRank]:

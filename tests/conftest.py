@@ -188,6 +188,8 @@ def _folders_of_its_own(
         for kind in ("CONFIG", "STATE", "DATA"):
             patch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
         patch.setenv("XDG_CACHE_HOME", str(_cache_of_all))
+        patch.setenv("XDG_CONFIG_DIRS", str(home / "system"))
+        patch.delenv("HPCLAUNCH_CENTRE", raising=False)
         if any(request.node.get_closest_marker(marker) for marker in ("mpi", "slurm")):
             for name, value in MPI_VARIABLES.items():
                 patch.setenv(name, value)

@@ -32,7 +32,7 @@ FLOORS: list[set[str]] = [
         "json_document",
     }
     | {"plural", "shell", "text_table", "units", "walltime"},
-    {"user_folders"},
+    {"centre_folders", "user_folders"},
     {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},
     {"site"},

@@ -73,12 +73,13 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
         print_document(sites, indent=2)
         return
     groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
+    whose = {"user": "yours", "centre": "your centre's"}
     for site in sites:
         rows = groups[_GROUPS[site.status]]
         rows.append(("", site.name, site.description or f"BROKEN: {site.error}"))
-        if site.origin == "user":
+        if site.origin != "shipped":
             hides = f", hides {site.hides}" if site.hides else ""
-            rows.append(("", "", f"yours: {site.file}{hides}"))
+            rows.append(("", "", f"{whose[site.origin]}: {site.file}{hides}"))
     widest = max(len(site.name) for site in sites)
     for title, rows in groups.items():
         if rows:

@@ -12,6 +12,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.imported_framework import look_on, read_in, read_program
+from hpclaunch.job.settings_files import refused_by_centre
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan, Problem
 from hpclaunch.plan.launcher_rules import script_problems
@@ -123,7 +124,11 @@ def settle(
     request, settings = with_software(request, settings, profile)
     without_queue = _without_queue(mode, scheduler, allocation)
     asked = KnownJob(
-        request=request, settings=settings, profile=profile, is_file=is_file, problems=without_queue
+        request=request,
+        settings=settings,
+        profile=profile,
+        is_file=is_file,
+        problems=(*without_queue, *refused_by_centre(settings)),
     )
     # On another host the files are read when there is a connection to it.
     folder = mode.sync or (Path(workdir) if host is None else None)

@@ -1,11 +1,19 @@
-"""Settings of a job from its files: the job file and the user's configuration."""
+"""Settings of a job from its files: the job file, the user's configuration and that of the centre."""
 
+import grp
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from hpclaunch.plan.settings import JobSettings, Layer, UserConfig, highest
+from hpclaunch.centre_folders import centre_files, centre_folders
+from hpclaunch.errors import BadInputError
+from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.request import Setting
+from hpclaunch.plan.settings import ANY_VALUE, CentreConfig, JobSettings, Layer, UserConfig, highest
 from hpclaunch.user_folders import user_config_folder
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -43,9 +51,65 @@ def read_layers(
         layers.append(Layer(origin=f"job file {file}", settings=_read(file, JobSettings)))
     config = read_config()
     origin = f"user config {config_path()}"
-    named = highest(layers, "site")
-    site = named.settings.site if named else config.site
+    of_centre = list(_centre_configs())
+    named = (each.settings.site for each in layers)
+    site = next(filter(None, (*named, config.site, *(each.site for _, each in of_centre))), None)
     if site in config.sites:
         layers.append(Layer(origin=f"{origin}, sites.{site}", settings=config.sites[site]))
     layers.append(Layer(origin=origin, settings=config))
+    for path, each in of_centre:
+        layers += _layers_of(path, each, layers, site)
     return layers
+
+
+def refused_by_centre(settings: Iterable[Setting]) -> Iterator[Problem]:
+    """Yield what a centre refuses of the settings that a user gave, with its own words.
+
+    It is help, not security: anybody can submit without hpclaunch. Raises BadInputError for a bad file.
+    """
+    given = {each.name.replace("-", "_"): each for each in settings if not each.origin.startswith(_NOT_GIVEN)}
+    for path, config in _centre_configs():
+        for name, rule in config.refused.items():
+            if (setting := given.get(name)) is None:
+                continue
+            if text := rule.get(setting.value or "", rule.get(ANY_VALUE)):
+                message = f"{setting.name} {setting.value} ({setting.origin}) is refused by {path}: {text}"
+                yield Problem(message=message, hint=None)
+
+
+_NOT_GIVEN = ("centre config", "site profile", "default", "computed", "the allocation")
+"""How the origins of settings begin that no user gave."""
+
+
+def _centre_configs() -> Iterator[tuple[Path, CentreConfig]]:
+    for folder in centre_folders():
+        for path in centre_files(folder, "config.yaml"):
+            config = _read(path, CentreConfig)
+            for name in config.refused.keys() - set(JobSettings.__struct_fields__):
+                raise BadInputError(
+                    f"{path}: refused.{name}: no setting", "the keys of a job file are settings"
+                )
+            yield path, config
+
+
+def _layers_of(path: Path, config: CentreConfig, above: list[Layer], site: str | None) -> Iterator[Layer]:
+    """Yield the layers of a centre's file: of the project, of the user's groups, of the site, of all jobs."""
+    origin = f"centre config {path}"
+    at_site = {name: settings for name, settings in config.sites.items() if name == site}
+    groups = {name: config.groups[name] for name in _unix_groups() if name in config.groups}
+    rest = [
+        *(Layer(origin=f"{origin}, groups.{name}", settings=each) for name, each in groups.items()),
+        *(Layer(origin=f"{origin}, sites.{name}", settings=each) for name, each in at_site.items()),
+        Layer(origin=origin, settings=config),
+    ]
+    account = highest([*above, *rest], "account")
+    if account and (project := config.projects.get(account.settings.account)):
+        yield Layer(origin=f"{origin}, projects.{account.settings.account}", settings=project)
+    yield from rest
+
+
+def _unix_groups() -> Iterator[str]:
+    """Yield the names of this process's groups, its own first; those without a name are left out."""
+    for number in dict.fromkeys((os.getegid(), *os.getgroups())):
+        with suppress(KeyError):
+            yield grp.getgrgid(number).gr_name

@@ -9,6 +9,8 @@ from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from hpclaunch.centre_folders import centre_files, centre_folders
+from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
 from hpclaunch.software.shell_quoting import literal
 from hpclaunch.user_folders import read_cached, write_cached
@@ -16,12 +18,26 @@ from hpclaunch.user_folders import read_cached, write_cached
 
 def script_templates() -> jinja2.Environment:
     """Return the templates: sandboxed, strict about undefined names, with the filters that they use."""
-    return templates_in(resource_dir("templates"))
+    blocks = {
+        path.stem: path
+        for folder in reversed(centre_folders())
+        for path in centre_files(folder, "blocks/*.sh")
+    }
+    if unknown := sorted(blocks.keys() - BLOCKS):
+        raise BadInputError(f"{blocks[unknown[0]]}: no block has this name", f"there are {', '.join(BLOCKS)}")
+    return templates_in(resource_dir("templates"), tuple(blocks.items()))
+
+
+BLOCKS = ("before_environment", "after_environment")
+"""Places in every script at which a centre adds shell lines, the file ``blocks/NAME.sh`` of its folder."""
 
 
 @lru_cache(maxsize=1)
-def templates_in(folder: Path) -> jinja2.Environment:
-    """Return the templates in a folder; a process reads each once, and again where its file has changed."""
+def templates_in(folder: Path, blocks: tuple[tuple[str, Path], ...] = ()) -> jinja2.Environment:
+    """Return the templates in a folder; a process reads each once, and again where its file has changed.
+
+    ``blocks``: name and file of each that a centre adds.
+    """
     environment = ImmutableSandboxedEnvironment(
         loader=FileSystemLoader(folder),
         bytecode_cache=_CachedTemplates(),
@@ -31,10 +47,20 @@ def templates_in(folder: Path) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # a shell script, not HTML: the shquote filter quotes
     )
+    environment.globals["blocks"] = {name: str(path) for name, path in blocks}
+    environment.filters["text_of_block"] = lambda name: _lines(dict(blocks)[name])
     environment.filters["shquote"] = literal
     environment.filters["comment"] = comment
     environment.filters["text_of_file"] = remote_text
     return environment
+
+
+def _lines(path: Path) -> str:
+    """The shell lines of a centre's block. Raises BadInputError."""
+    try:
+        return path.read_text("utf-8").rstrip("\n") + "\n"
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path}: {error}", "shell lines in UTF-8") from error
 
 
 def remote_text(name: str) -> str:

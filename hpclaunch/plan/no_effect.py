@@ -26,7 +26,7 @@ _OF_THE_QUEUE = {
     "directive": "--directive",
     "exclusive": "--exclusive/--no-exclusive",
 }
-_DEFAULTS = ("user config", "site profile", "default", "computed", "job 2", "the allocation")
+_DEFAULTS = ("user config", "centre config", "site profile", "default", "computed", "job 2", "the allocation")
 """How an origin begins whose settings are meant where they fit; ``job 2...``: the job that is repeated."""
 
 

@@ -1,7 +1,7 @@
 """Settings of a job from all their sources, merged, each with its origin.
 
-Command line > job file > user config for the site > user config > defaults. ``env`` merges name by name and
-``directives`` add up; everything else is replaced by the higher source.
+Command line > job file > user config for the site > user config > centre config > defaults. ``env`` merges
+name by name and ``directives`` add up; everything else is replaced by the higher source.
 """
 
 import re
@@ -52,6 +52,21 @@ class UserConfig(JobSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     sites: dict[str, JobSettings] = {}  # noqa: RUF012 (a struct copies its defaults)
     """Site name -> settings for jobs there, such as the account."""
+
+
+ANY_VALUE = "*"
+"""The value in `CentreConfig.refused` that stands for all."""
+
+
+class CentreConfig(UserConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``config.yaml`` in a centre's folder: settings for all of its users, and what it refuses."""
+
+    groups: dict[str, JobSettings] = {}  # noqa: RUF012
+    """Unix group -> settings for its members."""
+    projects: dict[str, JobSettings] = {}  # noqa: RUF012
+    """Account -> settings for the jobs that it is charged for."""
+    refused: dict[str, dict[str, str]] = {}  # noqa: RUF012
+    """Setting -> value, or ``*`` for any -> why the centre refuses it."""
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):

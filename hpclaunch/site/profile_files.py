@@ -1,9 +1,10 @@
-"""The files of profiles and node kinds: the user's own, and those that are shipped."""
+"""The files of profiles and node kinds: the user's own, those of the centre, and those that are shipped."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from hpclaunch.centre_folders import centre_files, centre_folders
 from hpclaunch.package_data import resource_dir
 from hpclaunch.user_folders import user_config_folder
 
@@ -43,7 +44,12 @@ def known_files() -> Known:
 
 def _files_in(subfolder: str) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {}
-    for folder in (user_sites_folder(), resource_dir("site_profiles")):
-        for path in sorted((folder / subfolder).glob("*.yaml")):
-            found.setdefault(path.stem, []).append(path)
+    own, shipped = (
+        (folder / subfolder).glob("*.yaml") for folder in (user_sites_folder(), resource_dir("site_profiles"))
+    )
+    of_centre = (
+        path for folder in centre_folders() for path in centre_files(folder, f"sites/{subfolder}/*.yaml")
+    )
+    for path in (*sorted(own), *of_centre, *sorted(shipped)):
+        found.setdefault(path.stem, []).append(path)
     return found

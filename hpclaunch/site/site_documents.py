@@ -7,6 +7,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
+from hpclaunch.package_data import resource_dir
 from hpclaunch.site.detect import Evidence
 from hpclaunch.site.fact_age import CountedFacts, ReadSource
 from hpclaunch.site.load_profile import (
@@ -28,7 +29,7 @@ class ListedSite(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     file: str
-    origin: Literal["user", "shipped"]
+    origin: Literal["user", "centre", "shipped"]
     hides: str | None
     extends: str | None
     part_of: str | None
@@ -95,13 +96,19 @@ def listed_sites(*, kinds: bool = False) -> tuple[ListedSite, ...]:
     )
 
 
+def _origin(path: Path) -> Literal["user", "centre", "shipped"]:
+    if path.is_relative_to(user_sites_folder()):
+        return "user"
+    return "shipped" if path.is_relative_to(resource_dir("site_profiles")) else "centre"
+
+
 def _listed(
     name: str, path: Path, profile: SiteProfile | None, error: str | None, hidden: Path | None
 ) -> ListedSite:
     return ListedSite(
         name=name,
         file=str(path),
-        origin="user" if path.is_relative_to(user_sites_folder()) else "shipped",
+        origin=_origin(path),
         hides=None if hidden is None else str(hidden),
         extends=getattr(profile, "extends", None),
         part_of=getattr(profile, "part_of", None),

@@ -1,0 +1,217 @@
+"""A centre's own layer: which of its files counts, what it changes, and when it is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpclaunch.centre_folders import centre_folders
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.settings_files import read_layers
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.settings import JobSettings, merge
+
+WRONG = ("file", "folder", "owner") if os.geteuid() == 0 else ("file", "folder")  # only root gives files away
+TRUE = JobSettings(command=("true",))
+JOB = ("submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run")
+
+
+@pytest.fixture
+def centre(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the variable names, empty."""
+    folder = tmp_path / "centre"
+    folder.mkdir(mode=0o755)
+    monkeypatch.setenv("HPCLAUNCH_CENTRE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Two folders of XDG_CONFIG_DIRS."""
+    folders = tmp_path / "first" / "hpclaunch", tmp_path / "second" / "hpclaunch"
+    for folder in folders:
+        folder.mkdir(parents=True, mode=0o755)
+    monkeypatch.setenv("XDG_CONFIG_DIRS", ":".join(str(folder.parent) for folder in folders))
+    return folders
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    path.write_text(text)
+    path.chmod(0o644)
+
+
+def merged(line: JobSettings = TRUE) -> tuple[JobRequest, dict[str, Setting]]:
+    request, settings = merge(read_layers(line, None), "lumi-g", "command line")
+    return request, {setting.name: setting for setting in settings}
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
+
+
+def test_the_order_of_the_folders(
+    centre: Path, system: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert centre_folders()[:3] == (centre, *system)
+    monkeypatch.delenv("HPCLAUNCH_CENTRE")
+    assert centre_folders()[:2] == system
+    monkeypatch.setenv("XDG_CONFIG_DIRS", f"relative:{system[1].parent}:/no/such/folder")
+    assert centre_folders()[:1] == system[1:]
+
+
+def test_a_variable_that_names_no_folder_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for wrong in ("relative", str(tmp_path / "none")):
+        monkeypatch.setenv("HPCLAUNCH_CENTRE", wrong)
+        with pytest.raises(BadInputError, match="HPCLAUNCH_CENTRE="):
+            centre_folders()
+
+
+def test_a_setting_comes_from_the_first_that_has_it(
+    centre: Path, system: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpclaunch.job.settings_files._unix_groups", lambda: ("staff", "all"))
+    user = tmp_path / "user"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(user))
+    keys = ("nodes", "tasks_per_node", "gpus_per_task", "threads_per_core", "max_restarts", "cpus_per_task")
+    texts = {
+        user / "hpclaunch" / "config.yaml": "{nodes: 1, account: mine}",
+        centre / "config.yaml": (
+            "nodes: 7\naccount: theirs\n"
+            "projects: {mine: {nodes: 2, tasks_per_node: 2}, theirs: {tasks_per_node: 7}}\n"
+            "groups: {staff: {tasks_per_node: 3, gpus_per_task: 3}, other: {threads_per_core: 7},"
+            " all: {gpus_per_task: 7, threads_per_core: 4}}\n"
+            "sites: {lumi-g: {threads_per_core: 5, max_restarts: 5}, daint: {max_restarts: 7}}\n"
+        ),
+        system[0] / "config.yaml": "{max_restarts: 7, cpus_per_task: 6}",
+        system[1] / "config.yaml": "{cpus_per_task: 7}",
+    }
+    for path, text in texts.items():
+        write(path, text)
+    request, settings = merged(JobSettings(command=("true",), site="lumi-g"))
+    assert [getattr(request, key) for key in keys] == [1, 2, 3, 4, 5, 6]
+    origins = [settings[key.replace("_", "-")].origin for key in keys]
+    assert origins == [
+        f"user config {user / 'hpclaunch' / 'config.yaml'}",
+        f"centre config {centre / 'config.yaml'}, projects.mine",
+        f"centre config {centre / 'config.yaml'}, groups.staff",
+        f"centre config {centre / 'config.yaml'}, groups.all",
+        f"centre config {centre / 'config.yaml'}, sites.lumi-g",
+        f"centre config {system[0] / 'config.yaml'}",
+    ]
+
+
+def test_the_group_of_this_process_counts(centre: Path) -> None:
+    import grp
+
+    name = grp.getgrgid(os.getegid()).gr_name
+    write(centre / "config.yaml", f"groups: {{{name}: {{nodes: 3}}, no-such-group: {{nodes: 4}}}}")
+    assert merged()[0].nodes == 3
+
+
+def test_the_site_of_a_centre_chooses_what_the_user_set_for_it(
+    centre: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    write(centre / "config.yaml", "site: lumi-g")
+    write(tmp_path / "user" / "hpclaunch" / "config.yaml", "sites: {lumi-g: {nodes: 5}}")
+    assert merged()[0].nodes == 5
+
+
+def test_a_refused_setting_is_told_in_the_words_of_the_centre(centre: Path) -> None:
+    write(
+        centre / "config.yaml",
+        "queue: small-g\n"
+        "refused: {queue: {dev-g: for the staff, small-g: never}, exclude: {'*': Slurm chooses}}\n",
+    )
+    done = run(*JOB, "--partition", "dev-g", "--exclude", "nid1", "--", "true")
+    path = centre / "config.yaml"
+    assert f"queue dev-g (command line) is refused by {path}: for the staff" in done.stderr
+    assert f"exclude nid1 (command line) is refused by {path}: Slurm chooses" in done.stderr
+    assert run(*JOB, "--strict", "--partition", "dev-g", "--", "true").returncode == 3
+    assert "is refused by" not in run(*JOB, "--", "true").stderr  # of its own default the centre says nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("refused: {partitoin: {a: b}}", "refused.partitoin"),
+        ("groups: {a: {no_such: 1}}", "unknown key 'no_such' in groups.a"),
+        ("nodes: many", "nodes is 'many'"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_key(centre: Path, text: str, said: str) -> None:
+    write(centre / "config.yaml", text)
+    done = run(*JOB, "--", "true")
+    assert (done.returncode, said in done.stderr, str(centre) in done.stderr) == (3, True, True), done.stderr
+
+
+@pytest.mark.parametrize("place", ["config.yaml", "sites/here.yaml", "blocks/after_environment.sh"])
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_others_can_write_is_refused(
+    centre: Path, place: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = centre / place
+    write(path, "{}")
+    if wrong == "owner":
+        os.chown(path, 4321, -1)
+    else:
+        changed = path if wrong == "file" else path.parent
+        changed.chmod(0o777 if wrong == "folder" else 0o666)
+    done = run(*JOB, "--", "true")
+    assert done.returncode == 3
+    said = "belongs to user 4321" if wrong == "owner" else "can be written by all users"
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_profile_stands_between_the_users_and_the_shipped_ones(
+    centre: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    write(
+        centre / "sites" / "lumi-g.yaml",
+        "{schema: 1, name: lumi-g, part_of: lumi-g, description: of the centre}",
+    )
+    (listed,) = [
+        each for each in json.loads(run("sites", "list", "--json").stdout) if each["name"] == "lumi-g"
+    ]
+    assert (listed["origin"], listed["description"]) == ("centre", "of the centre")
+    assert listed["hides"].endswith("site_profiles/lumi-g.yaml")
+    assert "your centre's: " in run("sites", "list").stdout
+    own = tmp_path / "user" / "hpclaunch" / "sites" / "lumi-g.yaml"
+    write(own, "{schema: 1, name: lumi-g, part_of: lumi-g}")
+    shown = json.loads(run("sites", "show", "lumi-g", "--json").stdout)
+    assert shown["description"] == "of the centre"
+
+
+def test_blocks_stand_around_the_environment(centre: Path, system: tuple[Path, Path]) -> None:
+    write(
+        centre / "blocks" / "before_environment.sh", "module load centre/2026  # {{ not }} {% a template %}"
+    )
+    write(system[0] / "blocks" / "before_environment.sh", "hidden by the first\n")
+    write(system[0] / "blocks" / "after_environment.sh", "umask 027\n\n")
+    lines = run(*JOB, "--", "true").stdout.splitlines()
+    at = lines.index(f"# Of the centre, {centre}/blocks/before_environment.sh:")
+    assert lines[at + 1] == "module load centre/2026  # {{ not }} {% a template %}"
+    after = lines.index(f"# Of the centre, {system[0]}/blocks/after_environment.sh:")
+    assert lines[after + 1 : after + 3] == ["umask 027", ""]
+    assert (
+        at
+        < lines.index("export OMP_NUM_THREADS=7  # threads for each rank: the cores it is bound to")
+        < after
+    )
+    assert "hidden by the first" not in lines
+
+
+def test_a_block_with_another_name_is_an_error(centre: Path) -> None:
+    write(centre / "blocks" / "prologue.sh", "true\n")
+    done = run(*JOB, "--", "true")
+    assert done.returncode == 3
+    assert "prologue.sh: no block has this name" in done.stderr
+    assert "before_environment, after_environment" in done.stderr

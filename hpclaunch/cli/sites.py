@@ -17,7 +17,7 @@ from hpclaunch.plural import counted
 if TYPE_CHECKING:
     import datetime as dt
 
-    from hpclaunch.scheduler.cluster_facts import QueueFacts
+    from hpclaunch.scheduler.cluster_facts import ClusterFacts, QueueFacts
     from hpclaunch.scheduler.scheduler_interface import Scheduler
     from hpclaunch.site.load_profile import Loaded
     from hpclaunch.site.module_facts import ChangedModule
@@ -344,18 +344,15 @@ def new(
 ) -> None:
     """Write a profile that describes this node; run it on a compute node.
 
+    On a node that runs no jobs, such as a login node, the nodes are described as the scheduler tells.
+
     Example: srun --nodes 1 hpclaunch sites new mycluster
     """
-    import datetime as dt
-    import os
-    import socket
-
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.site.load_profile import load_site, site_names
-    from hpclaunch.site.new_profile import check_name, cpu_model, profile_text
+    from hpclaunch.site.new_profile import check_name
     from hpclaunch.site.profile_files import user_sites_folder
     from hpclaunch.site.site_scheduler import base_here, base_profiles
-    from hpclaunch.topology.sources import read_folder, read_live
 
     check_name(name)
     file = Path(output) if output else user_sites_folder() / f"{name}.yaml"
@@ -367,18 +364,13 @@ def new(
     base = base or base_here()
     if base not in bases:
         raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
-    cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
-    known = folder is None and cpuinfo.exists()
-    model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
-    topology = read_live() if folder is None else read_folder(Path(folder))
-    queues = _queues(bases[base], queues_file, here=folder is None)
-    measured = folder or socket.gethostname()
-    text = profile_text(name, base, topology, model, measured, dt.date.today(), queues)
+    text = _new_text(name, base, bases[base], folder, queues_file)
     hidden = None if output else site_names().get(name)
     host = LocalHost()
     host.make_folder(str(file.parent.absolute()))
     host.write_file(str(file.absolute()), text.encode())
-    load_site(str(file.absolute()))  # a profile that does not load is a fault of hpclaunch: raise now
+    # a profile that does not load is a fault of hpclaunch: raise now
+    queues = load_site(str(file.absolute())).queues
     listed = f" with {counted(len(queues), 'queue')} of {bases[base].title}" if queues else ""
     rest = "account, modules and fabric" if queues else "account, queues, modules and fabric"
     click.echo(f"{file}: written{listed}, extends {base}; read it, and add {rest}")
@@ -386,12 +378,63 @@ def new(
         click.echo(f"  it hides the profile {hidden} that hpclaunch ships; another NAME would keep both")
 
 
-def _queues(scheduler: Scheduler, file: TextIO | None, *, here: bool) -> tuple[QueueFacts, ...]:
-    """Return the queues of a file, or those of the scheduler here where the node is this one."""
+def _new_text(
+    name: str, base: str, scheduler: Scheduler, folder: str | None, queues_file: TextIO | None
+) -> str:
+    """Return the new profile: of a folder's node, of this one, or of those that the scheduler describes."""
+    import datetime as dt
+    import os
+    import socket
+
+    from hpclaunch.site.asked_cluster import is_one_of
+    from hpclaunch.site.new_profile import cpu_model, profile_text
+    from hpclaunch.topology.sources import read_folder, read_live
+
+    cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
+    known = folder is None and cpuinfo.exists()
+    model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
+    topology = read_live() if folder is None else read_folder(Path(folder))
+    facts = _facts_here(scheduler) if folder is None else None
+    if facts and facts.nodes and not queues_file and not is_one_of(topology, facts):
+        has = f"{counted(len(topology.cores), 'core')} and {counted(len(topology.gpus), 'GPU')}"
+        click.echo(f"note: this node has {has}, as none of {scheduler.title}'s nodes has", err=True)
+        return _described_text(name, base, facts, scheduler)
+    queues = _queues_of(scheduler, queues_file) if queues_file else facts.queues if facts else ()
+    measured = folder or socket.gethostname()
+    return profile_text(name, base, topology, model, measured, dt.date.today(), queues)
+
+
+def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Scheduler) -> str:
+    """Return a profile of the nodes that the scheduler describes, those with GPUs first."""
+    import datetime as dt
+
+    from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.job.ask_cluster import words_of_asking
+    from hpclaunch.site.asked_cluster import Wanted, cluster_profile
+    from hpclaunch.site.load_profile import load_site
+    from hpclaunch.site.new_profile import described_text
+
+    want = Wanted(nodes=1, queue=None, gpu_type=None, gpus=True)
+    asked = cluster_profile(load_site(base), facts, want, words_of_asking(LocalHost(), scheduler))
+    if asked is None or asked.profile.node is None:
+        raise BadInputError(
+            f"{scheduler.title} describes no node that jobs can get",
+            "run it on a compute node, in a job of one node",
+        )
+    node = asked.profile.node
+    found = f"{counted(node.cores, 'core')} and {counted(len(node.gpus), 'GPU')}"
+    click.echo(
+        f"note: {counted(node.count or 1, 'node')} with {found}, as {scheduler.title} describes them; on one"
+        " of them this command also finds where GPUs and memory are attached",
+        err=True,
+    )
+    return described_text(name, base, asked.profile, dt.date.today())
+
+
+def _queues_of(scheduler: Scheduler, file: TextIO) -> tuple[QueueFacts, ...]:
+    """Return the queues of a file."""
     from hpclaunch.command_result import CommandResult
 
-    if file is None:
-        return _queues_here(scheduler) if here else ()
     command = scheduler.facts_commands.get("queues")
     if not command:
         raise BadInputError(f"--queues: queues of {scheduler.title} cannot be read", "leave it out")
@@ -406,17 +449,18 @@ def _queues(scheduler: Scheduler, file: TextIO | None, *, here: bool) -> tuple[Q
     return found
 
 
-def _queues_here(scheduler: Scheduler) -> tuple[QueueFacts, ...]:
-    """Return the queues that the scheduler here lists; none, with a note, where it does not answer."""
+def _facts_here(scheduler: Scheduler) -> ClusterFacts | None:
+    """Return what the scheduler here tells of nodes and queues; None, noted, where it does not answer."""
     import shutil
 
     from hpclaunch.host.this_machine import LocalHost
+    from hpclaunch.job.ask_cluster import cluster_facts
 
-    command = scheduler.facts_commands.get("queues")
-    if not command or not shutil.which(command[0]):
-        return ()
+    programs = {command[0] for command in scheduler.facts_commands.values()}
+    if not programs or not all(map(shutil.which, programs)):
+        return None
     try:
-        return scheduler.parse_facts({"queues": LocalHost().run(command, timeout_s=10)}).queues
+        return cluster_facts(LocalHost(), scheduler)
     except RefusedError as error:
-        click.echo(f"note: no queues: {error.message}", err=True)
-        return ()
+        click.echo(f"note: no nodes and queues: {error.message}", err=True)
+        return None

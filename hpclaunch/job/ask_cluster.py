@@ -7,6 +7,8 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import KnownJob, Problem
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.scheduler.cluster_facts import ClusterFacts
+from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
@@ -21,6 +23,22 @@ def is_open(profile: SiteProfile) -> bool:
     )
 
 
+def words_of_asking(host: Host, scheduler: Scheduler) -> str:
+    """Return what is asked where, as ``scontrol on this machine``."""
+    programs = dict.fromkeys(argv[0] for argv in scheduler.facts_commands.values())
+    return f"{' and '.join(programs)} on {host.name}"
+
+
+def cluster_facts(host: Host, scheduler: Scheduler) -> ClusterFacts:
+    """Return what the scheduler on ``host`` tells of its nodes and queues. Raises RefusedError."""
+    return scheduler.parse_facts(
+        {
+            name: host.run(argv, timeout_s=_LIMIT_S, env=scheduler.query_env)
+            for name, argv in scheduler.facts_commands.items()
+        }
+    )
+
+
 def ask_cluster(host: Host, job: KnownJob) -> KnownJob:
     """Ask the scheduler on ``host`` for its nodes, and plan the job for those that fit.
 
@@ -32,15 +50,9 @@ def ask_cluster(host: Host, job: KnownJob) -> KnownJob:
     want = Wanted(
         nodes=request.nodes or 1, queue=request.queue, gpu_type=request.gpu_type, gpus=_wants_gpus(request)
     )
-    programs = dict.fromkeys(argv[0] for argv in scheduler.facts_commands.values())
-    asked = f"{' and '.join(programs)} on {host.name}"
+    asked = words_of_asking(host, scheduler)
     try:
-        facts = scheduler.parse_facts(
-            {
-                name: host.run(argv, timeout_s=_LIMIT_S, env=scheduler.query_env)
-                for name, argv in scheduler.facts_commands.items()
-            }
-        )
+        facts = cluster_facts(host, scheduler)
         found = cluster_profile(profile, facts, want, asked)
         queues = ", ".join(queue.name for queue in facts.queues) or "no queue that takes jobs"
         why = f"{asked} shows {queues}" + (f", not {want.queue}" if want.queue else "")

@@ -11,6 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from hpclaunch.centre_folders import centre_files, centre_folders
 from hpclaunch.errors import BadInputError
+from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
 from hpclaunch.software.shell_quoting import literal
 from hpclaunch.user_folders import read_cached, write_cached
@@ -56,11 +57,17 @@ def templates_in(folder: Path, blocks: tuple[tuple[str, Path], ...] = ()) -> jin
 
 
 def _lines(path: Path) -> str:
-    """The shell lines of a centre's block. Raises BadInputError."""
+    """The shell lines of a centre's block, which bash can read on their own. Raises BadInputError."""
     try:
-        return path.read_text("utf-8").rstrip("\n") + "\n"
+        text = path.read_text("utf-8").rstrip("\n") + "\n"
     except (OSError, UnicodeDecodeError) as error:
         raise BadInputError(f"{path}: {error}", "shell lines in UTF-8") from error
+    check = ("env", "-u", "BASH_ENV", "LC_ALL=C", "bash", "-n", "-c", text)
+    said = LocalHost().run(check, timeout_s=10).stderr.strip()
+    if said or text.endswith("\\\n"):
+        # It would swallow the lines after it.
+        raise BadInputError(f"{path}: {said or 'its last line goes on'}", "end what it begins")
+    return text
 
 
 def remote_text(name: str) -> str:

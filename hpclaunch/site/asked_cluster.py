@@ -17,6 +17,7 @@ from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, 
 from hpclaunch.site.profile_node import VISIBLE
 from hpclaunch.site.schema import Binding, Node, Queue, SiteGpu, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.topology.node_topology import NodeTopology
 
 Vendor = Literal["amd", "nvidia", "intel"]
 
@@ -89,6 +90,18 @@ def cluster_profile(base: SiteProfile, facts: ClusterFacts, want: Wanted, asked:
         binding=_binding(base.binding, chosen.gpus, facts),
     )
     return Asked(profile=profile, notes=tuple(_notes(chosen, choices, facts, want, asked)))
+
+
+def is_one_of(topology: NodeTopology, facts: ClusterFacts) -> bool:
+    """Whether a node may be one of those that the scheduler describes; a login node is none of them."""
+    return any(
+        kind.cores in (None, len(topology.cores))
+        and (
+            sum(gpus.count for gpus in kind.gpus) == len(topology.gpus)
+            or any(gpus.are_slices for gpus in kind.gpus)
+        )
+        for kind in facts.nodes
+    )
 
 
 def _check_nodes(chosen: _Choice, want: Wanted, asked: str) -> None:

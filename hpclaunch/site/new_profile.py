@@ -12,7 +12,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import QueueFacts
 from hpclaunch.site.profile_node import VISIBLE, threads_of
-from hpclaunch.site.schema import Node, NumaDomain, SiteName
+from hpclaunch.site.schema import Node, NumaDomain, SiteName, SiteProfile
 from hpclaunch.site.site_scheduler import base_profiles
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
@@ -28,6 +28,10 @@ def check_name(name: str) -> None:
             f"NAME {name!r} cannot be the name of a site",
             "use letters, digits, dots, dashes and underscores, a letter or digit first",
         ) from None
+    if name in base_profiles():
+        raise BadInputError(
+            f"NAME {name}: other profiles begin with the shipped {name}", "choose another name"
+        )
 
 
 def profile_text(
@@ -64,9 +68,28 @@ def profile_text(
     if listed := {queue.name: queue_keys(queue, has_gpus=bool(topology.gpus)) for queue in queues}:
         document["queues"] = listed
     notes = "".join(f"# {note}\n" for note in topology.notes)
-    head = f"# Measured by hpclaunch sites new on {host}, {day}. Add account, queues, modules and fabric.\n"
+    return _text(f"# Measured by hpclaunch sites new on {host}, {day}. {_ADD}\n{notes}", document)
+
+
+def described_text(name: str, base: str, asked: SiteProfile, day: dt.date) -> str:
+    """Return a profile that extends ``base`` with the nodes and queues as the scheduler describes them."""
+    document = {
+        "schema": 1,
+        "name": name,
+        "description": asked.description,
+        "extends": base,
+        "status": "production",
+        **msgspec.to_builtins({key: getattr(asked, key) for key in ("node", "binding", "queues")}),
+    }
+    return _text(f"# By hpclaunch sites new, {day}, from a node that runs no jobs. {_ADD}\n", document)
+
+
+_ADD = "Add account, queues, modules and fabric."
+
+
+def _text(head: str, document: dict[str, Any]) -> str:
     stubs = text_beside(__file__, "profile_stubs.txt")
-    return head + notes + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + stubs
+    return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + stubs
 
 
 def queue_keys(queue: QueueFacts, *, has_gpus: bool) -> dict[str, Any]:

@@ -215,3 +215,11 @@ def test_a_block_with_another_name_is_an_error(centre: Path) -> None:
     assert done.returncode == 3
     assert "prologue.sh: no block has this name" in done.stderr
     assert "before_environment, after_environment" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["if true; then", "cat <<EOF\nx", "echo 'open", "module load a \\"])
+def test_a_block_that_would_swallow_the_next_lines_is_an_error(centre: Path, text: str) -> None:
+    write(centre / "blocks" / "after_environment.sh", text)
+    done = run(*JOB, "--", "true")
+    assert done.returncode == 3, done.stdout
+    assert f"{centre}/blocks/after_environment.sh: " in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import subprocess
 from pathlib import Path
 
@@ -102,6 +103,83 @@ def test_a_shipped_profile_that_is_hidden_is_named() -> None:
     assert answer.returncode == 0
     assert "it hides the profile" in answer.stdout
     assert "site_profiles/lumi-g.yaml" in answer.stdout
+
+
+NODES = "NodeName=n{0} Arch=x86_64 CoresPerSocket=64 CPUTot=128 Gres={1} RealMemory=480000 Sockets=2"
+NODES += " ThreadsPerCore=1 State=IDLE Partitions=gpu"
+
+
+@pytest.fixture
+def login_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with Slurm's commands, all fake, whose nodes have 128 cores and 8 GPUs."""
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    nodes = "\n".join(NODES.format(number, "gpu:a100:8") for number in (1, 2))
+    (folder / "nodes").write_text(nodes + "\n")
+    (folder / "partition").write_text(
+        "PartitionName=gpu AllowGroups=ALL Default=YES MaxNodes=2 MaxTime=1-00:00:00 OverSubscribe=NO"
+        " State=UP TotalNodes=2 Nodes=n[1-2]\n"
+    )
+    (folder / "config").write_text(
+        "ClusterName = lab\nSLURM_VERSION = 23.02.7\nSelectType = select/cons_tres\n"
+    )
+    (folder / "scontrol").write_text(
+        f"#!/bin/sh\ncase $2 in node) cat {folder}/nodes;; partition) cat {folder}/partition;;"
+        f" config) cat {folder}/config;; esac\n"
+    )
+    (folder / "sbatch").write_text("#!/bin/sh\nexit 1\n")
+    for program in ("scontrol", "sbatch"):
+        (folder / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+def test_on_a_login_node_the_scheduler_describes_the_nodes(login_node: Path) -> None:
+    answer = new("lab")
+    assert answer.returncode == 0, answer.stderr
+    assert "as none of Slurm's nodes has" in answer.stderr
+    assert "2 nodes with 128 cores and 8 GPUs, as Slurm describes them" in answer.stderr
+    made = load_site("lab")
+    assert made.node is not None
+    assert (made.node.cores, len(made.node.gpus), made.node.gpu_vendor, made.node.count) == (
+        128,
+        8,
+        "nvidia",
+        2,
+    )
+    assert list(made.queues) == ["gpu"]
+    assert made.queues["gpu"].max_nodes == 2
+    script = hpclaunch_here("submit", "--site", "lab", "--software", "none", "--dry-run", "--", "env").stdout
+    assert "#SBATCH --ntasks-per-node=8" in script
+    assert hpclaunch_here("sites", "validate", "lab").returncode == 0
+
+
+def test_on_one_of_the_nodes_the_node_itself_is_measured(login_node: Path) -> None:
+    live = read_live()
+    sockets = f"Sockets=1 CoresPerSocket={len(live.cores)} CPUTot={len(live.cores)}"
+    text = (login_node / "nodes").read_text().replace("gpu:a100:8", "(null)")
+    text = text.replace("CoresPerSocket=64 CPUTot=128", "").replace("Sockets=2", sockets)
+    (login_node / "nodes").write_text(text)
+    answer = new("lab")
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "with 1 queue of Slurm" in answer.stdout
+    made = load_site("lab")
+    assert made.node is not None
+    assert made.node.numa  # which no scheduler tells
+
+
+def test_where_the_scheduler_does_not_answer_that_is_said(login_node: Path) -> None:
+    (login_node / "scontrol").write_text("#!/bin/sh\necho 'Unable to contact slurm controller' >&2\nexit 1\n")
+    answer = new("lab")
+    assert answer.returncode == 0
+    assert "Unable to contact slurm controller" in answer.stderr
+
+
+@pytest.mark.parametrize("name", base_profiles())
+def test_what_other_profiles_begin_with_is_not_hidden(name: str) -> None:
+    answer = new(name)
+    assert answer.returncode == 3
+    assert f"NAME {name}" in answer.stderr
 
 
 def test_a_saved_node_becomes_a_site(tmp_path: Path) -> None:

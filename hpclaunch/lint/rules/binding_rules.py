@@ -319,3 +319,19 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
     option = bind_option(launch)
     variable = option is not None and option.value is not None and len(option.value.parts) > 1
     return variable or "mask_cpu" in value or "map_cpu" in value or "none" in value
+
+
+@rule("hint-with-cpu-bind")
+def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
+    """Find --hint, of the job or of srun, together with a list."""
+    script = context.script
+    job_hint = script.directive("hint")
+    for launch in script.launches:
+        value = script.value(bind_option(launch), meant=True).text or ""
+        if launch.launcher != "srun" or not re.search(r"(mask|map)_cpu", value):
+            continue
+        own = launch.option("hint")
+        if own is not None or job_hint is not None:
+            line = own.line if own else launch.line
+            yield Violation(line, "the hint has no effect on this srun: its list binds the ranks")
+            return

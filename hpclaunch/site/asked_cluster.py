@@ -93,7 +93,7 @@ def cluster_profile(base: SiteProfile, facts: ClusterFacts, want: Wanted, asked:
 
 
 def is_one_of(topology: NodeTopology, facts: ClusterFacts) -> bool:
-    """Whether a node may be one of those that the scheduler describes; a login node is none of them."""
+    """Whether a node may be one of those that the scheduler describes; a login node is not among them."""
     return any(
         kind.cores in (None, len(topology.cores))
         and (

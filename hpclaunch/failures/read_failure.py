@@ -87,8 +87,8 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
         own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
         first = _first(reports, after.union(*own))
     of_rank = [event for event in found if _of_same_rank(event, best)]
-    best = refined(best, of_rank)
-    return _of_event(_with_absent(best, found, reports, ranks), of_rank, found, first, reports)
+    best = _with_absent(refined(best, of_rank), found, reports, ranks)
+    return _of_event(best, of_rank, found, first, reports)
 
 
 def _reports(log: FailureLog, failed: bool) -> str:
@@ -128,13 +128,14 @@ def _of_event(
 
 
 def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
-    """Return the ranks that an error names; where each rank names a pair, the one that all pairs have."""
+    """Return the ranks that an error names, or that all lines of its kind do: of pairs the one in all."""
     pairs = [
         ranks_named(other.accused)
         for other in found
         if other.accused and other.error.cause == event.error.cause
     ]
-    in_all = frozenset.intersection(*pairs) if event.accused and pairs else frozenset()
+    unknown = event.accused or not (event.rank or event.process)
+    in_all = frozenset.intersection(*pairs) if unknown and pairs else frozenset()
     return ",".join(sorted(in_all)) or event.accused
 
 
@@ -281,11 +282,9 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
 
 
 def _of_log(process: str | None, lines: Sequence[Line], failed: bool, told: Mapping[str, str]) -> list[Event]:
-    said, heads = events(lines), dict(lines)
+    said, heads = [event._replace(process=process) for event in events(lines)], dict(lines)
     said = said if failed else _uncaught(said, lines)
-    return [
-        event._replace(rank=_rank(process or heads[event.start], told), process=process) for event in said
-    ]
+    return [event._replace(rank=_rank(process or heads[event.start], told)) for event in said]
 
 
 _PID = re.compile(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[")
@@ -320,7 +319,9 @@ def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
     Of a message of several lines all but the first may be the program's next words.
     """
     last = _last_usual(lines, {event.named_at for event in found})
-    return [event for event in found if _counts_alone(event) and last < event.named_at]
+    # A label's own usual line may stand in its traceback, too; in other lines that may be another rank's.
+    begun = ((event, event.start if event.process else event.named_at) for event in found)
+    return [event for event, at in begun if _counts_alone(event) and last < at]
 
 
 def _counts_alone(event: Event) -> bool:
@@ -403,7 +404,7 @@ def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, se
         return *_weight(event), event.inner, not event.lines, -event.at
 
     def early(event: Event) -> tuple[object, ...]:
-        stranger = event.rank not in ended
+        stranger = event.rank not in ended and (bool(ended) or first is None)
         return *_weight(event), stranger and event.rank is not None, not event.lines, stranger, event.at
 
     return min((min(group, key=late) for group in of_ranks.values()), key=early, default=None)
@@ -422,7 +423,7 @@ def _weight(event: Event) -> tuple[int, int, int, int]:
 
 def _certain(event: Event) -> bool:
     """Whether more than a line of the log says it, or the scheduler."""
-    return event.traced or _from_scheduler(event)
+    return event.traced or any(re.search(SLURM_SAYS, line) for line in event.lines[:1])
 
 
 _LIMITS = ("time limit", "preempted", "terminated")
@@ -430,10 +431,6 @@ _LIMITS = ("time limit", "preempted", "terminated")
 
 def _of_limit(event: Event) -> bool:
     return event.error.cause in _LIMITS
-
-
-def _from_scheduler(event: Event) -> bool:
-    return bool(event.lines) and bool(re.search(SLURM_SAYS, event.lines[0]))
 
 
 def _rank_of(event: Event, first: FailedRank | None) -> str | None:

@@ -58,7 +58,7 @@ def label_fits(found: dict[str, Any]) -> None:
 
 
 def test_the_kept_half_was_drawn_by_lot() -> None:
-    """By the second byte, the fourth author's by the third, too; whoever reads a kept case for a rule moves it, and none comes back."""
+    """By the second byte, the fourth author's by the third, too; whoever reads a case moves it for good."""
     assert len({path.stem for path in FILES}) == len(FILES)
     kept = [path.stem for path in FILES if path.parent.name == "kept"]
     assert [name for name in kept if hashlib.sha256(name.encode()).digest()[1] % 2] == []

@@ -54,12 +54,14 @@ trap 'signal_ranks USR1' USR1
 trap 'end_ranks 143' TERM
 trap 'end_ranks 130' INT
 
+exec {hpclaunch_stderr}>&2 2> /dev/null  # with set -m bash writes there of a rank that has ended already
 set -m  # each is a process group
 for ((hpclaunch_rank = 0; hpclaunch_rank < hpclaunch_count; hpclaunch_rank++)); do
-  HPCLAUNCH_RANK=$hpclaunch_rank "$@" < /dev/null &
+  HPCLAUNCH_RANK=$hpclaunch_rank "$@" < /dev/null 2>&"$hpclaunch_stderr" {hpclaunch_stderr}>&- &
   hpclaunch_groups[hpclaunch_rank]=$! hpclaunch_running[hpclaunch_rank]=$!
 done
 set +m
+exec 2>&"$hpclaunch_stderr" {hpclaunch_stderr}>&-
 exec {hpclaunch_never}<> <(:)  # a pipe in which nothing arrives
 while [ "${hpclaunch_running[*]}" ]; do
   for hpclaunch_rank in "${!hpclaunch_running[@]}"; do

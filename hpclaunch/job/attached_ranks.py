@@ -18,6 +18,7 @@ from hpclaunch.job.binding_report import NOT_JUDGED, RankReport
 from hpclaunch.json_document import Document
 from hpclaunch.plural import listed
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
+from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
@@ -169,12 +170,12 @@ def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
         found: dict[tuple[int, str, int], _Rank] = {}
         for node, process in processes:
             variables = process.variables
-            rank, step = _number(variables.get(rank_name)), variables.get("SLURM_STEP_ID", "")
+            rank, step = whole_number(variables.get(rank_name)), variables.get("SLURM_STEP_ID", "")
             if needed in variables and rank is not None and step not in _NO_STEPS:
-                local = _number(variables.get(local_name)) or 0
-                size = _number(variables.get(size_name, variables.get("WORLD_SIZE")))
+                local = whole_number(variables.get(local_name)) or 0
+                size = whole_number(variables.get(size_name, variables.get("WORLD_SIZE")))
                 one = _Rank(node, step, rank, local, size, [])
-                found.setdefault((_number(step) or 0, step, rank), one).processes.append(process)
+                found.setdefault((whole_number(step) or 0, step, rank), one).processes.append(process)
         if found:
             return [found[key] for key in sorted(found)]
     return _one_rank(nodes)
@@ -199,10 +200,6 @@ def _is_helper(process: Process) -> bool:
 
 def _name(process: Process) -> str:
     return process.program[0].rpartition("/")[2] if process.program else ""
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 8 else None
 
 
 def _plan(topology: NodeTopology | None, count: int) -> NodeBinding | None:
@@ -296,7 +293,7 @@ def _other_verdict(
     """Judge the memory policy, GPUs without a known name, and threads for which there are too few CPUs."""
     found = [_memory_verdict(one.main.mems, cpus, topology), seen.verdict]
     threads = one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if (wanted := _number(threads)) and cpus and wanted > len(cpus):
+    if (wanted := whole_number(threads)) and cpus and wanted > len(cpus):
         found.append(MANY_THREADS)
         remedy = f"give it as many CPUs, or OMP_NUM_THREADS={len(cpus)}"
         problems.setdefault(

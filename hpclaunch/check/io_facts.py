@@ -144,12 +144,9 @@ def gather_io(host: Host, path: str, profile: SiteProfile | None, limit_s: float
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     kind, mount = file_system(folder)
     stripes = parse_stripes(_lfs(host, "getstripe", "-d", folder))
-    # Bytes and files that the user and its groups may still use.
-    owners = _owners() if stripes else []
-    limits = [parse_lustre_quota(_lfs(host, "quota", "-q", *owner, folder)) for owner in owners]
+    limits = _lustre_quotas(host, folder) if stripes else []
     room = os.statvfs(folder)
     striping, source = _site_advice(profile)
-    largest = census.largest if stripes else None
     return IoFacts(
         path=path,
         is_folder=os.path.isdir(path),
@@ -157,7 +154,7 @@ def gather_io(host: Host, path: str, profile: SiteProfile | None, limit_s: float
         file_system="lustre" if stripes else kind,
         mount=mount,
         stripes=stripes,
-        largest_stripes=parse_stripes(_lfs(host, "getstripe", largest)) if largest else None,
+        largest_stripes=_largest_stripes(host, census) if stripes else None,
         free_bytes=least(room.f_bavail * room.f_frsize, *(space for space, _ in limits)),
         free_files=least(room.f_favail if room.f_files else None, *(files for _, files in limits)),
         quota_read=any(limit != (None, None) for limit in limits),
@@ -166,6 +163,15 @@ def gather_io(host: Host, path: str, profile: SiteProfile | None, limit_s: float
         site_striping=striping,
         site_source=source,
     )
+
+
+def _largest_stripes(host: Host, census: Census) -> Stripes | None:
+    return parse_stripes(_lfs(host, "getstripe", census.largest)) if census.largest else None
+
+
+def _lustre_quotas(host: Host, folder: str) -> list[tuple[int | None, int | None]]:
+    """Bytes and files that the user and its groups may still use."""
+    return [parse_lustre_quota(_lfs(host, "quota", "-q", *owner, folder)) for owner in _owners()]
 
 
 def _site_advice(profile: SiteProfile | None) -> tuple[str | None, str | None]:

@@ -265,12 +265,16 @@ def _keys(
             yield f"{key.get_name()} of the agent", partial(_same, key)
     in_agent = {key.asbytes() for key in agent_keys}
     for file, blob in blobs.items():
-        if blob not in in_agent and os.path.isfile(file) and not file.endswith(".pub"):
+        if blob not in in_agent and _is_private_key(file):
             yield file, partial(_load, file, ask)
 
 
 def _same(key: PKey) -> PKey:
     return key
+
+
+def _is_private_key(file: str) -> bool:
+    return os.path.isfile(file) and not file.endswith(".pub")
 
 
 def _public_key(file: str) -> bytes | None:

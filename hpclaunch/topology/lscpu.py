@@ -89,8 +89,7 @@ def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
     stated_online = _cpus(online_list, as_masks, origin) if online_list else None
     if table is _NO_TABLE and not numa and stated_online is None:
         raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
-    numa_keys = [field.key for field in fields if _is_numa_line(field.key)]
-    if not all(key.startswith("NUMA node") for key in numa_keys):
+    if _is_translated(fields):
         notes.append(
             f"lscpu ({origin}): field names are translated; only the NUMA lines were read (use LC_ALL=C)"
         )
@@ -121,6 +120,10 @@ def _prints_masks(fields: list[_Field]) -> bool:
     return any(field.key == _MASK_KEY for field in fields) or any(
         re.fullmatch(r"[0-9a-fA-F]*[a-fA-F][0-9a-fA-F]*", value) for value in sets
     )
+
+
+def _is_translated(fields: list[_Field]) -> bool:
+    return any(_is_numa_line(field.key) and not field.key.startswith("NUMA node") for field in fields)
 
 
 def _common(one: CpuSet | None, other: CpuSet | None) -> CpuSet | None:

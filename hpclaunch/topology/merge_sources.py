@@ -37,9 +37,7 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
     nodes = _online_only(nodes, cores, notes)
     gpus = merge_gpus(ranked, nodes, notes)
     nodes = _with_gpu_memory(nodes, ranked)
-    for partial in ranked:
-        if partial.numa_count is not None and partial.numa_count > len(nodes):
-            notes.append(f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed")
+    _note_missing_nodes(ranked, nodes, notes)
     _note_unknowns(cores, nodes, notes)
     granted = [partial.allowed for partial in partials if partial.allowed is not None]
     return NodeTopology(
@@ -47,11 +45,15 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
         numa_nodes=nodes,
         gpus=gpus,
         nics=next((partial.nics for partial in ranked if partial.nics), ()),
-        hwloc_order=next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ()),
+        hwloc_order=_hwloc_order(ranked),
         allowed=frozenset.intersection(*granted) if granted else None,
         sources=tuple(partial.name for partial in partials),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _hwloc_order(ranked: Sequence[Partial]) -> tuple[int, ...]:
+    return next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ())
 
 
 def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:
@@ -149,21 +151,26 @@ def _gpu_cpus_by_node(ranked: Sequence[Partial]) -> dict[int, CpuSet]:
 
 
 def _cores(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Core, ...]:
-    """Return the online cores with their NUMA nodes, in order of their first CPU.
-
-    They are those of the best source that knows them, else they are derived from the numbering.
-    """
+    """Return the online cores with their NUMA nodes, in order of their first CPU."""
     online = _online(ranked, nodes, notes)
     numa_of = {cpu: node.id for node in nodes for cpu in node.cpus}
     cores = []
-    known = [partial for partial in ranked if partial.cores]
-    _compare_cores(known, notes)
-    stated = known[0].cores if known else _derived_cores(ranked, online, nodes, notes)
-    for core in stated or ():
+    for core in _stated_or_derived_cores(ranked, online, nodes, notes):
         cpus = tuple(cpu for cpu in core.cpus if cpu in online)
         if cpus:
             cores.append(msgspec.structs.replace(core, cpus=cpus, numa=numa_of.get(cpus[0], core.numa)))
     return number_l3(sorted(cores, key=lambda core: core.cpus[0]))
+
+
+def _stated_or_derived_cores(
+    ranked: Sequence[Partial], online: CpuSet, nodes: tuple[NumaNode, ...], notes: list[str]
+) -> tuple[Core, ...]:
+    """Return the cores of the best source that knows them, else derive them from the numbering."""
+    known = [partial for partial in ranked if partial.cores]
+    if not known:
+        return _derived_cores(ranked, online, nodes, notes)
+    _compare_cores(known, notes)
+    return known[0].cores or ()
 
 
 def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> CpuSet:
@@ -206,8 +213,8 @@ def _listed(partial: Partial) -> CpuSet:
 
 def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
     """Note where sources disagree about which CPUs share a core."""
-    cores = (frozenset(core.cpus) for each in known[:1] for core in each.cores or ())
-    siblings = {cpu: threads for threads in cores for cpu in threads}
+    cores = ((core, frozenset(core.cpus)) for core in known[0].cores or ())
+    siblings = {cpu: threads for core, threads in cores for cpu in core.cpus}
     for other in known[1:]:
         if difference := _first_difference(siblings, other.cores or ()):
             mine, theirs = difference
@@ -282,6 +289,12 @@ def _with_gpu_memory(nodes: tuple[NumaNode, ...], ranked: Sequence[Partial]) -> 
         gpu.memory_numa for partial in ranked for gpu in partial.gpus or () if gpu.memory_numa is not None
     }
     return tuple(sorted((*nodes, *(NumaNode(id=node) for node in named - known)), key=lambda node: node.id))
+
+
+def _note_missing_nodes(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:
+    for partial in ranked:
+        if partial.numa_count is not None and partial.numa_count > len(nodes):
+            notes.append(f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed")
 
 
 def _note_unknowns(cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:

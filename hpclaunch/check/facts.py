@@ -32,12 +32,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
             merged.update(each)
         return merged
 
-    def all_answers(self) -> list[dict[str, Any]]:
-        """Return the answers of each probe: several ranks print into one output."""
+    def all_answers(self, mark: str = MARK) -> list[dict[str, Any]]:
+        """Return the answers of each probe, on lines with this mark: several ranks print into one output."""
         found = []
         for line in self.stdout.splitlines():
-            _, mark, text = line.partition(MARK)
-            if mark:
+            _, marked, text = line.partition(mark)
+            if marked:
                 try:
                     found.append(json.loads(text))
                 except ValueError:

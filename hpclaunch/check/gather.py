@@ -23,19 +23,14 @@ _PROBE = resource_dir("remote") / "probe.py"
 Argv = tuple[str, ...]
 
 
-def unwrapped(argv: Argv) -> Argv:
-    """Return a command unchanged: it runs in no container."""
-    return argv
-
-
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Where the commands of a check run."""
 
     host: Host
     setup: tuple[Line, ...] = ()
     """Shell lines of the job's environment, run before each command; empty: the environment of this shell."""
-    wrap: Callable[[Argv], Argv] = unwrapped
-    """Puts a command into the site's container."""
+    wrap: Callable[[Argv], Argv] = lambda argv: argv
+    """Puts a command into the site's container; usually there is none."""
     python: str = "python3"
     """The interpreter that trains."""
     launcher: Argv = ()

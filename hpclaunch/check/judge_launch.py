@@ -1,6 +1,5 @@
 """Verdicts on the start of ranks: srun's plugins, PMIx, the MPI, and whether ranks find each other."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -238,7 +237,7 @@ def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
 
 def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     """Judge whether all sums were correct, and compare the speed with the site's published figure."""
-    name, document = "allreduce", _document(outcome.stdout)
+    name, document = "allreduce", next(iter(outcome.all_answers(ALLREDUCE_MARK)), None)
     if document is None:
         evidence = f"the allreduce test {outcome.ending()}: {_cause(outcome)}"
         return (unknown if outcome.timed_out else missing)(name, evidence, "make mpi-launch work first")
@@ -265,18 +264,6 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     times = AllreduceTimes(ranks=document["ranks"], seconds=seconds)
     judged = _compared_with_figure(f"{correct}; {reached}", document, profile)
     return msgspec.structs.replace(judged, times=times)
-
-
-def _document(text: str) -> dict[str, Any] | None:
-    for line in text.splitlines():
-        _, mark, rest = line.partition(ALLREDUCE_MARK)
-        if mark:
-            try:
-                found = json.loads(rest)
-            except ValueError:
-                return None
-            return found if isinstance(found, dict) else None
-    return None
 
 
 def _compared_with_figure(evidence: str, document: dict[str, Any], profile: SiteProfile | None) -> Check:

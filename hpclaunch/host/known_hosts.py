@@ -10,6 +10,7 @@ import hmac
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 
 import msgspec
 
@@ -77,7 +78,8 @@ def is_for(known: KnownKey, name: str) -> bool:
         return _hash_fits(known.hosts, name)
     fits = False
     for pattern in known.hosts.lower().split(","):
-        if _pattern_fits(pattern.removeprefix("!"), name.lower()):
+        # The brackets of [host]:port are ordinary characters.
+        if fnmatchcase(name.lower(), pattern.removeprefix("!").replace("[", "[[]")):
             if pattern.startswith("!"):
                 return False
             fits = True
@@ -92,12 +94,6 @@ def _hash_fits(hashed: str, name: str) -> bool:
     except (ValueError, binascii.Error):
         return False
     return version == "1" and hmac.compare_digest(expected, computed)
-
-
-def _pattern_fits(pattern: str, name: str) -> bool:
-    """Match ``*`` and ``?``; the brackets of ``[host]:port`` are ordinary characters."""
-    regex = "".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern)
-    return re.fullmatch(regex, name) is not None
 
 
 def known_types(known: Iterable[KnownKey], name: str) -> list[str]:

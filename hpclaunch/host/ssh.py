@@ -381,7 +381,11 @@ class _Exchange:
     def finish(self, timeout_s: float | None) -> tuple[int, bytes, bytes]:
         """Return exit status (below 0: none came), stdout and stderr; raises NoAnswerError, RefusedError."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        readers = [threading.Thread(target=each, daemon=True) for each in (self._read_out, self._read_err)]
+        of_stderr = (self._channel.recv_stderr, self._err)
+        readers = [
+            threading.Thread(target=self._read_out, daemon=True),
+            threading.Thread(target=self._read, args=of_stderr, daemon=True),
+        ]
         for thread in (*readers, threading.Thread(target=self._write, daemon=True)):
             thread.start()
 
@@ -423,9 +427,6 @@ class _Exchange:
         self._read(self._channel.recv, self._out)
         self._begun.set()  # nothing more will come
 
-    def _read_err(self) -> None:
-        self._read(self._channel.recv_stderr, self._err)
-
     def _read(self, receive: Callable[[int], bytes], kept: bytearray) -> None:
         with suppress(OSError, EOFError):
             while data := receive(1 << 16):
@@ -438,7 +439,9 @@ class _Exchange:
                     self._begun.set()
 
     def _write(self) -> None:
-        with suppress(OSError, EOFError, _ssh_error()):  # a command need not read its stdin
+        from paramiko import SSHException
+
+        with suppress(OSError, EOFError, SSHException):  # a command need not read its stdin
             if self._stdin:
                 self._begun.wait()
             for at in range(
@@ -446,12 +449,6 @@ class _Exchange:
             ):  # sendall copies the remainder for every packet
                 self._channel.sendall(self._stdin[at : at + _PIECE_BYTES])
             self._channel.shutdown_write()
-
-
-def _ssh_error() -> type[Exception]:
-    from paramiko import SSHException
-
-    return SSHException
 
 
 def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:

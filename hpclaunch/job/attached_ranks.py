@@ -10,14 +10,15 @@ from hpclaunch.binding import dialects
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
-from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list, to_mask
+from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
 from hpclaunch.job.attached_nodes import AttachedNode, Process
-from hpclaunch.job.binding_report import NOT_JUDGED, RankReport
+from hpclaunch.job.binding_report import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import Document
 from hpclaunch.plural import listed
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
+from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
@@ -152,7 +153,7 @@ def _judge_steps(
     owners: dict[tuple[str, int], _Rank] = {}
     for one in ranks:
         report = reports[one.step, one.rank]
-        cpus = _cpus(report.cpus)
+        cpus = readable_cpus(report.cpus)
         others = {cpu: owners.setdefault((one.host, cpu), one) for cpu in sorted(cpus)}
         shared = [cpu for cpu, other in others.items() if other.step != one.step]
         if shared and not report.wrong:
@@ -169,12 +170,12 @@ def _ranks(nodes: Sequence[AttachedNode]) -> list[_Rank]:
         found: dict[tuple[int, str, int], _Rank] = {}
         for node, process in processes:
             variables = process.variables
-            rank, step = _number(variables.get(rank_name)), variables.get("SLURM_STEP_ID", "")
+            rank, step = whole_number(variables.get(rank_name)), variables.get("SLURM_STEP_ID", "")
             if needed in variables and rank is not None and step not in _NO_STEPS:
-                local = _number(variables.get(local_name)) or 0
-                size = _number(variables.get(size_name, variables.get("WORLD_SIZE")))
+                local = whole_number(variables.get(local_name)) or 0
+                size = whole_number(variables.get(size_name, variables.get("WORLD_SIZE")))
                 one = _Rank(node, step, rank, local, size, [])
-                found.setdefault((_number(step) or 0, step, rank), one).processes.append(process)
+                found.setdefault((whole_number(step) or 0, step, rank), one).processes.append(process)
         if found:
             return [found[key] for key in sorted(found)]
     return _one_rank(nodes)
@@ -201,10 +202,6 @@ def _name(process: Process) -> str:
     return process.program[0].rpartition("/")[2] if process.program else ""
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 8 else None
-
-
 def _plan(topology: NodeTopology | None, count: int) -> NodeBinding | None:
     if topology is None:
         return None
@@ -214,17 +211,10 @@ def _plan(topology: NodeTopology | None, count: int) -> NodeBinding | None:
         return None
 
 
-def _cpus(text: str) -> CpuSet:
-    try:
-        return frozenset(parse_cpu_list(text))
-    except BadInputError:
-        return frozenset()
-
-
 def _judge_node(
     ranks: list[_Rank], topology: NodeTopology | None, plan: NodeBinding | None, problems: dict[str, str]
 ) -> dict[tuple[str, int], RankReport]:
-    cpus = [_cpus(one.main.cpus) for one in ranks]
+    cpus = [readable_cpus(one.main.cpus) for one in ranks]
     gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
     # Which GPU a rank would take by its place is only asked where it sees all, and no other step is there.
     by_place = [plan is not None and not one.numbers and one.verdict != NOT_JUDGED for one in gpus]
@@ -296,7 +286,7 @@ def _other_verdict(
     """Judge the memory policy, GPUs without a known name, and threads for which there are too few CPUs."""
     found = [_memory_verdict(one.main.mems, cpus, topology), seen.verdict]
     threads = one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if (wanted := _number(threads)) and cpus and wanted > len(cpus):
+    if (wanted := whole_number(threads)) and cpus and wanted > len(cpus):
         found.append(MANY_THREADS)
         remedy = f"give it as many CPUs, or OMP_NUM_THREADS={len(cpus)}"
         problems.setdefault(
@@ -312,7 +302,7 @@ def _memory_verdict(mems: str, cpus: CpuSet, topology: NodeTopology | None) -> s
     """Judge a memory policy: the nodes of a rank's cores, all of them where it binds, are right."""
     policy, _, text = mems.rpartition(":")
     here = {core.numa for core in topology.cores if cpus.intersection(core.cpus)} if topology else {None}
-    nodes = _cpus(text)
+    nodes = readable_cpus(text)
     match policy.partition("=")[0]:
         case "":
             return "ok"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.cpuset import CpuSet, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import listed
 from hpclaunch.text_table import text_table
@@ -87,6 +87,14 @@ def _fields(line: str, prefix: str) -> dict[str, str]:
     """Return the fields of a line's report; empty where it has none that begins so."""
     _, _, text = line.partition(prefix)
     return dict(word.split("=", 1) for word in text.split(" ") if "=" in word)
+
+
+def readable_cpus(text: str) -> CpuSet:
+    """Read the CPUs that a rank has reported; none where they cannot be read."""
+    try:
+        return parse_cpu_list(text)
+    except BadInputError:
+        return frozenset()
 
 
 def _is_within(cpus: str, others: str) -> bool:

@@ -168,12 +168,8 @@ class Unpacker:
             raise UnsafeMember(f"{shown(member.name)}: not a file, folder or link, but a {member.kind}")
         if member.mode & 0o7000 and member.kind in (FILE, FOLDER):
             self._dropped.append(name or ".")
-        try:
-            self._make[member.kind](member if name == member.name else member._replace(name=name), content)
-        except FileExistsError:
-            raise UnsafeMember(f"{shown(member.name)}: it is there already, or twice in the source") from None
-        except OSError as error:
-            raise _named(error, member.name) from error
+        named = member if name == member.name else member._replace(name=name)
+        self._named_call(member.name, self._make[member.kind], named, content)
 
     def finish(self) -> None:
         """Make the links, then set the modes and times of the folders."""

@@ -13,7 +13,7 @@ from hpclaunch.scheduler.foreign_words import ForeignWords, read_after_ok
 from hpclaunch.scheduler.option_words import gnu_options
 
 _OPTIONS = gnu_options("flux")
-_UNIT_S = {"": 60, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
@@ -23,10 +23,13 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
     )
 
 
-def flux_time_s(text: str) -> int | None:
-    """Read a time limit as flux batch does: minutes, or a number with ms, s, m, h or d (RFC 23)."""
+def flux_time_s(text: str, usual: str = "m") -> int | None:
+    """Read a time limit as flux batch does: minutes, or a number with ms, s, m, h or d (RFC 23).
+
+    ``usual``: the unit of a number alone.
+    """
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d|)", text.strip())
-    return int(float(match[1]) * _UNIT_S[match[2]]) if match else None
+    return int(float(match[1]) * _UNIT_S[match[2] or usual]) if match else None
 
 
 DIRECTIVES = DirectiveReader(

@@ -20,10 +20,10 @@ from hpclaunch.scheduler.cluster_facts import (
     merged_kinds,
     read_json_answer,
 )
+from hpclaunch.scheduler.flux_directives import flux_time_s
 from hpclaunch.walltime import format_walltime
 
 _ASKED = {"queues": "flux config get", "nodes": "flux resource R", "up": "flux resource R --states=up"}
-_SECONDS = {"ms": 0.001, "s": 1, "": 1, "m": 60, "h": 3600, "d": 86400}
 _HOSTS = re.compile(r"(?P<name>[^,\[\]]+)(?:\[(?P<numbers>[\d,-]+)\])?(?P<rest>[^,\[\]]*)")
 _Table = Mapping[str, Any]
 
@@ -122,8 +122,7 @@ def _queue(name: str, config: _Table, nodes: list[dict[str, Any]]) -> QueueFacts
 
 def _walltime(duration: Any) -> str | None:
     """Return a time of Flux (RFC 23), seconds or such as ``8h``, as HH:MM:SS; None: no limit."""
-    match = re.fullmatch(r"([\d.]+)(ms|[smhd]?)", str(duration))
-    seconds = int(float(match[1]) * _SECONDS[match[2]]) if match else 0
+    seconds = flux_time_s(str(duration), "s")
     return format_walltime(seconds) if seconds else None
 
 

@@ -182,9 +182,6 @@ def _select(want: Resources) -> str:
     return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"
 
 
-_UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 << 40}
-
-
 class PbsAccounting(Accounting, frozen=True, kw_only=True):
     """qstat -x -f, which knows ended jobs for as long as the site keeps their history.
 
@@ -210,13 +207,14 @@ class PbsAccounting(Accounting, frozen=True, kw_only=True):
 
 
 def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
-    from hpclaunch.scheduler.pbs_directives import pbs_time_s
+    from hpclaunch.scheduler.directive_reader import whole_number
+    from hpclaunch.scheduler.pbs_directives import pbs_bytes, pbs_time_s
     from hpclaunch.scheduler.pbs_status import iso_time, status_of
 
     status = status_of(values)
     index = re.match(r"\d+\[(\d+)\]", name)
     nodes = str(values.get("exec_host", "")).split("+")
-    runs = _whole(values.get("run_count")) or 1
+    runs = whole_number(values.get("run_count")) or 1
     submitted = iso_time(values.get("qtime")) or iso_time(values.get("ctime"))
     return AccountedJob(
         id=name,
@@ -232,23 +230,14 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
         ended=status.ended,
         elapsed_s=pbs_time_s(str(values.get("resources_used.walltime"))) if runs == 1 else None,
         limit_s=pbs_time_s(str(values.get("Resource_List.walltime"))),
-        nodes=_whole(values.get("Resource_List.nodect")) or len(nodes),
+        nodes=whole_number(values.get("Resource_List.nodect")) or len(nodes),
         node_list=",".join(dict.fromkeys(node.partition("/")[0] for node in nodes if node)),
-        cpus=_whole(values.get("resources_used.ncpus")),
-        memory=_bytes(values.get("Resource_List.mem")),
+        cpus=whole_number(values.get("resources_used.ncpus")),
+        memory=pbs_bytes(values.get("Resource_List.mem")),
         cpu_s=pbs_time_s(str(values.get("resources_used.cput"))),
-        job_memory=_bytes(values.get("resources_used.mem")) or None,
+        job_memory=pbs_bytes(values.get("resources_used.mem")) or None,
         runs=runs,
     )
-
-
-def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, str) and value.isdecimal() else None
-
-
-def _bytes(value: Any) -> int | None:
-    match = re.fullmatch(r"(\d+)([kmgt]?b)", str(value))
-    return int(match[1]) * _UNITS[match[2]] if match else None
 
 
 SCHEDULER = PbsScheduler(

@@ -98,6 +98,18 @@ def pbs_time_s(text: str) -> int | None:
     return (hours * 60 + minutes) * 60 + seconds
 
 
+_SIZE = re.compile(r"(\d+)([kmgtp]?)([bw]?)", re.IGNORECASE)
+
+
+def pbs_bytes(size: object) -> int | None:
+    """Read a size as PBS does (man pbs_resources); a word (w) has 8 bytes. None: it is none."""
+    match = _SIZE.fullmatch(str(size))
+    if match is None:
+        return None
+    number = int(match[1]) << 10 * " kmgtp".index(match[2].lower() or " ")
+    return number * 8 if match[3].lower() == "w" else number
+
+
 _MAIL: dict[str, MailEvent] = {"b": "begin", "e": "end", "a": "fail"}
 
 

@@ -6,7 +6,6 @@ Attributes follow pbs_node_attributes(7B), pbs_queue_attributes(7B) and pbs_serv
 Of CPUs PBS says ncpus, which the site may count in hardware threads or in cores.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -20,7 +19,7 @@ from hpclaunch.scheduler.cluster_facts import (
     merged_kinds,
     read_json_answer,
 )
-from hpclaunch.scheduler.pbs_directives import pbs_time_s
+from hpclaunch.scheduler.pbs_directives import pbs_bytes, pbs_time_s
 from hpclaunch.walltime import format_walltime
 
 _OUT = {
@@ -28,7 +27,6 @@ _OUT = {
     *("unknown", "unresolvable", "wait-provisioning"),
 }
 _ASKED = {"server": "qstat -B -f -F json", "nodes": "pbsnodes -a -F json", "queues": "qstat -Q -f -F json"}
-_SIZE = re.compile(r"(\d+)([kmgtp]?)([bw]?)", re.IGNORECASE)
 _Attributes = Mapping[str, Any]
 
 
@@ -50,7 +48,10 @@ def _facts(said: Mapping[str, _Attributes]) -> ClusterFacts:
     hosts = list(_hosts(said.get("nodes", {}).get("nodes", {}).values()))
     default = [each.get("default_queue") for each in said.get("server", {}).get("Server", {}).values()]
     names = sorted(filter(lambda name: _takes_jobs(every[name]), every), key=lambda name: name not in default)
-    nodes_of = {name: [node for node in hosts if _reaches(name, every, node)] for name in names}
+    nodes_of = {
+        name: [node for node in hosts if any(_leads(each, node) for each in _destinations(name, every))]
+        for name in names
+    }
     return ClusterFacts(
         version=head.get("pbs_version"),
         cluster=head.get("pbs_server"),
@@ -73,18 +74,9 @@ def _hosts(vnodes: Iterable[_Attributes]) -> Iterator[dict[str, Any]]:
         )
         one["ncpus"] += int(has.get("ncpus", 0))
         one["ngpus"] += int(has.get("ngpus", 0))
-        one["mem"] += _kib(has.get("mem", 0))
+        one["mem"] += pbs_bytes(has.get("mem", 0)) or 0
         one["out"] |= not _OUT.isdisjoint(str(vnode.get("state", "unknown")).lower().split(","))
     return (node for node in found.values() if node["ncpus"])
-
-
-def _kib(size: Any) -> int:
-    """Return a size of PBS in KiB; a word (w) has 8 bytes."""
-    match = _SIZE.fullmatch(str(size))
-    if match is None:
-        return 0
-    number = int(match[1]) << 10 * " kmgtp".index(match[2].lower() or " ")
-    return number * (8 if match[3].lower() == "w" else 1) >> 10
 
 
 def _takes_jobs(queue: _Attributes) -> bool:
@@ -101,10 +93,6 @@ def _destinations(name: str, every: Mapping[str, _Attributes]) -> list[tuple[str
     return [(each, every[each]) for each in named if each in every and each != name]
 
 
-def _reaches(name: str, every: Mapping[str, _Attributes], node: _Attributes) -> bool:
-    return any(_leads(each, node) for each in _destinations(name, every))
-
-
 def _leads(destination: tuple[str, _Attributes], node: _Attributes) -> bool:
     """Whether jobs of the queue may run on the node.
 
@@ -117,7 +105,7 @@ def _leads(destination: tuple[str, _Attributes], node: _Attributes) -> bool:
     wanted = {
         key: value
         for key, value in queue.get("default_chunk", {}).items()
-        if isinstance(value, str) and not _SIZE.fullmatch(value)
+        if isinstance(value, str) and pbs_bytes(value) is None
     }
     return all(value in str(node["has"].get(key, "False")).split(",") for key, value in wanted.items())
 
@@ -169,6 +157,6 @@ def _node(node: _Attributes, queues: list[str]) -> NodeKind:
         in_service=0 if node["out"] else 1,
         queues=dict.fromkeys(queues, 1),
         usable_cpus=node["ncpus"],
-        memory_mib=node["mem"] >> 10 or None,
+        memory_mib=node["mem"] >> 20 or None,
         gpus=(NodeGpus(type=None, count=node["ngpus"]),) if node["ngpus"] else (),
     )

@@ -122,22 +122,12 @@ def status_of(attributes: Mapping[str, Any]) -> JobStatus:
 
 
 def _queued_sentence(letter: str, attributes: Mapping[str, Any]) -> str | None:
-    comment = str(attributes.get("comment", "")).strip()
-    if letter == "H":
-        return _hold_sentence(str(attributes.get("Hold_Types", "")), attributes)
-    if letter == "W":
-        return "its earliest start time has not come"
-    return _WORDS.waiting(comment)
-
-
-def _hold_sentence(types: str, attributes: Mapping[str, Any]) -> str:
-    if attributes.get("depend"):
+    if letter == "H" and attributes.get("depend"):
         return f"it waits for another job to end ({attributes['depend']})"
-    if "o" in types:
-        return "it is held by the site's staff: ask them"
-    if "s" in types:
-        return "it is held by the system, as after failed starts: ask the site"
-    return "it is held by its owner: qrls ID lets it go"
+    if letter == "H":
+        types = str(attributes.get("Hold_Types", ""))
+        return next((_WORDS.pending[kind] for kind in "os" if kind in types), _WORDS.pending["u"])
+    return _WORDS.pending.get(letter) or _WORDS.waiting(str(attributes.get("comment", "")).strip())
 
 
 def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
@@ -172,14 +162,10 @@ def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
 
 def iso_time(value: Any) -> str | None:
     """Read ``Fri Nov 20 22:37:24 2026``, in UTC as requested, into ISO 8601."""
-    match = re.fullmatch(r"\w{3} (\w{3}) +(\d+) (\d+):(\d+):(\d+) (\d{4})", str(value).strip())
-    if not match or match[1] not in _MONTHS:
+    from email.utils import parsedate  # strptime would read the months of this machine's locale
+
+    found = parsedate(str(value).strip())
+    if found is None:
         return None
-    day, hour, minute, second, year = (int(match[i]) for i in (2, 3, 4, 5, 6))
-    time = dt.datetime(
-        year, _MONTHS.index(match[1]) + 1, day, hour, minute, min(second, 59), tzinfo=dt.timezone.utc
-    )
+    time = dt.datetime(*found[:5], min(found[5], 59), tzinfo=dt.timezone.utc)
     return time.astimezone().isoformat()
-
-
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -20,7 +20,7 @@ SINCE: dict[str, str] = _TABLE["since"]
 
 def overriding_variables(script: str) -> tuple[str, ...]:
     """Return the variables that would replace options of the script, and the one that makes sbatch wait."""
-    given = {name for line in _directive_lines(script) for name in _names(line)}
+    given = {option.name for line in _directive_lines(script) for option in DIRECTIVES.read_text(line)}
     # Options that request the same thing in other ways: a script that gives one of them has decided.
     decided = given.union(*(same for same in _TABLE["same thing"] if given.intersection(same)), ("wait",))
     return tuple(name for option in VARIABLES if option in decided for name in VARIABLES[option].split())
@@ -33,7 +33,3 @@ def _directive_lines(script: str) -> Iterator[str]:
             return
         if line.startswith("#SBATCH "):
             yield line.removeprefix("#SBATCH ")
-
-
-def _names(text: str) -> Iterator[str]:
-    return (option.name for option in DIRECTIVES.read_text(text))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 from hpclaunch.scheduler.directive_reader import (
     COMPONENT_SEPARATORS,
@@ -75,16 +76,11 @@ def _read_mail(name: str, text: str) -> frozenset[MailEvent]:
 
 
 def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
-    kinds = ",".join(event.upper() for event in _ordered(events))
+    kinds = ",".join(event.upper() for event in get_args(MailEvent) if event in events)
     return (
         *((f"--mail-type={kinds}",) if kinds else ()),
         *((f"--mail-user={user}",) if user else ()),
     )
-
-
-def _ordered(events: frozenset[MailEvent]) -> list[MailEvent]:
-    order: tuple[MailEvent, ...] = ("begin", "end", "fail")
-    return [event for event in order if event in events]
 
 
 DIRECTIVES = DirectiveReader(

@@ -260,15 +260,11 @@ def _end_sentence(word: str, state: str, code: int | None) -> str | None:
     if word == "FAILED":
         # The signals that end programs; 192, say, is srun's own "cannot bind", not SIGRTMAX.
         if code and 128 < code < 128 + 32:
-            return f"FAILED: the script was ended by {_signal(code - 128)}"
+            import signal  # it makes its enumerations when it is loaded
+
+            return f"FAILED: the script was ended by {signal.Signals(code - 128).name}"
         return f"FAILED: the script ended with exit status {code}"
     return state.strip() if " by " in state else None
-
-
-def _signal(number: int) -> str:
-    import signal  # it makes its enumerations when it is loaded
-
-    return signal.Signals(number).name
 
 
 def iso_time(text: str) -> str | None:

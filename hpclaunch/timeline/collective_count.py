@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 _MOST_NAMES = 10_000
@@ -95,14 +96,9 @@ class Tensor:
 class Collectives:
     """The communication of one rank."""
 
-    kinds: dict[str, Collective] = field(default_factory=dict)
+    kinds: dict[str, Collective] = field(default_factory=lambda: defaultdict(Collective))
+    """The sums of each kind."""
     tensors: dict[str, Tensor] = field(default_factory=dict)
-
-    def of(self, kind: str) -> Collective:
-        """The sums of this kind."""
-        if kind not in self.kinds:
-            self.kinds[kind] = Collective()
-        return self.kinds[kind]
 
     def tensor(self, name: str, size: int, microseconds: float) -> None:
         """A tensor took this long."""

@@ -111,11 +111,11 @@ def _take(trace: RankTrace, entry: dict[str, Any]) -> None:
     """Count a collective; its time where the recorder has it, which gloo's does not (torch 2.13)."""
     name = entry["profiling_name"]
     kind, size = kind_of(name.partition(":")[2] or name), _size(entry)
-    trace.collectives.of(kind).tensor(size)
+    trace.collectives.kinds[kind].tensor(size)
     created, ended = entry["time_created_ns"] / 1e3, entry.get("time_discovered_completed_ns")
     if isinstance(ended, int) and ended / 1e3 >= created:
         trace.steps.add("moving", created, ended / 1e3)
-        trace.collectives.of(kind).message(created, ended / 1e3)
+        trace.collectives.kinds[kind].message(created, ended / 1e3)
     number = entry.get("collective_seq_id")
     if isinstance(number, int) and not entry.get("is_p2p"):
         group = ":".join(map(str, entry.get("process_group") or ["?"]))

@@ -177,7 +177,7 @@ class HorovodReader:
             steps.add("copying", start, at)
         else:
             steps.add("moving", start, at)
-            lane.owner.trace.collectives.of(kind_of(lane.opened[0][0])).message(start, at)
+            lane.owner.trace.collectives.kinds[kind_of(lane.opened[0][0])].message(start, at)
 
     def _computed(self, owner: _Rank, name: str, start: float, end: float) -> None:
         owner.trace.steps.add("input" if name == _INPUT else "computing", start, end)
@@ -201,7 +201,7 @@ class HorovodReader:
         lane.known = True
         size = size_of(arguments.get("dtype"), arguments.get("shape"))
         began = lane.began if lane.began is not None else end
-        owner.trace.collectives.of(kind).tensor(size)
+        owner.trace.collectives.kinds[kind].tensor(size)
         owner.trace.collectives.tensor(lane.name, size, end - began)
         owner.trace.steps.collective(size, end)
 

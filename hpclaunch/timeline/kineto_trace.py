@@ -129,8 +129,8 @@ class KinetoReader:
         if collectives and collectives[-1].start > updated:
             trace.unfinished = (collectives[-1].kind,)
         for each in sorted(collectives, key=lambda each: each.start):
-            trace.collectives.of(each.kind).message(each.start, each.end)
-            trace.collectives.of(each.kind).tensor(each.size)
+            trace.collectives.kinds[each.kind].message(each.start, each.end)
+            trace.collectives.kinds[each.kind].tensor(each.size)
         return trace
 
     def _in_order_of_time(

@@ -193,31 +193,27 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
         return []
     typical = median(slow)
     who = "every rank waits" if len(job.columns) > 1 else "the rank waits"
-    verdict = Verdict(
-        kind="input",
-        share_of_steps=round(len(slow) / len(least), 4),
-        late_ms=round(typical, 3),
-        noise_ms=round(deviation(least), 3),
-        evidence=f"{who} for its data in {len(slow)} of {len(least)} steps, {shown_ms(typical)} of a step of "
-        f"{shown_ms(job.step_ms)}, while nothing is computed",
-        remedy="more workers of the data loader, prefetching, nearer data (hpclaunch advise data, --stage)",
+    evidence = (
+        f"{who} for its data in {len(slow)} of {len(least)} steps, {shown_ms(typical)} of a step of "
+        f"{shown_ms(job.step_ms)}, while nothing is computed"
     )
-    return [(typical * len(slow) / len(least), verdict)]
+    remedy = "more workers of the data loader, prefetching, nearer data (hpclaunch advise data, --stage)"
+    return _in_steps("input", typical, evidence, remedy, least, share=len(slow) / len(least))
 
 
-def _in_each_step(
-    kind: str, ms: float, evidence: str, remedy: str, noise: Sequence[float] = ()
+def _in_steps(
+    kind: str, ms: float, evidence: str, remedy: str, noise: Sequence[float] = (), *, share: float = 1.0
 ) -> list[tuple[float, Verdict]]:
-    """Return the verdict on a cause that costs these milliseconds in every step."""
+    """Return the verdict on a cause that costs these milliseconds in this share of the steps."""
     verdict = Verdict(
         kind=kind,
-        share_of_steps=1.0,
+        share_of_steps=round(share, 4),
         late_ms=round(ms, 3),
         noise_ms=round(deviation(noise), 3) if noise else None,
         evidence=evidence,
         remedy=remedy,
     )
-    return [(ms, verdict)]
+    return [(ms * share, verdict)]
 
 
 def _negotiates(job: JobTimeline, late: Lateness) -> bool:
@@ -255,7 +251,7 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
         f"messages: {100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB"
     )
     noise = columns["communication"]
-    return _in_each_step("small-tensors", spent * job.step_ms, evidence + "".join(slow), remedy, noise)
+    return _in_steps("small-tensors", spent * job.step_ms, evidence + "".join(slow), remedy, noise)
 
 
 def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
@@ -273,7 +269,7 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
     )
     remedy = "request all gradients before waiting for one (hvd.DistributedOptimizer, allreduce_async, or "
     remedy += "grouped_allreduce)"
-    return _in_each_step("negotiation", part * job.step_ms, evidence, remedy, columns["negotiating"])
+    return _in_steps("negotiation", part * job.step_ms, evidence, remedy, columns["negotiating"])
 
 
 def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tuple[float, Verdict]]:
@@ -336,7 +332,7 @@ def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tup
         + (f", and {without:g} GB/s where the fabric's plugin is missing" if hint else "")
     )
     remedy = "hpclaunch check shows which transport is used; NCCL_DEBUG=INFO names it in the log"
-    return _in_each_step("bandwidth", moving * job.step_ms * (1 - rate / figure.bus_gb_s), evidence, remedy)
+    return _in_steps("bandwidth", moving * job.step_ms * (1 - rate / figure.bus_gb_s), evidence, remedy)
 
 
 def nearest_figure(figures: Sequence[AllreduceFigure], message: float) -> AllreduceFigure:

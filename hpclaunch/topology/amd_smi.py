@@ -159,13 +159,7 @@ def _add_json_cpus(facts: _Facts, numa: object, origin: str) -> None:
 
 
 def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
-    node, affinity = (
-        tool.numa_id(facts[key][0], origin, facts[key][1]) if key in facts else None
-        for key in ("NODE", "AFFINITY")
-    )
-    numa = settle_numa(
-        node, affinity, has_affinity="AFFINITY" in facts, gpu=f"amd-smi ({origin}): GPU {index}", notes=notes
-    )
+    numa = settle_numa(facts, ("NODE", "AFFINITY"), origin, f"amd-smi ({origin}): GPU {index}", notes)
     model = facts.get("MARKET_NAME", ("", 0))[0]
     return GpuFact(
         index=index,

@@ -22,7 +22,8 @@ _STARTED = re.compile(
     r"[ \t]*GPU ?\[?\d{1,4}\]?[^:]{0,40}:[ \t]*\(Topology\)[ \t]*Numa(?! ?(?:Node|Affinity)[ \t]*:)"
 )
 _HINT = "run rocm-smi --showtoponuma again and save the whole output"
-_USEFUL = frozenset({"Numa Node", "Numa Affinity", "PCI Bus"})
+_COLUMNS = ("Numa Node", "Numa Affinity")
+_USEFUL = frozenset({*_COLUMNS, "PCI Bus"})
 
 _Values = dict[str, tuple[str, int]]
 """The values of one GPU, with their line numbers, by key."""
@@ -101,17 +102,7 @@ def _cards(document: object) -> Iterator[tuple[int, dict[str, object]]]:
 
 
 def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
-    node, affinity = (
-        tool.numa_id(values[key][0], origin, values[key][1]) if key in values else None
-        for key in ("Numa Node", "Numa Affinity")
-    )
-    numa = settle_numa(
-        node,
-        affinity,
-        has_affinity="Numa Affinity" in values,
-        gpu=f"rocm-smi ({origin}): GPU {index}",
-        notes=notes,
-    )
+    numa = settle_numa(values, _COLUMNS, origin, f"rocm-smi ({origin}): GPU {index}", notes)
     bus, series = values.get("PCI Bus"), values.get("Card series")
     return GpuFact(
         index=index,
@@ -127,7 +118,7 @@ def _check_complete(cards: dict[tuple[int, int], _Values], origin: str) -> None:
     missing = sorted(set(range(numbers[-1] + 1)) - set(numbers))
     if missing:
         raise BadInputError(f"{origin}: GPU {missing[0]} is missing but GPU {numbers[-1]} is there", _HINT)
-    for key in ("Numa Node", "Numa Affinity"):
+    for key in _COLUMNS:
         lacking = [gpu for (gpu, _), values in sorted(cards.items()) if key not in values]
         if lacking and len(lacking) < len(cards):
             raise BadInputError(f"{origin}: GPU {lacking[0]} has no line '{key}', other GPUs have it", _HINT)

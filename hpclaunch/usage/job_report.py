@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from hpclaunch.cpuset import parse_cpu_list
-from hpclaunch.errors import BadInputError
-from hpclaunch.job.binding_report import RankReport
+from hpclaunch.job.binding_report import RankReport, readable_cpus
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.layout import cost_of
@@ -230,18 +228,11 @@ def _addresses(report: RankReport) -> tuple[str, ...]:
 
 def _ranks(facts: JobFacts) -> Iterable[RankUse]:
     reports = {report.rank: report for report in _reports(facts)}
-    bound = {rank: count for rank, report in reports.items() if (count := _cpu_count(report.cpus))}
+    bound = {rank: count for rank, report in reports.items() if (count := len(readable_cpus(report.cpus)))}
     gpus = {rank: _addresses(report) for rank, report in reports.items()}
     waiting = {one.rank: one.waiting_ms for one in facts.timeline.by_rank} if facts.timeline else {}
     for index, by_node in sorted((facts.samples or {}).items(), key=lambda item: item[0] or 0):
         yield from rank_uses(index, by_node, bound, gpus, waiting)
-
-
-def _cpu_count(cpus: str) -> int | None:
-    try:
-        return len(parse_cpu_list(cpus)) or None
-    except BadInputError:
-        return None
 
 
 def _accounted_energy(accounted: Sequence[AccountedJob]) -> Iterable[EnergyUse]:

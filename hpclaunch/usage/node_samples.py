@@ -8,11 +8,13 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hpclaunch.topology.tool_text import bus_id
 
 GIB = 1 << 30
 TICKS_PER_S = 100
 """USER_HZ of /proc on x86-64, arm64 and ppc64le (man 5 proc)."""
-_PCI = re.compile(r"([0-9a-fA-F]{4,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-9a-fA-F])")
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ def _add(run: NodeRun, words: list[str], line: str, columns: list[str]) -> list[
         sample = GpuSample(
             time, _number(busy), _whole(used), _whole(of), None if watts is None else watts / 1e6
         )
-        _add_gpu(run, "amdgpu", pci_address(address), sample)
+        _add_gpu(run, "amdgpu", address, sample)
     elif kind == "end":
         run.end = time
     elif kind in _TOOLS:
@@ -158,8 +160,10 @@ def _add(run: NodeRun, words: list[str], line: str, columns: list[str]) -> list[
             return cells
         if kind != "nvidia-smi" and (not columns or len(cells) != len(columns)):
             return columns  # what the tool says before its table
-        found = _TOOLS[kind](time, cells, columns)
-        _add_gpu(run, kind, *found)
+        row = dict(zip(columns or _NVIDIA_SMI, cells, strict=True))
+        if not row.get("device", "card").startswith("card"):
+            raise ValueError(row["device"])
+        _add_gpu(run, kind, *_TOOLS[kind].read(time, row))
     else:
         raise ValueError(kind)
     return columns
@@ -167,7 +171,7 @@ def _add(run: NodeRun, words: list[str], line: str, columns: list[str]) -> list[
 
 def _add_gpu(run: NodeRun, source: str, name: str, sample: GpuSample) -> None:
     run.gpu_source = source
-    run.gpus.setdefault(name, []).append(sample)
+    run.gpus.setdefault(bus_id(name) or name, []).append(sample)
 
 
 def _node(time: int, given: dict[str, str]) -> NodeSample:
@@ -188,15 +192,6 @@ def _pairs(words: Iterable[str]) -> dict[str, str]:
     return {name: value for name, mark, value in (word.partition("=") for word in words) if mark}
 
 
-def pci_address(text: str) -> str:
-    """Return a PCI address as the kernel writes it, ``0000:07:00.0``; other text unchanged."""
-    match = _PCI.fullmatch(text)
-    if match is None:
-        return text
-    domain, bus, device, function = match.groups()
-    return f"{domain[-4:]}:{bus}:{device}.{function}".lower()
-
-
 def _number(text: str | None) -> float | None:
     """Read a number, with its unit behind it where there is one; None: N/A and the like."""
     match = re.match(r"\s*(\d+(?:\.\d+)?)", text or "")
@@ -208,45 +203,45 @@ def _whole(text: str | None, unit: int = 1) -> int | None:
     return None if number is None else int(number * unit)
 
 
-def _nvidia_smi(time: int, cells: list[str], columns: list[str]) -> tuple[str, GpuSample]:
-    """Read what ``--query-gpu=pci.bus_id,utilization.gpu,memory.used,memory.total,power.draw`` prints."""
-    address, busy, used, of, power = cells
-    mib = 1 << 20
-    sample = GpuSample(time, _number(busy), _whole(used, mib), _whole(of, mib), _number(power))
-    return pci_address(address), sample
+class _Columns(NamedTuple):
+    """The columns of a tool's table; of several (regular expressions) the first that holds something."""
+
+    names: tuple[str, ...]
+    busy: str
+    used: str
+    of: str
+    power: str
+    unit: int = 1 << 20
+    """Bytes that memory is counted in."""
+
+    def read(self, time: int, row: dict[str, str]) -> tuple[str, GpuSample]:
+        """Return the name of a GPU and its sample."""
+        power = next((text for name, text in row.items() if text and re.search(self.power, name)), None)
+        sample = GpuSample(
+            time,
+            _number(row.get(self.busy)),
+            _whole(row.get(self.used), self.unit),
+            _whole(row.get(self.of), self.unit),
+            _number(power),
+        )
+        return next(filter(None, map(row.get, self.names)), ""), sample
 
 
-def _amd_smi(time: int, cells: list[str], columns: list[str]) -> tuple[str, GpuSample]:
-    """Read a row of ``amd-smi metric --usage --mem-usage --power --csv``; memory is in MB there."""
-    row = dict(zip(columns, cells, strict=True))
-    mb = 1 << 20  # amd-smi names it MB and divides by 1024 x 1024 (amdsmi_commands.py of ROCm 6)
-    sample = GpuSample(
-        time,
-        _number(row.get("gfx_activity")),
-        _whole(row.get("used_vram"), mb),
-        _whole(row.get("total_vram"), mb),
-        _number(row.get("socket_power") or row.get("current_socket_power")),
-    )
-    return row["gpu"], sample
-
-
-def _rocm_smi(time: int, cells: list[str], columns: list[str]) -> tuple[str, GpuSample]:
-    """Read a row of ``rocm-smi --showbus --showuse --showmeminfo vram --showpower --csv``."""
-    row = dict(zip(columns, cells, strict=True))
-    if not row["device"].startswith("card"):
-        raise ValueError(row["device"])
-    power = next((text for name, text in row.items() if "Package Power (W)" in name), None)
-    sample = GpuSample(
-        time,
-        _number(row.get("GPU use (%)")),
-        _whole(row.get("VRAM Total Used Memory (B)")),
-        _whole(row.get("VRAM Total Memory (B)")),
-        _number(power),
-    )
-    return pci_address(row.get("PCI Bus") or row["device"]), sample
-
-
-_TOOLS = {"nvidia-smi": _nvidia_smi, "amd-smi": _amd_smi, "rocm-smi": _rocm_smi}
+_NVIDIA_SMI = ("pci.bus_id", "utilization.gpu", "memory.used", "memory.total", "power.draw")
+"""What the sampler asks for (--query-gpu); no line with these names precedes the table."""
+_TOOLS = {
+    "nvidia-smi": _Columns(("pci.bus_id",), *_NVIDIA_SMI[1:]),
+    # amd-smi names it MB and divides by 1024 x 1024 (amdsmi_commands.py of ROCm 6)
+    "amd-smi": _Columns(("gpu",), "gfx_activity", "used_vram", "total_vram", "^(current_)?socket_power$"),
+    "rocm-smi": _Columns(
+        ("PCI Bus", "device"),
+        "GPU use (%)",
+        "VRAM Total Used Memory (B)",
+        "VRAM Total Memory (B)",
+        r"Package Power \(W\)",
+        unit=1,
+    ),
+}
 
 
 def intervals(run: NodeRun) -> Iterator[tuple[NodeSample, NodeSample]]:

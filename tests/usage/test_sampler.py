@@ -15,7 +15,7 @@ import pytest
 
 from hpclaunch.lint.shellcheck import find_shellcheck
 from hpclaunch.package_data import resource_dir
-from hpclaunch.usage.node_samples import GpuSample, NodeRun, pci_address, read_samples
+from hpclaunch.usage.node_samples import GpuSample, NodeRun, read_samples
 
 pytestmark = pytest.mark.slow  # it looks each second
 
@@ -238,7 +238,8 @@ def test_damaged_files_lose_only_their_damaged_lines() -> None:
     [("00000000:07:00.0", "0000:07:00.0"), ("0000:C1:00.0", "0000:c1:00.0"), ("card0", "card0")],
 )
 def test_addresses_are_written_as_the_kernel_does(text: str, address: str) -> None:
-    assert pci_address(text) == address
+    (run,) = read_samples("n1", f"start 1 every=1\nnvidia-smi 2 {text}, 50, 100, 200, 30\n").runs
+    assert run.gpus == {address: [GpuSample(2, 50.0, 100 << 20, 200 << 20, 30.0)]}
 
 
 def test_the_line_at_the_end_of_the_log(tmp_path: Path) -> None:

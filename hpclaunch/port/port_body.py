@@ -220,7 +220,7 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
-    if launch.trivial:
+    if launch.trivial and not (port.launch and port.launch.trivial):
         return left_out("it prints information only; hpclaunch submit --preflight checks the nodes")
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
     why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"

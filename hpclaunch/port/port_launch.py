@@ -231,7 +231,7 @@ def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) 
     program = program_of(inner, inner.launch, inner.values)
     own = inner.command = port_command(program, inner.launch.launcher, port.here)
     inner.in_container = found.image is not None
-    fields = ("words", "framework", "inner", "workers", "workers_of_job")
+    fields = ("words", "framework", "inner", "workers", "workers_of_job", "nodes")
     taken = {name: getattr(own, name) for name in fields}
     said = "" if place.in_launch else f"the program of the file that line {place.command.line} writes"
     found = replace(found, inside=inner, inside_at=place, to_do=(*found.to_do, *own.to_do), **taken)

@@ -139,7 +139,14 @@ def _settle(port: Port) -> None:
     found = source_sizes(port, first, port.launch)
     if port.launch is not None:  # torchrun and its like start workers themselves
         command = read_command(port, port.launch, first)
-        workers = command.workers
+        workers, nodes = command.workers, found.nodes or 1
+        if command.nodes and command.nodes > nodes:  # started by hand on each node, with the node's number
+            each = found.gpus // nodes if found.gpus else None
+            found = msgspec.structs.replace(found, nodes=command.nodes, gpus=each and each * command.nodes)
+            port.do(
+                f"nodes: line {port.launch.line} starts the workers of one of {command.nodes} nodes, and"
+                f" a job here those of all: check that the script is for one node ({nodes})"
+            )
         inner = command.inner or command.kept
         if inner and not command.workers_of_job:
             nodes = found.nodes or 1
@@ -229,11 +236,12 @@ def _same_queue(port: Port, name: str, nodes: int | None, walltime_s: int | None
 def _target_numbers(port: Port) -> dict[Fact, int]:
     """Return the sizes that the script's variables stand for in the job here."""
     nodes, per_node = port.settings.get("nodes"), port.settings.get("tasks_per_node")
+    gpus, each = gpus_of(port.target), port.settings.get("gpus_per_task")
     known: dict[Fact, int | None] = {
         "nodes": nodes,
         "tasks per node": per_node,
         "tasks": nodes * per_node if nodes and per_node else None,
-        "gpus per node": gpus_of(port.target),
+        "gpus per node": min(gpus, per_node * each) if gpus and per_node and each else gpus,
     }
     return {fact: number for fact, number in known.items() if number}
 

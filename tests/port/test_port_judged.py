@@ -132,6 +132,26 @@ def test_the_time_to_begin_stands_in_the_job_file() -> None:
     assert "begin: " in port(text, "lumi-g", "polaris").job_file
 
 
+def test_workers_of_one_of_several_nodes_become_those_of_all() -> None:
+    text = "#!/bin/bash\n#SBATCH --nodes=1 --gres=gpu:4\ntorchrun --nproc_per_node=4 --nnodes=4 --node_rank=3"
+    ported = port(f"{text} --master_addr=10.2.14.191 train.py\n", None, "polaris")
+    assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (4, 4)
+    assert "nodes: line 3 starts the workers of one of 4 nodes" in "\n".join(ported.to_do)
+
+
+def test_programs_that_show_affinity_side_by_side_are_named() -> None:
+    shows = "CUDA_VISIBLE_DEVICES={} mpiexec -n 8 --ppn 8 ./hello_affinity &\n"
+    text = POLARIS.replace("select=2", "select=1") + shows.format(0) + shows.format(1) + "wait\n"
+    assert "line 6: a job of hpclaunch has one launch, and line 5" in to_do(text, "polaris", "olivia")
+
+
+def test_the_gpus_of_a_node_that_a_program_is_told_are_those_of_its_ranks() -> None:
+    text = "#!/bin/bash\n#SBATCH -A project_465000001 -p dev-g -N 1 --ntasks-per-node=1 --gpus-per-node=2\n"
+    ported = port(f"{text}srun serve --tensor-parallel-size $SLURM_GPUS_ON_NODE\n", "lumi-g", "lumi-g")
+    assert ported.settings["command"] == ("serve", "--tensor-parallel-size", "2")
+    assert ported.settings["gpus_per_task"] == 2
+
+
 def test_the_facts_of_the_benchmark_are_whole() -> None:
     """They name public scripts without their lines, and the lot leaves enough of them on both sides."""
     facts = read_facts()

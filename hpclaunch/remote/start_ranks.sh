@@ -3,8 +3,7 @@
 #
 # Each rank runs WORDS as a process group of its own, with its number in HPCLAUNCH_RANK and nothing on stdin. The exit
 # status is that of the first rank that failed; the others are then ended: SIGTERM, within 3 s SIGKILL. SIGTERM, SIGINT and
-# SIGUSR1 go on to all of them. bash 4.1 has no wait -n, so the ranks are looked at every 0.01 s in the beginning, which
-# short programs like, and then every 0.1 s (tried: 4.2, 4.4, 5.2).
+# SIGUSR1 go on to all of them. bash 4.1 has no wait -n: ranks are looked at each 0.01 s, later 0.1 s (tried: 4.2 to 5.2).
 hpclaunch_groups=() hpclaunch_running=() hpclaunch_failed= hpclaunch_looks=0
 hpclaunch_count=$1
 shift

@@ -59,8 +59,8 @@ class Mutant(NamedTuple):
 def mutants(text: str) -> list[Mutant]:
     """Return all mutants of a module, in the order of their places."""
     starts = [0]
-    for line in text.encode().split(b"\n"):
-        starts.append(starts[-1] + len(line) + 1)
+    for one in text.encode().split(b"\n"):
+        starts.append(starts[-1] + len(one) + 1)
     data = text.encode()
 
     def span(node: ast.expr) -> tuple[int, int]:

@@ -156,7 +156,7 @@ def main() -> None:
     killed_of_all = of_all = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "project"
-        ignored = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "site")
+        ignored = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__")
         shutil.copytree(ROOT, copy, ignore=ignored, symlinks=True)
         for room in [asked.room] if asked.room else ROOMS:
             begin = time.monotonic()

@@ -2,9 +2,9 @@
 
     python benchmarks/port.py FOLDER [--show NAME] [--half HALF]
 
-``benchmarks/data/port_scripts.yaml`` and ``port_scripts_unseen.yaml`` name public scripts (repository, commit,
-path) and what must be true of a port of each. ``FOLDER`` holds them under their names: ``git show COMMIT:PATH >
-FOLDER/NAME.sh``; they belong to others and are not part of the project.
+``benchmarks/data/port_scripts.yaml`` and ``port_scripts_unseen.yaml`` name public scripts (repository,
+commit, path) and what must be true of a port of each. ``FOLDER`` holds them under their names: ``git show
+COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
 
 Every script is ported to each target. A port is
 

@@ -235,3 +235,26 @@ def test_a_file_without_queues_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "no queue that takes jobs is in it" in done.stderr
     assert not (tmp_path / "x.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("sockets", "each", "threads", "cpus", "expected"),
+    [
+        (2, 32, 2, 128, 2),
+        (2, 32, 2, 64, 1),  # CPUs is the number of cores: jobs get cores
+        (2, 32, 1, 64, 1),
+    ],
+)
+def test_threads_of_a_core_that_jobs_get(
+    sockets: int, each: int, threads: int, cpus: int, expected: int
+) -> None:
+    text = NODE.format(**{"name": "n1", **USUAL})
+    for was, is_now in (
+        ("CPUTot=128", f"CPUTot={cpus}"),
+        ("ThreadsPerCore=2", f"ThreadsPerCore={threads}"),
+        ("Sockets=2", f"Sockets={sockets}"),
+        ("CoresPerSocket=32", f"CoresPerSocket={each}"),
+    ):
+        text = text.replace(was, is_now)
+    (kind,) = parse_cluster_facts({"nodes": answer(f"{text}\n")}).nodes
+    assert (kind.cores, kind.threads_per_core) == (sockets * each, expected)

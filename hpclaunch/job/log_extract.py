@@ -9,8 +9,7 @@ from functools import cache
 import msgspec
 
 from hpclaunch.failures.failed_ranks import ranks_to_read
-from hpclaunch.failures.known_errors import error_lines, log_words
-from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS
+from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS, error_lines, log_words
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX

@@ -8,8 +8,8 @@ from typing import Any
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.lint.batch_script import Language
 from hpclaunch.lint.lint_rule import Finding, Severity
-from hpclaunch.lint.script_language import Language
 
 LIMIT_S = 30
 PREFIX = "shellcheck-SC"

@@ -106,7 +106,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return those that sbatch would put above the script's options, and the one that makes it wait."""
-        from hpclaunch.scheduler.sbatch_variables import overriding_variables
+        from hpclaunch.scheduler.slurm_directives import overriding_variables
 
         return overriding_variables(script)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
 from hpclaunch.scheduler.directive_reader import (
@@ -248,29 +249,7 @@ def _lines_of_texts(shell: Shell) -> frozenset[int]:
     return frozenset(lines)
 
 
-# Placeholders of samples and templates: what a script leaves open is said once, and no rule takes it for a
-# value.
-_WORDS = (
-    r"<[A-Za-z_][^<>\n=]*>",
-    r"<<[^<>\n]*>>",
-    r"\[[A-Za-z][A-Za-z _.-]*\]",
-    r"\{\{(?!(?:id|name|jobid|size|tmpdir|env|taskid|nnodes)\b)[^{}\n]*\}\}",  # Flux has its own
-    r"\{%[^{}\n]*%\}",
-    r"%\([A-Za-z_]\w*\)[sdf]",
-    r"@[A-Z][A-Z0-9_]*@",
-    r"\b__\w+__",
-    r"(?<![${])\{[a-z_]\w*\}(?!\})",
-    r"\b\w*[xX]{4,}\w*\b",
-    r"\b(?:nn|NN|g|p|ta|dd)[xXN]{3,}k?\b",
-    r"\bHH:MM(:SS)?\b|\bhh:mm(:ss)?\b",
-    r"\?{2,}",
-    r"\.{3}",
-    r"(?i:(?<![$\w])(?:your[-_ ]?(?:\w+[-_])?|my[-_])(?:project|account|allocation|budget|queue|partition"
-    r"|email)\w*)",
-    r"(?i:\bto[-_ ]be[-_ ](?:specified|filled)\b|\b(?:change|fill|replace)[-_]?me\b)",
-    r"(?<![${\w])(?:PROJECT|PROJ|ACCOUNT|BUDGET|PARTITION|QUEUE|ALLOCATION|RESERVATION)(?:_?(?:ID|CODE|NAME|NUMBER))?\b",
-)
-_PLACEHOLDER = re.compile("|".join(_WORDS))
+_PLACEHOLDER = re.compile("|".join(TABLE["placeholders"]))
 
 
 def placeholder_in(text: str) -> str | None:

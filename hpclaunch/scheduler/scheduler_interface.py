@@ -293,7 +293,7 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
 
     # --- what it can do ---
-    reads_directives: bool = False
+    directives: Mapping[str, Any] = {}
     no_submission: str = ""
     told_by: str = ""
     queue_kinds: tuple[str, ...] = ()
@@ -370,7 +370,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def directive_reader(self) -> "DirectiveReader | None":
         """Return what reads the directives of other people's scripts; None: they are not read."""
-        if not self.reads_directives:
+        if not self.directives:
             return None
         reader: DirectiveReader = self._module("directives").DIRECTIVES
         return reader

@@ -91,15 +91,10 @@ def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ..
 
 
 DIRECTIVES = DirectiveReader(
-    kind="slurm",
-    sentinel="SBATCH",
-    submit_command="sbatch",
+    **DirectiveReader.facts("slurm"),
     read=_OPTIONS.read,
     requested=_requested,
-    account_option="--account=",
-    account_variable="SBATCH_ACCOUNT",
     known_options=_OPTIONS.flags | _OPTIONS.valued,
-    dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
     words=ForeignWords(
         kind="slurm",
         read_mail=_read_mail,

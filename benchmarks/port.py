@@ -36,7 +36,7 @@ from hpclaunch.errors import HpclaunchError
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_script import site_of
 from hpclaunch.port.port_script import Ported, port_script
-from hpclaunch.port.rendered_port import rendered_port
+from hpclaunch.port.port_text import rendered_port
 from hpclaunch.site.load_profile import load_all
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.text_table import text_table

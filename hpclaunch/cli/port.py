@@ -36,8 +36,7 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     """
     from hpclaunch.lint.finding_report import difference
     from hpclaunch.port.port_script import port_script
-    from hpclaunch.port.port_text import port_document, report_text
-    from hpclaunch.port.rendered_port import JOB_FILE_NAME, rendered_port
+    from hpclaunch.port.port_text import JOB_FILE_NAME, port_document, rendered_port, report_text
     from hpclaunch.site.load_profile import load_site, site_reference
 
     text = _text(script)

@@ -4,7 +4,7 @@ import re
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
-from hpclaunch.failures.launcher_lines import SLURM_ENDS, launchers_own
+from hpclaunch.failures.known_errors import SLURM_ENDS, launchers_own
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS
+from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX

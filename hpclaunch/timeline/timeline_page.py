@@ -8,18 +8,6 @@ from hpclaunch.timeline.timeline_documents import TimelineDocument
 from hpclaunch.timeline.timeline_summary import SHARE_NAMES
 from hpclaunch.timeline.timeline_verdicts import shown_ms
 
-_COLOURS = {
-    "computing": "#4c9f70",
-    "negotiating": "#e0a030",
-    "queueing": "#c9b458",
-    "copying": "#8d6cab",
-    "moving": "#3b7dd8",
-    "waiting": "#d64545",
-    "input": "#e07b39",
-    "idle": "#b8b8b8",
-    "unseen": "#9fb4a5",
-}
-
 
 def page(document: TimelineDocument) -> str:
     """Return the page."""
@@ -34,7 +22,7 @@ def page(document: TimelineDocument) -> str:
         ms=shown_ms,
         named=lambda rank: Place(rank.node, rank.gpu).named(rank.rank),
         shares=[
-            (f"{SHARE_NAMES.get(name, name)} {100 * share:.1f} %", share, _COLOURS[name])
+            (f"{SHARE_NAMES.get(name, name)} {100 * share:.1f} %", share, name)
             for name, share in document.shares.items()
             if share
         ],

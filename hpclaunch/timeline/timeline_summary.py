@@ -6,7 +6,6 @@ from statistics import median
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
-from hpclaunch.timeline.collective_count import Collective, Tensor, bus_factor
 from hpclaunch.timeline.job_timeline import (
     JobTimeline,
     Place,
@@ -16,6 +15,7 @@ from hpclaunch.timeline.job_timeline import (
     step_times,
 )
 from hpclaunch.timeline.late_ranks import lateness_by_rank
+from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import (
     CollectiveSummary,

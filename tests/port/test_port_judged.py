@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.port import FACTS, TARGETS, UNSEEN, Half, read_facts
 from hpclaunch.port.port_script import Ported, port_script
-from hpclaunch.port.rendered_port import rendered_port
+from hpclaunch.port.port_text import rendered_port
 from tests.port.fixture_scripts import check_report
 from tests.profiles import shipped
 

@@ -2,17 +2,22 @@
 
 ``import hpclaunch`` offers these names and loads this module when the first one is used. Nothing is printed:
 notes go to the logger ``hpclaunch``. Errors are those of `hpclaunch.errors`.
+
+In the examples, which the tests run, ``job`` is ``Job(command=["sh", "-c", "echo words"], site="local",
+tasks=1)`` and ``handle`` is ``job.submit()``, a job that has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
 # The parts below load what they need: a command that asks for a state does not plan jobs.
@@ -87,6 +92,9 @@ class _JobMethods:
         ``settings``: the keys of a job file (docs/reference/job.md); a command that begins with ``mnist`` is
         the bundled training. ``file``: a job file with settings that these override. ``host`` and ``sync``:
         as the options of ``hpclaunch submit``. Raises BadInputError for an unknown setting or a wrong value.
+
+        >>> Job(command=["mnist"], site="lumi-g", account="project_465000001", nodes=2).plan().tasks
+        16
         """
         import msgspec
 
@@ -103,20 +111,29 @@ class _JobMethods:
             self._settings = msgspec.convert(settings, JobSettings, str_keys=True)
         except msgspec.ValidationError as error:
             raise BadInputError(f"Job: {error}") from None
+        self._given = {"file": file, "host": host, "sync": sync, **settings}
         self._file = Path(file) if file is not None else None
         self._mode = SubmitMode(host=host, sync=Path(sync) if sync is not None else None)
         self._note: Note | None = None
 
     @classmethod
     def of(cls, prepared: Prepared, note: Note | None = None) -> Job:
-        """Return the job of a request that was prepared before; ``note`` takes notes, instead of the log."""
+        """Return the job of a request that was prepared before; ``note`` takes notes, instead of the log.
+
+        >>> Job.of(job.prepared, note=print).script() == job.script()
+        True
+        """
         job = Job.__new__(Job)
         job.prepared, job._note = prepared, note
         return job
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The request with its profile, topology and host. Raises BadInputError."""
+        """The request with its profile, topology and host. Raises BadInputError.
+
+        >>> job.prepared.profile.name
+        'local'
+        """
         from hpclaunch.job.prepare import prepare
         from hpclaunch.job.settings_files import read_layers
 
@@ -130,22 +147,37 @@ class _JobMethods:
         return _Connection(self.prepared.host)
 
     def connected(self) -> AbstractContextManager[Host]:
-        """Keep one connection to the host for all calls in this block, also for those of the handle."""
+        """Keep one connection to the host for all calls in this block, also for those of the handle.
+
+        >>> with job.connected():
+        ...     job.submit().wait().state
+        'done'
+        """
         return self._connection.connected()
 
     def plan(self) -> LaunchPlan:
         """Return the plan: ranks, binding, queue, lines of the script, warnings, and problems if any.
 
         Raises BadInputError, and SiteRuleError for what the site would refuse.
+
+        >>> job.plan().tasks
+        1
         """
         return self.dry_run()[0]
 
     def script(self) -> str:
-        """Return the batch script, as ``hpclaunch submit --dry-run`` prints it. Raises as `plan`."""
+        """Return the batch script, as ``hpclaunch submit --dry-run`` prints it. Raises as `plan`.
+
+        >>> print(job.script().splitlines()[0])
+        #!/bin/bash
+        """
         return self.dry_run()[1]
 
     def dry_run(self, *, plain: bool = False) -> tuple[LaunchPlan, str]:
-        """Return the plan and the script; ``plain``: one that needs no file of ours. Raises as `plan`."""
+        """Return the plan and the script; ``plain``: one that needs no file of ours. Raises as `plan`.
+
+        >>> plan, script = job.dry_run(plain=True)
+        """
         from hpclaunch.job.prepare import dry_run
 
         return dry_run(self.prepared, plain=plain)
@@ -154,13 +186,20 @@ class _JobMethods:
         """Write the script, ``job.sh``, and its files into a new folder; return the plan and the script.
 
         Raises as `plan`, and BadInputError where the folder cannot be made.
+
+        >>> plan, script = job.save("saved")
+        >>> Path("saved", "job.sh").read_text() == script
+        True
         """
         from hpclaunch.job.job_files import save_script
 
         return save_script(self.prepared, Path(folder))
 
     def expected_start(self) -> str | None:
-        """Return the scheduler's estimate of the start; None where it makes none. Raises RefusedError."""
+        """Return the scheduler's estimate of the start; None where it makes none. Raises RefusedError.
+
+        >>> job.expected_start()
+        """
         from hpclaunch.job.start_job import try_submission
         from hpclaunch.site.site_scheduler import site_scheduler
 
@@ -177,6 +216,9 @@ class _JobMethods:
 
         ``test_first``: Slurm is asked first whether it accepts the job. Raises as `plan`, BadInputError for a
         command that would fail, and RefusedError where the scheduler or the host refuses.
+
+        >>> job.submit().wait().state
+        'done'
         """
         from hpclaunch.job.start_job import start
 
@@ -187,6 +229,36 @@ class _JobMethods:
         for warning in plan.warnings:
             (self._note or _warning)(str(warning))
         return JobHandle(record, self._note, self._connection)
+
+    def map(self, settings: Iterable[Mapping[str, Any]]) -> list[JobHandle]:
+        """Submit this job once for each of these, settings that override its own; ``env`` adds to its own.
+
+        All are planned before the first is submitted. Raises as `submit`, noting which were submitted before.
+
+        >>> [h.wait().exit_code for h in job.map({"command": ["sh", "-c", f"exit {n}"]} for n in (0, 5))]
+        [0, 5]
+        """
+        if not hasattr(self, "_given"):
+            raise TypeError("a job of Job.of has no settings to override")
+        several = []
+        for each in settings:
+            env = {**(self._given.get("env") or {}), **(each.get("env") or {})}
+            several.append(Job(**{**self._given, **each, "env": env}))
+            several[-1].plan()
+        handles: list[JobHandle] = []
+        with ExitStack() as stack:
+            connections: dict[str | None, _Connection] = {}
+            for job in several:
+                if job.prepared.host not in connections:
+                    stack.enter_context(job.connected())
+                job._connection = connections.setdefault(job.prepared.host, job._connection)
+                try:
+                    handles.append(job.submit())
+                except HpclaunchError:
+                    ids = ", ".join(handle.id for handle in handles) or "none"
+                    _warning(f"of {len(several)} jobs, these were submitted before: {ids}")
+                    raise
+        return handles
 
 
 if TYPE_CHECKING:
@@ -207,14 +279,18 @@ else:
 
 
 class JobHandle:
-    """A job that was submitted, by this process or another one."""
+    """A job that was submitted, by this process or another one.
+
+    >>> handle
+    <JobHandle ... done>
+    """
 
     def __init__(
         self, record: JobRecord, note: Note | None = None, connection: _Connection | None = None
     ) -> None:
         """Hold the job of this record; ``note`` takes notes, instead of the log."""
         self.record = record
-        """The facts of the job when they were last read."""
+        """The facts of the job when they were last read; ``handle.record.exit_code``."""
         self._note = note
         self._connection = connection or _Connection(record.host)
 
@@ -227,26 +303,48 @@ class JobHandle:
 
     @property
     def id(self) -> str:
-        """The job's id, as the commands take it."""
+        """The job's id, as the commands take it.
+
+        >>> find_job(handle.id).id == handle.id
+        True
+        """
         return self.record.id
 
     @property
     def ended(self) -> bool:
-        """Whether the job had ended when its facts were last read."""
+        """Whether the job had ended when its facts were last read.
+
+        >>> handle.ended
+        True
+        """
         return self.record.state in FINAL_STATES
 
     def connected(self) -> AbstractContextManager[Host]:
-        """Keep one connection to the job's host for all calls in this block. Raises RefusedError."""
+        """Keep one connection to the job's host for all calls in this block. Raises RefusedError.
+
+        >>> with handle.connected():
+        ...     handle.status().state, handle.logs().decode()
+        ('done', 'words\\n')
+        """
         return self._connection.connected()
 
     def index(self, index: int) -> JobHandle:
-        """Return the job of this index of a job array. Raises BadInputError where there is none."""
+        """Return the job of this index of a job array. Raises BadInputError where there is none.
+
+        >>> handle.index(3)
+        Traceback (most recent call last):
+        hpclaunch.errors.BadInputError: job ... has no index 3: it is not an array
+        """
         from hpclaunch.job.array_status import job_of_array
 
         return JobHandle(job_of_array(self.record, index), self._note, self._connection)
 
     def status(self) -> JobRecord:
-        """Ask for the job's state and return the record. Raises RefusedError without an answer."""
+        """Ask for the job's state and return the record. Raises RefusedError without an answer.
+
+        >>> handle.status().state
+        'done'
+        """
         from hpclaunch.job.refresh import state_now
 
         with self.connected() as host:
@@ -257,27 +355,43 @@ class JobHandle:
         self,
         on_output: Callable[[bytes], None] | None = None,
         *,
+        timeout: float | None = None,
         interrupt_cancels: bool = False,
         on_poll: Callable[[], None] = lambda: None,
     ) -> JobRecord:
         """Wait for the job's end and return the final record; Ctrl-C ends the waiting, not the job.
 
         ``on_output`` gets the job's output as it comes, ``on_poll`` is called whenever it was read. With
-        ``interrupt_cancels`` Ctrl-C and SIGTERM cancel the job.
+        ``interrupt_cancels`` Ctrl-C and SIGTERM cancel the job. Raises TimeoutError after ``timeout``
+        seconds; the job goes on.
+
+        >>> handle.wait(timeout=60).exit_code
+        0
         """
         from hpclaunch.job.follow_job import wait_job
+
+        over = _time_limit(timeout)
+
+        def polled() -> None:
+            on_poll()
+            if over():
+                raise TimeoutError(f"job {self.id} did not end within {timeout:g} s")
 
         with self.connected() as host:
             self.record = wait_job(
                 *(self._store, host, self.record, on_output),
                 interrupt_cancels=interrupt_cancels,
                 note=self._note or _info,
-                on_poll=on_poll,
+                on_poll=polled,
             )
         return self.record
 
     def cancel(self) -> JobRecord:
-        """Cancel the job with all its ranks; one that has ended stays as it is. Raises RefusedError."""
+        """Cancel the job with all its ranks; one that has ended stays as it is. Raises RefusedError.
+
+        >>> handle.cancel().state
+        'done'
+        """
         from hpclaunch.job.follow_job import cancel_job
 
         with self.connected() as host:
@@ -285,55 +399,93 @@ class JobHandle:
         return self.record
 
     def logs(self) -> bytes:
-        """Return the job's output so far. Raises BadInputError where there is none yet."""
+        """Return the job's output so far. Raises BadInputError where there is none yet.
+
+        >>> handle.logs()
+        b'words\\n'
+        """
         pieces: list[bytes] = []
         self.read_log(pieces.append)
         return b"".join(pieces)
 
     def read_log(self, on_output: Callable[[bytes], None]) -> None:
-        """Pass the job's output so far on in pieces. Raises BadInputError where there is none yet."""
+        """Pass the job's output so far on in pieces. Raises BadInputError where there is none yet.
+
+        >>> handle.read_log(print)
+        b'words\\n'
+        """
         from hpclaunch.job.follow_job import read_log
 
         with self.connected() as host:
             read_log(host, self.record, on_output)
 
     def rank_stderr(self, rank: int) -> bytes:
-        """Return the end of what a rank wrote to its stderr, at least the last 64 KiB; empty: nothing."""
+        """Return the end of what a rank wrote to its stderr, at least the last 64 KiB; empty: nothing.
+
+        >>> handle.rank_stderr(0)
+        b''
+        """
         paths = [f"{self.record.folder}/stderr/{rank}{part}" for part in (".before", "")]
         with self.connected() as host:
             found = host.read_files(paths)
         return b"".join(found.get(path, b"") for path in paths)
 
     def progress(self) -> bytes | None:
-        """Return what the job wrote to ``progress.json``: how far it is; None where there is nothing."""
+        """Return what the job wrote to ``progress.json``: how far it is; None where there is nothing.
+
+        >>> handle.progress()
+        """
         from hpclaunch.job.follow_job import progress_of
 
         with self.connected() as host:
             return progress_of(host, self.record)
 
     def result(self) -> dict[str, Any] | None:
-        """Return what the job wrote to HPCLAUNCH_RESULT_FILE; None where there is nothing."""
+        """Return what the job wrote to HPCLAUNCH_RESULT_FILE; None where there is nothing.
+
+        >>> says = ["sh", "-c", "echo $SAID > $HPCLAUNCH_RESULT_FILE"]
+        >>> other = Job(command=says, env={"SAID": '{"loss": 0.1}'}, site="local", tasks=1).submit()
+        >>> other.wait().state
+        'done'
+        >>> other.result()
+        {'loss': 0.1}
+        """
         from hpclaunch.job.follow_job import result_of
 
         with self.connected() as host:
             return result_of(host, self.record, self._note or _warning)
 
     def binding(self) -> BindingVerdict | None:
-        """Return what the ranks reported of their binding so far; None where none was planned."""
+        """Return what the ranks reported of their binding so far; None where none was planned.
+
+        >>> handle.binding().finding
+        'the rank got its binding'
+        """
         from hpclaunch.job.refresh import binding_verdict
 
         with self.connected() as host:
             return binding_verdict(host, self.record)
 
     def withdraw(self) -> bool:
-        """Make sure that a job whose submission has not begun is never submitted; False: it has begun."""
+        """Make sure that a job whose submission has not begun is never submitted; False: it has begun.
+
+        >>> handle.withdraw()
+        False
+        """
         from hpclaunch.job.submission import prevent_submission
 
         with self.connected() as host:
             return prevent_submission(host, self.record.folder)
 
     def forget(self) -> None:
-        """Remove the job's folder on this machine: record, script, log, result. It cancels nothing."""
+        """Remove the job's folder on this machine: record, script, log, result. It cancels nothing.
+
+        >>> (other := job.submit()).wait().state
+        'done'
+        >>> other.forget()
+        >>> other.id in [each.id for each in jobs()]
+        False
+        """
         self._store.forget(self.record.id)
 
 
@@ -341,6 +493,9 @@ def jobs(newest: int | None = None, note: Note | None = None) -> list[JobHandle]
     """Return the jobs of this user's records, the oldest first, with the states that were last known.
 
     ``newest``: how many, counted from the newest. ``note`` takes notes, instead of the log.
+
+    >>> [each.record.state for each in jobs(newest=1)]
+    ['done']
     """
     records, damaged = _jobs().list(newest)
     for sentence in damaged:
@@ -352,12 +507,15 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
     """Return the job of an id, either end of one, the scheduler's id, a name, or ``last``.
 
     ``note`` takes notes, instead of the log. Raises BadInputError where there is none, or several.
+
+    >>> find_job("last").ended
+    True
     """
     return JobHandle(_jobs().find(name), note)
 
 
 def _hosts_to_ask(handles: Sequence[JobHandle]) -> list[str | None]:
-    asked = {handle.record.host for handle in handles if not handle.ended}
+    asked = {handle.record.host for handle in _open(handles)}
     if any(handle.record.state == "lost" for handle in handles):
         asked.add(None)  # a lost job may be found again; for that no connection is made
     return sorted(asked, key=str)
@@ -368,18 +526,82 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
 
     Jobs whose host or scheduler cannot be asked keep the state that was last known, which is noted
     in the log, or by ``note``.
+
+    >>> update([handle])
     """
     from hpclaunch.host.open_host import open_host
+
+    for name in _hosts_to_ask(handles):
+        _update_on(name, open_host(name), handles, note or _warning)
+
+
+def _update_on(
+    name: str | None, host: AbstractContextManager[Host], handles: Sequence[JobHandle], note: Note
+) -> None:
     from hpclaunch.job.refresh import refresh_all
 
-    note, store = note or _warning, _jobs()
-    for name in _hosts_to_ask(handles):
-        there = [handle for handle in handles if handle.record.host == name]
-        try:
-            with open_host(name) as host:
-                fresh = refresh_all(store, host, [handle.record for handle in there], note)
-        except RefusedError as error:
-            note(f"jobs on {name} are shown in their last known state: {error}")
-            continue
-        for handle, record in zip(there, fresh, strict=True):
-            handle.record = record
+    there = [handle for handle in handles if handle.record.host == name]
+    try:
+        with host as connected:
+            fresh = refresh_all(_jobs(), connected, [handle.record for handle in there], note)
+    except RefusedError as error:
+        note(f"jobs on {name} are shown in their last known state: {error}")
+        return
+    for handle, record in zip(there, fresh, strict=True):
+        handle.record = record
+
+
+def as_completed(handles: Iterable[JobHandle], *, timeout: float | None = None) -> Iterator[JobHandle]:
+    """Yield each of these jobs when it has ended, the first first; a scheduler is asked once for all.
+
+    One connection to each host is kept; one that cannot be reached in between is waited for. Raises
+    TimeoutError where some have not ended after ``timeout`` seconds; they go on.
+
+    >>> for each in as_completed(job.map([{}, {"name": "second"}]), timeout=60):
+    ...     print(each.record.state)
+    done
+    done
+    """
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    over, left, noted = _time_limit(timeout), list(handles), set[str]()
+    pause_s, longest_s = max((get_scheduler(each.record.scheduler).poll_s for each in left), default=(0, 0))
+    connections = {each.record.host: each._connection for each in _open(left)}
+    with ExitStack() as stack:
+        for connection in connections.values():
+            stack.enter_context(connection.connected())
+        while left:
+            _look_at(left, connections, noted)
+            yield from (each for each in left if each.ended)
+            left = _open(left)
+            if left and over():
+                raise TimeoutError(f"{counted(len(left), 'job')} did not end within {timeout:g} s")
+            time.sleep(pause_s if left else 0)
+            pause_s = min(pause_s * 1.5, longest_s)
+
+
+def _open(handles: Iterable[JobHandle]) -> list[JobHandle]:
+    return [handle for handle in handles if not handle.ended]
+
+
+def _look_at(
+    handles: Sequence[JobHandle], connections: Mapping[str | None, _Connection], noted: set[str]
+) -> None:
+    """Ask for the states of the jobs that have not ended; ``noted``: what the log says already."""
+
+    def note_once(text: str) -> None:
+        if text not in noted:
+            _warning(text)
+        noted.add(text)
+
+    for name in {handle.record.host for handle in _open(handles)}:
+        _update_on(name, connections[name].connected(), handles, note_once)
+    for handle in handles:
+        if handle.record.state == "lost":
+            handle.wait()  # what it left may come late
+
+
+def _time_limit(timeout: float | None) -> Callable[[], bool]:
+    """Return what tells whether ``timeout`` seconds from now are over; None: they never are."""
+    until = None if timeout is None else time.monotonic() + timeout
+    return lambda: until is not None and time.monotonic() >= until

@@ -25,7 +25,20 @@ QUICK_PYTHON = f'[ "$1 $2" = "-m venv" ] && exec {sys.executable} {QUICK_VENV} "
 # One that shows that it was to make an environment.
 NO_ENVIRONMENT = f'[ "$1 $2" = "-m venv" ] && echo "none made by $0" && exit 1; {PYTHON}'
 # What bootstrap.sh uses of the system besides python3; all of it is essential on Debian.
-SYSTEM_TOOLS = ("sh", "cat", "cksum", "date", "dirname", "flock", "grep", "head", "rm", "sed", "tail")
+SYSTEM_TOOLS = (
+    "sh",
+    "cat",
+    "cksum",
+    "date",
+    "dirname",
+    "flock",
+    "grep",
+    "head",
+    "rm",
+    "sed",
+    "tail",
+    "uname",
+)
 
 
 class Toy:

@@ -25,20 +25,7 @@ QUICK_PYTHON = f'[ "$1 $2" = "-m venv" ] && exec {sys.executable} {QUICK_VENV} "
 # One that shows that it was to make an environment.
 NO_ENVIRONMENT = f'[ "$1 $2" = "-m venv" ] && echo "none made by $0" && exit 1; {PYTHON}'
 # What bootstrap.sh uses of the system besides python3; all of it is essential on Debian.
-SYSTEM_TOOLS = (
-    "sh",
-    "cat",
-    "cksum",
-    "date",
-    "dirname",
-    "flock",
-    "grep",
-    "head",
-    "rm",
-    "sed",
-    "tail",
-    "uname",
-)
+SYSTEM_TOOLS = ("sh", "cat", "cksum", "date", "dirname", "flock", "grep", "head", "rm", "sed", "tail")
 
 
 class Toy:
@@ -51,7 +38,7 @@ class Toy:
             shutil.copy(ROOT / "bootstrap.sh", self.root)
         self.bin = folder / "bin"
         self.bin.mkdir()
-        for tool in SYSTEM_TOOLS:
+        for tool in (*SYSTEM_TOOLS, "uname"):
             (self.bin / tool).symlink_to(str(shutil.which(tool)))
         self.add_command("python3", QUICK_PYTHON)
         self.env = {"PATH": str(self.bin), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}

@@ -20,10 +20,14 @@ import sys
 try:
     from hpclaunch.train.option_parser import HelpRequested, parse
     from hpclaunch.train.run_errors import TrainError
+    words = sys.argv[1:]
+    if words[:1] == ["bench"]:
+        from hpclaunch.train.measure_allreduces import parse
+        del words[0]
 except ImportError:
     sys.exit(0)
 try:
-    parse(sys.argv[1:])
+    parse(words)
 except HelpRequested:
     pass
 except TrainError as error:

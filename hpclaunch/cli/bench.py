@@ -1,0 +1,86 @@
+"""``hpclaunch bench``: the bundled allreduces on ranks, against MPI's own and the limit of memory."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._options import options
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.api import JobHandle
+
+
+@click.command()
+@options("bench")
+@click.pass_context
+def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | None, **more: Any) -> None:
+    """Measure the bundled allreduces on ranks bound as a training's: time by size, against MPI's own
+    allreduce and the limit of memory.
+
+    It submits a job, by default on this machine, and waits for it. JOB: show what such a job measured.
+    Arrays of float32 in the memory of CPUs: no GPU, so no NCCL, takes part.
+
+    \b
+    Examples:
+      hpclaunch bench --tasks 2 --sizes 4K,1M
+      hpclaunch bench --site lumi-g --account project_465000001 --nodes 2 --picture allreduce.svg
+      hpclaunch bench last --csv
+    """
+    from hpclaunch.api import find_job
+    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.scaling.bench_report import as_csv, as_svg, as_text, bench_of
+
+    check_picture_name(picture)
+    handle = find_job(job, to_stderr) if job else _submitted(**more)
+    if not _done(handle, cancels=not job):
+        ctx.exit(EXIT_FAILED)
+    bench = bench_of(handle.result(), handle.id)
+    if picture:
+        write_picture(picture, as_svg(bench))
+    if form == "json":
+        print_document(bench)
+    else:
+        click.echo((as_csv if form == "csv" else as_text)(bench))
+
+
+def _submitted(sizes: str, algorithms: str, rounds: int, fresh: bool, **settings: Any) -> JobHandle:
+    """Submit the benchmark as the bundled training's sister, with its binding and its copy of the runner."""
+    from hpclaunch.api import Job
+    from hpclaunch.job.program_check import option_problems
+
+    words = [
+        "--sizes",
+        sizes,
+        "--algorithms",
+        algorithms,
+        "--rounds",
+        str(rounds),
+        *(["--fresh"] if fresh else []),
+    ]
+    given = {"name": "bench", **{name: value for name, value in settings.items() if value is not None}}
+    job = Job(command=["mnist", "bench", *words], **given)
+    for problem in option_problems(job.prepared.request):
+        raise BadInputError(problem.message, problem.hint)
+    handle = job.submit()
+    click.echo(f"hpclaunch: job {handle.id}", err=True)
+    return handle
+
+
+def _done(handle: JobHandle, *, cancels: bool) -> bool:
+    """Wait for the job, which Ctrl-C ends where it runs here; tell why it failed."""
+    from hpclaunch.cli._jobs import goes_on
+    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    here = cancels and get_scheduler(handle.record.scheduler).starts_at_once
+    with handle.connected(), nullcontext() if here else goes_on(handle):
+        record = handle.wait(interrupt_cancels=here)
+    if record.state != "done":
+        to_stderr(f"job {record.id} {record.state}: {record.reason or 'see hpclaunch status'}")
+    return record.state == "done"

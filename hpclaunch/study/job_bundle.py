@@ -35,8 +35,8 @@ def write_bundle(handle: JobHandle, report: ReportDocument, path: Path) -> int:
     """Write the archive to a new file; return how many values that look secret were left out.
 
     Script, plan, versions and commit, the ranks' reports on their binding, report, result, and the studies
-    that the job is part of. Raises BadInputError where something, a link, too, has the file's name, and for a job
-    that has not ended.
+    that the job is part of. Raises BadInputError where something, a link, too, has the file's name, and for
+    a job that has not ended.
     """
     if not handle.ended:
         raise BadInputError(f"job {handle.id} has not ended", f"hpclaunch wait {handle.id}")

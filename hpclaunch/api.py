@@ -602,6 +602,6 @@ def _look_at(
 
 
 def _time_limit(timeout: float | None) -> Callable[[], bool]:
-    """Return what tells whether ``timeout`` seconds from now are over; None: they never are."""
+    """Return a clock that tells whether ``timeout`` seconds from now are over; None: they never are."""
     until = None if timeout is None else time.monotonic() + timeout
     return lambda: until is not None and time.monotonic() >= until

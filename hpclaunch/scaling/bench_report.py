@@ -1,4 +1,4 @@
-"""What ``hpclaunch bench`` measured: as a table, as CSV and as a picture (SVG). Pure."""
+"""The times that ``hpclaunch bench`` measured: as a table, as CSV and as a picture (SVG). Pure."""
 
 import math
 from collections.abc import Iterator

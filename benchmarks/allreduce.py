@@ -161,7 +161,7 @@ def output(argv: Sequence[str | Path], **extra: str) -> Any:
 def ours(ranks: int, sizes: str, algorithms: str) -> dict[Key, float]:
     """All algorithms in this environment; ``mpi`` is Open MPI's."""
     python = Path(sys.executable)
-    bench = (python, "-m", "hpclaunch.train", "bench", "--json", "--rounds", "1")
+    bench = (python, "-m", "hpclaunch.train", "bench", "--rounds", "1")
     rows = output(
         [next_to(python, "mpiexec"), "-n", str(ranks), *bench, "--sizes", sizes, "--algorithms", algorithms]
     )["rows"]

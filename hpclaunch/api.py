@@ -3,8 +3,7 @@
 ``import hpclaunch`` offers these names and loads this module when the first one is used. Nothing is printed:
 notes go to the logger ``hpclaunch``. Errors are those of `hpclaunch.errors`.
 
-In the examples, which the tests run, ``job`` is ``Job(command=["sh", "-c", "echo words"], site="local",
-tasks=1)`` and ``handle`` is ``job.submit()``, a job that has ended.
+In the examples, which the tests run, ``job`` is that of `Job`, and ``handle`` one of it that has ended.
 """
 
 from __future__ import annotations
@@ -92,9 +91,6 @@ class _JobMethods:
         ``settings``: the keys of a job file (docs/reference/job.md); a command that begins with ``mnist`` is
         the bundled training. ``file``: a job file with settings that these override. ``host`` and ``sync``:
         as the options of ``hpclaunch submit``. Raises BadInputError for an unknown setting or a wrong value.
-
-        >>> Job(command=["mnist"], site="lumi-g", account="project_465000001", nodes=2).plan().tasks
-        16
         """
         import msgspec
 
@@ -118,22 +114,14 @@ class _JobMethods:
 
     @classmethod
     def of(cls, prepared: Prepared, note: Note | None = None) -> Job:
-        """Return the job of a request that was prepared before; ``note`` takes notes, instead of the log.
-
-        >>> Job.of(job.prepared, note=print).script() == job.script()
-        True
-        """
+        """Return the job of a request that was prepared before; ``note`` takes notes, instead of the log."""
         job = Job.__new__(Job)
         job.prepared, job._note = prepared, note
         return job
 
     @cached_property
     def prepared(self) -> Prepared:
-        """The request with its profile, topology and host. Raises BadInputError.
-
-        >>> job.prepared.profile.name
-        'local'
-        """
+        """The request with its profile, topology and host. Raises BadInputError."""
         from hpclaunch.job.prepare import prepare
         from hpclaunch.job.settings_files import read_layers
 
@@ -147,37 +135,22 @@ class _JobMethods:
         return _Connection(self.prepared.host)
 
     def connected(self) -> AbstractContextManager[Host]:
-        """Keep one connection to the host for all calls in this block, also for those of the handle.
-
-        >>> with job.connected():
-        ...     job.submit().wait().state
-        'done'
-        """
+        """Keep one connection to the host for all calls in this block, also for those of the handle."""
         return self._connection.connected()
 
     def plan(self) -> LaunchPlan:
         """Return the plan: ranks, binding, queue, lines of the script, warnings, and problems if any.
 
         Raises BadInputError, and SiteRuleError for what the site would refuse.
-
-        >>> job.plan().tasks
-        1
         """
         return self.dry_run()[0]
 
     def script(self) -> str:
-        """Return the batch script, as ``hpclaunch submit --dry-run`` prints it. Raises as `plan`.
-
-        >>> print(job.script().splitlines()[0])
-        #!/bin/bash
-        """
+        """Return the batch script, as ``hpclaunch submit --dry-run`` prints it. Raises as `plan`."""
         return self.dry_run()[1]
 
     def dry_run(self, *, plain: bool = False) -> tuple[LaunchPlan, str]:
-        """Return the plan and the script; ``plain``: one that needs no file of ours. Raises as `plan`.
-
-        >>> plan, script = job.dry_run(plain=True)
-        """
+        """Return the plan and the script; ``plain``: one that needs no file of ours. Raises as `plan`."""
         from hpclaunch.job.prepare import dry_run
 
         return dry_run(self.prepared, plain=plain)
@@ -186,20 +159,13 @@ class _JobMethods:
         """Write the script, ``job.sh``, and its files into a new folder; return the plan and the script.
 
         Raises as `plan`, and BadInputError where the folder cannot be made.
-
-        >>> plan, script = job.save("saved")
-        >>> Path("saved", "job.sh").read_text() == script
-        True
         """
         from hpclaunch.job.job_files import save_script
 
         return save_script(self.prepared, Path(folder))
 
     def expected_start(self) -> str | None:
-        """Return the scheduler's estimate of the start; None where it makes none. Raises RefusedError.
-
-        >>> job.expected_start()
-        """
+        """Return the scheduler's estimate of the start; None where it makes none. Raises RefusedError."""
         from hpclaunch.job.start_job import try_submission
         from hpclaunch.site.site_scheduler import site_scheduler
 
@@ -216,9 +182,6 @@ class _JobMethods:
 
         ``test_first``: Slurm is asked first whether it accepts the job. Raises as `plan`, BadInputError for a
         command that would fail, and RefusedError where the scheduler or the host refuses.
-
-        >>> job.submit().wait().state
-        'done'
         """
         from hpclaunch.job.start_job import start
 
@@ -234,9 +197,6 @@ class _JobMethods:
         """Submit this job once for each of these, settings that override its own; ``env`` adds to its own.
 
         All are planned before the first is submitted. Raises as `submit`, noting which were submitted before.
-
-        >>> [h.wait().exit_code for h in job.map({"command": ["sh", "-c", f"exit {n}"]} for n in (0, 5))]
-        [0, 5]
         """
         if not hasattr(self, "_given"):
             raise TypeError("a job of Job.of has no settings to override")
@@ -275,14 +235,41 @@ if TYPE_CHECKING:
 else:
 
     class Job(_JobMethods):
-        """A job that is not submitted yet: the settings of a job file as keyword arguments."""
+        """A job that is not submitted yet: the settings of a job file as keyword arguments.
+
+        >>> job = Job(command=["sh", "-c", "echo words"], site="local", tasks=1)
+        >>> job.plan().tasks, job.script()[:11], job.prepared.profile.name, job.expected_start()
+        (1, '#!/bin/bash', 'local', None)
+        >>> job.save("saved")[0] == job.dry_run()[0] == Job.of(job.prepared).plan()
+        True
+        >>> with job.connected():  # one connection for all calls
+        ...     job.submit().wait().state
+        'done'
+        >>> [each.wait().exit_code for each in job.map([{}, {"command": ["sh", "-c", "exit 5"]}])]
+        [0, 5]
+        """
 
 
 class JobHandle:
-    """A job that was submitted, by this process or another one.
+    """A job that was submitted, by this process or another one; ``record``: its facts when last read.
 
-    >>> handle
-    <JobHandle ... done>
+    >>> handle, other = job.map([{}, {"name": "other"}])
+    >>> handle.wait(timeout=60).state, handle.status().exit_code, handle.ended, handle.cancel().state
+    ('done', 0, True, 'done')
+    >>> with handle.connected():  # one connection for all calls
+    ...     handle.logs(), handle.rank_stderr(0), handle.progress(), handle.result()
+    (b'words\\n', b'', None, None)
+    >>> handle.read_log(print)
+    b'words\\n'
+    >>> handle.binding().finding, handle.withdraw(), handle.record.name
+    ('the rank got its binding', False, 'sh')
+    >>> handle.index(3)
+    Traceback (most recent call last):
+    hpclaunch.errors.BadInputError: job ... has no index 3: it is not an array
+    >>> other.wait() and other.forget()
+    >>> find_job(other.id)
+    Traceback (most recent call last):
+    hpclaunch.job.store.NoSuchJobError: ...
     """
 
     def __init__(
@@ -290,7 +277,7 @@ class JobHandle:
     ) -> None:
         """Hold the job of this record; ``note`` takes notes, instead of the log."""
         self.record = record
-        """The facts of the job when they were last read; ``handle.record.exit_code``."""
+        """The facts of the job when they were last read."""
         self._note = note
         self._connection = connection or _Connection(record.host)
 
@@ -303,48 +290,26 @@ class JobHandle:
 
     @property
     def id(self) -> str:
-        """The job's id, as the commands take it.
-
-        >>> find_job(handle.id).id == handle.id
-        True
-        """
+        """The job's id, as the commands take it."""
         return self.record.id
 
     @property
     def ended(self) -> bool:
-        """Whether the job had ended when its facts were last read.
-
-        >>> handle.ended
-        True
-        """
+        """Whether the job had ended when its facts were last read."""
         return self.record.state in FINAL_STATES
 
     def connected(self) -> AbstractContextManager[Host]:
-        """Keep one connection to the job's host for all calls in this block. Raises RefusedError.
-
-        >>> with handle.connected():
-        ...     handle.status().state, handle.logs().decode()
-        ('done', 'words\\n')
-        """
+        """Keep one connection to the job's host for all calls in this block. Raises RefusedError."""
         return self._connection.connected()
 
     def index(self, index: int) -> JobHandle:
-        """Return the job of this index of a job array. Raises BadInputError where there is none.
-
-        >>> handle.index(3)
-        Traceback (most recent call last):
-        hpclaunch.errors.BadInputError: job ... has no index 3: it is not an array
-        """
+        """Return the job of this index of a job array. Raises BadInputError where there is none."""
         from hpclaunch.job.array_status import job_of_array
 
         return JobHandle(job_of_array(self.record, index), self._note, self._connection)
 
     def status(self) -> JobRecord:
-        """Ask for the job's state and return the record. Raises RefusedError without an answer.
-
-        >>> handle.status().state
-        'done'
-        """
+        """Ask for the job's state and return the record. Raises RefusedError without an answer."""
         from hpclaunch.job.refresh import state_now
 
         with self.connected() as host:
@@ -364,9 +329,6 @@ class JobHandle:
         ``on_output`` gets the job's output as it comes, ``on_poll`` is called whenever it was read. With
         ``interrupt_cancels`` Ctrl-C and SIGTERM cancel the job. Raises TimeoutError after ``timeout``
         seconds; the job goes on.
-
-        >>> handle.wait(timeout=60).exit_code
-        0
         """
         from hpclaunch.job.follow_job import wait_job
 
@@ -387,11 +349,7 @@ class JobHandle:
         return self.record
 
     def cancel(self) -> JobRecord:
-        """Cancel the job with all its ranks; one that has ended stays as it is. Raises RefusedError.
-
-        >>> handle.cancel().state
-        'done'
-        """
+        """Cancel the job with all its ranks; one that has ended stays as it is. Raises RefusedError."""
         from hpclaunch.job.follow_job import cancel_job
 
         with self.connected() as host:
@@ -399,93 +357,55 @@ class JobHandle:
         return self.record
 
     def logs(self) -> bytes:
-        """Return the job's output so far. Raises BadInputError where there is none yet.
-
-        >>> handle.logs()
-        b'words\\n'
-        """
+        """Return the job's output so far. Raises BadInputError where there is none yet."""
         pieces: list[bytes] = []
         self.read_log(pieces.append)
         return b"".join(pieces)
 
     def read_log(self, on_output: Callable[[bytes], None]) -> None:
-        """Pass the job's output so far on in pieces. Raises BadInputError where there is none yet.
-
-        >>> handle.read_log(print)
-        b'words\\n'
-        """
+        """Pass the job's output so far on in pieces. Raises BadInputError where there is none yet."""
         from hpclaunch.job.follow_job import read_log
 
         with self.connected() as host:
             read_log(host, self.record, on_output)
 
     def rank_stderr(self, rank: int) -> bytes:
-        """Return the end of what a rank wrote to its stderr, at least the last 64 KiB; empty: nothing.
-
-        >>> handle.rank_stderr(0)
-        b''
-        """
+        """Return the end of what a rank wrote to its stderr, at least the last 64 KiB; empty: nothing."""
         paths = [f"{self.record.folder}/stderr/{rank}{part}" for part in (".before", "")]
         with self.connected() as host:
             found = host.read_files(paths)
         return b"".join(found.get(path, b"") for path in paths)
 
     def progress(self) -> bytes | None:
-        """Return what the job wrote to ``progress.json``: how far it is; None where there is nothing.
-
-        >>> handle.progress()
-        """
+        """Return what the job wrote to ``progress.json``: how far it is; None where there is nothing."""
         from hpclaunch.job.follow_job import progress_of
 
         with self.connected() as host:
             return progress_of(host, self.record)
 
     def result(self) -> dict[str, Any] | None:
-        """Return what the job wrote to HPCLAUNCH_RESULT_FILE; None where there is nothing.
-
-        >>> says = ["sh", "-c", "echo $SAID > $HPCLAUNCH_RESULT_FILE"]
-        >>> other = Job(command=says, env={"SAID": '{"loss": 0.1}'}, site="local", tasks=1).submit()
-        >>> other.wait().state
-        'done'
-        >>> other.result()
-        {'loss': 0.1}
-        """
+        """Return what the job wrote to HPCLAUNCH_RESULT_FILE; None where there is nothing."""
         from hpclaunch.job.follow_job import result_of
 
         with self.connected() as host:
             return result_of(host, self.record, self._note or _warning)
 
     def binding(self) -> BindingVerdict | None:
-        """Return what the ranks reported of their binding so far; None where none was planned.
-
-        >>> handle.binding().finding
-        'the rank got its binding'
-        """
+        """Return what the ranks reported of their binding so far; None where none was planned."""
         from hpclaunch.job.refresh import binding_verdict
 
         with self.connected() as host:
             return binding_verdict(host, self.record)
 
     def withdraw(self) -> bool:
-        """Make sure that a job whose submission has not begun is never submitted; False: it has begun.
-
-        >>> handle.withdraw()
-        False
-        """
+        """Make sure that a job whose submission has not begun is never submitted; False: it has begun."""
         from hpclaunch.job.submission import prevent_submission
 
         with self.connected() as host:
             return prevent_submission(host, self.record.folder)
 
     def forget(self) -> None:
-        """Remove the job's folder on this machine: record, script, log, result. It cancels nothing.
-
-        >>> (other := job.submit()).wait().state
-        'done'
-        >>> other.forget()
-        >>> other.id in [each.id for each in jobs()]
-        False
-        """
+        """Remove the job's folder on this machine: record, script, log, result. It cancels nothing."""
         self._store.forget(self.record.id)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._jobs import goes_on
 from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
@@ -38,7 +38,10 @@ def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | N
 
     check_picture_name(picture)
     handle = find_job(job, to_stderr) if job else _submitted(**more)
-    if not _done(handle, cancels=not job):
+    with handle.connected(), goes_on(handle):
+        record = handle.wait()
+    if record.state != "done":
+        click.echo(f"hpclaunch: job {record.id} {record.state}: {record.reason}", err=True)
         ctx.exit(EXIT_FAILED)
     bench = bench_of(handle.result(), handle.id)
     if picture:
@@ -50,37 +53,23 @@ def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | N
 
 
 def _submitted(sizes: str, algorithms: str, rounds: int, fresh: bool, **settings: Any) -> JobHandle:
-    """Submit the benchmark as the bundled training's sister, with its binding and its copy of the runner."""
+    """Submit the benchmark, which the runner of the bundled training has, with a training's binding."""
     from hpclaunch.api import Job
     from hpclaunch.job.program_check import option_problems
 
     words = [
+        "bench",
         "--sizes",
         sizes,
         "--algorithms",
         algorithms,
-        "--rounds",
-        str(rounds),
-        *(["--fresh"] if fresh else []),
+        f"--rounds={rounds}",
+        *["--fresh"] * fresh,
     ]
-    given = {"name": "bench", **{name: value for name, value in settings.items() if value is not None}}
-    job = Job(command=["mnist", "bench", *words], **given)
+    given = {name: value for name, value in settings.items() if value is not None}
+    job = Job(command=["mnist", *words], name="bench", **given)
     for problem in option_problems(job.prepared.request):
         raise BadInputError(problem.message, problem.hint)
     handle = job.submit()
     click.echo(f"hpclaunch: job {handle.id}", err=True)
     return handle
-
-
-def _done(handle: JobHandle, *, cancels: bool) -> bool:
-    """Wait for the job, which Ctrl-C ends where it runs here; tell why it failed."""
-    from hpclaunch.cli._jobs import goes_on
-    from hpclaunch.job.refresh import to_stderr
-    from hpclaunch.scheduler.registry import get_scheduler
-
-    here = cancels and get_scheduler(handle.record.scheduler).starts_at_once
-    with handle.connected(), nullcontext() if here else goes_on(handle):
-        record = handle.wait(interrupt_cancels=here)
-    if record.state != "done":
-        to_stderr(f"job {record.id} {record.state}: {record.reason or 'see hpclaunch status'}")
-    return record.state == "done"

@@ -42,24 +42,19 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None, bundle
 
         LocalHost().write_file(str(html), page(document).encode("utf-8", "surrogatepass"))
     if bundle:
-        _write_bundle(document, bundle)
+        from hpclaunch.api import find_job
+        from hpclaunch.job.refresh import to_stderr
+        from hpclaunch.study.job_bundle import write_bundle
+
+        secrets = write_bundle(find_job(document.id, to_stderr), document, bundle)
+        left_out = f", without {counted(secrets, 'value')} that may be secret" if secrets else ""
+        click.echo(f"record of job {document.id} in {bundle}{left_out}", err=True)
     if as_json:
         print_document(document)
     else:
         from hpclaunch.usage.report_text import shown
 
         click.echo(shown(document))
-
-
-def _write_bundle(document: ReportDocument, path: Path) -> None:
-    from hpclaunch.api import find_job
-    from hpclaunch.job.refresh import to_stderr
-    from hpclaunch.study.job_bundle import write_bundle
-
-    secrets = write_bundle(find_job(document.id, to_stderr), document, path)
-    click.echo(f"record of job {document.id} in {path}", err=True)
-    if secrets:
-        click.echo(f"hpclaunch: {counted(secrets, 'value')} left out that may be secret: LEFT-OUT", err=True)
 
 
 def _of_ours(job: str) -> ReportDocument:

@@ -1,6 +1,5 @@
 """The times that ``hpclaunch bench`` measured: as a table, as CSV and as a picture (SVG). Pure."""
 
-import math
 from collections.abc import Iterator
 
 import msgspec
@@ -99,18 +98,6 @@ def _shares(bench: Bench, row: BenchRow) -> Iterator[float | None]:
         yield min(times) / row.median_us if times and row.algorithm != COPY else None
 
 
-# Okabe and Ito's colours (jfly.uni-koeln.de/color, 2008); a mark and a dash tell the lines apart, too.
-_LINES = (
-    ("#0072b2", "", "circle"),
-    ("#d55e00", "7 3", "square"),
-    ("#009e73", "2 3", "triangle"),
-    ("#cc79a7", "9 3 2 3", "diamond"),
-    ("#000000", "5 5", "cross"),
-    ("#56b4e9", "1 3", "plus"),
-    ("#e69f00", "12 4", "circle"),
-)
-
-
 def as_svg(bench: Bench) -> str:
     """Return the microseconds by size, a line for each algorithm and kind of buffer, on logarithmic axes."""
     lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
@@ -119,26 +106,6 @@ def as_svg(bench: Bench) -> str:
     sizes = sorted({row.bytes for row in bench.rows})
     times = [row.median_us for row in bench.rows]
     axes = Axes(sizes[0], max(sizes[-1], 2 * sizes[0]), min(times) / 1.3, max(times) * 1.3)
-    drawn = [
-        (f"{name}, {buffer}" if name != COPY else "limit of memory (copy)", line, look)
-        for ((name, buffer), line), look in zip(lines.items(), _looks(list(lines)), strict=True)
-    ]
-    return render(
-        "bench.svg.j2",
-        title=f"Allreduce of {_place(bench)}",
-        axes=axes,
-        sizes=[(size, _short(size)) for size in sizes],
-        ticks=ticks(axes.low, axes.high),
-        lines=drawn,
-        **frame(legend=190),
-    )
-
-
-def _looks(names: list[tuple[str, str]]) -> Iterator[tuple[str, str, str]]:
-    for at, (name, _) in enumerate(names):
-        yield ("#666666", "4 4", "cross") if name == COPY else _LINES[at % len(_LINES)]
-
-
-def _short(size: int) -> str:
-    power = min(int(math.log2(size)) // 10, 3)
-    return f"{size / 1024**power:g}{('', 'K', 'M', 'G')[power]}"
+    title, marks = f"Allreduce of {_place(bench)}", ticks(axes.low, axes.high)
+    facts = {"title": title, "axes": axes, "sizes": sizes, "ticks": marks, "lines": lines, "copy": COPY}
+    return render("bench.svg.j2", **facts, **frame(legend=190))

@@ -139,7 +139,7 @@ def test_a_job_that_runs_has_no_record_yet(record: JobRecord, tmp_path: Path) ->
 
 def test_what_looks_secret_stays_out_of_every_file(record: JobRecord, tmp_path: Path) -> None:
     done = report(record.id, "--bundle", "job.tar.gz")
-    assert "1 value left out that may be secret" in done.stderr
+    assert "in job.tar.gz, without 1 value that may be secret" in done.stderr
     files = read(tmp_path / "job.tar.gz")
     assert not [name for name, data in files.items() if b"abc123" in data]
     assert b"export WANDB_API_KEY=LEFT-OUT\n./train --lr 0.1\n" in files[f"hpclaunch-{record.id}/job.sh"]

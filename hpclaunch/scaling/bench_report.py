@@ -66,7 +66,7 @@ def as_text(bench: Bench) -> str:
             for figure, form in zip(figures, ("{:.3f}", "{:.2f} x", "{:.1%}"), strict=True)
         ]
         cells.append([f"{row.bytes:,}", row.algorithm, row.buffer, f"{row.median_us:,.1f}", *shown])
-    library = bench.versions.get(_LIBRARY, "MPI").partition(",")[0].strip()
+    library = bench.versions.get(_LIBRARY, "MPI").splitlines()[0].partition(",")[0]
     return (
         f"{text_table(cells, _HEADER)}\n"
         f"{_place(bench)}, {bench.date[:10]}; float32 on CPUs, medians of {counted(bench.rounds, 'round')}.\n"

@@ -25,7 +25,7 @@ _LEFT_OUT = "LEFT-OUT"
 _NAMES = {"job.sh": "job.sh", "files/plan.sh": "plan.sh", "result.json": "result.json"}
 """File of the job's folder -> its name in the archive."""
 _VALUE = re.compile(
-    r"(?P<head>--(?P<option>[\w-]+)(?:=|\", ?\"| )|\b(?P<name>[A-Za-z_]\w*)(?:=|\": ?\"))"
+    r"(?P<head>--(?P<option>[\w-]+)(?:=|\",\s*\"|'?[ \t]+(?:\\\n\s*)?)|\b(?P<name>[A-Za-z_]\w*)(?:=|\": ?\"))"
     r"(?P<value>'[^'\n]*'|\"[^\"\n]*\"|[^\s'\"]+)"
 )
 _IN_ADDRESS = re.compile(r"(://)[^\s/@'\"]+:[^\s/@'\"]+@")

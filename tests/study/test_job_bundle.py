@@ -40,6 +40,7 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JobRecord:
         machine=None,
         started="2026-11-25T10:00:00+00:00",
         ended="2026-11-25T10:05:00+00:00",
+        command=("train", "--api-key", "abc123"),
         request={"env": {"LR": "0.1"}},
         plan={"nodes": 1},
         versions={"hpclaunch": "0.2.0", "commit": "abcdef123456"},
@@ -139,7 +140,7 @@ def test_a_job_that_runs_has_no_record_yet(record: JobRecord, tmp_path: Path) ->
 
 def test_what_looks_secret_stays_out_of_every_file(record: JobRecord, tmp_path: Path) -> None:
     done = report(record.id, "--bundle", "job.tar.gz")
-    assert "in job.tar.gz, without 1 value that may be secret" in done.stderr
+    assert "in job.tar.gz, without 2 values that may be secret" in done.stderr
     files = read(tmp_path / "job.tar.gz")
     assert not [name for name, data in files.items() if b"abc123" in data]
     assert b"export WANDB_API_KEY=LEFT-OUT\n./train --lr 0.1\n" in files[f"hpclaunch-{record.id}/job.sh"]
@@ -153,6 +154,9 @@ def test_what_looks_secret_stays_out_of_every_file(record: JobRecord, tmp_path: 
         ("train --api-key s3 --epochs 2", "train --api-key LEFT-OUT --epochs 2"),
         ("train --api-key=s3", "train --api-key=LEFT-OUT"),
         ('{"db_password": "s3", "n": 1}', '{"db_password": "LEFT-OUT", "n": 1}'),
+        ('["--token",\n    "s3",\n    "--lr"]', '["--token",\n    "LEFT-OUT",\n    "--lr"]'),
+        ("train --token \\\n  s3 --lr 1", "train --token \\\n  LEFT-OUT --lr 1"),
+        ("train '--db-password' 's 3' -x", "train '--db-password' 'LEFT-OUT' -x"),
         ('["train", "--token", "s3", "--lr", "1"]', '["train", "--token", "LEFT-OUT", "--lr", "1"]'),
         ("git clone https://me:s3@host/x", "git clone https://LEFT-OUT@host/x"),
         ("MAX_TOKENS=5 TOKENIZERS_PARALLELISM=false", "MAX_TOKENS=5 TOKENIZERS_PARALLELISM=false"),

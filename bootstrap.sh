@@ -27,6 +27,22 @@ except ImportError:
 print("old" if sys.version_info < (3, 10) else verdict, version)
 '
 
+# Ends: no Python here is new enough, in the words of $1. Names a way to one: at a site of the table its module.
+no_python() {
+    host=$(uname -n)
+    cluster=${SLURM_CLUSTER_NAME-$(scontrol show config 2>/dev/null | sed -n 's/^ClusterName *= *//p')}
+    while IFS='	' read -r sign pattern commands; do
+        case $sign in cluster) value=$cluster ;; *) value=$host ;; esac
+        if [ -n "$pattern" ] && printf '%s\n' "$value" | grep -Eiqx -- "$pattern"; then
+            die "$1" "The profile of this site loads one, then run bootstrap.sh again:" "    $commands"
+        fi
+    done <<TABLE
+$(cat "$root/packaging/python_modules.tsv" 2>/dev/null)
+TABLE
+    die "$1" "On a cluster a module often has one: module avail python, module load NAME." \
+        "Without one, uv (https://docs.astral.sh/uv) brings it into ~/.local/bin: uv python install 3.12" ${2:+"$2"}
+}
+
 # Sets $python to an interpreter that is new enough and can make a virtual environment.
 find_python() {
     old='' without_venv=''
@@ -44,10 +60,10 @@ find_python() {
             "On Debian and Ubuntu they are in the package $package (python3-venv for the system's own Python):" \
             "    apt-get install $package"
     elif [ -n "$old" ]; then
-        die "Python 3.10 or newer is needed; found only $old."
+        no_python "Python 3.10 or newer is needed; found only $old."
     fi
-    die "no python3 on PATH. Python 3.10 or newer is needed; on Debian and Ubuntu:" \
-        "    apt-get install python3 python3-venv"
+    no_python "no python3 on PATH. Python 3.10 or newer is needed." \
+        "On Debian and Ubuntu: apt-get install python3 python3-venv"
 }
 
 # Ends with the reason why pip failed, as short as it can be told from its log.

@@ -62,3 +62,33 @@ as_the_readme_says() {
     command=$(grep -m 1 "^sh bootstrap.sh $1\$" README.md)
     bash -c "$command"' "$@"' "$@"
 }
+
+# Lists the Pythons that pyproject.toml names, on PATH or those of pyenv. One that is not here ends the run: what is not
+# tested is not promised.
+interpreters() {
+    local version versions
+    versions=$(sed -n 's/.*"Programming Language :: Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
+    for version in $versions; do
+        of_version "$version" 'import ensurepip, venv, sys; print(sys.executable)' || {
+            echo "Python $version, a classifier in pyproject.toml, is not on this machine" >&2
+            exit 1
+        }
+    done
+}
+
+# Those before 3.10 that are here, which some login nodes still have.
+older_interpreters() {
+    local version
+    for version in 2.7 3.6 3.7 3.8 3.9; do
+        of_version "$version" 'import sys; print(sys.executable)' || :
+    done
+}
+
+# of_version VERSION CODE: what the first Python of this version prints that can run the code.
+of_version() {
+    local python
+    for python in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python; do
+        if "$python" -c "$2" 2>/dev/null; then return; fi
+    done
+    return 1
+}

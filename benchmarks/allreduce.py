@@ -4,7 +4,7 @@
 
 Sums of float32 in place. Every program takes its turn in every round, and there are as many rounds as fit
 into --minutes; the median over the rounds counts. Ours and Open MPI's MPI_Allreduce run in this environment,
-through `python -m hpclaunch.train.bench`; MPICH's in a virtual environment with mpich, mpi4py and numpy, made
+through `python -m hpclaunch.train bench`; MPICH's in a virtual environment with mpich, mpi4py and numpy, made
 for the time of the run where none is named; torch.distributed (gloo) and Horovod (over MPI and over Gloo) in
 one that holds both, left out where none is named. Called with --peer it is itself what runs on the ranks, of
 numpy and the peer alone.
@@ -161,7 +161,7 @@ def output(argv: Sequence[str | Path], **extra: str) -> Any:
 def ours(ranks: int, sizes: str, algorithms: str) -> dict[Key, float]:
     """All algorithms in this environment; ``mpi`` is Open MPI's."""
     python = Path(sys.executable)
-    bench = (python, "-m", "hpclaunch.train.bench", "--json", "--rounds", "1")
+    bench = (python, "-m", "hpclaunch.train", "bench", "--rounds", "1")
     rows = output(
         [next_to(python, "mpiexec"), "-n", str(ranks), *bench, "--sizes", sizes, "--algorithms", algorithms]
     )["rows"]

@@ -24,7 +24,7 @@ from mpi4py import MPI
 
 from hpclaunch.scaling.allreduce_messages import COSTS, Link, Machine, allreduce_s
 from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.bench import size_in_bytes
+from hpclaunch.train.measure_allreduces import size_in_bytes
 
 COMM = MPI.COMM_WORLD
 FIT_BYTES = [8, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20]

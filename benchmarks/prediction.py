@@ -60,8 +60,8 @@ def allreduce_alone(ranks: int, folder: Path) -> tuple[object, ...]:
     if ranks == 1:
         return ()
     test = folder / f"bench-{ranks}.json"
-    words = ("--sizes", "4K,64K,256K,1M,4M,16M", "--algorithms", "ring", "--fresh", "--json")
-    test.write_text(json.dumps(on_ranks(ranks, "hpclaunch.train.bench", *words)))
+    words = ("--sizes", "4K,64K,256K,1M,4M,16M", "--algorithms", "ring", "--fresh")
+    test.write_text(json.dumps(on_ranks(ranks, "hpclaunch.train", "bench", *words)))
     return ("--network-test", test)
 
 

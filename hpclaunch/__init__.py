@@ -1,14 +1,14 @@
 """hpclaunch: distributed deep-learning jobs, bound, configured, verified and measured with one command.
 
-From Python: ``hpclaunch.Job``, ``hpclaunch.jobs`` and ``hpclaunch.find_job``; see `hpclaunch.api`.
+From Python: ``hpclaunch.Job``, ``jobs``, ``find_job`` and ``as_completed``; see `hpclaunch.api`.
 """
 
 TYPE_CHECKING = False  # not from typing: Ctrl-C while that is loaded here would show a traceback
 if TYPE_CHECKING:
-    from hpclaunch.api import Job, JobHandle, find_job, jobs
+    from hpclaunch.api import Job, JobHandle, as_completed, find_job, jobs
 
 __version__ = "0.2.0"
-__all__ = ["Job", "JobHandle", "find_job", "jobs"]
+__all__ = ["Job", "JobHandle", "as_completed", "find_job", "jobs"]
 
 
 def __getattr__(name: str) -> object:

@@ -2,17 +2,21 @@
 
 ``import hpclaunch`` offers these names and loads this module when the first one is used. Nothing is printed:
 notes go to the logger ``hpclaunch``. Errors are those of `hpclaunch.errors`.
+
+In the examples, which the tests run, ``job`` is that of `Job`, and ``handle`` one of it that has ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
 # The parts below load what they need: a command that asks for a state does not plan jobs.
@@ -103,6 +107,7 @@ class _JobMethods:
             self._settings = msgspec.convert(settings, JobSettings, str_keys=True)
         except msgspec.ValidationError as error:
             raise BadInputError(f"Job: {error}") from None
+        self._given = {"file": file, "host": host, "sync": sync, **settings}
         self._file = Path(file) if file is not None else None
         self._mode = SubmitMode(host=host, sync=Path(sync) if sync is not None else None)
         self._note: Note | None = None
@@ -188,6 +193,33 @@ class _JobMethods:
             (self._note or _warning)(str(warning))
         return JobHandle(record, self._note, self._connection)
 
+    def map(self, settings: Iterable[Mapping[str, Any]]) -> list[JobHandle]:
+        """Submit this job once for each of these, settings that override its own; ``env`` adds to its own.
+
+        All are planned before the first is submitted. Raises as `submit`, noting which were submitted before.
+        """
+        if not hasattr(self, "_given"):
+            raise TypeError("a job of Job.of has no settings to override")
+        several = []
+        for each in settings:
+            env = {**(self._given.get("env") or {}), **(each.get("env") or {})}
+            several.append(Job(**{**self._given, **each, "env": env}))
+            several[-1].plan()
+        handles: list[JobHandle] = []
+        with ExitStack() as stack:
+            connections: dict[str | None, _Connection] = {}
+            for job in several:
+                if job.prepared.host not in connections:
+                    stack.enter_context(job.connected())
+                job._connection = connections.setdefault(job.prepared.host, job._connection)
+                try:
+                    handles.append(job.submit())
+                except HpclaunchError:
+                    ids = ", ".join(handle.id for handle in handles) or "none"
+                    _warning(f"of {len(several)} jobs, these were submitted before: {ids}")
+                    raise
+        return handles
+
 
 if TYPE_CHECKING:
 
@@ -203,11 +235,42 @@ if TYPE_CHECKING:
 else:
 
     class Job(_JobMethods):
-        """A job that is not submitted yet: the settings of a job file as keyword arguments."""
+        """A job that is not submitted yet: the settings of a job file as keyword arguments.
+
+        >>> job = Job(command=["sh", "-c", "echo words"], site="local", tasks=1)
+        >>> job.plan().tasks, job.script()[:11], job.prepared.profile.name, job.expected_start()
+        (1, '#!/bin/bash', 'local', None)
+        >>> job.save("saved")[0] == job.dry_run()[0] == Job.of(job.prepared).plan()
+        True
+        >>> with job.connected():  # one connection for all calls
+        ...     job.submit().wait().state
+        'done'
+        >>> [each.wait().exit_code for each in job.map([{}, {"command": ["sh", "-c", "exit 5"]}])]
+        [0, 5]
+        """
 
 
 class JobHandle:
-    """A job that was submitted, by this process or another one."""
+    """A job that was submitted, by this process or another one; ``record``: its facts when last read.
+
+    >>> handle, other = job.map([{}, {"name": "other"}])
+    >>> handle.wait(timeout=60).state, handle.status().exit_code, handle.ended, handle.cancel().state
+    ('done', 0, True, 'done')
+    >>> with handle.connected():  # one connection for all calls
+    ...     handle.logs(), handle.rank_stderr(0), handle.progress(), handle.result()
+    (b'words\\n', b'', None, None)
+    >>> handle.read_log(print)
+    b'words\\n'
+    >>> handle.binding().finding, handle.withdraw(), handle.record.name
+    ('the rank got its binding', False, 'sh')
+    >>> handle.index(3)
+    Traceback (most recent call last):
+    hpclaunch.errors.BadInputError: job ... has no index 3: it is not an array
+    >>> other.wait() and other.forget()
+    >>> find_job(other.id)
+    Traceback (most recent call last):
+    hpclaunch.job.store.NoSuchJobError: ...
+    """
 
     def __init__(
         self, record: JobRecord, note: Note | None = None, connection: _Connection | None = None
@@ -257,22 +320,31 @@ class JobHandle:
         self,
         on_output: Callable[[bytes], None] | None = None,
         *,
+        timeout: float | None = None,
         interrupt_cancels: bool = False,
         on_poll: Callable[[], None] = lambda: None,
     ) -> JobRecord:
         """Wait for the job's end and return the final record; Ctrl-C ends the waiting, not the job.
 
         ``on_output`` gets the job's output as it comes, ``on_poll`` is called whenever it was read. With
-        ``interrupt_cancels`` Ctrl-C and SIGTERM cancel the job.
+        ``interrupt_cancels`` Ctrl-C and SIGTERM cancel the job. Raises TimeoutError after ``timeout``
+        seconds; the job goes on.
         """
         from hpclaunch.job.follow_job import wait_job
+
+        over = _time_limit(timeout)
+
+        def polled() -> None:
+            on_poll()
+            if over():
+                raise TimeoutError(f"job {self.id} did not end within {timeout:g} s")
 
         with self.connected() as host:
             self.record = wait_job(
                 *(self._store, host, self.record, on_output),
                 interrupt_cancels=interrupt_cancels,
                 note=self._note or _info,
-                on_poll=on_poll,
+                on_poll=polled,
             )
         return self.record
 
@@ -341,6 +413,9 @@ def jobs(newest: int | None = None, note: Note | None = None) -> list[JobHandle]
     """Return the jobs of this user's records, the oldest first, with the states that were last known.
 
     ``newest``: how many, counted from the newest. ``note`` takes notes, instead of the log.
+
+    >>> [each.record.state for each in jobs(newest=1)]
+    ['done']
     """
     records, damaged = _jobs().list(newest)
     for sentence in damaged:
@@ -352,12 +427,15 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
     """Return the job of an id, either end of one, the scheduler's id, a name, or ``last``.
 
     ``note`` takes notes, instead of the log. Raises BadInputError where there is none, or several.
+
+    >>> find_job("last").ended
+    True
     """
     return JobHandle(_jobs().find(name), note)
 
 
 def _hosts_to_ask(handles: Sequence[JobHandle]) -> list[str | None]:
-    asked = {handle.record.host for handle in handles if not handle.ended}
+    asked = {handle.record.host for handle in _open(handles)}
     if any(handle.record.state == "lost" for handle in handles):
         asked.add(None)  # a lost job may be found again; for that no connection is made
     return sorted(asked, key=str)
@@ -368,18 +446,82 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
 
     Jobs whose host or scheduler cannot be asked keep the state that was last known, which is noted
     in the log, or by ``note``.
+
+    >>> update([handle])
     """
     from hpclaunch.host.open_host import open_host
+
+    for name in _hosts_to_ask(handles):
+        _update_on(name, open_host(name), handles, note or _warning)
+
+
+def _update_on(
+    name: str | None, host: AbstractContextManager[Host], handles: Sequence[JobHandle], note: Note
+) -> None:
     from hpclaunch.job.refresh import refresh_all
 
-    note, store = note or _warning, _jobs()
-    for name in _hosts_to_ask(handles):
-        there = [handle for handle in handles if handle.record.host == name]
-        try:
-            with open_host(name) as host:
-                fresh = refresh_all(store, host, [handle.record for handle in there], note)
-        except RefusedError as error:
-            note(f"jobs on {name} are shown in their last known state: {error}")
-            continue
-        for handle, record in zip(there, fresh, strict=True):
-            handle.record = record
+    there = [handle for handle in handles if handle.record.host == name]
+    try:
+        with host as connected:
+            fresh = refresh_all(_jobs(), connected, [handle.record for handle in there], note)
+    except RefusedError as error:
+        note(f"jobs on {name} are shown in their last known state: {error}")
+        return
+    for handle, record in zip(there, fresh, strict=True):
+        handle.record = record
+
+
+def as_completed(handles: Iterable[JobHandle], *, timeout: float | None = None) -> Iterator[JobHandle]:
+    """Yield each of these jobs when it has ended, the first first; a scheduler is asked once for all.
+
+    One connection to each host is kept; one that cannot be reached in between is waited for. Raises
+    TimeoutError where some have not ended after ``timeout`` seconds; they go on.
+
+    >>> for each in as_completed(job.map([{}, {"name": "second"}]), timeout=60):
+    ...     print(each.record.state)
+    done
+    done
+    """
+    from hpclaunch.scheduler.registry import get_scheduler
+
+    over, left, noted = _time_limit(timeout), list(handles), set[str]()
+    pause_s, longest_s = max((get_scheduler(each.record.scheduler).poll_s for each in left), default=(0, 0))
+    connections = {each.record.host: each._connection for each in _open(left)}
+    with ExitStack() as stack:
+        for connection in connections.values():
+            stack.enter_context(connection.connected())
+        while left:
+            _look_at(left, connections, noted)
+            yield from (each for each in left if each.ended)
+            left = _open(left)
+            if left and over():
+                raise TimeoutError(f"{counted(len(left), 'job')} did not end within {timeout:g} s")
+            time.sleep(pause_s if left else 0)
+            pause_s = min(pause_s * 1.5, longest_s)
+
+
+def _open(handles: Iterable[JobHandle]) -> list[JobHandle]:
+    return [handle for handle in handles if not handle.ended]
+
+
+def _look_at(
+    handles: Sequence[JobHandle], connections: Mapping[str | None, _Connection], noted: set[str]
+) -> None:
+    """Ask for the states of the jobs that have not ended; ``noted``: what the log says already."""
+
+    def note_once(text: str) -> None:
+        if text not in noted:
+            _warning(text)
+        noted.add(text)
+
+    for name in {handle.record.host for handle in _open(handles)}:
+        _update_on(name, connections[name].connected(), handles, note_once)
+    for handle in handles:
+        if handle.record.state == "lost":
+            handle.wait()  # what it left may come late
+
+
+def _time_limit(timeout: float | None) -> Callable[[], bool]:
+    """Return a clock that tells whether ``timeout`` seconds from now are over; None: they never are."""
+    until = None if timeout is None else time.monotonic() + timeout
+    return lambda: until is not None and time.monotonic() >= until

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import hpclaunch
+from hpclaunch import api
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.settings_table import rows
 
@@ -30,12 +33,47 @@ def python(code: str, folder: Path) -> str:
 @pytest.mark.mpi
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     printed = python("\n".join(blocks), tmp_path)
     assert "#SBATCH --nodes=2" in printed
     assert "16 ranks;" in printed
     assert re.search(r"^\S+ done 0\n0\.\d+$", printed, re.MULTILINE)
     assert re.search(r"^\S+ mnist done$", printed, re.MULTILINE)
+
+
+def public_things() -> dict[str, str]:
+    """Name -> examples of each class and function of the interface; of each method those of its class."""
+    found: dict[str, str] = {}
+    for name, thing in vars(api).items():
+        if name.startswith("_") or getattr(thing, "__module__", "") != api.__name__:
+            continue
+        examples = "".join(
+            one.source for one in doctest.DocTestParser().get_examples(inspect.getdoc(thing) or "")
+        )
+        found[name] = examples
+        for owner in inspect.getmro(thing) if inspect.isclass(thing) else ():
+            if owner.__module__ == api.__name__:
+                found |= {f"{name}.{each}": examples for each in vars(owner) if not each.startswith("_")}
+    return found
+
+
+def test_everything_public_is_in_an_example() -> None:
+    things = public_things()
+    assert {"Job", "Job.map", "JobHandle.wait", "as_completed", "jobs"} <= set(things)
+    bare = [name for name, code in things.items() if not re.search(rf"\b{name.split('.')[-1]}\b", code)]
+    assert bare == ["JobHandle"], "nobody makes one"
+
+
+@pytest.mark.mpi
+def test_the_examples_of_the_docstrings_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    job = hpclaunch.Job(command=["sh", "-c", "echo words"], site="local", tasks=1)
+    handle = job.submit()
+    handle.wait()
+    flags = doctest.ELLIPSIS
+    ran = doctest.testmod(api, extraglobs={"job": job, "handle": handle}, optionflags=flags)
+    assert ran.failed == 0
+    assert ran.attempted > 15
 
 
 def test_the_script_is_that_of_the_command(tmp_path: Path) -> None:
@@ -116,6 +154,49 @@ def test_one_connection_serves_a_block_of_calls(tmp_path: Path, monkeypatch: pyt
     handle.forget()
     with pytest.raises(BadInputError, match=handle.id):
         hpclaunch.find_job(handle.id)
+
+
+@pytest.mark.mpi
+def test_jobs_of_a_map_end_in_their_own_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own settings; the second ends while the first still runs."""
+    monkeypatch.chdir(tmp_path)
+    words = 'while [ -n "$UNTIL" ] && ! [ -e "$UNTIL" ]; do sleep 0.1; done; echo "$UNTIL $BOTH"'
+    job = hpclaunch.Job(command=["sh", "-c", words], site="local", tasks=1, env={"BOTH": "kept", "UNTIL": ""})
+    slow, quick = job.map([{"name": "slow", "env": {"UNTIL": str(tmp_path / "go")}}, {"name": "quick"}])
+    ended = hpclaunch.as_completed([slow, quick])
+    assert next(ended) is quick
+    assert (slow.record.state, quick.logs()) == ("running", b" kept\n")
+    with pytest.raises(TimeoutError, match=f"job {slow.id} did not end within 0.2 s"):
+        slow.wait(timeout=0.2)
+    with pytest.raises(TimeoutError, match=r"1 job did not end within 0.1 s"):
+        list(hpclaunch.as_completed([slow], timeout=0.1))
+    assert slow.status().state == "running"
+    (tmp_path / "go").touch()
+    assert [handle.record.name for handle in ended] == ["slow"]
+    assert slow.logs() == f"{tmp_path / 'go'} kept\n".encode()
+    assert list(hpclaunch.as_completed([])) == []
+
+
+def test_a_map_with_one_wrong_job_submits_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    job = hpclaunch.Job(command=["true"], site="local", tasks=1)
+    with pytest.raises(BadInputError, match="'nodez' is not a setting"):
+        job.map([{}, {"nodez": 2}])
+    with pytest.raises(SiteRuleError, match="nosuch"):
+        job.map([{}, {"site": "lumi-g", "account": "nosuch"}])
+    assert hpclaunch.jobs() == []
+
+
+def test_a_map_tells_what_it_submitted_before_it_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    job = hpclaunch.Job(command=["true"], site="local", tasks=1)
+    with pytest.raises(BadInputError, match=r"nosuch\.py"):
+        job.map([{}, {"command": ["python", "nosuch.py"]}])
+    (first,) = hpclaunch.jobs()
+    assert f"of 2 jobs, these were submitted before: {first.id}" in caplog.text
+    first.wait()
 
 
 BELOW_THE_INTERFACE = {"follow_job", "refresh", "start_job"}

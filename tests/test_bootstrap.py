@@ -38,7 +38,7 @@ class Toy:
             shutil.copy(ROOT / "bootstrap.sh", self.root)
         self.bin = folder / "bin"
         self.bin.mkdir()
-        for tool in SYSTEM_TOOLS:
+        for tool in (*SYSTEM_TOOLS, "uname"):
             (self.bin / tool).symlink_to(str(shutil.which(tool)))
         self.add_command("python3", QUICK_PYTHON)
         self.env = {"PATH": str(self.bin), "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull}

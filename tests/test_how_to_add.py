@@ -348,7 +348,7 @@ def test_an_allreduce(tmp_path: Path) -> None:
     flood, plain = (made.train("--allreduce", name, ranks=2) for name in ("flood", "mpi"))
     assert (flood["allreduce"], plain["allreduce"]) == ("flood", "mpi")
     assert flood["parameters_sha256"] == plain["parameters_sha256"]
-    bench = ("-m", "hpclaunch.train.bench", "--sizes", "4K", "--rounds", "1", "--algorithms", "flood")
+    bench = ("-m", "hpclaunch.train", "bench", "--sizes", "4K", "--rounds", "1", "--algorithms", "flood")
     assert "flood" in made.run(mpiexec(), "-n", "2", sys.executable, *bench)
 
 

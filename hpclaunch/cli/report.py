@@ -11,6 +11,7 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
     from hpclaunch.usage.report_documents import ReportDocument
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options("report")
-def command(job: str, site: str | None, as_json: bool, html: Path | None) -> None:
+def command(job: str, site: str | None, as_json: bool, html: Path | None, bundle: Path | None) -> None:
     """Show what JOB used: time in the queue and running, CPU, memory, GPUs, energy, speed, cost; and what to
     ask for next time.
 
@@ -30,6 +31,7 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
     Examples:
       hpclaunch report last
       hpclaunch report last --html report.html
+      hpclaunch report last --bundle job.tar.gz
       hpclaunch report 4711 --site lumi-g
     """
 
@@ -39,6 +41,14 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None) -> Non
         from hpclaunch.usage.report_page import page
 
         LocalHost().write_file(str(html), page(document).encode("utf-8", "surrogatepass"))
+    if bundle:
+        from hpclaunch.api import find_job
+        from hpclaunch.job.refresh import to_stderr
+        from hpclaunch.study.job_bundle import write_bundle
+
+        secrets = write_bundle(find_job(document.id, to_stderr), document, bundle)
+        left_out = f", without {counted(secrets, 'value')} that may be secret" if secrets else ""
+        click.echo(f"record of job {document.id} in {bundle}{left_out}", err=True)
     if as_json:
         print_document(document)
     else:

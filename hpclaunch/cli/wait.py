@@ -1,7 +1,5 @@
 """``hpclaunch wait``: wait for a job, exit with its status."""
 
-import time
-
 import click
 
 from hpclaunch.cli._in_and_out import print_document
@@ -10,10 +8,6 @@ from hpclaunch.errors import EXIT_FAILED
 from hpclaunch.text_table import printable
 
 _EXIT_TIME_IS_UP = 124  # as that of timeout(1)
-
-
-class _TimeIsUpError(Exception):
-    """``--timeout`` is over."""
 
 
 @click.command()
@@ -33,16 +27,10 @@ def command(ctx: click.Context, job: str, timeout: float | None, as_json: bool) 
     from hpclaunch.job.refresh import to_stderr
 
     handle = find_job(job, to_stderr)
-    until = None if timeout is None else time.monotonic() + timeout
-
-    def check_time() -> None:
-        if until is not None and time.monotonic() >= until:
-            raise _TimeIsUpError
-
     with handle.connected(), goes_on(handle):
         try:
-            record = handle.wait(on_poll=check_time)
-        except _TimeIsUpError:
+            record = handle.wait(timeout=timeout)
+        except TimeoutError:
             record = up_to_date(handle)
         result = handle.result() if as_json else None
     if record.reason:

@@ -17,7 +17,8 @@ import subprocess
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -27,11 +28,18 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, with_retry
 from hpclaunch.package_data import shell_words
+from hpclaunch.plural import listed
 
 _BATCH_BYTES = 32 << 20
 _MAX_BYTES = 2 << 30
 _KEPT_BITS = 0o777
 _EXTRACT = ("tar", "-x", "-p", "--no-same-owner", "-f", "-")
+_TELL_S = 5.0
+"""Between two notes of how far a copy is."""
+_OF_TOOLS = frozenset((".git", "__pycache__", ".ipynb_checkpoints", "node_modules", "venv", ".venv", "wandb"))
+_MARKS = ("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG")
+"""What a virtual environment, one of conda, and a cache (bford.info/cachedir) have in their folder."""
+Note = Callable[[str], None]
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -60,16 +68,17 @@ class Synced(msgspec.Struct, frozen=True, kw_only=True):
     """Files whose set-uid, set-gid or sticky bit was left out."""
 
 
-def sync_folder(host: Host, source: Path, target: str, cache: str) -> Synced:
+def sync_folder(host: Host, source: Path, target: str, cache: str, note: Note = lambda _: None) -> Synced:
     """Copy ``source`` to ``target`` on the host, which must not exist yet; the folder around it must exist.
 
     Files are copied with their modes and times; files that git ignores and empty folders are not copied.
-    ``cache``: the folder on the host for the trees that were sent. Raises BadInputError for a source that
+    Neither are folders of tools, `list_files`. ``cache``: the folder on the host for the trees that were
+    sent; ``note``: takes what is left out, and how far the copy is. Raises BadInputError for a source that
     cannot be copied (it names the file), RefusedError where a step fails on the host.
     """
-    manifest = read_tree(source)
+    manifest = read_tree(source, note)
     trees = f"{cache}/{_key(source)}"
-    return with_retry(lambda: _sync(host, source, manifest, target, trees))
+    return with_retry(lambda: _sync(host, source, manifest, target, trees, note))
 
 
 def send_files(host: Host, files: Mapping[str, bytes], folder: str) -> None:
@@ -86,11 +95,13 @@ def send_files(host: Host, files: Mapping[str, bytes], folder: str) -> None:
     with_retry(lambda: _do(host, "unpack", folder, stdin=buffer.getvalue()))
 
 
-def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str) -> Synced:
+def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str, note: Note) -> Synced:
     text = json.dumps({p: msgspec.to_builtins(e) for p, e in sorted(manifest.items())}).encode()
     cached_text = host.read_file(f"{trees}/current/manifest") or b""
     cached = _decode(cached_text)
     changed = _differing(manifest, cached)
+    sent_bytes = sum(manifest[path].size for path in changed)
+    tell = _progress(note, f"{source} to {host.name}", sent_bytes)
     if cached_text != text:
         outdated = _differing(cached, manifest)
         outdated_names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in outdated)
@@ -98,11 +109,25 @@ def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str)
         _do(host, "begin_tree", trees, new, _name(cached_text) if cached else "", stdin=outdated_names)
         for batch in _batches(source, manifest, changed):
             _check(host, host.run(_EXTRACT, stdin=batch, cwd=f"{trees}/{new}/files"))
+            tell(len(batch))
         _do(host, "finish_tree", trees, new, _name(text), stdin=text)
     _do(host, "copy_tree", f"{trees}/{_name(text)}", target)
-    sent_bytes = sum(manifest[path].size for path in changed)
     dropped = tuple(path for path, entry in manifest.items() if entry.mode & ~_KEPT_BITS)
     return Synced(files=len(manifest), sent=len(changed), sent_bytes=sent_bytes, dropped=dropped)
+
+
+def _progress(note: Note, what: str, total: int) -> Callable[[int], None]:
+    """Return what takes the bytes of each step and notes from time to time how many are done."""
+    done, last = 0, time.monotonic()
+
+    def tell(more: int) -> None:
+        nonlocal done, last
+        done += more
+        if time.monotonic() - last >= _TELL_S:
+            last = time.monotonic()
+            note(f"{what}: {min(done, total) >> 20} of {total >> 20} MiB")
+
+    return tell
 
 
 def _differing(these: Manifest, those: Manifest) -> list[str]:
@@ -139,11 +164,17 @@ def _decode(text: bytes) -> Manifest:
         return {}
 
 
-def read_tree(source: Path) -> Manifest:
-    """Return the files and links of a folder that are copied; raises BadInputError for one that cannot be."""
+def read_tree(source: Path, note: Note) -> Manifest:
+    """Return the files and links of a folder that are copied; raises BadInputError for one that cannot be.
+
+    What only a look at each file tells is checked before any of them is read.
+    """
     if not source.is_dir():
         raise BadInputError(f"{source}: no such folder")
-    manifest = {path: _entry(source, path) for path in list_files(source)}
+    left_out = set[str]()
+    manifest = {path: _entry(source, path) for path in list_files(source, left_out)}
+    if left_out:
+        note(f"{source}: folders of tools are not copied: {listed(sorted(left_out))}")
     total = sum(entry.size for entry in manifest.values())
     if not manifest:
         raise BadInputError(f"{source}: there is nothing to copy", "perhaps .gitignore excludes all of it")
@@ -154,26 +185,53 @@ def read_tree(source: Path) -> Manifest:
             f"the largest: {', '.join(largest)}",
             f"the limit is {_MAX_BYTES >> 20} MiB: put data into .gitignore and copy them once",
         )
+    tell = _progress(note, f"{source} is read", total)
+    for path, entry in manifest.items():
+        if entry.kind == "file":
+            data = _read(source / path)
+            digest = hashlib.sha256(data).hexdigest()
+            manifest[path] = msgspec.structs.replace(entry, content=digest, size=len(data))
+            tell(len(data))
     return manifest
 
 
-def list_files(source: Path) -> list[str]:
-    """Return the files and links below a folder that git does not ignore, sorted.
+def list_files(source: Path, left_out: set[str]) -> list[str]:
+    """Return the files and links below a folder that git tracks, or does not ignore, sorted.
 
-    Raises RefusedError where git is needed and missing, BadInputError with git's message where it fails.
+    Those that git does not track are left out below a folder of a tool: a virtual environment, a cache, one
+    of conda; ``left_out`` gets these folders. Raises RefusedError where git is needed and missing,
+    BadInputError with git's message where it fails.
     """
     source = source.absolute()
     if any((folder / ".git").exists() for folder in (source, *source.parents)):
-        return _listed_by_git(source, ("-c", "-o"))
+        tracked, others = (_listed_by_git(source, left_out, what) for what in ("-c", "-o"))
+        return sorted({*tracked, *_kept(source, others, left_out)})
     if next(source.rglob(".gitignore"), None) is None:
-        return sorted(_walk(source))
+        return sorted(_kept(source, _walk(source), left_out))
     with tempfile.TemporaryDirectory(prefix="hpclaunch-") as repository:
         _git(source, "init", "-q", "--bare", repository)
-        return _listed_by_git(source, ("-o",), f"--git-dir={repository}", f"--work-tree={source}")
+        words = (f"--git-dir={repository}", f"--work-tree={source}")
+        return sorted(_kept(source, _listed_by_git(source, left_out, "-o", *words), left_out))
 
 
-def _listed_by_git(source: Path, what: Sequence[str], *options: str) -> list[str]:
-    out = _git(source, *options, "ls-files", *what, "--exclude-standard", "-z")
+def _kept(source: Path, paths: Iterable[str], left_out: set[str]) -> Iterator[str]:
+    """Yield the paths that are not below a folder of a tool, and are no link to one."""
+    of_tool = cache(lambda folder: _is_of_tool(source / folder))
+    for path in paths:
+        link = [Path(path)] if (source / path).is_symlink() else []
+        folders = [folder for folder in (*list(Path(path).parents)[-2::-1], *link) if of_tool(folder)]
+        if folders:
+            left_out.add(folders[0].as_posix())
+        else:
+            yield path
+
+
+def _is_of_tool(folder: Path) -> bool:
+    return folder.is_dir() and (folder.name in _OF_TOOLS or any((folder / mark).exists() for mark in _MARKS))
+
+
+def _listed_by_git(source: Path, left_out: set[str], what: str, *options: str) -> list[str]:
+    out = _git(source, *options, "ls-files", what, "--exclude-standard", "-z")
     found: set[str] = set()
     for name in os.fsdecode(out).split("\0"):
         path = source / name
@@ -181,7 +239,9 @@ def _listed_by_git(source: Path, what: Sequence[str], *options: str) -> list[str
         if not name or through_link or not os.path.lexists(path):
             continue  # no longer there, but still in the index
         if path.is_dir() and not path.is_symlink():  # another repository, such as a submodule
-            found |= {f"{name.rstrip('/')}/{inner}" for inner in list_files(path)}
+            inside = set[str]()
+            found |= {f"{name.rstrip('/')}/{inner}" for inner in list_files(path, inside)}
+            left_out |= {f"{name.rstrip('/')}/{inner}" for inner in inside}
         else:
             found.add(name)
     return sorted(found)
@@ -200,22 +260,29 @@ def _git(source: Path, *words: str) -> bytes:
 def _walk(source: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(source):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        folders[:] = [name for name in folders if name not in links and name != ".git"]
+        folders[:] = [name for name in folders if name not in links]
         for name in (*files, *links):
             yield Path(folder, name).relative_to(source).as_posix()
 
 
 def _entry(source: Path, path: str) -> Entry:
+    """Return what a look tells; the digest of a file is missing."""
     try:
         status = os.lstat(source / path)
         if stat.S_ISLNK(status.st_mode):
             return Entry("link", 0o777, _link(source, path), 0)
         if stat.S_ISREG(status.st_mode):
-            data = (source / path).read_bytes()
-            return Entry("file", status.st_mode & 0o7777, hashlib.sha256(data).hexdigest(), len(data))
+            return Entry("file", status.st_mode & 0o7777, "", status.st_size)
     except OSError as error:
         raise BadInputError(f"{source / path}: cannot be read: {error.strerror}") from None
     raise BadInputError(f"{source / path}: is neither a file nor a link", "add it to .gitignore")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _link(source: Path, path: str) -> str:
@@ -256,11 +323,8 @@ def _add(archive: tarfile.TarFile, source: Path, path: str, entry: Entry) -> Non
         member.type, member.linkname = tarfile.SYMTYPE, entry.content
         archive.addfile(member)
         return
-    try:
-        data = (source / path).read_bytes()
-        member.mtime = int(os.stat(source / path).st_mtime)
-    except OSError as error:
-        raise BadInputError(f"{source / path}: cannot be read: {error.strerror}") from None
+    data = _read(source / path)
+    member.mtime = int(os.stat(source / path).st_mtime)
     if hashlib.sha256(data).hexdigest() != entry.content:
         raise BadInputError(f"{source / path}: it changed while it was copied", "submit again")
     member.size = len(data)

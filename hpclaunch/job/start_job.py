@@ -104,7 +104,7 @@ def _send_parts(
     if prepared.sync is not None:
         from hpclaunch.host.sync import sync_folder
 
-        synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync")
+        synced = sync_folder(host, prepared.sync, record.workdir, f"{state}/sync", note)
         note(f"{prepared.sync} is on {host.name}: {synced.sent} of {synced.files} files had to be sent")
         if synced.dropped:
             note(f"set-uid, set-gid or sticky bits were left out of {', '.join(synced.dropped[:3])}")

@@ -1,7 +1,7 @@
 """Times of an allreduce by size from the output of nccl-tests, rccl-tests, OSU, or of our programs. Pure.
 
-nccl-tests and rccl-tests: ``all_reduce_perf``, out of place. OSU: ``osu_allreduce``. Ours: ``python -m
-hpclaunch.train.bench --json``, ``hpclaunch check --allreduce-test --json``. One latency and one bandwidth do
+nccl-tests and rccl-tests: ``all_reduce_perf``, out of place. OSU: ``osu_allreduce``. Ours:
+``hpclaunch bench --json``, ``hpclaunch check --allreduce-test --json``. One latency and one bandwidth do
 not describe a library over all sizes, so the bandwidth is that at the size of the message: between two
 measured sizes along a straight line of logarithms.
 
@@ -17,13 +17,14 @@ from itertools import pairwise
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.scaling.bench_report import COPY, Bench
 
 _NCCL = re.compile(r"^ *(\d+) +\d+ +\w+ +\w+ +(?:-?\d+ +)?(\d+(?:\.\d+)?) +\d+\.\d+ +\d+\.\d+", re.MULTILINE)
 _NCCL_RANK = re.compile(r"^# +Rank +\d+ ", re.MULTILINE)
 _OSU = re.compile(r"^ *(\d+) +(\d+\.\d+)\b.*$", re.MULTILINE)
 _KINDS = (
     "nccl-tests or rccl-tests (all_reduce_perf), OSU (osu_allreduce), "
-    "python -m hpclaunch.train.bench --json, hpclaunch check --allreduce-test --json"
+    "hpclaunch bench --json, hpclaunch check --allreduce-test --json"
 )
 
 
@@ -123,42 +124,27 @@ def _check(text: str) -> _Output | None:
         return None
 
 
-class _BenchRow(msgspec.Struct, frozen=True, kw_only=True):
-    algorithm: str
-    buffer: str = "array"
-    bytes: int
-    median_us: float
-
-
-class _Bench(msgspec.Struct, frozen=True, kw_only=True):
-    """The document of ``hpclaunch.train.bench``, as far as it is read here."""
-
-    ranks: int
-    rows: list[_BenchRow]
-    fresh: bool = False
-    ranks_by_host: dict[str, int] = {}
-
-
 def _bench(text: str, file: str, algorithm: str | None) -> _Output:
     """Read the times of one algorithm of our benchmark."""
     try:
-        found = msgspec.json.decode(text, type=_Bench)
+        found = msgspec.json.decode(text, type=Bench)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
-        what = f"{file}: not the JSON of hpclaunch.train.bench, nor of check --allreduce-test"
+        what = f"{file}: not the JSON of hpclaunch bench, nor of check --allreduce-test"
         raise BadInputError(f"{what}: {error}") from None
-    names = list(dict.fromkeys(row.algorithm for row in found.rows))
+    sums = [row for row in found.rows if row.algorithm != COPY]
+    names = list(dict.fromkeys(row.algorithm for row in sums))
     # As hpclaunch.train.allreduce.resolve_allreduce chooses.
     usual = "ring" if len(found.ranks_by_host) < 2 else "hierarchical"
     if algorithm is not None and algorithm not in names:
         raise BadInputError(f"{file}: no times of the allreduce {algorithm}", f"it has {', '.join(names)}")
     name = algorithm or (usual if usual in names else None)
-    rows = [row for row in found.rows if name in (None, row.algorithm)]
+    rows = [row for row in sums if name in (None, row.algorithm)]
     windows = [row for row in rows if row.buffer == "window"]  # where a training has its gradients
     fastest: dict[int, float] = {}
     for row in windows if name and windows else rows:
         fastest[row.bytes] = min(row.median_us, fastest.get(row.bytes, math.inf))
     return _Output(
-        program=f"hpclaunch.train.bench, {name or 'the fastest of ' + ', '.join(names)}",
+        program=f"hpclaunch bench, {name or 'the fastest of ' + ', '.join(names)}",
         ranks=found.ranks,
         rows=[(str(size), str(time)) for size, time in fastest.items()],
         fresh=found.fresh,

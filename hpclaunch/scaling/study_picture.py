@@ -13,8 +13,8 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 640, 420, 70, 20, 40, 60
 _STEPS = 60
 
 
-class _Axes(NamedTuple):
-    """Logarithmic axes."""
+class Axes(NamedTuple):
+    """Logarithmic axes: places in the picture of sizes and times."""
 
     smallest: float
     largest: float
@@ -22,14 +22,17 @@ class _Axes(NamedTuple):
     high: float
 
     def x(self, size: float) -> float:
+        """Return the place of a size, from the left."""
         share = math.log(size / self.smallest) / math.log(self.largest / self.smallest)
         return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, seconds: float) -> float:
+        """Return the place of a time, from the top; one outside of the axes is at their end."""
         share = math.log(min(max(seconds, self.low), self.high) / self.low) / math.log(self.high / self.low)
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
     def path(self, line: Sequence[tuple[float, float]]) -> str:
+        """Return the points of a line."""
         return " ".join(f"{self.x(size):.1f},{self.y(seconds):.1f}" for size, seconds in line)
 
 
@@ -45,14 +48,9 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
         title=_title(document),
         document=document,
         axes=axes,
-        width=_WIDTH,
-        height=_HEIGHT,
-        left=_LEFT,
-        right=_WIDTH - _RIGHT,
-        top=_TOP,
-        bottom=_HEIGHT - _BOTTOM,
+        **frame(),
         unit=unit_name(document.points),
-        ticks=_ticks(axes.low, axes.high),
+        ticks=ticks(axes.low, axes.high),
         ideal=axes.path(ideal),
         law=law,
         fitted=axes.path([(size, law.step(size)) for size in sizes]) if law else "",
@@ -61,11 +59,23 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
     )
 
 
+def frame(legend: int = 0) -> dict[str, int]:
+    """Return the places of a picture and its axes; ``legend``: width to the right of them."""
+    return {
+        "width": _WIDTH + legend,
+        "height": _HEIGHT,
+        "left": _LEFT,
+        "right": _WIDTH - _RIGHT,
+        "top": _TOP,
+        "bottom": _HEIGHT - _BOTTOM,
+    }
+
+
 def _title(document: StudyDocument) -> str:
     return f"{document.study}: {document.kind} scaling"
 
 
-def _axes(document: StudyDocument, law: FittedLaw | None) -> _Axes:
+def _axes(document: StudyDocument, law: FittedLaw | None) -> Axes:
     sizes = [point.size for point in document.points]
     times = [time for point in document.points for time in (point.step_s.min, _top(point))]
     if document.fit:
@@ -74,21 +84,22 @@ def _axes(document: StudyDocument, law: FittedLaw | None) -> _Axes:
     if document.kind == "strong":
         times.append(document.points[0].step_s.median * sizes[0] / max(sizes))
     largest = max(sizes) if max(sizes) > sizes[0] else 2 * sizes[0]
-    return _Axes(sizes[0], largest, min(times) / 1.3, max(times) * 1.3)
+    return Axes(sizes[0], largest, min(times) / 1.3, max(times) * 1.3)
 
 
 def _top(point: Point) -> float:
     return point.step_s.min + (point.step_s.spread or 0.0)
 
 
-def _band(axes: _Axes, law: FittedLaw, sizes: Sequence[float]) -> list[tuple[float, float]]:
+def _band(axes: Axes, law: FittedLaw, sizes: Sequence[float]) -> list[tuple[float, float]]:
     halves = [(p, law.step(p), law.half_range(p)) for p in sizes]
     known = [(p, value, half) for p, value, half in halves if half is not None]
     above = [(p, value + half) for p, value, half in known]
     return above + [(p, max(value - half, axes.low)) for p, value, half in reversed(known)]
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def ticks(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 times the powers of ten between the two."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [tick for power in powers for digit in (1, 2, 5) if low <= (tick := digit * 10.0**power) <= high]
 

@@ -1,4 +1,4 @@
-"""``python -m hpclaunch.train``: see what is there before anything that needs it is imported."""
+"""``python -m hpclaunch.train [bench]``: see what is there before anything that needs it is imported."""
 
 import importlib
 import os
@@ -37,6 +37,10 @@ if __name__ == "__main__":
         if not launcher_rank():
             print(f"{__package__}: {problem}", file=sys.stderr)
         sys.exit(1)
+    if sys.argv[1:2] == ["bench"]:
+        from .measure_allreduces import main
+
+        sys.exit(main(sys.argv[2:]))
     from .command_line import main
 
     sys.exit(main())

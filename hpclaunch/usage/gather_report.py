@@ -19,6 +19,7 @@ from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.job_timelines import timeline_files
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import binding_verdict, to_stderr
+from hpclaunch.package_data import shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
 from hpclaunch.timeline.job_timeline import Place, combined
@@ -32,22 +33,6 @@ _MOST_BYTES = 64 << 20
 """Of all samples together; of larger files only each N-th look is read."""
 _MOST_TIMELINE_BYTES = 200 << 20
 _LIMIT_S = 300.0
-# Folders come on stdin; NUL ends each name and each file. LIMIT: bytes of one folder's share.
-_READ = r"""
-for folder; do
-  set -- "$folder"/samples/*
-  [ -e "$1" ] || continue
-  for file; do
-    size=$(wc -c < "$file") && share=$((LIMIT / $#)) || continue
-    printf '%s\000' "$file"
-    awk -v every=$((size / (share > 1000 ? share : 1000) + 1)) '
-      $1 == "node" { look++ }
-      every == 1 || $1 == "rank" || $1 == "start" || $1 == "end" || look % every == 1' "$file" | tr -d '\000'
-    printf '\000'
-  done
-done
-exit 0
-"""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -162,7 +147,7 @@ def _why_no_samples(record: JobRecord) -> str:
 def _samples(host: Host, record: JobRecord) -> dict[int | None, dict[str, NodeFile]]:
     folders = run_folders(record)
     limit = str(_MOST_BYTES // max(1, len(folders)))
-    command = ("xargs", "-0", "-r", "sh", "-c", _READ, "sh")
+    command = ("xargs", "-0", "-r", *shell_words(__file__, "read_samples.sh", "read_samples"))
     names = "".join(f"{folder}\0" for folder in folders)
     answer = host.run(
         command, stdin=os.fsencode(names), env={"LC_ALL": "C", "LIMIT": limit}, timeout_s=_LIMIT_S

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from hpclaunch.cli.main import COMMANDS
 from tests.in_process import hpclaunch_here
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,3 +45,20 @@ def test_a_page_that_is_not_there_is_bad_input(page: str, hint: str) -> None:
     done = hpclaunch_here("docs", page)
     assert done.returncode == 3
     assert hint in done.stderr
+
+
+def test_the_page_for_agents_is_a_skill_as_it_is_printed() -> None:
+    """Its first lines are those of SKILL.md; each command in it is there, each document has a schema."""
+    done = hpclaunch_here("docs", "agents")
+    _, head, text = done.stdout.split("---\n", 2)
+    about = yaml.safe_load(head)
+    assert set(about) == {"name", "description"}
+    assert re.fullmatch(r"[a-z0-9-]{1,64}", about["name"])
+    assert 100 < len(about["description"]) <= 1024
+    named = set(re.findall(r"(?:^|`)hpclaunch ([a-z]+)", text, re.MULTILINE))
+    assert (
+        {"submit", "status", "wait", "verify", "report", "lint", "port"}
+        <= named
+        <= set(COMMANDS) | {"itself"}
+    )
+    assert "did you mean hpclaunch docs?" in hpclaunch_here("skill").stderr

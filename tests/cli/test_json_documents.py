@@ -25,7 +25,7 @@ from hpclaunch.json_document import document_text, field_docs, structs_in
 from hpclaunch.lint import finding_report
 from hpclaunch.port import port_text
 from hpclaunch.probes import compare_probe
-from hpclaunch.scaling import prediction, study_report
+from hpclaunch.scaling import bench_report, prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan, site_software
 from hpclaunch.timeline import timeline_documents
@@ -43,6 +43,7 @@ DOCUMENTS: dict[str, Any] = {
             site_documents,
             compare_probe,
             timeline_documents,
+            bench_report,
             study_report,
             prediction,
         ),

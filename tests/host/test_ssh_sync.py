@@ -228,8 +228,8 @@ def test_a_checkout_gives_what_git_does_not_ignore(source: Path) -> None:
     (source / "gone.py").unlink()
     expected = {".gitignore", "keep.ckpt", "model.ckpt", "sub/a.py", "train.py", "run.sh", "link"}
     expected |= {f"{ODD}/{ODD}", os.fsdecode(b"\xff")}
-    assert set(list_files(source)) == expected
-    assert list_files(source / "sub") == ["a.py"]
+    assert set(list_files(source, set())) == expected
+    assert list_files(source / "sub", set()) == ["a.py"]
 
 
 def test_gitignore_counts_without_a_checkout(source: Path) -> None:
@@ -237,7 +237,7 @@ def test_gitignore_counts_without_a_checkout(source: Path) -> None:
     (source / "sub" / ".gitignore").write_text("*.ckpt\n")
     for name in ("sub/x.ckpt", "sub/x.py", "x.ckpt"):
         (source / name).write_text(name)
-    found = set(list_files(source))
+    found = set(list_files(source, set()))
     assert {"sub/x.py", "x.ckpt", "sub/.gitignore", "train.py"} < found
     assert "sub/x.ckpt" not in found
 
@@ -253,7 +253,7 @@ def test_submodules_and_repositories_inside_are_copied(source: Path, tmp_path: P
         git(place, "commit", "-qm", "x")
     git(source, "init", "-q")
     git(source, "submodule", "add", "-q", str(tmp_path / "library"), "module")
-    found = set(list_files(source))
+    found = set(list_files(source, set()))
     assert {"module/lib.py", "nested/lib.py", "nested/.gitignore", ".gitmodules"} < found
     assert not any(name.endswith("lib.o") or "/.git/" in name for name in found)
 
@@ -301,7 +301,90 @@ def test_what_cannot_be_copied_is_named(
 
 def test_without_git_gitignore_is_not_ignored(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "train.py" in list_files(source)
+    assert "train.py" in list_files(source, set())
     (source / ".gitignore").write_text("x")
     with pytest.raises(RefusedError, match="git is needed"):
-        list_files(source)
+        list_files(source, set())
+
+
+# -- folders of tools
+
+
+def make_tools(source: Path) -> set[str]:
+    """Add what stands beside a program; return the folders that are left out."""
+    (source / "env" / "bin").mkdir(parents=True)
+    (source / "env" / "pyvenv.cfg").touch()
+    (source / "env" / "bin" / "python").symlink_to("/usr/bin/python3")
+    (source / "sub" / "__pycache__").mkdir(parents=True)
+    (source / "sub" / "__pycache__" / "x.pyc").touch()
+    (source / "sub" / "x.py").touch()
+    (source / "cached").mkdir()
+    (source / "cached" / "CACHEDIR.TAG").touch()
+    (source / "wandb").mkdir()
+    (source / "wandb" / "log").touch()
+    (source / "mamba" / "conda-meta").mkdir(parents=True)
+    (source / "mamba" / "conda-meta" / "history").touch()
+    (source / ".venv").symlink_to(source.parent)
+    return {"env", "sub/__pycache__", "cached", "wandb", "mamba", ".venv"}
+
+
+@pytest.mark.parametrize("kind", ["folder", "with .gitignore", "checkout"])
+def test_folders_of_tools_stay_here_and_are_named(source: Path, tmp_path: Path, kind: str) -> None:
+    before = set(list_files(source, set()))
+    tools = make_tools(source)
+    if kind == "checkout":
+        git(source, "init", "-q")
+    elif kind == "with .gitignore":
+        (source / ".gitignore").write_text("*.ckpt\n")
+    notes: list[str] = []
+    (tmp_path / "there").mkdir()
+    sync_folder(LocalHost(), source, f"{tmp_path}/there/copy", f"{tmp_path}/there/cache", notes.append)
+    copied = set(contents(tmp_path / "there" / "copy")) - {".gitignore"}
+    assert copied == before | {"sub/x.py"}
+    assert notes == [f"{source}: folders of tools are not copied: {', '.join(sorted(tools))}"]
+
+
+def test_what_git_tracks_is_copied_from_a_folder_of_any_name(source: Path) -> None:
+    tools = make_tools(source)
+    git(source, "init", "-q")
+    git(source, "add", "wandb/log")
+    (source / "wandb" / "later").touch()
+    left_out: set[str] = set()
+    found = list_files(source, left_out)
+    assert "wandb/log" in found
+    assert "wandb/later" not in found
+    assert left_out == tools
+
+
+def test_nothing_is_read_before_all_is_looked_at(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of gigabytes beside a program the size is known at once, and of a link where it leads."""
+    monkeypatch.setattr(hpclaunch.host.sync, "_read", lambda path: pytest.fail(f"{path} is read"))
+    with (source / "big").open("wb") as file:
+        file.truncate(3 << 30)
+    with pytest.raises(BadInputError, match="3072 MiB are too much"):
+        sync_folder(LocalHost(), source, "/nowhere/copy", "/nowhere/cache")
+    (source / "big").unlink()
+    (source / "out").symlink_to("/etc/passwd")
+    with pytest.raises(BadInputError, match="this link leads outside"):
+        sync_folder(LocalHost(), source, "/nowhere/copy", "/nowhere/cache")
+
+
+def test_a_copy_that_takes_long_tells_how_far_it_is(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hpclaunch.host.sync, "_TELL_S", 0)
+    for name in ("a", "b"):
+        (source / name).write_bytes(b"x" * (33 << 20))
+    notes: list[str] = []
+    (tmp_path / "there").mkdir()
+    sync_folder(LocalHost(), source, f"{tmp_path}/there/copy", f"{tmp_path}/there/cache", notes.append)
+    read = [note for note in notes if note.startswith(f"{source} is read: ")]
+    sent = [note for note in notes if note.startswith(f"{source} to this machine: ")]
+    assert read[-1].endswith(": 66 of 66 MiB")
+    assert len(sent) > 1
+    assert sent[-1].endswith(": 66 of 66 MiB")
+    monkeypatch.setattr(hpclaunch.host.sync, "_TELL_S", 60)
+    notes.clear()
+    (source / "a").write_text("small")
+    sync_folder(LocalHost(), source, f"{tmp_path}/there/copy 2", f"{tmp_path}/there/cache", notes.append)
+    assert notes == []

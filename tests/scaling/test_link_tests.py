@@ -80,7 +80,7 @@ def test_of_our_benchmark_the_allreduce_of_the_training_counts() -> None:
 
     def read(text: str, name: str | None = None) -> tuple[str, float]:
         test = read_link_test(text, "bench.json", None, name)
-        return test.program.removeprefix("hpclaunch.train.bench, "), round(1e6 * test.seconds[1 << 20])
+        return test.program.removeprefix("hpclaunch bench, "), round(1e6 * test.seconds[1 << 20])
 
     assert read(bench(*SUMS)) == ("ring", 120)
     assert read(bench(*SUMS), "shared") == ("shared", 30)

@@ -1,9 +1,10 @@
-"""``mpiexec -n P python -m hpclaunch.train.bench``: the allreduce algorithms in turn.
+"""``mpiexec -n P python -m hpclaunch.train bench``, as ``hpclaunch bench`` starts it: the allreduces in turn.
 
 In each round every algorithm takes its turn at a size, on arrays in its own buffer ("window" where that is
 shared memory) and on ordinary ones ("array"); the median over the rounds counts. A round is as many calls as
 fill some milliseconds, between two barriers; its time is the mean over the ranks. Bandwidths as nccl-tests
-define them: algorithmic, bytes / time; bus, times 2(p-1)/p.
+define them: algorithmic, bytes / time; bus, times 2(p-1)/p. With ``copy`` all ranks copy an
+array at once, which is the limit of memory: an allreduce in shared memory reads and writes as many bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,6 +30,7 @@ from .launch_environment import launcher_rank, threads_per_rank
 from .option_parser import QuietParser, options_or_help
 from .run_errors import BadRequestError, TrainError
 from .run_result import run_versions
+from .whole_files import write_whole
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -39,6 +42,7 @@ _ROUND_S = 0.02
 _ITEM_BYTES = 4  # float32
 # Those whose own buffer is shared memory; the other algorithms have ordinary buffers only.
 _IN_WINDOW = ("auto", "hierarchical", "shared")
+_COPY = "copy"
 
 
 class Candidate(NamedTuple):
@@ -67,8 +71,8 @@ def _sizes(text: str) -> list[int]:
 def _names(text: str) -> list[str]:
     names = text.split(",")
     for name in names:
-        if name not in ALLREDUCES:
-            known = ", ".join(sorted(ALLREDUCES))
+        if name not in (*ALLREDUCES, _COPY):
+            known = ", ".join(sorted((*ALLREDUCES, _COPY)))
             raise argparse.ArgumentTypeError(f"{name!r} is not an algorithm; there are {known}")
     return names
 
@@ -82,9 +86,9 @@ def measure(
     Raises AgreedError on all ranks where a sum is wrong or an algorithm cannot work here.
     """
     rows = []
-    made = on_all_ranks(comm, lambda: {name: ALLREDUCES[name](comm) for name in names})
+    made = on_all_ranks(comm, lambda: {name: ALLREDUCES[name](comm) for name in names if name != _COPY})
     for size in sizes:
-        candidates = [found for name in names for found in _candidates(name, made[name], size)]
+        candidates = [found for name in names for found in _candidates(name, made.get(name), size)]
         for candidate in candidates:
             on_all_ranks(comm, lambda candidate=candidate: _check(comm, candidate))  # type: ignore[misc]
         timed = _seconds_per_fresh_call if fresh else _seconds_per_call
@@ -101,8 +105,11 @@ def measure(
     return rows
 
 
-def _candidates(name: str, algorithm: Algorithm, size: int) -> list[Candidate]:
+def _candidates(name: str, algorithm: Algorithm | None, size: int) -> list[Candidate]:
     items = size // _ITEM_BYTES
+    if algorithm is None:
+        other = np.ones(items, np.float32)
+        return [Candidate(name, "array", lambda array: np.copyto(array, other), np.zeros(items, np.float32))]
     ordinary = Candidate(name, "array", algorithm.sum, np.zeros(items, np.float32))
     if name not in _IN_WINDOW:
         return [ordinary]
@@ -112,6 +119,8 @@ def _candidates(name: str, algorithm: Algorithm, size: int) -> list[Candidate]:
 def _check(comm: MPI.Intracomm, candidate: Candidate) -> None:
     """Sum whole numbers that differ by place and rank; exact in float32. TrainError where one is wrong."""
     ranks, rank, array = comm.Get_size(), comm.Get_rank(), candidate.array
+    if candidate.algorithm == _COPY:
+        return
     place = np.arange(array.size, dtype=np.float32) % 1000
     array[:] = place * (rank + 1)
     candidate.sum(array)
@@ -162,20 +171,10 @@ def _row(ranks: int, candidate: Candidate, seconds: float) -> dict[str, Any]:
     }
 
 
-def _print_sums(rows: Sequence[dict[str, Any]]) -> None:
-    print(f"{'bytes':>10}  {'algorithm':<17} {'buffer':<7} {'median us':>11} {'alg GB/s':>9} {'bus GB/s':>9}")
-    for row in rows:
-        bus = "-" if row["busbw_gb_s"] is None else f"{row['busbw_gb_s']:.3f}"  # one rank sends nothing
-        print(
-            f"{row['bytes']:>10}  {row['algorithm']:<17} {row['buffer']:<7} {row['median_us']:>11.1f} "
-            f"{row['algbw_gb_s']:>9.3f} {bus:>9}"
-        )
-
-
-def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Raises UsageError and HelpRequested."""
     parser = QuietParser(
-        prog=f"python -m {__package__}.bench",
+        prog=f"python -m {__package__} bench",
         description="Measure the allreduce alone, on all ranks of an MPI job. "
         "The allreduce sums numpy arrays of float32 in host memory, on CPUs; no GPU takes part.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
@@ -183,10 +182,14 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--sizes", type=_sizes, default="4K,64K,1M,16M", help="bytes of an array; K = 1024")
-    add("--algorithms", type=_names, default="ring,shared,mpi", help="as in --allreduce of the training")
+    add(
+        "--algorithms",
+        type=_names,
+        default="ring,shared,mpi",
+        help="as in --allreduce; copy: limit of memory",
+    )
     add("--rounds", type=int, default=7, help="the median of which counts")
     add("--fresh", action="store_true", help="write the arrays again before each sum, untimed")
-    add("--json", action="store_true", help="print one JSON document")
     return parser.parse_args(argv)
 
 
@@ -194,7 +197,7 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> argparse.Name
     """The options, the same on all ranks, or the text of ``--help``; AgreedError where they are wrong."""
 
     def read() -> argparse.Namespace:
-        options = _parse(argv)
+        options = parse(argv)
         if options.rounds < 1:
             raise BadRequestError(f"--rounds {options.rounds}: too small", "Use 1 or more.")
         return options
@@ -230,9 +233,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     0 done; 1 a wrong sum; 2 wrong usage; 3 an algorithm that cannot be used here.
     """
-    # Before MPI starts: Open MPI 5 prints errors about windows over UCX where that network is missing;
-    # those of one node do without.
-    os.environ.setdefault("OMPI_MCA_osc", "^ucx")
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -247,14 +247,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         document["rows"] = measure(comm, *sums, fresh=requested.fresh)
     except AgreedError as agreed:
         if reports:
-            print(f"{__package__}.bench: {agreed}", file=sys.stderr)
+            print(f"{__package__} bench: {agreed}", file=sys.stderr)
         return agreed.error.exit_code
-    if reports and requested.json:
-        print(json.dumps(document, indent=2))
-    elif reports:
-        _print_sums(document["rows"])
+    if reports:
+        text = json.dumps(document, indent=2)
+        if file := os.environ.get("HPCLAUNCH_RESULT_FILE"):
+            write_whole(Path(file), lambda result: result.write(text.encode()))
+        print(text)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,75 @@
+"""``hpclaunch bench``: the bundled allreduces on ranks, against MPI's own and the limit of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._jobs import goes_on
+from hpclaunch.cli._options import options
+from hpclaunch.errors import EXIT_FAILED, BadInputError
+
+if TYPE_CHECKING:
+    from hpclaunch.api import JobHandle
+
+
+@click.command()
+@options("bench")
+@click.pass_context
+def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | None, **more: Any) -> None:
+    """Measure the bundled allreduces on ranks bound as a training's: time by size, against MPI's own
+    allreduce and the limit of memory.
+
+    It submits a job, by default on this machine, and waits for it. JOB: show what such a job measured.
+    Arrays of float32 in the memory of CPUs: no GPU, so no NCCL, takes part.
+
+    \b
+    Examples:
+      hpclaunch bench --tasks 2 --sizes 4K,1M
+      hpclaunch bench --site lumi-g --account project_465000001 --nodes 2 --picture allreduce.svg
+      hpclaunch bench last --csv
+    """
+    from hpclaunch.api import find_job
+    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.scaling.bench_report import as_csv, as_svg, as_text, bench_of
+
+    check_picture_name(picture)
+    handle = find_job(job, to_stderr) if job else _submitted(**more)
+    with handle.connected(), goes_on(handle):
+        record = handle.wait()
+    if record.state != "done":
+        click.echo(f"hpclaunch: job {record.id} {record.state}: {record.reason}", err=True)
+        ctx.exit(EXIT_FAILED)
+    bench = bench_of(handle.result(), handle.id)
+    if picture:
+        write_picture(picture, as_svg(bench))
+    if form == "json":
+        print_document(bench)
+    else:
+        click.echo((as_csv if form == "csv" else as_text)(bench))
+
+
+def _submitted(sizes: str, algorithms: str, rounds: int, fresh: bool, **settings: Any) -> JobHandle:
+    """Submit the benchmark, which the runner of the bundled training has, with a training's binding."""
+    from hpclaunch.api import Job
+    from hpclaunch.job.program_check import option_problems
+
+    words = [
+        "bench",
+        "--sizes",
+        sizes,
+        "--algorithms",
+        algorithms,
+        f"--rounds={rounds}",
+        *["--fresh"] * fresh,
+    ]
+    given = {name: value for name, value in settings.items() if value is not None}
+    job = Job(command=["mnist", *words], name="bench", **given)
+    for problem in option_problems(job.prepared.request):
+        raise BadInputError(problem.message, problem.hint)
+    handle = job.submit()
+    click.echo(f"hpclaunch: job {handle.id}", err=True)
+    return handle

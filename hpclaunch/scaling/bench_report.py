@@ -1,0 +1,111 @@
+"""The times that ``hpclaunch bench`` measured: as a table, as CSV and as a picture (SVG). Pure."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.pages.render_page import render
+from hpclaunch.plural import counted
+from hpclaunch.scaling.study_picture import Axes, frame, ticks
+from hpclaunch.text_table import text_table
+
+COPY = "copy"
+"""No allreduce: all ranks copy an array of this size at once."""
+_LIBRARY = "mpi"
+
+
+class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One algorithm at one size."""
+
+    algorithm: str
+    buffer: str = "array"
+    bytes: int
+    median_us: float
+    ranks: int = 0
+    algbw_gb_s: float = 0.0
+    busbw_gb_s: float | None = None
+
+
+class Bench(msgspec.Struct, frozen=True, kw_only=True):
+    """The document of ``hpclaunch bench``, which ``train/measure_allreduces.py`` writes."""
+
+    ranks: int
+    rows: list[BenchRow]
+    rounds: int = 0
+    fresh: bool = False
+    date: str = ""
+    machine: str = ""
+    ranks_by_host: dict[str, int] = {}
+    host_by_rank: list[str] = []
+    cpus_by_rank: list[list[int]] = []
+    cpus_of_host: int | None = None
+    threads_per_rank: int | None = None
+    versions: dict[str, str] = {}
+
+
+DOCUMENTS = {"bench": Bench}
+_HEADER = ("bytes", "algorithm", "buffer", "median us", "bus GB/s", "against MPI", "of the limit")
+
+
+def bench_of(result: object, job: str) -> Bench:
+    """Return a job's result as the document; BadInputError: the job was no benchmark."""
+    try:
+        return msgspec.convert(result, Bench)
+    except msgspec.ValidationError as error:
+        raise BadInputError(f"job {job} is not one of hpclaunch bench: {error}") from None
+
+
+def as_text(bench: Bench) -> str:
+    """Return the table, and in a sentence what its last two columns compare with."""
+    cells = []
+    for row in bench.rows:
+        figures = (None if row.algorithm == COPY else row.busbw_gb_s, *_shares(bench, row))
+        shown = [
+            "-" if figure is None else form.format(figure)
+            for figure, form in zip(figures, ("{:.3f}", "{:.2f} x", "{:.1%}"), strict=True)
+        ]
+        cells.append([f"{row.bytes:,}", row.algorithm, row.buffer, f"{row.median_us:,.1f}", *shown])
+    library = bench.versions.get(_LIBRARY, "MPI").splitlines()[0].partition(",")[0]
+    return (
+        f"{text_table(cells, _HEADER)}\n"
+        f"{_place(bench)}, {bench.date[:10]}; float32 on CPUs, medians of {counted(bench.rounds, 'round')}.\n"
+        f"Against MPI: the speed, where that of MPI_Allreduce ({library}) is 1.\n"
+        "Of the limit: that of memory, where all ranks copy an array of this size at once."
+    )
+
+
+def _place(bench: Bench) -> str:
+    return f"{counted(bench.ranks, 'rank')} on {counted(len(bench.ranks_by_host), 'host')}"
+
+
+def as_csv(bench: Bench) -> str:
+    """Return the rows as CSV, with the two comparisons as numbers."""
+    fields = ("bytes", "algorithm", "buffer", "ranks", "median_us", "algbw_gb_s", "busbw_gb_s")
+    lines = [",".join((*fields, "against_mpi", "of_memory_limit"))]
+    for row in bench.rows:
+        values = [*(getattr(row, field) for field in fields), *_shares(bench, row)]
+        lines.append(",".join("" if value is None else str(value) for value in values))
+    return "\n".join(lines)
+
+
+def _shares(bench: Bench, row: BenchRow) -> Iterator[float | None]:
+    """Yield the speed against MPI's own allreduce and against a copy in memory; None: not measured."""
+    for name in (_LIBRARY, COPY):
+        times = [
+            other.median_us for other in bench.rows if (other.algorithm, other.bytes) == (name, row.bytes)
+        ]
+        yield min(times) / row.median_us if times and row.algorithm != COPY else None
+
+
+def as_svg(bench: Bench) -> str:
+    """Return the microseconds by size, a line for each algorithm and kind of buffer, on logarithmic axes."""
+    lines: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    for row in bench.rows:
+        lines.setdefault((row.algorithm, row.buffer), []).append((row.bytes, row.median_us))
+    sizes = sorted({row.bytes for row in bench.rows})
+    times = [row.median_us for row in bench.rows]
+    axes = Axes(sizes[0], max(sizes[-1], 2 * sizes[0]), min(times) / 1.3, max(times) * 1.3)
+    title, marks = f"Allreduce of {_place(bench)}", ticks(axes.low, axes.high)
+    facts = {"title": title, "axes": axes, "sizes": sizes, "ticks": marks, "lines": lines, "copy": COPY}
+    return render("bench.svg.j2", **facts, **frame(legend=190))

@@ -281,36 +281,35 @@ def _colour(rank: int) -> str:
 
 
 _SIGNS = {"reserved": "#", "denied": "x", "idle": ".", "wrong": "!"}
-_CORES_PER_LINE = 32
 
 
-def draw(topology: NodeTopology, binding: NodeBinding) -> str:
-    """Return the drawing in text: one line per L3 group, one sign per core."""
+def draw(topology: NodeTopology, binding: NodeBinding, width: int | None = None) -> str:
+    """Return the drawing in text: one line per L3 group, one sign per core; ``width``: of the terminal."""
     scene = _scene(topology, binding)
     sign_width = max((len(str(rank.local_rank)) for rank in binding.ranks), default=1)
     groups = [group for panel in scene.panels for group in panel.groups]
     label_width = max((len(_group_label(topology, group)) for group in groups), default=0)
+    room = (width or 32 * (sign_width + 1) + label_width + 4) - label_width - 4
+    per_line = max(4, 4 * (room // (4 * (sign_width + 1))))
     lines: list[str] = []
     for panel in scene.panels:
         lines.append(_panel_heading(scene, panel))
         for group in panel.groups:
             signs = [_sign(scene, at).rjust(sign_width) for at in group[1]]
-            lines += _group_lines(_group_label(topology, group).ljust(label_width), signs)
+            lines += _group_lines(_group_label(topology, group).ljust(label_width), signs, per_line)
     return "\n".join([*lines, _legend(scene), *(f"!  {caption}" for caption in scene.captions)])
+
+
+def _group_lines(label: str, signs: list[str], per_line: int) -> list[str]:
+    """Return the lines of one L3 group, its label before the first of them."""
+    rows = [" ".join(signs[start : start + per_line]) for start in range(0, len(signs), per_line)]
+    return [f"  {' ' * len(label) if at else label}  {row}" for at, row in enumerate(rows)]
 
 
 def _panel_heading(scene: _Scene, panel: _Panel) -> str:
     gpus = [_gpu_in_words(scene, gpu) for gpu in panel.gpus]
     nics = [f"NIC {_plain(nic.name)}" for nic in panel.nics]
     return "  ".join([panel.title, *gpus, *nics])
-
-
-def _group_lines(label: str, signs: list[str]) -> list[str]:
-    """Return the lines of one L3 group, its label before the first of them."""
-    rows = [
-        " ".join(signs[start : start + _CORES_PER_LINE]) for start in range(0, len(signs), _CORES_PER_LINE)
-    ]
-    return [f"  {label if at == 0 else ' ' * len(label)}  {row}" for at, row in enumerate(rows)]
 
 
 def _legend(scene: _Scene) -> str:

@@ -10,8 +10,8 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
-from hpclaunch.text_table import text_table
 
 if TYPE_CHECKING:
     from hpclaunch.probes.compare_probe import Row
@@ -123,7 +123,8 @@ def _show(rows: tuple[Row, ...], *, as_json: bool) -> None:
     shown = sorted(rows, key=lambda row: ("wrong", "new", "not seen", "right").index(row.verdict))
     texts = [[row.verdict, row.key, _text(row.profile), _text(row.measured), row.note] for row in shown]
     if texts:
-        click.echo(text_table(texts, ("verdict", "fact", "profile", "measured", "note")))
+        header = ("verdict", "fact", "profile", "measured", "note")
+        click.echo(terminal_table(texts, header, drop=("note",)))
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("right", "wrong", "new")}
     click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
@@ -171,7 +172,7 @@ def check_probe(file: Path, *, as_json: bool) -> bool:
     found = read_probe(file)
     rows = compare(found, load_site(found.site))
     if not as_json:
-        click.echo(f"{file}: {found.site}, {found.origin}, {found.day}")
+        echo_text(f"{file}: {found.site}, {found.origin}, {found.day}")
     _show(rows, as_json=as_json)
     return all(row.verdict != "wrong" for row in rows)
 
@@ -224,4 +225,5 @@ def facts(sites: tuple[str, ...], as_json: bool) -> None:
         (name, *each.subjects.values(), str(each.unknown), str(each.lines or "-"))
         for name, each in found.items()
     ]
-    click.echo(text_table(rows, ("site", *SUBJECTS, "unknown", "lines")))
+    drop = ("lines", "unknown", *reversed(SUBJECTS))
+    click.echo(terminal_table(rows, ("site", *SUBJECTS, "unknown", "lines"), drop=drop))

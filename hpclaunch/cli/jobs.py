@@ -78,4 +78,5 @@ def _table(records: list[JobRecord]) -> str:
         for record in records
     ]
     header = ("ID", "JOBID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")
-    return terminal_table(rows, header, max_widths={2: 40}, states=4)
+    drop = ("NODES x RANKS", "AGE", "JOBID", "EXIT", "SITE")
+    return terminal_table(rows, header, drop=drop, states=4)

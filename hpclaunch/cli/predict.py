@@ -11,6 +11,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def command(
     if as_json:
         print_document(prediction)
     else:
-        click.echo(as_text(prediction))
+        echo_text(as_text(prediction, terminal_width()))
 
 
 _OPTIONS_OF = {

@@ -10,10 +10,10 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.cli.submit import SubmitCommand, setting_options
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
-from hpclaunch.text_table import text_table
 
 if TYPE_CHECKING:
     from hpclaunch.scaling.scaling_laws import FittedLaw
@@ -200,7 +200,7 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
     click.echo(f"study {study.name}: {study.kind} scaling, {jobs} left", err=True)
     if rows:
         header = ("nodes", "ranks", "jobs", "queue", f"{unit} at most")
-        click.echo(text_table(rows, header), err=True)
+        click.echo(terminal_table(rows, header, drop=("queue", "jobs"), err=True), err=True)
         if not unknown:
             click.echo(f"all together at most {total:.4g} {unit}", err=True)
             if study.budget is not None and total > study.budget:
@@ -294,7 +294,7 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
         ratios = ["" if value is None else f"{value:.3f}" for value in row.relative[1:]]
         cells.append([str(row.size), *times, *ratios])
     header = ["size", *(f"{name} s" for name in studies), *(f"{name} / {studies[0]}" for name in studies[1:])]
-    click.echo(text_table(cells, header))
+    click.echo(terminal_table(cells, header))
 
 
 def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: int | None) -> Boundaries:
@@ -323,4 +323,7 @@ def _print_study(document: StudyDocument, law: FittedLaw | None, report: dict[st
         print_document(document)
     else:
         forms = {"markdown": as_markdown, "csv": as_csv}
-        click.echo(forms.get(report["form"], as_text)(document))
+        if report["form"] in forms:
+            click.echo(forms[report["form"]](document))
+        else:
+            echo_text(as_text(document, terminal_width()))

@@ -57,7 +57,7 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
 
     Example: hpclaunch sites list
     """
-    from hpclaunch.cli._terminal import terminal_table
+    from hpclaunch.cli._terminal import echo_text, terminal_table
     from hpclaunch.site.site_documents import listed_sites
 
     if as_markdown:
@@ -83,7 +83,7 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
     widest = max(len(site.name) for site in sites)
     for title, rows in groups.items():
         if rows:
-            click.echo(title)
+            echo_text(title)
             click.echo(terminal_table(("", name.ljust(widest), text) for _, name, text in rows))
 
 

@@ -366,7 +366,7 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
     """Return the settings as a table, one line per setting: name, value, origin; ``err``: for stderr."""
     from hpclaunch.cli._terminal import terminal_table
 
-    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40}, err=err)
+    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), err=err)
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:

@@ -10,6 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.file_chunks import file_chunks
 
@@ -160,7 +161,7 @@ def _report(
     if options["as_json"]:
         print_document(document)
     else:
-        click.echo(shown(document))
+        echo_text(shown(document, terminal_width()))
 
 
 def _places(record: JobRecord | None) -> Mapping[int, Place]:

@@ -188,6 +188,11 @@ _HEADER = (
     *("load balance", "comm. eff.", "cost", "remarks"),
 )
 
+_DROPPED = (
+    *("comm. eff.", "load balance", "Karp-Flatt", "cost", "nodes", "per second", "spread", "remarks"),
+    "speed-up",
+)
+
 
 def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
     return [
@@ -225,7 +230,12 @@ def _columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
 def as_text(document: StudyDocument, width: int | None = None) -> str:
     """Return the study for a terminal."""
     header, rows = _columns(document)
-    lines = [f"{document.study}: {document.kind} scaling", "", text_table(rows, header, width=width), ""]
+    lines = [
+        f"{document.study}: {document.kind} scaling",
+        "",
+        text_table(rows, header, width=width, drop=_DROPPED),
+        "",
+    ]
     return "\n".join([*lines, *_fit_lines(document), *_advice_lines(document)])
 
 

@@ -2,12 +2,14 @@
 
 A row is the words of a declaration, as click takes them, with its keywords: ``int`` and ``float`` are the
 lowest and the highest value, ``choices`` the values, ``path`` the keywords of ``click.Path``. ``+NAME`` means
-the rows of NAME, which several commands share. Settings of a job are in ``plan/settings_table.py``.
+the rows of NAME, which several commands share; ``examples`` end the help of a command. Settings of a job are
+in ``plan/settings_table.py``.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +35,10 @@ def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Functio
             more: _Row = {"callback": found} if (found := {**of_output, **callbacks}.get(name)) else {}
             kind = click.option if words.startswith("-") else click.argument
             function = kind(*words.split(), **_keywords(row), **more)(function)
+        if lines := _table()["examples"].get(command):
+            shown = ["\b", "Examples:", *(f"  {line}" for line in lines)]
+            more_help = shown if len(lines) > 1 else [f"Example: {lines[0]}"]
+            function.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), "", *more_help])
         return function
 
     return add
@@ -56,8 +62,8 @@ def _document(_: click.Context, __: click.Parameter, value: bool) -> bool:
 
 
 @cache
-def _table() -> dict[str, dict[str, _Row]]:
-    table: dict[str, dict[str, _Row]] = json.loads(text_beside(__file__, "options.json"))
+def _table() -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = json.loads(text_beside(__file__, "options.json"))
     return table
 
 

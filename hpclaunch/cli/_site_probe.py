@@ -38,8 +38,6 @@ def probe_here(
 
     Run it on a login node. It only reads, for about a minute; --on-a-node submits one small job. The answers
     go to one file, without names of users, hosts and accounts; what is in it is listed before it is written.
-
-    Example: hpclaunch sites probe --site lumi-g
     """
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.probes.compare_probe import compare
@@ -180,10 +178,7 @@ def check_probe(file: Path, *, as_json: bool) -> bool:
 @click.command(name="import")
 @options("sites import")
 def import_file(file: Path, into: Path, name: str | None, origin: str | None) -> None:
-    """Keep the file of a probe that a user sent, after reading it as the tests do.
-
-    Example: hpclaunch sites import lumi-g-2026-11-23.json --into tests/data/probes
-    """
+    """Keep the file of a probe that a user sent, after reading it as the tests do."""
     from msgspec.structs import replace
 
     from hpclaunch.probes.compare_probe import compare
@@ -207,8 +202,6 @@ def facts(sites: tuple[str, ...], as_json: bool) -> None:
 
     Each day is followed by its kinds of evidence: m measured, d documented, c community, s stated in a talk,
     u unverified, x sources disagree. Then come the number of unknown facts and the lines of the profile.
-
-    Example: hpclaunch sites facts lumi-g polaris
     """
     from hpclaunch.site.fact_sources import SUBJECTS, counted_facts
     from hpclaunch.site.load_profile import load_all, load_site

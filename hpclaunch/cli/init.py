@@ -52,8 +52,6 @@ def command(
     What an option answers is not asked. Without a terminal every question needs its option. Then the job's
     requirements are checked and its script is shown; nothing is submitted. Without a FILE or command the job
     is the bundled training.
-
-    Example: hpclaunch init train.py
     """
     from hpclaunch.job.job_documents import InitDocument
 
@@ -185,12 +183,11 @@ def _chosen(
 
 
 def _sites() -> dict[str, str]:
-    """Return the sites that take jobs, with their descriptions."""
+    """Return the sites that take jobs, each with the beginning of its description."""
     from hpclaunch.site.site_documents import listed_sites
 
-    return {
-        one.name: one.description or "" for one in listed_sites() if one.status in ("production", "generic")
-    }
+    live = [one for one in listed_sites() if one.status in ("production", "generic")]
+    return {one.name: (one.description or "").partition(" (")[0] for one in live}
 
 
 def _chosen_way(prepared: Prepared) -> str:

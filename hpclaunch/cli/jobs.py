@@ -29,11 +29,6 @@ def command(
 
     Each scheduler, on this machine or another host, is asked once for all its jobs. JOBID is the scheduler's
     id. --site, --state and --name may be repeated; a name may hold * and ?.
-
-    \b
-    Examples:
-      hpclaunch jobs -n 10
-      hpclaunch jobs --site lumi-g --state running --since 2d
     """
     from hpclaunch import api
     from hpclaunch.job.job_documents import job_document

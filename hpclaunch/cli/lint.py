@@ -19,18 +19,8 @@ if TYPE_CHECKING:
     from hpclaunch.lint.lint_files import Linted, LintTask
     from hpclaunch.lint.lint_rule import Finding
 
-_EPILOG = """\b
-Examples:
-  hpclaunch lint job.sh
-  hpclaunch lint --site lumi-g --fix job.sh
-  hpclaunch lint -j 4 jobs/ --ignore time-missing,placeholder
-  hpclaunch lint --write-baseline lint.json jobs/ && hpclaunch lint --baseline lint.json jobs/
-  hpclaunch lint --sarif job.sh > lint.sarif
-  hpclaunch lint --rules
-"""
 
-
-@click.command(epilog=_EPILOG)
+@click.command()
 @options("lint")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:

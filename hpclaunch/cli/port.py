@@ -17,16 +17,11 @@ from hpclaunch.text_table import printable
 if TYPE_CHECKING:
     from hpclaunch.site.schema import SiteProfile
 
-_EPILOG = """\b
-Examples:
-  hpclaunch port job.sh --to polaris
-  hpclaunch port job.sh --from lumi-g --to olivia --output ported --diff
-"""
 _SCRIPT = "job.sh"
 _LOOK_S = 60.0
 
 
-@click.command(epilog=_EPILOG)
+@click.command()
 @options("port")
 def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool, as_json: bool) -> None:
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.

@@ -63,8 +63,6 @@ def command(
 
     Always a range, and every parameter with its origin. With --calibrate, two small runs of your program
     replace what the data sheets promise.
-
-    Example: hpclaunch predict --site polaris --model resnet50 --batch-per-worker 64 --gpus 4,8,...,512
     """
     if more["from_torch"] is not None:
         click.echo(_traced(more["from_torch"], more["shape"], more["python"]), nl=False)

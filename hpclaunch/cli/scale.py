@@ -57,10 +57,7 @@ def import_file(
     work: float | None,
     **report: Any,
 ) -> None:
-    """Judge times that you measured: columns gpus or ranks, and seconds or images/s; a size may be repeated.
-
-    Example: hpclaunch scale import times.csv --kind strong --gpus-per-node 8
-    """
+    """Judge times that you measured: columns gpus or ranks, seconds or images/s; sizes may be repeated."""
 
     from hpclaunch.scaling.measured_sizes import RATES, read_measurement, seconds_of_rates
     from hpclaunch.scaling.study_report import StudyRequest, study_document
@@ -124,11 +121,6 @@ def run(
 
     Called again, it goes on where it was; with more sizes it adds them. In the command {nodes}, {ranks} and
     {batch} stand for the size.
-
-    \b
-    Examples:
-      hpclaunch scale --site local --ranks 1,2 --strong --batch 128 mnist -- --batch-size {batch}
-      hpclaunch scale --site lumi-g --nodes 1,2,4,8 --weak --metric 'images/s: (\\S+)' -- python train.py
     """
     from hpclaunch.cli.submit import command_words
 
@@ -241,10 +233,7 @@ def _report(study: StudyFile, report: dict[str, Any]) -> None:
 @command.command()
 @options("scale show")
 def show(study: str, **report: Any) -> None:
-    """Show a study, with the jobs that have ended since.
-
-    Example: hpclaunch scale show study-1a2b3c4d --markdown
-    """
+    """Show a study, with the jobs that have ended since."""
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study
 
@@ -258,10 +247,7 @@ def _note(text: str) -> None:
 @command.command()
 @options("scale add", sizes=_whole_numbers)
 def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: Any) -> None:
-    """Add sizes to a study and run them.
-
-    Example: hpclaunch scale add study-1a2b3c4d --sizes 16,32
-    """
+    """Add sizes to a study and run them."""
     from hpclaunch.study.study_file import load_study, planned_points, with_more_points
 
     grown = with_more_points(load_study(study), planned_points(sizes, repeats))
@@ -272,10 +258,7 @@ def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: 
 @command.command()
 @options("scale compare")
 def compare(studies: tuple[str, ...], as_json: bool) -> None:
-    """Compare studies size by size: seconds per step, and relative to the first.
-
-    Example: hpclaunch scale compare before after
-    """
+    """Compare studies size by size: seconds per step, and relative to the first."""
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study, measurement_of

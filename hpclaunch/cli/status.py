@@ -26,8 +26,6 @@ def command(job: str, watch: float | None, as_json: bool) -> None:
     """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
-
-    Example: hpclaunch status last
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date

@@ -274,13 +274,6 @@ def command(
     arguments, any command after --, or the bundled training (mnist).
 
     Options of hpclaunch stand before the FILE. In FILE -- ARG... all words after -- are the program's.
-
-    \b
-    Examples:
-      hpclaunch submit --site local --tasks 2 train.py --lr 0.1
-      hpclaunch submit --site local --tasks 2 mnist -- --epochs 1
-      hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
-      hpclaunch submit --site polaris --account MyProject --time 30m -- python -m package --lr 0.1
     """
     from hpclaunch.job.prepare import SubmitMode, prepare
     from hpclaunch.job.settings_files import read_layers

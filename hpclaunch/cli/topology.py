@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from hpclaunch.topology.node_topology import NodeTopology
 
 SOURCES = tuple(kind.name for kind in SOURCE_KINDS)
-_EPILOG = """\b
-Examples:
-  hpclaunch topology
-  hpclaunch topology --site lumi-g --tasks-per-node 8 --format srun
-  hpclaunch topology --lscpu lscpu.txt --rocm-smi rocm.txt --site lumi-g --format map_cpu
-  hpclaunch topology --site lumi-g --check-map 49,57,17,25,1,9,33,41
-"""
 
 
 def _source_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -43,7 +36,7 @@ def _source_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command(epilog=_EPILOG)
+@click.command()
 @_source_options
 @options("topology")
 @click.pass_context

@@ -37,12 +37,6 @@ def command(
 
     With --attach it reads on the nodes what the ranks of a running job have, and judges it for the site's
     node. The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
-
-    \b
-    Examples:
-      hpclaunch verify last
-      hpclaunch verify last --picture got.svg
-      hpclaunch verify --attach 123456 --site lumi-g
     """
     if attach is not None:
         given = {"JOB": job, "--picture": picture, "--node": node}

@@ -1,7 +1,7 @@
 """A study as a picture (SVG) and as one HTML page with its table: no other file, no script. Pure."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hpclaunch.pages.render_page import html_page, render
@@ -13,6 +13,7 @@ _WIDTH, _LEFT, _RIGHT, _HEIGHT, _HEAD, _GAP = 640, 70, 20, 230, 40, 40
 _STEPS = 60
 _Quantity = Callable[[float, float], float]
 """The value that is drawn, of a size and the seconds of its step."""
+_Line = list[tuple[float, float]]
 
 
 class _Axes(NamedTuple):
@@ -50,26 +51,19 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
 
     A law that does not fit is not drawn.
     """
-    first = document.points[0]
     drawn = law if law and law.fits else None
-
-    def speed_up(size: float, seconds: float) -> float:
-        return first.step_s.median / seconds * (size / first.size if document.kind == "weak" else 1)
-
-    quantities: dict[str, _Quantity] = {
-        "seconds per step": lambda _, seconds: seconds,
-        "speed-up": speed_up,
-        "efficiency": lambda size, seconds: speed_up(size, seconds) * first.size / size,
-    }
-    each = _HEIGHT + _GAP
+    marks = [point.size for point in document.points]
+    marks += [item.size for item in document.fit.next] if drawn and document.fit else []
+    lines, each = _lines(document, drawn, max(marks)), _HEIGHT + _GAP
+    quantities = _quantities(document)
     return render(
         "study.svg.j2",
         title=_title(document),
-        document=document,
         plots=[
-            {"name": name, **_plot(document, drawn, quantity, _HEAD + each * number)}
+            _plot(document.points, lines, name, quantity, _HEAD + each * number)
             for number, (name, quantity) in enumerate(quantities.items())
         ],
+        sizes=marks,
         width=_WIDTH,
         left=_LEFT,
         right=_WIDTH - _RIGHT,
@@ -81,46 +75,56 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
     )
 
 
-def _plot(document: StudyDocument, law: FittedLaw | None, of: _Quantity, top: float) -> dict[str, Any]:
-    """Return what the template draws of one quantity."""
-    axes = _axes(document, of, top)
-    first, falls = document.points[0], document.kind == "strong"
-    sizes = [axes.smallest * (axes.largest / axes.smallest) ** (n / _STEPS) for n in range(_STEPS + 1)]
-    ideal = [(p, of(p, first.step_s.median * (first.size / p if falls else 1))) for p in sizes]
+def _quantities(document: StudyDocument) -> dict[str, _Quantity]:
+    first, grows = document.points[0], document.kind == "weak"
+
+    def speed_up(size: float, seconds: float) -> float:
+        return first.step_s.median / seconds * (size / first.size if grows else 1)
+
     return {
-        "axes": axes,
-        "ideal": axes.path(ideal),
-        "fitted": axes.path((size, of(size, law.step(size))) for size in sizes) if law else "",
-        "band": axes.path((p, of(p, seconds)) for p, seconds in _band(law, sizes)) if law else "",
-        "values": [
-            (point, *(of(point.size, time) for time in (point.step_s.median, point.step_s.min, _top(point))))
-            for point in document.points
-        ],
+        "seconds per step": lambda _, seconds: seconds,
+        "speed-up": speed_up,
+        "efficiency": lambda size, seconds: speed_up(size, seconds) * first.size / size,
     }
+
+
+def _lines(document: StudyDocument, law: FittedLaw | None, largest: int) -> dict[str, _Line]:
+    """Return the lines that are drawn, in seconds per step."""
+    first, falls = document.points[0], document.kind == "strong"
+    ratio = largest / first.size if largest > first.size else 2
+    sizes = [first.size * ratio ** (n / _STEPS) for n in range(_STEPS + 1)]
+    return {
+        "ideal": [(p, first.step_s.median * (first.size / p if falls else 1)) for p in sizes],
+        "fitted": [(p, law.step(p)) for p in sizes] if law else [],
+        "band": _band(law, sizes) if law else [],
+    }
+
+
+def _plot(
+    measured: Sequence[Point], lines: Mapping[str, _Line], name: str, of: _Quantity, top: float
+) -> dict[str, Any]:
+    """Return what the template draws of one quantity; ``lines``: in seconds per step."""
+    drawn = {key: [(p, of(p, seconds)) for p, seconds in line] for key, line in lines.items()}
+    points = [(point, *(of(point.size, time) for time in _times(point))) for point in measured]
+    values = [of(point.size, time) for point in measured for time in _times(point)]
+    values += [value for _, value in (*drawn["ideal"], *drawn["fitted"])]
+    low = 0 if name == "efficiency" else min(values) / 1.3
+    axes = _Axes(drawn["ideal"][0][0], drawn["ideal"][-1][0], low, max(values) * 1.1, top)
+    paths = {key: axes.path(line) for key, line in drawn.items()}
+    return {"name": name, "axes": axes, "points": points, **paths}
+
+
+def _times(point: Point) -> tuple[float, float, float]:
+    """Return the median, the fastest and the slowest repeat."""
+    step = point.step_s
+    return step.median, step.min, step.min + (step.spread or 0.0)
 
 
 def _title(document: StudyDocument) -> str:
     return f"{document.study}: {document.kind} scaling"
 
 
-def _axes(document: StudyDocument, of: _Quantity, top: float) -> _Axes:
-    points, ahead = document.points, document.fit.next if document.fit else ()
-    sizes = [*(point.size for point in points), *(item.size for item in ahead)]
-    largest = max(sizes) if max(sizes) > sizes[0] else 2 * sizes[0]
-    values = [of(point.size, time) for point in points for time in (point.step_s.min, _top(point))]
-    values += [of(item.size, item.step_s) for item in ahead]
-    first = points[0]
-    ideal = first.step_s.median * (first.size / largest if document.kind == "strong" else 1)
-    values.append(of(largest, ideal))
-    is_share = math.isclose(of(largest, ideal), 1) and math.isclose(of(first.size, first.step_s.median), 1)
-    return _Axes(sizes[0], largest, 0 if is_share else min(values) / 1.3, max(values) * 1.1, top)
-
-
-def _top(point: Point) -> float:
-    return point.step_s.min + (point.step_s.spread or 0.0)
-
-
-def _band(law: FittedLaw, sizes: Sequence[float]) -> list[tuple[float, float]]:
+def _band(law: FittedLaw, sizes: Sequence[float]) -> _Line:
     halves = [(p, law.step(p), law.half_range(p)) for p in sizes]
     known = [(p, value, half) for p, value, half in halves if half is not None]
     above = [(p, value + half) for p, value, half in known]

@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pty
+import re
 import struct
 import sys
 import termios
@@ -201,3 +202,26 @@ def test_each_command_whose_table_json_has_knows_csv_and_wide() -> None:
     assert {name for name in tables if "--csv" not in known[name]} == {"status status"}
     assert all("--json" in known[name] for name in tables)
     assert len(tables) > 15
+
+
+def test_the_docs_show_a_table_as_it_is_at_each_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a wanted change: HPCLAUNCH_TEST_UPDATE_GOLDEN=1 writes the tables again."""
+    monkeypatch.chdir(tmp_path)
+    Path("times.csv").write_text(
+        "gpus,seconds\n8,4.0\n8,4.2\n16,2.1\n16,2.2\n32,1.2\n32,1.1\n64,0.66\n128,0.7\n"
+    )
+    page = Path(__file__).parents[2] / "docs" / "reference" / "tables.md"
+    old = page.read_text()
+
+    def shown(match: re.Match[str]) -> str:
+        words = ("scale", "import", "times.csv", "--kind", "strong", "--gpus-per-node", "8")
+        _, table, *_ = on_terminal(int(match[1]), *words).split("\n\n")
+        return f"<!-- columns: {match[1]} -->\n```text\n{table}\n```"
+
+    new = re.sub(r"<!-- columns: (\d+) -->\n```text\n.*?```", shown, old, flags=re.DOTALL)
+    if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
+        page.write_text(new)
+    assert re.findall(r"<!-- columns: (\d+)", new) == ["120", "80", "40"]
+    assert new == (page.read_text() if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN") else old)

@@ -78,7 +78,7 @@ def _cells(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, st
     """Yield the columns of a row with their texts."""
     for key, value in values.items():
         name = f"{above}{key}"
-        if isinstance(value, dict) and value:
+        if isinstance(value, dict):
             yield from _cells(value, f"{name}.")
         elif isinstance(value, list | tuple) and not any(
             isinstance(one, dict | list | tuple) for one in value
@@ -87,7 +87,7 @@ def _cells(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, st
         elif isinstance(value, str):
             yield name, _line(value)
         else:
-            yield name, "" if value in (None, {}) else msgspec.json.encode(value).decode()
+            yield name, "" if value is None else msgspec.json.encode(value).decode()
 
 
 def _line(text: str) -> str:

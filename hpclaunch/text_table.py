@@ -27,11 +27,6 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
-def short(text: str, most: int = 40) -> str:
-    """Return a text of one line, its end left out where it is long, as the id of an array can be."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
 def text_table(
     rows: Iterable[Sequence[str]],
     header: Sequence[str] | None = None,

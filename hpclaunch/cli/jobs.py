@@ -9,7 +9,6 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._jobs import chosen
 from hpclaunch.cli._options import options
-from hpclaunch.text_table import short
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -62,7 +61,7 @@ def _table(records: list[JobRecord]) -> str:
     rows = [
         (
             record.id,
-            short(record.scheduler_id or ""),
+            record.scheduler_id or "",
             record.name,
             record.site,
             shown_state(record),

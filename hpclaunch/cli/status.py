@@ -13,7 +13,6 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
-from hpclaunch.text_table import short
 from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
 def _number(record: JobRecord) -> str:
     """Return the scheduler's kind, the id there and the cluster, where that has a name."""
     on = f" on {record.cluster}" if record.cluster else ""
-    return f"{record.scheduler} {short(record.scheduler_id or 'without id')}{on}"
+    return f"{record.scheduler} {record.scheduler_id or 'without id'}{on}"
 
 
 def _size(record: JobRecord) -> Iterator[tuple[str, str]]:

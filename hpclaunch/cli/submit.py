@@ -16,7 +16,7 @@ from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.plan.settings_table import Row, rows
-from hpclaunch.text_table import printable, printable_lines, short
+from hpclaunch.text_table import printable, printable_lines
 
 if TYPE_CHECKING:
     from hpclaunch.check.check_report import Report
@@ -375,9 +375,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
             return EXIT_FAILED
         handle = job.submit(test_first=test_first)
         record = handle.record
-        click.echo(
-            f"hpclaunch: job {record.id} ({record.scheduler} {short(record.scheduler_id or '')})", err=True
-        )
+        click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id or ''})", err=True)
         if wait:
             output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
             cancels = prepared.waits  # it runs here; a night in the queue is not lost by one key

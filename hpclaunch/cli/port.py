@@ -11,6 +11,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document, read_script_file
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text
 from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import printable
 
@@ -48,7 +49,7 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     if as_json:
         print_document(port_document(ported, str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)), indent=2)
     else:
-        click.echo(report_text(ported))
+        echo_text(report_text(ported))
         click.echo(f"written: {printable(str(folder / JOB_FILE_NAME))}, {printable(str(folder / _SCRIPT))}")
         click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / JOB_FILE_NAME))} --dry-run")
     if diff:

@@ -9,6 +9,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text
 from hpclaunch.errors import EXIT_FAILED
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def show(sites: tuple[str, ...], as_json: bool) -> None:
         print_document(SoftwareDocument(sites=rows))
         return
     for name, found in rows.items():
-        click.echo("\n".join([name, *(line for row in found for line in row.lines)]))
+        echo_text("\n".join([name, *(line for row in found for line in row.lines)]))
 
 
 @command.command(name="plan")

@@ -73,6 +73,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
         store = Store()
         record = new_record(store, "local", tmp_path, name)
         more = {"state": "failed", "exit_code": 1, "binding": verdict, "scheduler_id": "4711[1-9,20-80%4]"}
+        more["created"] = "2026-01-02T03:04:05+00:00"  # its age in days stays the same during the test
         store.save(replace(record, **more))
     times = tmp_path / "times.csv"
     times.write_text("gpus,seconds\n8,4.0\n16,2.1\n16,2.2\n32,1.3\n64,1.1\n128,1.4\n")
@@ -108,6 +109,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
         ("report", "last"),
         ("lint", str(script), "--site", "lumi-g"),
         ("lint", "--rules"),
+        ("software", "show", "--site", "lumi-g"),
         ("lint", "--statistics", str(script), "--site", "lumi-g"),
         ("doctor",),
         ("docs",),
@@ -177,11 +179,13 @@ def is_table(value: object) -> bool:
 
 
 def objects_in(value: object) -> Iterator[dict[str, object]]:
-    """Yield the objects of a list, and those of a mapping of objects."""
+    """Yield the objects of a list, and those of a mapping of objects or of lists of them."""
     if isinstance(value, list):
         yield from (one for one in value if isinstance(one, dict))
     elif isinstance(value, dict) and all(isinstance(one, dict) for one in value.values()):
         yield from value.values()
+    elif isinstance(value, dict) and all(isinstance(one, list) for one in value.values()):
+        yield from (each for one in value.values() for each in objects_in(one))
 
 
 def test_csv_and_json_exclude_each_other() -> None:

@@ -193,6 +193,15 @@ def test_csv_markdown_and_text_hold_the_same_efficiencies(tmp_path: Path) -> Non
     assert {line.count("|") for line in marks if line.startswith("|")} == {6}
 
 
+def test_a_size_that_is_slower_than_its_neighbours_makes_two_remarks(tmp_path: Path) -> None:
+    text = "gpus,seconds\n8,4.0\n16,2.1\n32,1.12\n64,2.0\n128,0.5\n256,0.26\n"
+    points = document(tmp_path, text, "--kind", "strong")["points"]
+    assert {point["gpus"]: point["remarks"] for point in points if point["remarks"]} == {
+        64: ["collapse: 1.79 times the time with 32 GPUs"],
+        128: ["more than linear: 4.00 times as fast as 64 GPUs: was that slowed down?"],
+    }
+
+
 def test_the_picture_and_the_page(tmp_path: Path) -> None:
     svg, html = tmp_path / "a.svg", tmp_path / "a.html"
     named = ("--name", "<b>&", "--svg", str(svg), "--html", str(html))

@@ -293,11 +293,11 @@ def _rank(node: _Node, rank: int, cpus: CpuSet) -> RankBinding:
     )
 
 
-def report(judgement: Judgement) -> str:
+def report(judgement: Judgement, width: int | None = None) -> str:
     """Return the judgement for people: one line per rank, then each finding with its remedy."""
     wrong = {finding.rank for finding in judgement.findings}
     verdicts = ["WRONG" if rank.local_rank in wrong else "right" for rank in judgement.ranks]
-    lines = [rank_table(judgement.ranks, "verdict", verdicts)]
+    lines = [rank_table(judgement.ranks, "verdict", verdicts, width)]
     for finding in judgement.findings:
         who = "list" if finding.rank is None else f"rank {finding.rank}"
         lines += [f"{who}: {finding.message}", f"  {finding.remedy}"]

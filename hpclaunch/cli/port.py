@@ -11,22 +11,18 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document, read_script_file
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text
 from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
     from hpclaunch.site.schema import SiteProfile
 
-_EPILOG = """\b
-Examples:
-  hpclaunch port job.sh --to polaris
-  hpclaunch port job.sh --from lumi-g --to olivia --output ported --diff
-"""
 _SCRIPT = "job.sh"
 _LOOK_S = 60.0
 
 
-@click.command(epilog=_EPILOG)
+@click.command()
 @options("port")
 def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool, as_json: bool) -> None:
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.
@@ -52,7 +48,7 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     if as_json:
         print_document(port_document(ported, str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)), indent=2)
     else:
-        click.echo(report_text(ported))
+        echo_text(report_text(ported))
         click.echo(f"written: {printable(str(folder / JOB_FILE_NAME))}, {printable(str(folder / _SCRIPT))}")
         click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / JOB_FILE_NAME))} --dry-run")
     if diff:

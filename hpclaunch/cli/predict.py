@@ -11,6 +11,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ def command(
 
     Always a range, and every parameter with its origin. With --calibrate, two small runs of your program
     replace what the data sheets promise.
-
-    Example: hpclaunch predict --site polaris --model resnet50 --batch-per-worker 64 --gpus 4,8,...,512
     """
     if more["from_torch"] is not None:
         click.echo(_traced(more["from_torch"], more["shape"], more["python"]), nl=False)
@@ -86,7 +85,7 @@ def command(
     if as_json:
         print_document(prediction)
     else:
-        click.echo(as_text(prediction))
+        echo_text(as_text(prediction, terminal_width()))
 
 
 _OPTIONS_OF = {

@@ -16,7 +16,7 @@ from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.plan.settings_table import Row, rows
-from hpclaunch.text_table import printable, printable_lines, short
+from hpclaunch.text_table import printable, printable_lines
 
 if TYPE_CHECKING:
     from hpclaunch.check.check_report import Report
@@ -274,13 +274,6 @@ def command(
     arguments, any command after --, or the bundled training (mnist).
 
     Options of hpclaunch stand before the FILE. In FILE -- ARG... all words after -- are the program's.
-
-    \b
-    Examples:
-      hpclaunch submit --site local --tasks 2 train.py --lr 0.1
-      hpclaunch submit --site local --tasks 2 mnist -- --epochs 1
-      hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
-      hpclaunch submit --site polaris --account MyProject --time 30m -- python -m package --lr 0.1
     """
     from hpclaunch.job.prepare import SubmitMode, prepare
     from hpclaunch.job.settings_files import read_layers
@@ -366,7 +359,7 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
     """Return the settings as a table, one line per setting: name, value, origin; ``err``: for stderr."""
     from hpclaunch.cli._terminal import terminal_table
 
-    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40}, err=err)
+    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), err=err)
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
@@ -382,9 +375,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
             return EXIT_FAILED
         handle = job.submit(test_first=test_first)
         record = handle.record
-        click.echo(
-            f"hpclaunch: job {record.id} ({record.scheduler} {short(record.scheduler_id or '')})", err=True
-        )
+        click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id or ''})", err=True)
         if wait:
             output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
             cancels = prepared.waits  # it runs here; a night in the queue is not lost by one key

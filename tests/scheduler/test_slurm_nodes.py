@@ -256,5 +256,5 @@ def test_threads_of_a_core_that_jobs_get(
         ("CoresPerSocket=32", f"CoresPerSocket={each}"),
     ):
         text = text.replace(was, is_now)
-    (kind,) = parse_cluster_facts({"nodes": answer(f"{text}\n")}).nodes
+    (kind,) = parse_facts({"nodes": answer(f"{text}\n")}).nodes
     assert (kind.cores, kind.threads_per_core) == (sockets * each, expected)

@@ -2,10 +2,11 @@
 
     python -m benchmarks.wrong_inputs [--half open|kept] [--only PATTERN] [--show]
 
-The cases are ``tests/data/wrong_inputs/*.yaml`` (README.md there: how one is written and judged). Each is run in a
-folder of its own, commands in this process, the bundled training in a process of its own. A case is misjudged when
-its exit status is not that of the contract, when a word that the answer needs is missing, or when an input that is
-odd but right is refused. ``--show`` prints what was said in each misjudged case.
+The cases are ``tests/data/wrong_inputs/*.yaml`` (README.md there: how one is written and judged). Each is run
+in a folder of its own, commands in this process, the bundled training in a process of its own. A case is
+misjudged when its exit status is not that of the contract, when a word that the answer needs is missing, or
+when an input that is odd but right is refused. ``changed``: cases whose expectation was changed after the first
+run. ``--show`` prints what was said in each misjudged case.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FOLDER = TEST_DATA / "wrong_inputs"
 HALVES = ("open", "kept")
 _SECONDS = 60
 _KEYS = {"run", "python", "exit", "raises", "says", "never", "right", "files", "config", "env", "jobs", "raw"}
-_KEYS |= {"literal", "short"}
+_KEYS |= {"literal", "short", "changed"}
 
 
 class Case(NamedTuple):
@@ -189,7 +190,7 @@ def _run_python(statement: str) -> Answer:
     error = io.StringIO()
     try:
         with contextlib.redirect_stderr(error):
-            exec(statement, {"hpclaunch": hpclaunch})  # noqa: S102  # ours, from the repository
+            exec(statement, {"hpclaunch": hpclaunch})  # a statement of the cases
     except (hpclaunch.errors.HpclaunchError, TypeError, AttributeError, ValueError) as refused:
         return Answer(EXIT_BAD_INPUT, "", f"{error.getvalue()}{refused}")
     return Answer(0, "", error.getvalue())
@@ -228,7 +229,13 @@ def _row(half: str, judged: Sequence[tuple[Case, list[str]]]) -> list[str]:
     kinds = [sum(found == [kind] for _, found in own) for kind in ("internal fault", "traceback")]
     share = f"{100 * misjudged / len(wrong):.1f}" if wrong else ""
     refused = sum(map(bool, decoys))
-    return [half, *map(str, (len(wrong), misjudged)), share, *map(str, (*kinds, len(decoys), refused))]
+    changed = sum("changed" in case.given for case, _ in own)
+    return [
+        half,
+        *map(str, (len(wrong), misjudged)),
+        share,
+        *map(str, (*kinds, len(decoys), refused, changed)),
+    ]
 
 
 def main() -> None:
@@ -249,10 +256,22 @@ def main() -> None:
             answer = run_case(case, folder, place)
             judged.append((case, found := faults(case, answer)))
             if found and options.show:
-                print(f"-- {case.name}: {'; '.join(found)}", f"   {case.given.get('run')}", answer.err, sep="\n")
+                print(
+                    f"-- {case.name}: {'; '.join(found)}", f"   {case.given.get('run')}", answer.err, sep="\n"
+                )
                 if answer.exit < 2:
                     print(answer.out[:2000])
-    title = ["half", "wrong inputs", "misjudged", "%", "internal faults", "tracebacks", "decoys", "refused"]
+    title = [
+        "half",
+        "wrong inputs",
+        "misjudged",
+        "%",
+        "internal faults",
+        "tracebacks",
+        "decoys",
+        "refused",
+        "changed",
+    ]
     halves = [options.half] if options.half else HALVES
     print(text_table([title, *(_row(half, judged) for half in halves)]))
 

@@ -101,8 +101,12 @@ class _JobMethods:
             raise BadInputError(f"Job: command is one text, {settings['command']!r}", "give a list of words")
         try:
             self._settings = msgspec.convert(settings, JobSettings, str_keys=True)
-        except msgspec.ValidationError as error:
-            raise BadInputError(f"Job: {error}") from None
+        except msgspec.ValidationError:
+            from hpclaunch.site.validate import wrong_values
+
+            raise BadInputError(
+                "\n".join(f"Job: {each}" for each in wrong_values(settings, JobSettings))
+            ) from None
         self._file = Path(file) if file is not None else None
         self._mode = SubmitMode(host=host, sync=Path(sync) if sync is not None else None)
         self._note: Note | None = None

@@ -41,7 +41,10 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            _print_error(ctx, "usage", error.format_message(), None, error.exit_code)
+            if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+                error.exit_code = EXIT_BAD_INPUT  # a value: as the same one in a job file
+            kind = _ERROR_KINDS.get(error.exit_code, "usage")
+            _print_error(ctx, kind, error.format_message(), None, error.exit_code)
             raise
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise

@@ -10,7 +10,9 @@ from hpclaunch.job.prepare import Prepared
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import needed_files
 from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.remote.stage_sources import split_sum
 
 _LOOK_S = 60.0
 # Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
@@ -55,7 +57,8 @@ def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem
 def missing_here(request: JobRequest, folder: Path) -> tuple[Problem, ...]:
     """Return a problem for each needed file that is not on this machine, for a dry run."""
     found = []
-    for path in needed_files(request):
+    staged = () if request.after else (split_sum(split_item(text)[0])[0] for text in request.stage)
+    for path in (*needed_files(request), *(path for path in staged if "$" not in path)):
         place = folder / path
         known = not path.startswith("/") or os.path.isdir(place.parent)
         if known and not os.path.exists(place):  # which takes a name of any length
@@ -74,7 +77,7 @@ def _missing(path: str, where: str, here: Path | None) -> Problem:
 
 def option_problems(request: JobRequest) -> tuple[Problem, ...]:
     """Return what the bundled training says about its options, if anything."""
-    if not request.command.bundled:
+    if not (request.command.bundled and request.command.argv):
         return ()
     answer = LocalHost().run([sys.executable, "-c", _PARSE, *request.command.argv], timeout_s=_LOOK_S)
     if answer.exit_code != 3:

@@ -33,12 +33,20 @@ def launcher_problems(request: JobRequest, layout: JobLayout) -> Iterator[Proble
     found = found or launcher_in_script(request)
     if found is None:
         return
+    if found.launcher.per_node and not found.tail and not _names_file(request.command.argv):
+        command = shlex.join(request.command.argv)
+        yield Problem(message=f"{command}: no program is named", hint=f"-- {command} train.py")
     if layout.started is not None:
         yield from _contradictions(request, found)
         yield from _distributed_type(request, layout, found)
         yield from _rendezvous(layout, found)
     elif per_node_launcher(request) is None and _starts_again(request, layout, found):
         yield _in_each_rank(request, layout, found)
+
+
+def _names_file(argv: tuple[str, ...]) -> bool:
+    """Whether a word may be a program, behind an option of which it is not known whether it takes a value."""
+    return any("." in word or "/" in word for word in argv[1:])
 
 
 def script_problems(

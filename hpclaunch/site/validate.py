@@ -54,6 +54,19 @@ def to_struct(tree: Tree, wanted: type[_T]) -> _T:
         raise BadInputError("\n".join(problems) or f"{tree.where}: {error}") from None
 
 
+def wrong_values(values: Any, wanted: type[msgspec.Struct]) -> list[str]:
+    """Return what is wrong with the types of values that no file holds, each with what would be right."""
+
+    def tree(value: Any) -> Tree:
+        if isinstance(value, dict):
+            value = {str(key): tree(item) for key, item in value.items()}
+        elif isinstance(value, list | tuple):
+            value = [tree(item) for item in value]
+        return Tree(value, "", 0)
+
+    return [f"{each.what}; {each.right}" for each in type_problems(tree(values), wanted, ())]
+
+
 def type_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
     """Yield the values that do not have the type ``wanted`` (an annotation of the schema), at any depth."""
     wanted, may_be_null = _without_null(wanted)
@@ -200,11 +213,25 @@ def show_keys(path: KeyPath, document: type[msgspec.Struct] | None = None) -> st
     return text.removeprefix(".") or _DOCUMENTS.get(document.__name__ if document else "", "the file")
 
 
+_MEANT = {
+    "partition": "queue",
+    "qos": "queue",
+    "project": "account",
+    "walltime": "time",
+    "mem": "memory",
+    "gpus": "gpus_per_task",
+    "program": "command",
+    "variables": "env",
+}
+"""Word of other tools' files, or of an option -> the key that a job file has for it."""
+
+
 def did_you_mean(word: str, known: Any) -> str:
     """Return ``did you mean 'x'?``, or the list of known words."""
     names = sorted(known)
     from difflib import get_close_matches  # only messages need it
 
-    same = [name for name in names if name.lower() == word.lower()]
+    meant = (word.lower(), _MEANT.get(word.lower()))
+    same = [name for name in names if name.lower() in meant]
     near = same or get_close_matches(word.lower(), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names) or 'none'}"

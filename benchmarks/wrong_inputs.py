@@ -5,8 +5,8 @@
 The cases are ``tests/data/wrong_inputs/*.yaml`` (README.md there: how one is written and judged). Each is run
 in a folder of its own, commands in this process, the bundled training in a process of its own. A case is
 misjudged when its exit status is not that of the contract, when a word that the answer needs is missing, or
-when an input that is odd but right is refused. ``changed``: cases whose expectation was changed after the first
-run. ``--show`` prints what was said in each misjudged case.
+when an input that is odd but right is refused. ``changed``: cases whose expectation was changed after a run.
+``--show`` prints what was said in each misjudged case.
 """
 
 from __future__ import annotations

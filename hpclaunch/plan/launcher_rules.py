@@ -33,9 +33,7 @@ def launcher_problems(request: JobRequest, layout: JobLayout) -> Iterator[Proble
     found = found or launcher_in_script(request)
     if found is None:
         return
-    if found.launcher.per_node and not found.tail and not _names_file(request.command.argv):
-        command = shlex.join(request.command.argv)
-        yield Problem(message=f"{command}: no program is named", hint=f"-- {command} train.py")
+    yield from _without_program(request.command.argv, found)
     if layout.started is not None:
         yield from _contradictions(request, found)
         yield from _distributed_type(request, layout, found)
@@ -44,9 +42,11 @@ def launcher_problems(request: JobRequest, layout: JobLayout) -> Iterator[Proble
         yield _in_each_rank(request, layout, found)
 
 
-def _names_file(argv: tuple[str, ...]) -> bool:
-    """Whether a word may be a program, behind an option of which it is not known whether it takes a value."""
-    return any("." in word or "/" in word for word in argv[1:])
+def _without_program(argv: tuple[str, ...], found: Started) -> Iterator[Problem]:
+    """Yield a problem where no word can be a program, not even one behind an option that is not known."""
+    if found.launcher.per_node and not found.tail and not any(set("./").intersection(each) for each in argv):
+        command = shlex.join(argv)
+        yield Problem(message=f"{command}: no program is named", hint=f"-- {command} train.py")
 
 
 def script_problems(

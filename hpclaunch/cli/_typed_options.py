@@ -69,11 +69,13 @@ def _typed(word: str, rest: list[str], known: Mapping[str, click.Option]) -> Typ
 
 
 def check_typed(command: click.Command, ctx: click.Context, words: Sequence[str]) -> None:
-    """Refuse a letter that is meant as another tool has it, and two images or environments."""
+    """Refuse a letter that is meant as another tool has it, one dash for two, two images or environments."""
     seen: dict[str, str] = {}
-    typed = list(typed_options(command.get_params(ctx), words))
+    typed = list(typed_options(options := command.get_params(ctx), words))
+    known = {f"-{name}" for option in options for name in option.opts if name.startswith("--")}
     for each in typed:
-        if said := _misread(each, typed):
+        long = f"-{each.word.partition('=')[0]}"
+        if said := f"{each.word}: did you mean {long}?" if f"-{long}" in known else _misread(each, typed):
             raise click.UsageError(said, ctx)
         key = each.option.name if each.option else None
         if key in _ONE_OF_A_KIND and seen.setdefault(key, each.value) != each.value:

@@ -39,9 +39,12 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     from hpclaunch.port.port_text import port_document, report_text
     from hpclaunch.port.rendered_port import JOB_FILE_NAME, rendered_port
     from hpclaunch.site.load_profile import load_site, site_reference
+    from hpclaunch.site.site_scheduler import no_submission
 
     text = _text(script)
     target = load_site(to)
+    if said := no_submission(target):
+        click.echo(f"note: nothing can be submitted to {target.name}: {said}", err=True)
     source = _source(from_, text)
     try:
         ported = port_script(text, source, target, site_reference(to))

@@ -308,9 +308,11 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
         allocation=prepared.allocation,
     )
     plan = plan_of(prepared, place)
-    from hpclaunch.job.program_check import missing_here, option_problems
+    from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
 
     found = option_problems(prepared.request)
+    if site_scheduler(prepared.profile).starts_at_once:
+        found += unknown_program(prepared.request)
     if prepared.host is None or prepared.sync is not None:
         found += missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
     plan = msgspec.structs.replace(plan, problems=(*plan.problems, *found))

@@ -1,7 +1,9 @@
 """Requirements that a job's command lacks where it will run: files, and options that its program takes."""
 
 import os
+import shutil
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 from hpclaunch.host.host_interface import Host
@@ -12,6 +14,7 @@ from hpclaunch.plan.command_rules import needed_files
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.wrappers import program_at
 from hpclaunch.remote.stage_sources import split_sum
 
 _LOOK_S = 60.0
@@ -52,6 +55,21 @@ def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem
         where = f"in {workdir}" * (not path.startswith("/")) + f" on {host.name}" * (here is not None)
         found.append(_missing(path, where.strip(), here))
     return tuple(found)
+
+
+def unknown_program(request: JobRequest) -> tuple[Problem, ...]:
+    """Return a problem where no folder of PATH has the program of a job on this machine.
+
+    Its software may bring folders along; then nothing is known.
+    """
+    argv = request.command.argv
+    name = argv[program_at(argv)] if argv and not request.command.bundled else "/"
+    own = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    if "/" in name or request.environment is not None or shutil.which(name, path=own):
+        return ()
+    near = " ".join(get_close_matches(name, ("python", "python3", "bash", "torchrun", "accelerate"), n=1))
+    hint = f"did you mean {near}?" if near else "name its path, such as ./program"
+    return (Problem(message=f"{name}: there is no such program on PATH", hint=hint),)
 
 
 def missing_here(request: JobRequest, folder: Path) -> tuple[Problem, ...]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from hpclaunch.cli.main import TABLE
 from hpclaunch.errors import HpclaunchError
 
 
@@ -26,20 +27,6 @@ class TypedOption(NamedTuple):
     """The word behind ``word``."""
 
 
-_MISREAD: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
-    ("-N", r".*[A-Za-z].*", (), "-N is the number of nodes, as sbatch's; a job's name is --name {value}"),
-    ("-J", r"\d+-\d+(:\d+)?(%\d+)?", (), "-J is the name, as sbatch's; indices of an array: --array {value}"),
-    (
-        "-p",
-        r"[+-]?\d+",
-        (),
-        "-p is the partition or queue, as sbatch's; a priority of qsub: --directive '-p {value}'",
-    ),
-    ("-t", r"\d+-\d+(:\d+)?", ("pbs", "sge"), "-t is the walltime; indices of an array: --array {value}"),
-    ("-n", r"nodes", (), "-n is the number of ranks; bsub's -nnodes is --nodes"),
-    ("-n", r".*", ("cobalt",), "-n is the number of ranks, as sbatch's; nodes are --nodes {value}"),
-)
-"""Letter of ours, value that shows another meaning, schedulers on whose sites it does (none: all), answer."""
 _ONE_OF_A_KIND = frozenset({"container", "container_runtime", "venv", "conda", "software"})
 
 
@@ -83,7 +70,7 @@ def check_typed(command: click.Command, ctx: click.Context, words: Sequence[str]
 
 
 def _misread(each: TypedOption, typed: Sequence[TypedOption]) -> str | None:
-    for letter, pattern, kinds, say in _MISREAD:
+    for letter, pattern, kinds, say in TABLE["misread"]:
         meant = each.name == letter and re.fullmatch(pattern, each.value)
         if meant and (not kinds or _site_kind(typed) in kinds):
             return say.format(value=shlex.quote(each.value))

@@ -22,6 +22,7 @@ TABLE = json.loads(text_beside(__file__, "commands.json"))
 """``listed``: title -> command -> its line in the help; ``unlisted``: such lines that the help does not show.
 
 ``former``: name that a command had -> its name; ``meant``: word that people try -> words to type instead;
+``misread``: letter, value that shows another meaning, on sites of which schedulers (none: all), answer;
 ``short help``: command -> names of the options that its ``--help`` shows, where ``--help-all`` shows all.
 """
 COMMANDS: dict[str, str] = {n: line for part in TABLE["listed"].values() for n, line in part.items()}

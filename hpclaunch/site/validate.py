@@ -54,19 +54,6 @@ def to_struct(tree: Tree, wanted: type[_T]) -> _T:
         raise BadInputError("\n".join(problems) or f"{tree.where}: {error}") from None
 
 
-def wrong_values(values: Any, wanted: type[msgspec.Struct]) -> list[str]:
-    """Return what is wrong with the types of values that no file holds, each with what would be right."""
-
-    def tree(value: Any) -> Tree:
-        if isinstance(value, dict):
-            value = {str(key): tree(item) for key, item in value.items()}
-        elif isinstance(value, list | tuple):
-            value = [tree(item) for item in value]
-        return Tree(value, "", 0)
-
-    return [f"{each.what}; {each.right}" for each in type_problems(tree(values), wanted, ())]
-
-
 def type_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
     """Yield the values that do not have the type ``wanted`` (an annotation of the schema), at any depth."""
     wanted, may_be_null = _without_null(wanted)
@@ -213,17 +200,8 @@ def show_keys(path: KeyPath, document: type[msgspec.Struct] | None = None) -> st
     return text.removeprefix(".") or _DOCUMENTS.get(document.__name__ if document else "", "the file")
 
 
-_MEANT = {
-    "partition": "queue",
-    "qos": "queue",
-    "project": "account",
-    "walltime": "time",
-    "mem": "memory",
-    "gpus": "gpus_per_task",
-    "program": "command",
-    "variables": "env",
-}
-"""Word of other tools' files, or of an option -> the key that a job file has for it."""
+_MEANT = {"partition": "queue", "qos": "queue", "project": "account", "gpus": "gpus_per_task"}
+"""Word that is near none, of an option or another tool -> the key that a job file has for it."""
 
 
 def did_you_mean(word: str, known: Any) -> str:

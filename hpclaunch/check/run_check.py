@@ -33,7 +33,7 @@ from hpclaunch.check.requirements import (
     judge_framework,
     site_requirements,
 )
-from hpclaunch.errors import RefusedError
+from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plural import counted
@@ -316,7 +316,7 @@ def _one_process_per_node(request: CheckRequest, nodes: int) -> Argv:
     if profile is not None and not site_scheduler(profile).starts_at_once:
         return _job_launcher(request, profile, nodes, 1)
     if nodes > 1:
-        raise RefusedError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
+        raise BadInputError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
     return ()
 
 

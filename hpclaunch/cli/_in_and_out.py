@@ -37,6 +37,8 @@ def read_script_file(script: str) -> bytes:
         raise BadInputError(f"{script}: cannot be read: {reason}", "give a batch script") from None
     if len(data) > _MAX_BYTES:
         raise BadInputError(f"{script}: larger than {_MAX_BYTES} bytes", "give a batch script")
+    if data.startswith(b"\x7fELF"):
+        raise BadInputError(f"{script}: a compiled program, no text", "give a batch script")
     return data
 
 

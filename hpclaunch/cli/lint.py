@@ -101,12 +101,12 @@ def _usage(options: dict[str, Any]) -> None:
 
 
 def _rules_of(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the rules that an option names; a name that no rule has is wrong usage."""
+    """Return the rules that an option names. Raises BadParameter for a name that no rule has."""
     from hpclaunch.lint.chosen_findings import unknown_rule
 
     patterns = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
     for unknown in filter(None, map(unknown_rule, patterns)):
-        raise click.UsageError(f"{option}: {unknown}; hpclaunch lint --rules lists them")
+        raise click.BadParameter(f"{unknown}; hpclaunch lint --rules lists them", param_hint=option)
     return patterns
 
 

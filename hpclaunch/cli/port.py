@@ -34,9 +34,12 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     from hpclaunch.port.port_script import port_script
     from hpclaunch.port.port_text import JOB_FILE_NAME, port_document, rendered_port, report_text
     from hpclaunch.site.load_profile import load_site, site_reference
+    from hpclaunch.site.site_scheduler import no_submission
 
     text = _text(script)
     target = load_site(to)
+    if said := no_submission(target):
+        click.echo(f"note: nothing can be submitted to {target.name}: {said}", err=True)
     source = _source(from_, text)
     try:
         ported = port_script(text, source, target, site_reference(to))

@@ -88,6 +88,8 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
     for word in text.split(",") if text else ():
         if not word.strip().isdecimal() or not 1 <= int(word) <= 10**6:
             raise click.BadParameter(f"{word!r} is not a whole number above 0")
+        if int(word) in found:
+            raise click.BadParameter(f"{word} stands there twice; --repeats says how often a size runs")
         found.append(int(word))
     return tuple(found)
 

@@ -346,7 +346,7 @@ def new(
     bases = base_profiles()
     base = base or base_here()
     if base not in bases:
-        raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
+        raise BadInputError(f"--extends {base}: it must be one of {', '.join(bases)}")
     text = _new_text(name, base, bases[base], folder, queues_file)
     hidden = None if output else site_names().get(name)
     host = LocalHost()

@@ -120,11 +120,14 @@ class SubmitCommand(SettingsCommand):
             self._refuse_own_options(ctx, words, at)
             ctx.meta["is_file"] = True
         ctx.meta["tail"] = (*words[at:], *tail)
+        ctx.allow_extra_args = True
         try:
-            return super().parse_args(ctx, words[:at])
+            super().parse_args(ctx, words[:at])
         except click.NoSuchOption as error:
             self._explain(ctx, error, words)
             raise
+        _refuse_words(ctx)
+        return []
 
     def _explain(self, ctx: click.Context, error: click.NoSuchOption, words: list[str]) -> None:
         """Raise UsageError for an unknown option that may be the program's."""
@@ -151,7 +154,8 @@ class SubmitCommand(SettingsCommand):
         except click.UsageError:  # which the parser of all words reports
             return len(words)
         job = found.get("job")
-        return len(words) - len(behind) - 1 if job and is_script_name(job) else len(words)
+        is_file = isinstance(job, str) and is_script_name(job)
+        return len(words) - len(behind) - 1 if is_file else len(words)
 
     def _refuse_own_options(self, ctx: click.Context, words: list[str], at: int) -> None:
         """Raise UsageError with both spellings where options of ours stand after the file."""
@@ -167,6 +171,22 @@ class SubmitCommand(SettingsCommand):
             f"{named} stands after {file}: is it meant for hpclaunch or for the program?\n"
             f"for hpclaunch: {ctx.command_path} {own}\n"
             f"for the program: {ctx.command_path} {join([*words[:at], '--', front, *words[at:]])}",
+            ctx,
+        )
+
+
+def _refuse_words(ctx: click.Context) -> None:
+    """Raise UsageError for words in front of ``--`` that are neither options nor a job."""
+    from shlex import join
+
+    words = [word for word in (ctx.params.get("job"), *ctx.args) if word]
+    if words and (name := words[0].lstrip("\u2010\u2011\u2012\u2013\u2014\u2212")) != words[0]:
+        raise click.UsageError(f"{words[0]} begins with a dash of a text program: type --{name}", ctx)
+    if ctx.args:
+        told = " ".join((*(words[:1] if words[0] == "mnist" else ()), "--"))
+        rest = join(words[1:] if words[0] == "mnist" else words)
+        raise click.UsageError(
+            f"{rest}: what is started, with its words, comes after --: hpclaunch submit ... {told} {rest}",
             ctx,
         )
 

@@ -203,6 +203,8 @@ def _repair(paths: Mapping[str, Path], target: Path) -> None:
     if len(paths) != 1:
         raise click.UsageError("--repair takes one FILE")
     ((name, path),) = paths.items()
+    if target.exists() and path.samefile(target):
+        raise BadInputError(f"--repair {target}: this is the broken file itself", "name another one")
 
     def parts() -> Iterator[str]:
         try:

@@ -69,6 +69,7 @@ class Parameter(msgspec.Struct, frozen=True):
     """Relative standard deviation."""
 
 
+_TRANSFORMERS = "measured: transformers, the open half of tests/data/scaling/transformers.json"
 MEASURED_SHARES: dict[tuple[str, Precision], Parameter] = {
     ("V100", "fp32"): Parameter(
         "gpu_share",
@@ -77,6 +78,8 @@ MEASURED_SHARES: dict[tuple[str, Precision], Parameter] = {
         "measured: one V100, VGG16 and ResNet-50 in Chainer, public logs of arXiv 2104.09075",
         0.1,
     ),
+    ("A100", "bf16"): Parameter("gpu_share", 0.65, "", _TRANSFORMERS, 0.12),
+    ("H100", "bf16"): Parameter("gpu_share", 0.5, "", _TRANSFORMERS, 0.12),
 }
 """The share of the data sheet's speed that training reaches."""
 ASSUMED_SHARE = Parameter(
@@ -95,7 +98,9 @@ class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     network_gb_s: float | None = None
     network_latency_us: float | None = None
     contention: float | None = None
-    overlap: float = 0.0
+    overlap: float | None = None
+    hidden_by_default: float = 0.0
+    """The overlap where none is stated."""
     precision: Precision = "fp32"
 
 
@@ -142,7 +147,14 @@ def machine_of(
     """
     node = profile.node
     per_node = gpus_per_node or (len(node.gpus) if node and node.gpus else None)
-    hidden = "option --overlap" if options.overlap else "assumed: the exchange follows the computation"
+    hidden, overlap = "option --overlap", options.overlap
+    if overlap is None:
+        overlap = options.hidden_by_default
+        hidden = (
+            "assumed: layers are fetched ahead"
+            if overlap
+            else "assumed: the exchange follows the computation"
+        )
     contention = Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0)
     if options.contention is not None:
         contention = Parameter("contention", options.contention, "", "option --contention", 0.0)
@@ -156,7 +168,7 @@ def machine_of(
         network_latency_s=_latency("network_latency_s", options.network_latency_us, 2e-5),
         network_gb_s=_network_bandwidth(profile, options),
         contention=contention,
-        overlap=Parameter("overlap", options.overlap, "", hidden, 0.0),
+        overlap=Parameter("overlap", overlap, "", hidden, 0.0),
         step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
         gpus_per_node=per_node,
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,

@@ -14,6 +14,8 @@ from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hpclaunch.scaling.machine_speed import Machine
     from hpclaunch.scaling.measured_sizes import MeasuredSize
     from hpclaunch.scaling.memory_need import MemoryOptions
@@ -87,6 +89,37 @@ def command(
         print_document(prediction)
     else:
         click.echo(as_text(prediction))
+
+
+def does_not_fit(words: Sequence[str], site: str, gpus: int) -> str | None:
+    """Return why a network does not fit the memory of a site's GPUs; None: it fits, or the memory is unknown.
+
+    ``words``: its name and options of this command, such as ``zero=3``; a batch of 1 is the least. Raises
+    BadInputError.
+    """
+    import msgspec
+
+    from hpclaunch.scaling.prediction import predict_all
+
+    name, *given = words
+    usual = {"batch-per-worker": "1", "tflops": "1", "memory-gb-s": "1"}  # a step's time is of no interest
+    stated = {word.partition("=")[0] for word in given}
+    least = [f"{key}={value}" for key, value in usual.items() if key not in stated]
+    line = [f"--{word}" for word in (f"site={site}", f"model={name}", f"gpus={gpus}", *given, *least)]
+    try:
+        more = command.make_context("predict", line).params
+    except click.UsageError as error:
+        raise BadInputError(f"model: {','.join(words)}: {error.format_message()}") from None
+    request = _request(site, name, more.pop("batch"), more.pop("gpus"), more)
+    found = predict_all(msgspec.structs.replace(request, strategies=request.strategies[:1]))
+    if found.impossible:
+        return f"{name} on {gpus} GPUs: {found.impossible[0].why}"
+    point = found.points[0]
+    if point.fits is not False:
+        return None
+    remedy = " or ".join(point.remedies) or "more GPUs per worker"
+    room = f"they have {request.machine.room_gib:.0f} GiB"
+    return f"{name} needs {point.memory_gib:.1f} GiB on each GPU, {room}; it would fit with: {remedy}"
 
 
 _OPTIONS_OF = {
@@ -167,8 +200,8 @@ def _traced(place: str, shape: str | None, python: str) -> str:
 
 
 _ZERO_3_OVERLAP = 0.5
-"""Of what ZeRO's stage 3 gathers and scatters: FSDP fetches the next layers during the computation. From the
-open half of tests/data/scaling/transformers.json, where 0.5 fits better than 0.9 on H100 and as well on A100."""
+"""Of what ZeRO's stage 3 gathers and scatters: FSDP fetches layers during the computation. From the open half
+of tests/data/scaling/transformers.json, where 0.5 fits better than 0.9 on H100 and as well on A100."""
 
 
 def _memory_options(more: dict[str, Any], machine: Machine) -> MemoryOptions:

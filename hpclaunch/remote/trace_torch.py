@@ -20,25 +20,20 @@ from typing import Any, NoReturn
 
 BATCH = 2
 """Samples of the traced step: a normalisation over a batch of one refuses to train."""
-KINDS = {
-    "conv": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
-    "linear": "linear matmul bmm addmm baddbmm einsum mm __matmul__ __rmatmul__",
-    "attention": "scaled_dot_product_attention",
-    "relu": "relu relu_",
-    "gelu": "gelu",
-    "batchnorm": "batch_norm",
-    "layernorm": "layer_norm group_norm instance_norm",
-    "rmsnorm": "rms_norm",
-    "maxpool": "max_pool1d max_pool2d max_pool3d adaptive_max_pool2d boolean_dispatch",
-    "avgpool": "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d",
-    "dropout": "dropout dropout2d dropout3d",
-    "add": "add add_ __add__ __iadd__ __radd__ sub",
-    "multiply": "mul mul_ __mul__ __rmul__ __imul__",
-    "concat": "cat concat stack",
-    "softmax": "softmax log_softmax",
-    "embedding": "embedding",
+KINDS = """conv: conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+linear: linear matmul bmm addmm baddbmm einsum mm __matmul__
+attention: scaled_dot_product_attention; relu: relu relu_; gelu: gelu; embedding: embedding
+batchnorm: batch_norm; layernorm: layer_norm group_norm instance_norm; rmsnorm: rms_norm
+maxpool: max_pool1d max_pool2d max_pool3d adaptive_max_pool2d boolean_dispatch; dropout: dropout dropout2d
+avgpool: avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
+add: add add_ __add__ __iadd__ sub; multiply: mul mul_ __mul__ __imul__; concat: cat concat stack
+softmax: softmax log_softmax"""
+"""The functions of each kind of layer; others with operations are ``linear``, the rest ``elementwise``."""
+KIND_OF = {
+    name: kind
+    for kind, _, names in (line.partition(":") for line in re.split(r"[;\n] ?", KINDS))
+    for name in names.split()
 }
-KIND_OF = {name: kind for kind, names in KINDS.items() for name in names.split()}
 
 
 def fail(message: str) -> NoReturn:
@@ -58,7 +53,8 @@ class Trace:
 
     def __init__(self, torch: Any, network: Any) -> None:
         """``network``: of fake tensors."""
-        self.torch, self.layers, self.blocks = torch, [], [""]
+        self.torch, self.blocks = torch, [""]
+        self.layers: list[dict[str, Any]] = []
         self.parameters = dict.fromkeys(network.parameters())
         self.own = [*self.parameters, *network.buffers()]
         self.stored = {tensor.untyped_storage()._cdata for tensor in self.own}
@@ -109,22 +105,20 @@ class Trace:
 
     def attention(self, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Any:
         """Return the result of attention that does not store its scores, as GPUs compute it."""
-        trace = self
 
-        class Flash(self.torch.autograd.Function):  # type: ignore[misc,name-defined,unused-ignore]
-            @staticmethod
-            def forward(context: Any, *inputs: Any) -> Any:
-                same = query.shape[-1] == value.shape[-1]  # its layout is that of the queries
-                shape = (*query.shape[:-1], value.shape[-1])
-                out = trace.torch.empty_like(query) if same else query.new_empty(shape)
-                context.save_for_backward(*inputs, out)
-                return out
+        def forward(context: Any, *inputs: Any) -> Any:
+            same = query.shape[-1] == value.shape[-1]  # its layout is that of the queries
+            out = query.new_empty(*query.shape[:-1], value.shape[-1])
+            out = self.torch.empty_like(query) if same else out
+            context.save_for_backward(*inputs, out)
+            return out
 
         rows = math.prod(query.shape[:-1])
         products = 2 * rows * key.shape[-2] * (query.shape[-1] + value.shape[-1])
         self.now["flops"] = [products, products * 5 // 2]
         self.now["saves"][1] += 4 * rows // BATCH
-        return Flash.apply(query, key, value)
+        flash = type("Flash", (self.torch.autograd.Function,), {"forward": staticmethod(forward)})
+        return getattr(flash, "apply")(query, key, value)
 
     def layer(self, inputs: list[Any], outputs: list[Any]) -> None:
         """Add the layer that has just run, if it costs anything."""
@@ -175,20 +169,17 @@ def shape_of(source: Any, out: Any, found: list[Any]) -> dict[str, int]:
 
 def traced(torch: Any, network: Any, inputs: Any) -> Trace:
     """Run the network of fake tensors and return what it cost."""
-    from torch.overrides import TorchFunctionMode
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     trace = Trace(torch, network.train())
 
-    class Operations(TorchDispatchMode):
-        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return trace.operation(function, args, kwargs or {})
+    def mode(base: Any, name: str, run: Any) -> Any:
+        def method(_: Any, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return run(function, args, kwargs or {})
 
-    class Calls(TorchFunctionMode):
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            return trace.call(function, args, kwargs or {})
+        return type(base.__name__, (base,), {name: method})()
 
-    with torch.autograd.graph.saved_tensors_hooks(trace.pack, lambda tensor: tensor), Operations(), Calls():
+    operations = mode(torch.utils._python_dispatch.TorchDispatchMode, "__torch_dispatch__", trace.operation)
+    calls = mode(torch.overrides.TorchFunctionMode, "__torch_function__", trace.call)
+    with torch.autograd.graph.saved_tensors_hooks(trace.pack, lambda tensor: tensor), operations, calls:
         network(**inputs) if isinstance(inputs, dict) else network(inputs)
     rest = sum(one.numel() for one in trace.parameters)
     if rest:
@@ -228,6 +219,7 @@ def faked(torch: Any, mode: Any, network: Any, inputs: Any) -> Any:
                 if tensor is not None:
                     table[name] = done[id(tensor)] = done[id(tensor)] if id(tensor) in done else fake(tensor)
                     done[id(table[name])] = table[name]
+
     def batch(one: Any) -> Any:
         return fake(one)[:1].expand(BATCH, *one.shape[1:]).contiguous()
 

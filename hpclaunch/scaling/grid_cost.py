@@ -1,8 +1,8 @@
 """The cost of a step under tensor x pipeline (1F1B) x data parallelism, with ZeRO. Pure.
 
-After Narayanan et al. 2021, arXiv 2104.04473: a pipeline of P stages in V parts each works M + (P - 1) / V rounds
-for M micro-batches; each layer that tensor parallelism joins sums its output in the forward pass and its
-input's gradient in the backward pass. Sequence parallelism sends as much (Korthikanti et al. 2022).
+After Narayanan et al. 2021, arXiv 2104.04473: a pipeline of P stages in V parts each works M + (P - 1) / V
+rounds for M micro-batches; each layer that tensor parallelism joins sums its output in the forward pass and
+its input's gradient in the backward pass. Sequence parallelism sends as much (Korthikanti et al. 2022).
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from math import ceil
 from typing import NamedTuple
 
 from hpclaunch.scaling.machine_speed import Machine
-from hpclaunch.scaling.memory_need import MemoryOptions
+from hpclaunch.scaling.memory_need import MemoryOptions, by_block, weights_of
 from hpclaunch.scaling.model_table import Layer
 from hpclaunch.scaling.strategy_costs import (
     Division,
@@ -34,10 +34,7 @@ class GridCost(NamedTuple):
 
 def grid_stages(layers: Sequence[Layer], count: int) -> list[list[Layer]]:
     """Divide the layers into stages: blocks with attention evenly, else by their arithmetic."""
-    blocks: dict[str, list[Layer]] = {}
-    for layer in layers:
-        blocks.setdefault(layer.block, []).append(layer)
-    runs = list(blocks.values())
+    runs = list(by_block(layers).values())
     inner = [number for number, run in enumerate(runs) if any(layer.kind == "attention" for layer in run)]
     if len(inner) >= count:
         most = ceil(len(inner) / count)
@@ -56,35 +53,37 @@ def grid_cost(
 ) -> GridCost:
     """Return what a step costs."""
     tensor, parts, count = division.tensor, options.interleave, division.segments
+    per_node = machine.gpus_per_node or division.p
     micro = division.batch / division.workers / count
     rounds = count + (len(stages) - 1) / parts
-    seconds = max(_seconds(stage, micro, tensor, options, machine) for stage in stages)
-    weights = max(
-        sum(x.weights / (tensor if x.parallel or x.joins else 1) for x in stage) for stage in stages
-    )
+    weights = max(sum(weights_of(layer, tensor) for layer in stage) for stage in stages)
     update = update_seconds(weights / (division.workers if options.zero else 1), options.slots, machine)
-    joined = max(sum(x.y for x in stage if x.joins) for stage in stages)
-    joins = max(sum(x.joins for x in stage) for stage in stages)
+    seconds = rounds * max(_seconds(stage, micro, tensor, options, machine) for stage in stages) + update
+    joining = max(stages, key=lambda stage: sum(layer.y for layer in stage if layer.joins))
     passes = rounds * (3 if options.recompute == "full" else 2)
-    sums = _ring(tensor, micro * joined * options.saved_bytes)
-    inner = Traffic(passes * joins * sums.messages, passes * sums.elements)
-    per_node = machine.gpus_per_node or division.p
+    sums = _ring(tensor, micro * options.saved_bytes * sum(layer.y for layer in joining if layer.joins))
+    inner = Traffic(passes * sum(layer.joins for layer in joining) * sums.messages, passes * sums.elements)
     passed = Traffic()
     if len(stages) > 1:  # all GPUs of a node send at once
         sent = max(stage[-1].y for stage in stages[:-1]) * micro * options.saved_bytes
         passed = Traffic(2 * rounds * parts, 2 * rounds * parts * sent * min(per_node, tensor))
-    here = division.p <= per_node
+    here, fits = division.p <= per_node, tensor <= per_node
     outer = _ring(division.workers, weights * exchange_bytes(options))
     times = exchanges(options, count)
     # The rings of one node's GPUs share its links.
-    share = 1 if here else min(tensor, per_node)
-    gradients = Traffic(times * outer.messages, times * share * outer.elements)
-    within = Traffic(*(a + b for a, b in zip(inner, passed, strict=True))) if here else inner
-    fits = tensor <= per_node
-    network = Traffic() if here else passed
-    if not fits:
-        within, network = Traffic(), Traffic(*(a + b for a, b in zip(inner, passed, strict=True)))
-    return GridCost(rounds * seconds + update, within, network, gradients)
+    gradients = Traffic(
+        times * outer.messages, times * outer.elements * (1 if here else min(tensor, per_node))
+    )
+    return GridCost(
+        seconds,
+        node=_sum(inner if fits else Traffic(), passed if here else Traffic()),
+        network=_sum(Traffic() if fits else inner, Traffic() if here else passed),
+        gradients=gradients,
+    )
+
+
+def _sum(one: Traffic, other: Traffic) -> Traffic:
+    return Traffic(one.messages + other.messages, one.elements + other.elements)
 
 
 def exchange_bytes(options: MemoryOptions) -> int:

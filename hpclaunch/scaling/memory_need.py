@@ -34,12 +34,12 @@ _BYTES: dict[Copies, tuple[int, int, int, int]] = {
 }
 """Bytes per parameter: parameters, gradients, master copy, each slot of the optimiser."""
 CONTEXT_GIB = 1573 / 1024
-"""Of an A100: the libraries' code and buffers (github.com/bigscience-workshop/bigscience, tr11 chronicles)."""
+"""Of an A100: code and buffers of the libraries (github.com/bigscience-workshop/bigscience, tr11)."""
 BUCKETS_GIB = 9e9 / GIB
 """Of DeepSpeed's ZeRO 1 and 2, whose buckets have 5e8 elements (transformers' documentation of DeepSpeed)."""
 FRAGMENTS = 0.2
-"""Of the saved tensors: what the allocator holds and cannot use. Of the published peaks of 36 set-ups, the open
-half of tests/data/scaling/transformers.json, 0.15 and 0.2 leave the least error."""
+"""Of the saved tensors: what the allocator holds and cannot use. Of 0 to 0.5 it leaves the least error in the
+published peaks of the open half of tests/data/scaling/transformers.json."""
 
 
 class MemoryOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def total(self) -> float:
         """Return the sum."""
-        return sum(getattr(self, name) for name in self.__struct_fields__)
+        return float(sum(msgspec.structs.astuple(self)))
 
 
 def memory_need(
@@ -112,62 +112,59 @@ def _stage_need(
 ) -> MemoryNeed:
     per_parameter, per_gradient, per_master, per_slot = _BYTES[options.copies]
     twice = division.pipeline > 1
-    count = sum(_weights(layer, division.tensor, twice) for layer in stage) / parts / GIB
+    count = sum(weights_of(layer, division.tensor, twice) for layer in stage) / parts / GIB
 
     def divided(from_stage: int) -> float:
         return count / (workers if options.zero >= from_stage else 1)
 
-    blocks = _by_block(stage, division.tensor, options)
+    blocks = by_block(stage)
+    saved = [sum(_saved(layer, division.tensor, options) for layer in some) for some in blocks.values()]
+    stored = under_way * sum(saved)
     if options.recompute == "full":
-        inputs = sum(layers[0].x for layers in _blocks(stage).values()) * options.saved_bytes
-        inputs /= division.tensor if options.sequence_parallel else 1
-        saved = under_way * inputs + max(blocks.values(), default=0.0)
-    else:
-        saved = under_way * sum(blocks.values())
+        inputs = sum(layers[0].x for layers in blocks.values()) * options.saved_bytes
+        stored = under_way * inputs / (division.tensor if options.sequence_parallel else 1) + max(
+            saved, default=0
+        )
     working = held * max((_moment(layer, division.tensor, options) for layer in stage), default=0.0)
     if options.zero == 3 and workers > 1:  # the block at work and the one that is fetched
-        sums = [
-            sum(_weights(one, division.tensor, False) for one in some) for some in _blocks(stage).values()
-        ]
+        sums = [sum(weights_of(one, division.tensor) for one in some) for some in by_block(stage).values()]
         working += min(2, len(sums)) * max(sums) * options.saved_bytes
-    saved, working = held * saved / GIB, working / GIB
-    reserve = CONTEXT_GIB + FRAGMENTS * (saved + working)
+    stored, working = held * stored / GIB, working / GIB
+    reserve = CONTEXT_GIB + FRAGMENTS * (stored + working)
     if options.copies.startswith("deepspeed") and options.zero in (1, 2):
         reserve += BUCKETS_GIB
     return MemoryNeed(
         parameters=per_parameter * divided(3),
         gradients=per_gradient * divided(2),
         optimiser=(per_master + per_slot * options.slots) * divided(1),
-        saved=saved,
+        saved=stored,
         working=working,
         reserve=reserve if options.reserved else 0.0,
     )
 
 
-def _weights(layer: Layer, tensor: int, twice: bool) -> float:
+def weights_of(layer: Layer, tensor: int, twice: bool = False) -> float:
     """Return the parameters of a layer on one GPU; ``twice``: shared ones are on another stage, too."""
     weights = layer.weights + (layer.shared_weights if twice else 0)
     return weights / (tensor if layer.parallel or layer.joins else 1)
 
 
-def _blocks(stage: Iterable[Layer]) -> dict[str, list[Layer]]:
+def by_block(layers: Iterable[Layer]) -> dict[str, list[Layer]]:
+    """Return the layers of each block, in their order."""
     blocks: dict[str, list[Layer]] = {}
-    for layer in stage:
+    for layer in layers:
         blocks.setdefault(layer.block, []).append(layer)
     return blocks
 
 
-def _by_block(stage: Iterable[Layer], tensor: int, options: MemoryOptions) -> dict[str, float]:
-    """Return the bytes that each block saves per sample."""
-    blocks: dict[str, float] = {}
-    for layer in stage:
-        size = 0.0
-        for one in layer.saves:
-            if not (one.core and options.recompute == "selective"):
-                divided = one.parallel or options.sequence_parallel
-                size += one.bytes(options.saved_bytes) / (tensor if divided else 1)
-        blocks[layer.block] = blocks.get(layer.block, 0.0) + size
-    return blocks
+def _saved(layer: Layer, tensor: int, options: MemoryOptions) -> float:
+    """Return the bytes that a layer saves, per sample."""
+    size = 0.0
+    for one in layer.saves:
+        if not (one.core and options.recompute == "selective"):
+            divided = one.parallel or options.sequence_parallel
+            size += one.bytes(options.saved_bytes) / (tensor if divided else 1)
+    return size
 
 
 def _moment(layer: Layer, tensor: int, options: MemoryOptions) -> float:
@@ -190,4 +187,9 @@ def what_would_fit(
     again = ["--recompute"] if options.recompute != "full" and fits(batch, recompute="full") else []
     halves = (batch >> times for times in range(1, batch.bit_length()))
     batches = (f"--batch-per-worker {smaller}" for smaller in halves if fits(smaller))
-    return (*islice(zeros, 1), *again, *islice(batches, 1))
+    both = (
+        f"--zero 3 --recompute --batch-per-worker {smaller}"
+        for smaller in (batch, 1)
+        if fits(smaller, zero=3, recompute="full")
+    )
+    return (*islice(zeros, 1), *again, *islice(batches, 1)) or (*islice(both, 1),)

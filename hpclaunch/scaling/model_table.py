@@ -74,16 +74,15 @@ class ModelTable(_Strict, frozen=True, kw_only=True):
 
 
 class Saved(_Strict, frozen=True, kw_only=True):
-    """What autograd saves of one tensor, per sample."""
+    """What autograd saves of one tensor, per sample: elements of the arithmetic's precision, and other bytes.
+
+    ``parallel``: tensor parallelism divides it; ``core``: selective recomputation drops it, tokens x tokens.
+    """
 
     elements: int = 0
-    """Of the precision of the arithmetic."""
     raw_bytes: int = 0
-    """Bytes whatever the precision: masks, places, statistics."""
     parallel: bool = False
-    """Whether tensor parallelism divides it."""
     core: bool = False
-    """Whether selective recomputation drops it: what has a size of tokens x tokens."""
 
     def bytes(self, per_element: float) -> float:
         """Return its bytes."""
@@ -91,39 +90,34 @@ class Saved(_Strict, frozen=True, kw_only=True):
 
 
 class Layer(_Strict, frozen=True, kw_only=True):
-    """Cost of one row, per sample."""
+    """Cost of one row, per sample.
+
+    ``x``, ``y``: elements of its inputs, its output; ``weights``: parameters with biases; ``shared_weights``:
+    those that are an earlier layer's, which a pipeline stores twice; ``channels``, ``filters``: channels, or
+    features, of input and output; ``area``: height x width of the output; ``halo_x``, ``halo_y``: elements of
+    a border of the input, of the output's gradient, that a neighbour of a spatial split needs; ``scores``:
+    attention's that are written and read; ``saves``: what autograd saves here and at no layer before;
+    ``parallel``: tensor parallelism divides its output; ``joins``: it sums its output over the GPUs.
+    """
 
     name: str
     kind: Kind
     x: int
-    """Elements of its inputs."""
     y: int
-    """Elements of its output."""
     weights: int = 0
-    """Parameters, biases included."""
     shared_weights: int = 0
-    """Parameters that are those of an earlier layer; a pipeline stores them twice."""
     forward_flops: int = 0
     backward_flops: int = 0
     channels: int = 1
-    """Channels, or features, of the input."""
     filters: int = 1
-    """Channels, or features, of the output."""
     area: int = 1
-    """Height x width of the output; 1 where it has none."""
     halo_x: int = 0
-    """Elements of one border of the input that a neighbour of a spatial split needs."""
     halo_y: int = 0
-    """The same of the gradient of the output."""
     scores: int = 0
-    """Elements of attention's scores that are written and read."""
     saves: tuple[Saved, ...] = ()
-    """What autograd saves here and at no layer before."""
     block: str = ""
     parallel: bool = False
-    """Whether tensor parallelism divides its output."""
     joins: bool = False
-    """Whether tensor parallelism sums its output over the GPUs, and its gradient's in the backward pass."""
 
     @property
     def saved_bytes(self) -> float:
@@ -210,13 +204,11 @@ def _layers(rows: tuple[Row, ...], sample: Shape, tree: Tree, key: str) -> tuple
         done[row.name] = _Output(shape, came[0].storage if view else row.name, row.parallel)
         keep = {done[name].storage for name in _saved_tensors(row, inputs)} - saved
         saved |= keep
-        tensors = tuple(
-            Saved(elements=math.prod(done[name].shape), parallel=done[name].parallel) for name in sorted(keep)
-        )
-        more = _saved_besides(row, layer, came[0].shape)
-        joins = row.kind in ("linear", "embedding") and not row.parallel
-        joins = joins and (came[0].parallel or row.kind == "embedding")
-        layers.append(msgspec.structs.replace(layer, saves=(*tensors, *more), joins=joins))
+        kept = [done[name] for name in sorted(keep)]
+        saves = [Saved(elements=math.prod(one.shape), parallel=one.parallel) for one in kept]
+        saves += _saved_besides(row, layer, came[0].shape)
+        joins = row.kind == "embedding" or (row.kind == "linear" and came[0].parallel and not row.parallel)
+        layers.append(msgspec.structs.replace(layer, saves=tuple(saves), joins=joins))
         before = row.name
     return tuple(layers)
 
@@ -231,7 +223,8 @@ class _Output(NamedTuple):
 
 
 _SAVES_INPUT = (
-    "conv", "linear", "gelu", "batchnorm", "layernorm", "rmsnorm", "maxpool", "elementwise", "attention", "multiply",
+    "conv", "linear", "gelu", "batchnorm", "layernorm", "rmsnorm", "maxpool", "elementwise", "attention",
+    "multiply",
 )  # fmt: skip
 
 

@@ -335,8 +335,19 @@ def _point(
         cost_per_epoch=_cost(gpus, epoch, request),
         memory=here,
         remedies=() if fits or room is None else what_would_fit(need, request.batch, request.memory, room),
-        remarks=shared.remarks,
+        remarks=(*shared.remarks, *_beyond(int(division.batch), request)),
     )
+
+
+_IMAGENET, _LARGEST_BATCH = 1281167, 81920
+
+
+def _beyond(batch: int, request: PredictRequest) -> tuple[str, ...]:
+    """Return a remark where a batch of ImageNet is larger than any that was trained to a good accuracy."""
+    if batch <= _LARGEST_BATCH or request.samples != _IMAGENET:
+        return ()
+    read = f"{_LARGEST_BATCH:,} images to 75.08 % (Yamazaki et al. 2019, ResNet-50)"
+    return (f"{batch:,} images per step: no paper read trained ImageNet beyond {read}",)
 
 
 def _need(

@@ -14,8 +14,8 @@ alpha seconds per message, beta seconds per byte, delta bytes per element, S seg
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
-from hpclaunch.scaling.machine_speed import Machine
-from hpclaunch.scaling.model_table import Kind, Layer, Model
+from hpclaunch.scaling.machine_speed import Machine, speed_table
+from hpclaunch.scaling.model_table import Layer, Model
 
 Strategy = Literal[
     "serial", "data", "spatial", "pipeline", "filter", "channel", "data+filter", "data+spatial", "3d"
@@ -196,24 +196,6 @@ def most_gpus(strategy: Strategy, layers: Sequence[LayerCost], batch: int, p2: i
     }[strategy]
 
 
-_PASSES: dict[Kind, tuple[int, int]] = {
-    "relu": (2, 3),
-    "gelu": (2, 3),
-    "dropout": (3, 3),
-    "softmax": (2, 3),
-    "elementwise": (2, 3),
-    "batchnorm": (3, 5),
-    "layernorm": (3, 5),
-    "rmsnorm": (3, 5),
-    "multiply": (3, 4),
-    "embedding": (2, 3),
-    "positions": (2, 1),
-    "tokens": (0, 0),
-    "add": (3, 0),
-    "concat": (2, 2),
-    "flatten": (0, 0),
-}
-"""Kind -> how often forward and backward read or write a tensor of the output's size."""
 _SCORE_PASSES = (6, 8)
 """Attention with stored scores writes and reads them: product, softmax, dropout, product."""
 _LOSS_BYTES = (14, 18)
@@ -289,5 +271,6 @@ def layer_seconds(layer: Layer, speed: float, memory: float, batch: float, size:
     if layer.kind in ("maxpool", "avgpool"):
         moved = size * (layer.x + layer.y) + (layer.kind == "maxpool") * 4 * _INDEX_PASSES * layer.y
         return moved / memory, moved / memory
-    forward_passes, backward_passes = _PASSES.get(layer.kind, (2, 3))
-    return size * forward_passes * layer.y / memory, size * backward_passes * layer.y / memory
+    # How often forward and backward read or write a tensor of the output's size.
+    passes = speed_table()["passes"].get(layer.kind, (2, 3))
+    return size * passes[0] * layer.y / memory, size * passes[1] * layer.y / memory

@@ -1,14 +1,14 @@
-"""A transformer by its sizes, written out as rows of a table of layers. Pure.
-
-Rows marked ``parallel`` are what tensor parallelism divides as Megatron-LM does (Shoeybi et al. 2019,
-arXiv 1909.08053): heads, the inner layer of the MLP, the vocabulary of the last layer.
-"""
+"""A transformer by its sizes, written out as rows of a table of layers, ``transformer_rows.json``. Pure."""
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import json
+from functools import cache
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
+
+from hpclaunch.package_data import text_beside
 
 Size = Annotated[int, Meta(ge=1, le=1 << 40, description="a whole number, at least 1")]
 
@@ -20,14 +20,12 @@ class Transformer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     hidden: Size
     heads: Size
     kv_heads: Size | None = None
-    head_width: Size | None = None
     inner: Size | None = None
     mlp: Literal["gelu", "swiglu"] = "gelu"
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"
     norm_first: bool = True
     positions: Literal["learned", "none"] = "learned"
-    """``none`` is that of rotary embeddings and of ALiBi, too: they have no parameters."""
-    position_count: Size | None = None
+    """``none``: without parameters, as rotary embeddings and ALiBi are."""
     vocabulary: Size | None = None
     types: Size | None = None
     patch: Size | None = None
@@ -37,93 +35,46 @@ class Transformer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     flash: bool = True
     dropout: bool = False
     masked: bool = False
-    """A head for masked words: a linear layer and a normalisation before the vocabulary, as BERT's."""
+    """A head for masked words, as BERT's."""
+
+
+@cache
+def _rows_of() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = json.loads(text_beside(__file__, "transformer_rows.json"))
+    return found
 
 
 def transformer_rows(sizes: Transformer, sample: tuple[int, ...]) -> list[dict[str, Any]]:
     """Return the rows, as a model's file would have them."""
-    rows = _embedded(sizes, sample)
-    for number in range(sizes.blocks):
-        rows += _block(sizes, f"b{number}", rows[-1]["name"])
-    if sizes.norm_first:
-        rows.append({"name": "norm", "kind": sizes.norm, "block": "head", "bias": sizes.biases})
-    if sizes.masked:
-        rows.append({"name": "transform", "kind": "linear", "outputs": sizes.hidden, "block": "head"})
-        rows.append({"name": "transform_gelu", "kind": "gelu", "block": "head"})
-        rows.append({"name": "transform_norm", "kind": sizes.norm, "block": "head"})
-    if sizes.classes:
-        rows.append({"name": "first", "kind": "tokens", "block": "head"})
-        rows.append({"name": "head", "kind": "linear", "outputs": sizes.classes, "block": "head"})
-    elif sizes.vocabulary:
-        head = {"outputs": sizes.vocabulary, "bias": sizes.masked, "tied": sizes.tied, "parallel": True}
-        rows.append({"name": "head", "kind": "linear", "block": "head", **head})
-        rows.append({"name": "loss", "kind": "loss", "block": "head"})
-    return rows
-
-
-def _embedded(sizes: Transformer, sample: tuple[int, ...]) -> list[dict[str, Any]]:
-    """Return the rows before the first block."""
-    tokens, hidden = sample[0], sizes.hidden
-    if sizes.patch:
-        window = {"kernel": [sizes.patch] * 2, "stride": [sizes.patch] * 2}
-        rows: list[dict[str, Any]] = [
-            {"name": "patches", "kind": "conv", "filters": hidden, "block": "embedding", **window},
-            {"name": "tokens", "kind": "tokens", "extra": 1, "block": "embedding"},
-        ]
-        tokens = (sample[1] // sizes.patch) * (sample[2] // sizes.patch) + 1
-        count = tokens + 1  # the class token is a parameter, too
-    else:
-        words = {"vocabulary": sizes.vocabulary, "outputs": hidden}
-        rows = [{"name": "words", "kind": "embedding", "block": "embedding", **words}]
-        count = (sizes.position_count or tokens) + (sizes.types or 0)
-    if sizes.positions == "learned":
-        table = {"vocabulary": count, "outputs": hidden}
-        rows.append({"name": "positions", "kind": "positions", "block": "embedding", **table})
-    if not sizes.norm_first:
-        rows.append({"name": "embedding_norm", "kind": sizes.norm, "block": "embedding"})
-    if sizes.dropout:
-        rows.append({"name": "embedding_dropout", "kind": "dropout", "block": "embedding"})
-    return rows
-
-
-def _block(sizes: Transformer, block: str, before: str) -> list[dict[str, Any]]:
-    """Return the rows of one block."""
+    groups, patch = sizes.kv_heads or sizes.heads, sizes.patch
+    # The class token is a parameter, too.
+    places = 2 + (sample[1] // patch) * (sample[2] // patch) if patch else sample[0] + (sizes.types or 0)
+    values = {name.upper(): value for name, value in msgspec.structs.asdict(sizes).items()} | {
+        "KV_HEADS": groups,
+        "QKV": sizes.hidden // sizes.heads * (sizes.heads + 2 * groups),
+        "INNER": sizes.inner or 4 * sizes.hidden,
+        "LEARNED": sizes.positions == "learned",
+        "POSITION_ROWS": places,
+        "SWIGLU": sizes.mlp == "swiglu",
+    }
     rows: list[dict[str, Any]] = []
-
-    def row(name: str, kind: str, **keys: Any) -> str:
-        rows.append({"name": f"{block}_{name}", "kind": kind, "block": block, **keys})
-        return f"{block}_{name}"
-
-    def norm(name: str, source: str) -> str:
-        return row(name, sizes.norm, bias=sizes.biases, **{"from": [source]})
-
-    def dropped(name: str) -> None:
-        if sizes.dropout:
-            row(name, "dropout")
-
-    heads, groups = sizes.heads, sizes.kv_heads or sizes.heads
-    width = sizes.head_width or sizes.hidden // heads
-    source = norm("norm1", before) if sizes.norm_first else before
-    kept = {"bias": sizes.biases}
-    row("qkv", "linear", outputs=width * (heads + 2 * groups), parallel=True, **kept, **{"from": [source]})
-    attention = {"heads": heads, "kv_heads": groups, "flash": sizes.flash}
-    row("attention", "attention", parallel=True, dropout=sizes.dropout, **attention)
-    row("project", "linear", outputs=sizes.hidden, **kept)
-    dropped("dropout1")
-    middle = row("add1", "add", **{"from": [rows[-1]["name"], before]})
-    source = norm("norm2" if sizes.norm_first else "norm1", middle)
-    inner = {"outputs": sizes.inner or 4 * sizes.hidden, "parallel": True, **kept}
-    if sizes.mlp == "swiglu":
-        row("gate", "linear", **inner, **{"from": [source]})
-        gate = row("silu", "elementwise", parallel=True)
-        up = row("up", "linear", **inner, **{"from": [source]})
-        row("product", "multiply", parallel=True, **{"from": [gate, up]})
-    else:
-        row("up", "linear", **inner, **{"from": [source]})
-        row("gelu", "gelu", parallel=True)
-    row("down", "linear", outputs=sizes.hidden, **kept)
-    dropped("dropout2")
-    row("add2", "add", **{"from": [rows[-1]["name"], middle if sizes.norm_first else source]})
-    if not sizes.norm_first:
-        norm("norm2", rows[-1]["name"])
+    parts = [("embedding", ""), *(("block", f"b{number}_") for number in range(sizes.blocks)), ("head", "")]
+    for part, prefix in parts:
+        start = rows[-1]["name"] if rows else "input"
+        for row in _rows_of()[part]:
+            if values[row.get("if", "HIDDEN")] and not values.get(row.get("unless", "")):
+                before = rows[-1]["name"] if rows else "input"
+                names = {"PREVIOUS": before, "START": start}
+                made = {
+                    key: _value(value, values) for key, value in row.items() if key not in ("if", "unless")
+                }
+                if "from" in row:
+                    made["from"] = [names.get(name, prefix + name) for name in row["from"]]
+                rows.append({**made, "name": prefix + row["name"], "block": prefix or part})
     return rows
+
+
+def _value(value: Any, values: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_value(one, values) for one in value]
+    return values.get(value, value) if isinstance(value, str) else value

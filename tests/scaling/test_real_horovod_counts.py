@@ -72,15 +72,14 @@ def test_a_traced_network_has_the_table_of_ours(function: str, shape: str) -> No
         return sorted((one.x, one.y, one.weights, one.forward_flops, one.backward_flops) for one in kept)
 
     assert costs(traced) == costs(table)
+    # Of a dropout a processor saves floats, a GPU, as the table has it, bytes.
+    masks = 3 * sum(layer.y for layer in table.layers if layer.kind == "dropout")
     saved = [sum(layer.saved_bytes for layer in model.layers) for model in (traced, table)]
-    assert saved[0] == pytest.approx(saved[1], rel=0.002)
+    assert saved[0] == pytest.approx(saved[1] + masks, rel=0.002)
 
 
 def test_what_cannot_be_traced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "nets.py").write_text(
-        "from torch import nn\n"
-        "def wrong(): return nn.Linear(4, 2)\n"
-    )
+    (tmp_path / "nets.py").write_text("from torch import nn\ndef wrong(): return nn.Linear(4, 2)\n")
     monkeypatch.chdir(tmp_path)
     for place, message in (
         ("nets:wrong", "it cannot be run with samples of (3, 8, 8)"),

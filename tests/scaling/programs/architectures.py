@@ -28,19 +28,63 @@ CONFIGURATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "phi3": ("Phi3Config", "Phi3ForCausalLM", {**_GATED, "original_max_position_embeddings": 4096}),
     "gpt-neox": ("GPTNeoXConfig", "GPTNeoXForCausalLM", {**_TEXT, "intermediate_size": 512}),
     "opt": ("OPTConfig", "OPTForCausalLM", {**_TEXT, "ffn_dim": 512, "word_embed_proj_dim": 128}),
-    "bloom": ("BloomConfig", "BloomForCausalLM", {"hidden_size": 128, "n_layer": 2, "n_head": 4, "vocab_size": 512}),
+    "bloom": (
+        "BloomConfig",
+        "BloomForCausalLM",
+        {"hidden_size": 128, "n_layer": 2, "n_head": 4, "vocab_size": 512},
+    ),
     "falcon": ("FalconConfig", "FalconForCausalLM", {**_TEXT, "alibi": False}),
     "bert": ("BertConfig", "BertForMaskedLM", _BERT),
     "roberta": ("RobertaConfig", "RobertaForMaskedLM", _BERT),
     "electra": ("ElectraConfig", "ElectraForMaskedLM", {**_BERT, "embedding_size": 64}),
-    "distilbert": ("DistilBertConfig", "DistilBertForMaskedLM", {"dim": 128, "n_layers": 2, "n_heads": 4, "hidden_dim": 512, "vocab_size": 512}),
-    "t5": ("T5Config", "T5ForConditionalGeneration", {"d_model": 128, "d_kv": 32, "d_ff": 512, "num_layers": 2, "num_heads": 4, "vocab_size": 512}),
-    "vit": ("ViTConfig", "ViTForImageClassification", {**_IMAGE, "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}),
-    "deit": ("DeiTConfig", "DeiTForImageClassification", {**_IMAGE, "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}),
-    "swin": ("SwinConfig", "SwinForImageClassification", {**_IMAGE, "embed_dim": 32, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4}),
-    "convnext": ("ConvNextConfig", "ConvNextForImageClassification", {**_IMAGE, "hidden_sizes": [32, 64, 96, 128], "depths": [1, 1, 2, 1]}),
-    "resnet": ("ResNetConfig", "ResNetForImageClassification", {**_IMAGE, "embedding_size": 32, "hidden_sizes": [64, 128], "depths": [2, 2]}),
-}  # fmt: skip
+    "distilbert": (
+        "DistilBertConfig",
+        "DistilBertForMaskedLM",
+        {"dim": 128, "n_layers": 2, "n_heads": 4, "hidden_dim": 512, "vocab_size": 512},
+    ),
+    "t5": (
+        "T5Config",
+        "T5ForConditionalGeneration",
+        {"d_model": 128, "d_kv": 32, "d_ff": 512, "num_layers": 2, "num_heads": 4, "vocab_size": 512},
+    ),
+    "vit": (
+        "ViTConfig",
+        "ViTForImageClassification",
+        {
+            **_IMAGE,
+            "hidden_size": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 512,
+        },
+    ),
+    "deit": (
+        "DeiTConfig",
+        "DeiTForImageClassification",
+        {
+            **_IMAGE,
+            "hidden_size": 128,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 512,
+        },
+    ),
+    "swin": (
+        "SwinConfig",
+        "SwinForImageClassification",
+        {**_IMAGE, "embed_dim": 32, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4},
+    ),
+    "convnext": (
+        "ConvNextConfig",
+        "ConvNextForImageClassification",
+        {**_IMAGE, "hidden_sizes": [32, 64, 96, 128], "depths": [1, 1, 2, 1]},
+    ),
+    "resnet": (
+        "ResNetConfig",
+        "ResNetForImageClassification",
+        {**_IMAGE, "embedding_size": 32, "hidden_sizes": [64, 128], "depths": [2, 2]},
+    ),
+}
 
 
 def built(name: str, attention: str) -> tuple[nn.Module, dict[str, torch.Tensor]]:
@@ -97,5 +141,9 @@ def counted(network: nn.Module, inputs: dict[str, torch.Tensor]) -> dict[str, in
 
 if __name__ == "__main__":
     torch.manual_seed(1)
-    found = {f"{name}_{kind}": counted(*built(name, kind)) for name in sys.argv[2:] for kind in sys.argv[1].split(",")}
+    found = {
+        f"{name}_{kind}": counted(*built(name, kind))
+        for name in sys.argv[2:]
+        for kind in sys.argv[1].split(",")
+    }
     print(json.dumps(found))

@@ -110,7 +110,7 @@ def step_s(row: dict[str, Any]) -> float | None:
 
 
 def zero_states(row: dict[str, Any]) -> float:
-    """Return the GB of parameters, gradients and optimiser of a model that is stated by its parameters only."""
+    """Return the GB of the states of a model that is stated by its parameters only."""
     from hpclaunch.scaling.model_table import Layer
 
     layer = Layer(name="all", kind="linear", x=0, y=0, weights=DATA["models"][row["model"]]["parameters"])
@@ -156,7 +156,8 @@ def calibrated() -> Iterator[tuple[str, str, str, float, float]]:
         if row["source"] == "llm-foundry":
             run = row["run"]
             same = tuple(run[key] for key in ("sequence", "micro_batch", "accumulate", "zero", "recompute"))
-            curves[(row["model"], row["gpu"], *same)][run["gpus"]] = row
+            key = (row["model"], row["gpu"], *same)
+            curves[key][run["gpus"]] = row
     for curve in curves.values():
         small, large = sorted(curve)[:2], sorted(curve)[2:]
         times = {size: step_s(curve[size]) or 0.0 for size in curve}

@@ -97,13 +97,13 @@ def does_not_fit(words: Sequence[str], site: str, gpus: int) -> str | None:
     ``words``: its name and options of this command, such as ``zero=3``; a batch of 1 is the least. Raises
     BadInputError.
     """
-    import msgspec
-
     from hpclaunch.scaling.prediction import predict_all
 
     name, *given = words
-    usual = {"batch-per-worker": "1", "tflops": "1", "memory-gb-s": "1"}  # a step's time is of no interest
     stated = {word.partition("=")[0] for word in given}
+    strategy = "3d" if stated & {"tensor", "pipeline"} else "data"
+    # A step's time is of no interest.
+    usual = {"batch-per-worker": "1", "strategy": strategy, "tflops": "1", "memory-gb-s": "1"}
     least = [f"{key}={value}" for key, value in usual.items() if key not in stated]
     line = [f"--{word}" for word in (f"site={site}", f"model={name}", f"gpus={gpus}", *given, *least)]
     try:
@@ -111,7 +111,7 @@ def does_not_fit(words: Sequence[str], site: str, gpus: int) -> str | None:
     except click.UsageError as error:
         raise BadInputError(f"model: {','.join(words)}: {error.format_message()}") from None
     request = _request(site, name, more.pop("batch"), more.pop("gpus"), more)
-    found = predict_all(msgspec.structs.replace(request, strategies=request.strategies[:1]))
+    found = predict_all(request)
     if found.impossible:
         return f"{name} on {gpus} GPUs: {found.impossible[0].why}"
     point = found.points[0]

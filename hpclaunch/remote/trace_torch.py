@@ -117,8 +117,8 @@ class Trace:
         products = 2 * rows * key.shape[-2] * (query.shape[-1] + value.shape[-1])
         self.now["flops"] = [products, products * 5 // 2]
         self.now["saves"][1] += 4 * rows // BATCH
-        flash = type("Flash", (self.torch.autograd.Function,), {"forward": staticmethod(forward)})
-        return getattr(flash, "apply")(query, key, value)
+        flash: Any = type("Flash", (self.torch.autograd.Function,), {"forward": staticmethod(forward)})
+        return flash.apply(query, key, value)
 
     def layer(self, inputs: list[Any], outputs: list[Any]) -> None:
         """Add the layer that has just run, if it costs anything."""

@@ -66,9 +66,7 @@ class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
     optimiser: float
     saved: float
     working: float = 0.0
-    """For a moment: gradients of the largest layer's tensors, and what ZeRO's stage 3 gathered."""
     reserve: float = 0.0
-    """Libraries, and fragments of the allocator."""
 
     @property
     def total(self) -> float:

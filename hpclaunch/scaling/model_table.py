@@ -74,10 +74,7 @@ class ModelTable(_Strict, frozen=True, kw_only=True):
 
 
 class Saved(_Strict, frozen=True, kw_only=True):
-    """What autograd saves of one tensor, per sample: elements of the arithmetic's precision, and other bytes.
-
-    ``parallel``: tensor parallelism divides it; ``core``: selective recomputation drops it, tokens x tokens.
-    """
+    """What autograd saves of one tensor, per sample."""
 
     elements: int = 0
     raw_bytes: int = 0
@@ -90,15 +87,7 @@ class Saved(_Strict, frozen=True, kw_only=True):
 
 
 class Layer(_Strict, frozen=True, kw_only=True):
-    """Cost of one row, per sample.
-
-    ``x``, ``y``: elements of its inputs, its output; ``weights``: parameters with biases; ``shared_weights``:
-    those that are an earlier layer's, which a pipeline stores twice; ``channels``, ``filters``: channels, or
-    features, of input and output; ``area``: height x width of the output; ``halo_x``, ``halo_y``: elements of
-    a border of the input, of the output's gradient, that a neighbour of a spatial split needs; ``scores``:
-    attention's that are written and read; ``saves``: what autograd saves here and at no layer before;
-    ``parallel``: tensor parallelism divides its output; ``joins``: it sums its output over the GPUs.
-    """
+    """Cost of one row, per sample."""
 
     name: str
     kind: Kind
@@ -168,6 +157,10 @@ def read_model(tree: Tree, tokens: int | None = None) -> Model:
     if [bool(table.layers), table.transformer is not None, bool(table.counted)].count(True) != 1:
         raise BadInputError(f"{tree.where}: a model has layers, or a transformer, or what torch counted")
     if table.transformer:
+        hidden, heads = table.transformer.hidden, table.transformer.heads
+        if hidden % heads:
+            where = tree.at(("transformer",)).where
+            raise BadInputError(f"{where}: hidden is {hidden}, no multiple of {heads} heads")
         rows = tuple(msgspec.convert(row, Row) for row in transformer_rows(table.transformer, table.input))
         layers = _layers(rows, table.input, tree.at(("transformer",)), "transformer")
     else:

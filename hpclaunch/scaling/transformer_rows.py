@@ -25,7 +25,6 @@ class Transformer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"
     norm_first: bool = True
     positions: Literal["learned", "none"] = "learned"
-    """``none``: without parameters, as rotary embeddings and ALiBi are."""
     vocabulary: Size | None = None
     types: Size | None = None
     patch: Size | None = None
@@ -35,7 +34,6 @@ class Transformer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     flash: bool = True
     dropout: bool = False
     masked: bool = False
-    """A head for masked words, as BERT's."""
 
 
 @cache

@@ -305,12 +305,25 @@ def command(
         read_layers(settings, file, is_program=job is None, is_file="is_file" in ctx.meta),
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
+    if prepared.request.model:
+        _warn_of_memory(prepared)
     if dry_run or explain:
         ok = show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
         ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
+
+
+def _warn_of_memory(prepared: Prepared) -> None:
+    """Say if the network that the job names does not fit the GPUs. Raises BadInputError if it is unknown."""
+    from hpclaunch.api import Job
+    from hpclaunch.cli.predict import does_not_fit
+
+    plan = Job.of(prepared).dry_run()[0]
+    words, ranks = prepared.request.model, plan.nodes * plan.tasks_per_node
+    if warning := does_not_fit(words, prepared.request.site, ranks):
+        click.echo(f"hpclaunch: {warning}", err=True)
 
 
 def _refuse_mixtures(given: dict[str, Any]) -> None:

@@ -51,7 +51,7 @@ def _row(point: PredictedPoint, cost: bool) -> tuple[str, ...]:
         f"{point.communication_s:.4g}",
         f"{point.memory_gib:.1f}",
         fits,
-        str(point.most_gpus),
+        "" if point.most_gpus >= 1 << 40 else str(point.most_gpus),
         _time(point.epoch_s),
     )
     return (

@@ -1,0 +1,306 @@
+"""Ranges compared with measured curves: how often they hold, how wide they are, ours beside three others.
+
+    HPCLAUNCH_TEST_CAPTURES=shared/captures python benchmarks/ranges.py [--cases FILE]
+
+A case: the first two or more sizes of a curve calibrate, a later one is predicted. Each curve counts as one,
+its cases share that. Beside ours: a naive fit (a + b log2 p), Amdahl's law (a step
+of growing work takes a + b p) and carrying on (the time of the largest measured size). What a range is
+learned from is without the curve that is judged (leave one out), then without its source.
+Curves: of the shared captures, and benchmarks/data/scaling_curves.json. Prints tables in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hpclaunch.package_data import resource_dir
+from hpclaunch.scaling.machine_speed import SpeedOptions, machine_of
+from hpclaunch.scaling.measured_sizes import MeasuredSize
+from hpclaunch.scaling.model_table import Model, read_model
+from hpclaunch.scaling.prediction import PredictRequest, predict_all
+from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.yaml_tree import read_tree
+
+DISTANCES = ((1, 2), (2, 4), (4, math.inf))
+"""Of the predicted size, in multiples of the largest measured one."""
+
+
+class Curve(NamedTuple):
+    """Measured seconds per step by number of GPUs."""
+
+    name: str
+    source: str
+    kind: str
+    """Of program: network and strategy."""
+    seconds: dict[int, float]
+    request: PredictRequest
+
+
+class Case(NamedTuple):
+    """One prediction that can be judged."""
+
+    curve: str
+    source: str
+    kind: str
+    weight: float
+    sizes: tuple[int, ...]
+    """Measured."""
+    seconds: tuple[float, ...]
+    gpus: int
+    """Predicted."""
+    measured: float
+    value: float
+    low: float
+    high: float
+
+    @property
+    def distance(self) -> float:
+        """The predicted size by the largest measured one."""
+        return self.gpus / self.sizes[-1]
+
+
+def network(name: str) -> Model | None:
+    """A table of the package; None where there is none of that name."""
+    file = resource_dir("scaling") / "networks" / f"{name}.yaml"
+    return read_model(read_tree(file)) if file.exists() else None
+
+
+def curve(
+    name: str, source: str, strategy: Any, model: str, batch: int, speeds: dict[str, float], seconds: Any
+) -> Curve | None:
+    """A curve, or None for a network that cannot be expressed."""
+    table = network(model)
+    if table is None:
+        return None
+    per_node = int(speeds.pop("gpus_per_node"))
+    machine = machine_of(load_site("local"), SpeedOptions(**speeds), per_node)
+    request = PredictRequest(
+        model=table,
+        machine=machine,
+        batch=batch,
+        gpus_per_worker=4,
+        gpus=(1,),
+        strategies=(strategy,),
+    )
+    kind = "transformer" if model.startswith(("bert", "gpt", "llama")) else "convolutions"
+    times = {int(gpus): float(value) for gpus, value in seconds.items()}
+    return Curve(name, source, f"{kind}, {strategy}", times, request)
+
+
+V100 = {"tflops": 12.3, "memory_gb_s": 707, "node_gb_s": 40, "network_gb_s": 12.5}
+
+
+def captured(folder: Path) -> list[Curve | None]:
+    """The curves of the shared captures: ABCI, and public pages."""
+    abci = json.loads((folder / "abci.json").read_text())
+    found = []
+    for strategy, networks in abci["s_per_iteration"].items():
+        for short, times in networks.items():
+            model = {"vgg": "vgg16", "resnet": "resnet50"}[short]
+            seconds = {gpus: facts["min_s"] for gpus, facts in times.items()}
+            machine = {**V100, "gpus_per_node": 4}
+            batch = abci["images_per_worker"][short]
+            found.append(curve(f"abci {model} {strategy}", "ABCI", strategy, model, batch, machine, seconds))
+    speeds = {
+        "V100": V100,
+        "P100": {"tflops": 6.4, "memory_gb_s": 430, "node_gb_s": 20, "network_gb_s": 12.5},
+        "K80": {"tflops": 2.6, "memory_gb_s": 144, "node_gb_s": 10, "network_gb_s": 1.25},
+    }
+    for one in json.loads((folder / "published.json").read_text())["curves"]:
+        source = "DLPerf" if one["id"].startswith("dlperf") else "TensorFlow"
+        machine = {**speeds[one["gpu"]], "gpus_per_node": one["gpus_per_node"]}
+        found.append(
+            curve(
+                one["id"],
+                source,
+                "data",
+                one["model"],
+                one["batch"],
+                machine,
+                step_seconds(one, "images_per_s"),
+            )
+        )
+    return found
+
+
+def step_seconds(one: dict[str, Any], rates: str) -> dict[str, float]:
+    """Seconds per step of a curve that states samples per second."""
+    return {gpus: int(gpus) * one["batch"] / rate for gpus, rate in one[rates].items()}
+
+
+def added() -> list[Curve | None]:
+    """The curves that were read on public pages for this."""
+    file = Path(__file__).parent / "data" / "scaling_curves.json"
+    found = []
+    for group in json.loads(file.read_text())["groups"]:
+        for one in group["curves"]:
+            machine = {**group["machine"], "gpus_per_node": group["gpus_per_node"]}
+            seconds = step_seconds(one, "samples_per_s")
+            source = group["name"]
+            found.append(curve(one["id"], source, "data", one["model"], one["batch"], machine, seconds))
+    return found
+
+
+def cases_of(one: Curve) -> list[Case]:
+    """All prefixes of two sizes and more, all later sizes."""
+    sizes = sorted(one.seconds)
+    pairs = [(known, gpus) for known in range(2, len(sizes)) for gpus in sizes[known:]]
+    found = []
+    for known, gpus in pairs:
+        measured = tuple(MeasuredSize(size=size, seconds=(one.seconds[size],)) for size in sizes[:known])
+        request = one.request.__class__(
+            **{name: getattr(one.request, name) for name in one.request.__struct_fields__}
+            | {"gpus": (gpus,), "measured": measured}
+        )
+        step = predict_all(request).points[0].step_s
+        known_seconds = tuple(size.seconds[0] for size in measured)
+        found.append(
+            Case(
+                *(one.name, one.source, one.kind, 1 / len(pairs)),
+                *(tuple(sizes[:known]), known_seconds, gpus, one.seconds[gpus]),
+                *(step.value, step.low, step.high),
+            )
+        )
+    return found
+
+
+def straight(x: Sequence[float], y: Sequence[float], at: float) -> float:
+    """A straight line through the points, relative errors counted, at a further place."""
+    weights = [1 / value**2 for value in y]
+    total = sum(weights)
+    mean_x = sum(w * a for w, a in zip(weights, x, strict=True)) / total
+    mean_y = sum(w * b for w, b in zip(weights, y, strict=True)) / total
+    slope = sum(w * (a - mean_x) * (b - mean_y) for w, a, b in zip(weights, x, y, strict=True))
+    slope /= sum(w * (a - mean_x) ** 2 for w, a in zip(weights, x, strict=True))
+    return max(mean_y + slope * (at - mean_x), 0.2 * y[-1])
+
+
+def naive(case: Case) -> float:
+    """a + b log2 p."""
+    return straight([math.log2(size) for size in case.sizes], case.seconds, math.log2(case.gpus))
+
+
+def amdahl(case: Case) -> float:
+    """a + b p of a step whose work grows with p: the law's serial part is b."""
+    return straight(case.sizes, case.seconds, case.gpus)
+
+
+def carry_on(case: Case) -> float:
+    """The time of the largest measured size."""
+    return case.seconds[-1]
+
+
+RIVALS: dict[str, Callable[[Case], float]] = {"naive fit": naive, "Amdahl": amdahl, "carry on": carry_on}
+
+
+class Judged(NamedTuple):
+    """A case with a value and a range for it."""
+
+    case: Case
+    value: float
+    low: float
+    high: float
+
+
+def quantile(values: Sequence[float], weights: Sequence[float], share: float) -> float:
+    """Where that share of the weights lies below."""
+    order = sorted(zip(values, weights, strict=True))
+    total, below = sum(weights), 0.0
+    for value, weight in order:
+        below += weight
+        if below >= share * total:
+            return value
+    return order[-1][0]
+
+
+def learned_range(value: Callable[[Case], float], known: Sequence[Case]) -> tuple[float, float, float, float]:
+    """Floor and growth per doubling of the relative deviation, and its lower and upper quantiles of 5 %.
+
+    The most likely ones by Student's t with 4 degrees of freedom, which single far misses do not rule.
+    """
+    facts = [(math.log2(c.distance), math.log(c.measured / value(c)), c.weight) for c in known]
+    best = (math.inf, 0.0, 0.0)
+    for floor in (0.01 * 1.3**n for n in range(14)):
+        for slope in (0.0, *(0.005 * 1.5**n for n in range(12))):
+            loss = 0.0
+            for doublings, error, weight in facts:
+                variance = floor**2 + (slope * doublings) ** 2
+                loss += weight * (0.5 * math.log(variance) + 2.5 * math.log1p(error**2 / variance / 4))
+            best = min(best, (loss, floor, slope))
+    _, floor, slope = best
+    scaled = [error / math.hypot(floor, slope * doublings) for doublings, error, _ in facts]
+    weights = [weight for *_, weight in facts]
+    return floor, slope, quantile(scaled, weights, 0.05), quantile(scaled, weights, 0.95)
+
+
+def left_out(cases: Sequence[Case], value: Callable[[Case], float], by: str) -> list[Judged]:
+    """Each case with the range that is learned without its ``curve`` or ``source``."""
+    found = []
+    for group in dict.fromkeys(getattr(case, by) for case in cases):
+        known = [case for case in cases if getattr(case, by) != group]
+        floor, slope, low, high = learned_range(value, known)
+        for case in cases:
+            if getattr(case, by) == group:
+                wide, middle = math.hypot(floor, slope * math.log2(case.distance)), value(case)
+                found.append(
+                    Judged(case, middle, middle * math.exp(low * wide), middle * math.exp(high * wide))
+                )
+    return found
+
+
+def row(name: str, judged: Sequence[Judged], distance: tuple[float, float]) -> str:
+    """One line of the table: hold rate, interval score, median width, error."""
+    some = [one for one in judged if distance[0] < one.case.distance <= distance[1]]
+    total = sum(one.case.weight for one in some)
+    inside = [one for one in some if one.low <= one.case.measured <= one.high]
+    hold = sum(one.case.weight for one in inside) / total
+    score = error = 0.0
+    for one in some:
+        y, low, high = math.log(one.case.measured), math.log(one.low), math.log(one.high)
+        outside = max(0.0, low - y) + max(0.0, y - high)
+        score += one.case.weight * (high - low + 20 * outside) / total
+        error += one.case.weight * abs(math.log(one.value) - y) / total
+    width = quantile([one.high / one.low for one in some], [one.case.weight for one in some], 0.5)
+    figures = f"{len(inside)} of {len(some)} | {hold:.0%} | {score:.2f} | {width:.2f} | {error:.1%}"
+    span = f"{distance[0]:g} to {distance[1]:g}" if distance[1] < math.inf else f"above {distance[0]:g}"
+    return f"| {name} | {span} | {figures} |"
+
+
+def table(rows: dict[str, list[Judged]]) -> list[str]:
+    """The lines of a table by distance."""
+    lines = ["| | times as far | in range | hold rate | interval score | median width | error |"]
+    lines.append("|---|---|---:|---:|---:|---:|---:|")
+    for distance in ((0, math.inf), *DISTANCES):
+        lines += [row(name, judged, distance) for name, judged in rows.items()]
+    return lines
+
+
+def main() -> None:
+    """Predict, judge, print."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    place = os.environ.get("HPCLAUNCH_TEST_CAPTURES")
+    if not place:
+        sys.exit("state where the captures are: HPCLAUNCH_TEST_CAPTURES=FOLDER")
+    curves = [one for one in (*captured(Path(place) / "scaling"), *added()) if one]
+    cases = [case for one in curves for case in cases_of(one)]
+    sources = len({one.source for one in curves})
+    print(f"{len(curves)} curves of {sources} sources, {len(cases)} predictions; ranges of 90 %")
+    printed = [Judged(case, case.value, case.low, case.high) for case in cases]
+    for by in ("curve", "source"):
+        print(f"\nOne {by} left out at a time:\n")
+        rows = {"ours, as printed": printed}
+        rows |= {name: left_out(cases, value, by) for name, value in RIVALS.items()}
+        print("\n".join(table(rows)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

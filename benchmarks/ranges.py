@@ -1,9 +1,9 @@
-"""Ranges compared with measured curves: how often they hold, how wide they are, ours beside three others.
+"""Ranges compared with measured curves: how often they hold, how wide they are, ours and three others.
 
     HPCLAUNCH_TEST_CAPTURES=shared/captures python benchmarks/ranges.py [--cases FILE]
 
 A case: the first two or more sizes of a curve calibrate, a later one is predicted. Each curve counts as one,
-its cases share that. Beside ours: a naive fit (a + b log2 p), Amdahl's law (a step
+its cases share that. With ours: a naive fit (a + b log2 p), Amdahl's law (a step
 of growing work takes a + b p) and carrying on (the time of the largest measured size). What a range is
 learned from is without the curve that is judged (leave one out), then without its source.
 Curves: of the shared captures, and benchmarks/data/scaling_curves.json. Prints tables in Markdown.
@@ -14,13 +14,18 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import operator
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import pstdev
 from typing import Any, NamedTuple
 
+import msgspec
+
 from hpclaunch.package_data import resource_dir
+from hpclaunch.scaling.learned_range import Learned, Mixture, Place, learned_range, naive_fit
 from hpclaunch.scaling.machine_speed import SpeedOptions, machine_of
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.scaling.model_table import Model, read_model
@@ -59,6 +64,14 @@ class Case(NamedTuple):
     value: float
     low: float
     high: float
+    three: Mixture | None
+    """None: one size was measured."""
+
+    @property
+    def mixture(self) -> Mixture:
+        """Model, naive fit and carrying on."""
+        assert self.three
+        return self.three
 
     @property
     def distance(self) -> float:
@@ -73,7 +86,7 @@ def network(name: str) -> Model | None:
 
 
 def curve(
-    name: str, source: str, strategy: Any, model: str, batch: int, speeds: dict[str, float], seconds: Any
+    name: str, source: str, strategy: Any, model: str, batch: int, speeds: dict[str, Any], seconds: Any
 ) -> Curve | None:
     """A curve, or None for a network that cannot be expressed."""
     table = network(model)
@@ -148,48 +161,35 @@ def added() -> list[Curve | None]:
     return found
 
 
-def cases_of(one: Curve) -> list[Case]:
-    """All prefixes of two sizes and more, all later sizes."""
+def cases_of(one: Curve, least: int = 2, most: int = 99) -> list[Case]:
+    """All prefixes of ``least`` sizes and more, all later sizes."""
     sizes = sorted(one.seconds)
-    pairs = [(known, gpus) for known in range(2, len(sizes)) for gpus in sizes[known:]]
+    pairs = [(known, gpus) for known in range(least, min(most + 1, len(sizes))) for gpus in sizes[known:]]
     found = []
     for known, gpus in pairs:
         measured = tuple(MeasuredSize(size=size, seconds=(one.seconds[size],)) for size in sizes[:known])
-        request = one.request.__class__(
-            **{name: getattr(one.request, name) for name in one.request.__struct_fields__}
-            | {"gpus": (gpus,), "measured": measured}
-        )
-        step = predict_all(request).points[0].step_s
+        request = msgspec.structs.replace(one.request, gpus=(gpus,), measured=measured)
+        (point,) = predict_all(request).points
+        step = point.step_s
         known_seconds = tuple(size.seconds[0] for size in measured)
         found.append(
             Case(
                 *(one.name, one.source, one.kind, 1 / len(pairs)),
                 *(tuple(sizes[:known]), known_seconds, gpus, one.seconds[gpus]),
-                *(step.value, step.low, step.high),
+                *(step.value, step.low, step.high, point.mixture),
             )
         )
     return found
 
 
-def straight(x: Sequence[float], y: Sequence[float], at: float) -> float:
-    """A straight line through the points, relative errors counted, at a further place."""
-    weights = [1 / value**2 for value in y]
-    total = sum(weights)
-    mean_x = sum(w * a for w, a in zip(weights, x, strict=True)) / total
-    mean_y = sum(w * b for w, b in zip(weights, y, strict=True)) / total
-    slope = sum(w * (a - mean_x) * (b - mean_y) for w, a, b in zip(weights, x, y, strict=True))
-    slope /= sum(w * (a - mean_x) ** 2 for w, a in zip(weights, x, strict=True))
-    return max(mean_y + slope * (at - mean_x), 0.2 * y[-1])
+def amdahl(case: Case) -> float:
+    """a + b p by relative least squares: of a step whose work grows with p the law's serial part is b."""
+    return naive_fit([2**size for size in case.sizes], case.seconds, 2**case.gpus)
 
 
 def naive(case: Case) -> float:
     """a + b log2 p."""
-    return straight([math.log2(size) for size in case.sizes], case.seconds, math.log2(case.gpus))
-
-
-def amdahl(case: Case) -> float:
-    """a + b p of a step whose work grows with p: the law's serial part is b."""
-    return straight(case.sizes, case.seconds, case.gpus)
+    return case.mixture.naive
 
 
 def carry_on(case: Case) -> float:
@@ -198,6 +198,52 @@ def carry_on(case: Case) -> float:
 
 
 RIVALS: dict[str, Callable[[Case], float]] = {"naive fit": naive, "Amdahl": amdahl, "carry on": carry_on}
+
+
+def deviation(case: Case, floor: float, apart: float) -> float:
+    """The relative deviation of `hpclaunch.scaling.learned_range`."""
+    return math.hypot(case.mixture.deviation, floor, apart * pstdev(case.mixture.logarithms()))
+
+
+def best_mixture(known: Sequence[Case]) -> Place:
+    """The shares of model, naive fit and carrying on, in tenths, with the least mean error."""
+    total = sum(case.weight for case in known)
+    facts = [(case.weight / total, math.log(case.measured), case.mixture.logarithms()) for case in known]
+    tenths = [(a / 10, b / 10, (10 - a - b) / 10) for a in range(11) for b in range(11 - a)]
+
+    def error(shares: tuple[float, float, float]) -> float:
+        return math.fsum(w * abs(y - sum(map(operator.mul, shares, logs))) for w, y, logs in facts)
+
+    one, two, three = (error(alone) for alone in ((1, 0, 0), (0, 1, 0), (0, 0, 1)))
+    best = min(tenths, key=lambda shares: (error(shares), -shares[0]))
+    return Place(curves=len({case.curve for case in known}), errors=(one, two, three), shares=best)
+
+
+def learn(known: Sequence[Case]) -> Learned:
+    """What `learned_range.json` has: the mixture by place, the most likely deviation, its quantiles."""
+    names = dict.fromkeys(case.mixture.place for case in known)
+    places = {name: best_mixture([case for case in known if case.mixture.place == name]) for name in names}
+    found = Learned(
+        what="learned from published curves: benchmarks/ranges.py --learn",
+        curves=len({case.curve for case in known}),
+        sources=len({case.source for case in known}),
+        predictions=len(known),
+        **{"floor": 0.0, "apart": 0.0, "low": 0.0, "high": 0.0},
+        places=places,
+    )
+    errors = [math.log(case.measured / learned_range(case.mixture, found).value) for case in known]
+    weights, best = [case.weight for case in known], (math.inf, 0.0, 0.0)
+    for floor in (0.002 * 1.5**n for n in range(10)):
+        for apart in (0.1 * 1.25**n for n in range(20)):
+            loss = 0.0
+            for case, error in zip(known, errors, strict=True):
+                wide = deviation(case, floor, apart)
+                loss += case.weight * (math.log(wide) + 2.5 * math.log1p((error / wide) ** 2 / 4))
+            best = min(best, (loss, floor, apart))
+    _, floor, apart = best
+    scaled = [error / deviation(case, floor, apart) for case, error in zip(known, errors, strict=True)]
+    low, high = quantile(scaled, weights, 0.05), quantile(scaled, weights, 0.95)
+    return msgspec.structs.replace(found, floor=floor, apart=apart, low=low, high=high)
 
 
 class Judged(NamedTuple):
@@ -220,7 +266,7 @@ def quantile(values: Sequence[float], weights: Sequence[float], share: float) ->
     return order[-1][0]
 
 
-def learned_range(value: Callable[[Case], float], known: Sequence[Case]) -> tuple[float, float, float, float]:
+def rival_range(value: Callable[[Case], float], known: Sequence[Case]) -> tuple[float, float, float, float]:
     """Floor and growth per doubling of the relative deviation, and its lower and upper quantiles of 5 %.
 
     The most likely ones by Student's t with 4 degrees of freedom, which single far misses do not rule.
@@ -245,13 +291,25 @@ def left_out(cases: Sequence[Case], value: Callable[[Case], float], by: str) -> 
     found = []
     for group in dict.fromkeys(getattr(case, by) for case in cases):
         known = [case for case in cases if getattr(case, by) != group]
-        floor, slope, low, high = learned_range(value, known)
+        floor, slope, low, high = rival_range(value, known)
         for case in cases:
             if getattr(case, by) == group:
                 wide, middle = math.hypot(floor, slope * math.log2(case.distance)), value(case)
                 found.append(
                     Judged(case, middle, middle * math.exp(low * wide), middle * math.exp(high * wide))
                 )
+    return found
+
+
+def ours_left_out(cases: Sequence[Case], by: str) -> list[Judged]:
+    """Each case with the value and the range that are learned without its ``curve`` or ``source``."""
+    found = []
+    for group in dict.fromkeys(getattr(case, by) for case in cases):
+        learned = learn([case for case in cases if getattr(case, by) != group])
+        for case in cases:
+            if getattr(case, by) == group:
+                step = learned_range(case.mixture, learned)
+                found.append(Judged(case, step.value, step.low, step.high))
     return found
 
 
@@ -269,7 +327,13 @@ def row(name: str, judged: Sequence[Judged], distance: tuple[float, float]) -> s
         error += one.case.weight * abs(math.log(one.value) - y) / total
     width = quantile([one.high / one.low for one in some], [one.case.weight for one in some], 0.5)
     figures = f"{len(inside)} of {len(some)} | {hold:.0%} | {score:.2f} | {width:.2f} | {error:.1%}"
-    span = f"{distance[0]:g} to {distance[1]:g}" if distance[1] < math.inf else f"above {distance[0]:g}"
+    span = (
+        "all"
+        if distance == (0, math.inf)
+        else f"{distance[0]:g} to {distance[1]:g}"
+        if distance[1] < math.inf
+        else f"above {distance[0]:g}"
+    )
     return f"| {name} | {span} | {figures} |"
 
 
@@ -284,22 +348,41 @@ def table(rows: dict[str, list[Judged]]) -> list[str]:
 
 def main() -> None:
     """Predict, judge, print."""
-    argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    )
+    parser.add_argument("--learn", action="store_true", help="write hpclaunch/scaling/learned_range.json")
+    options = parser.parse_args()
     place = os.environ.get("HPCLAUNCH_TEST_CAPTURES")
     if not place:
         sys.exit("state where the captures are: HPCLAUNCH_TEST_CAPTURES=FOLDER")
     curves = [one for one in (*captured(Path(place) / "scaling"), *added()) if one]
     cases = [case for one in curves for case in cases_of(one)]
     sources = len({one.source for one in curves})
+    if options.learn:
+        file = resource_dir("scaling") / "learned_range.json"
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(learn(cases))) + b"\n")
+        print(f"{file.name}: written")
+        return
     print(f"{len(curves)} curves of {sources} sources, {len(cases)} predictions; ranges of 90 %")
-    printed = [Judged(case, case.value, case.low, case.high) for case in cases]
     for by in ("curve", "source"):
         print(f"\nOne {by} left out at a time:\n")
-        rows = {"ours, as printed": printed}
+        rows = {"ours": ours_left_out(cases, by)}
         rows |= {name: left_out(cases, value, by) for name, value in RIVALS.items()}
         print("\n".join(table(rows)), flush=True)
+    print("\nOne measured size, as printed:\n")
+    alone = [case for one in curves for case in cases_of(one, 1, 1)]
+    print("\n".join(table({"ours": [Judged(case, case.value, case.low, case.high) for case in alone]})))
+    print("\nError by where the size lies, the model alone, naive fit, carrying on, and the mixture:\n")
+    for name, one in learn(cases).places.items():
+        shares = " + ".join(
+            f"{share:.1f} {what}" for share, what in zip(one.shares, THREE, strict=True) if share
+        )
+        errors = " | ".join(f"{error:.1%}" for error in one.errors)
+        print(f"| {name} | {one.curves} | {errors} | {shares} |")
+
+
+THREE = ("model", "naive fit", "carrying on")
 
 
 if __name__ == "__main__":

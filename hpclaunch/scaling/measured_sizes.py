@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
@@ -89,6 +90,22 @@ def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("
     )
     kind = table[0][1].get("kind")
     return Measurement(unit=unit, kind=kind, sizes=tuple(sizes), column=column)
+
+
+def deviation_of_repeats(sizes: Sequence[MeasuredSize]) -> float:
+    """Return the relative standard deviation of the repeats, of all sizes together; 0 without repeats.
+
+    From three repeats on by the median deviation, which one that was disturbed does not change.
+    """
+    squares = []
+    for size in sizes:
+        logs = [math.log(one) for one in size.seconds]
+        if len(logs) > 1:
+            middle = median(logs)
+            usual = median(abs(log - middle) for log in logs)
+            # Of two the deviation from their middle is that of the pair by the square root of two.
+            squares.append((1.4826 if len(logs) > 2 else math.sqrt(2)) * usual)
+    return math.sqrt(sum(one**2 for one in squares) / len(squares)) if squares else 0.0
 
 
 def seconds_of_rates(rates: Measurement, work: float, *, weak: bool) -> Measurement:

@@ -30,6 +30,8 @@ from hpclaunch.scaling.machine_speed import SpeedOptions, machine_of
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.scaling.model_table import Model, read_model
 from hpclaunch.scaling.prediction import PredictRequest, predict_all
+from hpclaunch.scaling.scaling_laws import estimate, fitted_law
+from hpclaunch.scaling.study_table import Kind, study_points
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.yaml_tree import read_tree
 
@@ -373,6 +375,8 @@ def main() -> None:
     print("\nOne measured size, as printed:\n")
     alone = [case for one in curves for case in cases_of(one, 1, 1)]
     print("\n".join(table({"ours": [Judged(case, case.value, case.low, case.high) for case in alone]})))
+    print("\nThe laws of `scale`, from three sizes on:\n")
+    print("\n".join(table(laws(curves, Path(place) / "scaling"))))
     print("\nError by where the size lies, the model alone, naive fit, carrying on, and the mixture:\n")
     for name, one in learn(cases).places.items():
         shares = " + ".join(
@@ -380,6 +384,33 @@ def main() -> None:
         )
         errors = " | ".join(f"{error:.1%}" for error in one.errors)
         print(f"| {name} | {one.curves} | {errors} | {shares} |")
+
+
+def law_cases(name: str, seconds: dict[int, float], kind: Kind) -> list[Judged]:
+    """The estimates of ``scale`` from the first three sizes or more of a curve for the later ones."""
+    sizes = sorted(seconds)
+    measured = [MeasuredSize(size=size, seconds=(seconds[size],)) for size in sizes]
+    points = study_points(tuple(measured), kind, "gpus")
+    pairs = [(known, size) for known in range(3, len(sizes)) for size in sizes[known:]]
+    found = []
+    for known, size in pairs:
+        law = fitted_law(points[:known], kind)
+        assert law
+        one = estimate(law, points[:known], kind, size)
+        facts = (1 / len(pairs), tuple(sizes[:known]), (), size, seconds[size])
+        case = Case(name, name.split()[0], kind, *facts, one.step_s, one.low, one.high, None)
+        found.append(Judged(case, one.step_s, one.low, one.high))
+    return found
+
+
+def laws(curves: Sequence[Curve], folder: Path) -> dict[str, list[Judged]]:
+    """Those of all curves: weak ones, and the strong ones of the ALCF workshop."""
+    found = [one for curve in curves for one in law_cases(curve.name, curve.seconds, "weak")]
+    strong: list[Judged] = []
+    for name, facts in json.loads((folder / "alcf.json").read_text()).items():
+        times = {int(size): float(value) for size, value in facts["seconds"].items()}
+        strong += law_cases(name, times, "strong")
+    return {"weak": found, "strong (ALCF workshop)": strong}
 
 
 THREE = ("model", "naive fit", "carrying on")

@@ -117,8 +117,8 @@ class _Replay:
             allreduce, nodes, self._per_node, self._bytes, self._parameters
         )
         exchange = msgspec.structs.replace(exchange, closed_form_s=closed_form_s)
-        if why := why_not_simulated(allreduce, self._shape, gpus, at_switch):
-            return msgspec.structs.replace(exchange, remark=why)
+        if remark := why_not_simulated(allreduce, self._shape, gpus, at_switch):
+            return msgspec.structs.replace(exchange, remark=remark)
         if message_count(allreduce, nodes, self._per_node) > most_messages:
             why = f"not simulated: more than {most_messages:,} messages (--most-messages)"
             return msgspec.structs.replace(exchange, remark=why)

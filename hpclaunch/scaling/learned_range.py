@@ -76,7 +76,7 @@ def place_of(gpus: int, largest: int, per_node: int | None) -> str:
     return "leaving the node" if largest <= per_node else "beyond one node"
 
 
-def naive_fit(sizes: Sequence[int], seconds: Sequence[float], gpus: int) -> float:
+def naive_fit(sizes: Sequence[int], seconds: Sequence[float], gpus: float) -> float:
     """Return a + b log2 p by relative least squares, at least a fifth of the last time."""
     weights, logs = [1 / s**2 for s in seconds], [math.log2(p) for p in sizes]
     x = sum(w * log for w, log in zip(weights, logs, strict=True)) / sum(weights)
@@ -90,9 +90,16 @@ def learned_range(mixture: Mixture, learned: Learned = LEARNED) -> StepRange:
     """Return the mixture and its range."""
     logs = mixture.logarithms()
     middle = sum(share * log for share, log in zip(learned.places[mixture.place].shares, logs, strict=True))
-    wide = math.hypot(mixture.deviation, learned.floor, learned.apart * pstdev(logs))
-    ends = (math.exp(middle + times * wide) for times in (learned.low, learned.high))
-    return StepRange(value=math.exp(middle), low=next(ends), high=next(ends))
+    return range_about(middle, logs, mixture.deviation, learned)
+
+
+def range_about(
+    middle: float, logs: Sequence[float], deviation: float, learned: Learned = LEARNED
+) -> StepRange:
+    """Return the range about a value; all of it, and of the predictions that stand for it, as logarithms."""
+    wide = math.hypot(deviation, learned.floor, learned.apart * pstdev(logs))
+    low, high = (math.exp(middle + times * wide) for times in (learned.low, learned.high))
+    return StepRange(value=math.exp(middle), low=low, high=high)
 
 
 def place_text(name: str) -> str:

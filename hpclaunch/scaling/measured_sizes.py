@@ -108,6 +108,23 @@ def deviation_of_repeats(sizes: Sequence[MeasuredSize]) -> float:
     return math.sqrt(sum(one**2 for one in squares) / len(squares)) if squares else 0.0
 
 
+_STUDENT_90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
+"""Two-sided 90 % quantiles of Student's t for 1, 2, ... degrees of freedom; then 1.64."""
+
+
+def student(freedom: int) -> float:
+    """Return the two-sided 90 % quantile of Student's t."""
+    return _STUDENT_90[freedom - 1] if freedom <= len(_STUDENT_90) else 1.64
+
+
+def half_width(size: MeasuredSize) -> float | None:
+    """Return half the 90 % interval of the median of a size's repeats, relative; None: measured once."""
+    count = len(size.seconds)
+    if count < 2:
+        return None
+    return student(count - 1) * deviation_of_repeats((size,)) / math.sqrt(count)
+
+
 def seconds_of_rates(rates: Measurement, work: float, *, weak: bool) -> Measurement:
     """Return the seconds of a step in place of rates. ``work``: that of a step at the smallest size."""
     first = rates.sizes[0].size

@@ -56,7 +56,7 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
         ideal=axes.path(ideal),
         law=law,
         fitted=axes.path([(size, law.step(size)) for size in sizes]) if law else "",
-        band=axes.path(_band(axes, law, sizes)) if law else "",
+        band=axes.path(_band(law, sizes)) if law else "",
         highest=_top,
     )
 
@@ -81,11 +81,9 @@ def _top(point: Point) -> float:
     return point.step_s.min + (point.step_s.spread or 0.0)
 
 
-def _band(axes: _Axes, law: FittedLaw, sizes: Sequence[float]) -> list[tuple[float, float]]:
-    halves = [(p, law.step(p), law.half_range(p)) for p in sizes]
-    known = [(p, value, half) for p, value, half in halves if half is not None]
-    above = [(p, value + half) for p, value, half in known]
-    return above + [(p, max(value - half, axes.low)) for p, value, half in reversed(known)]
+def _band(law: FittedLaw, sizes: Sequence[float]) -> list[tuple[float, float]]:
+    ranges = [(p, law.range_at(p)) for p in sizes]
+    return [(p, one.high) for p, one in ranges] + [(p, one.low) for p, one in reversed(ranges)]
 
 
 def _ticks(low: float, high: float) -> list[float]:

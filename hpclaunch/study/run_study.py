@@ -20,7 +20,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plural import counted
 from hpclaunch.study.point_measure import measured_point
-from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, save_study
+from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, next_point, save_study
 
 _PLACES = ("{batch}", "{nodes}", "{ranks}")
 
@@ -102,9 +102,10 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
     if os.getcwd() != study.workdir:
         raise BadInputError(f"the study {study.name} runs in {study.workdir}", f"cd {study.workdir}")
     study, note = msgspec.structs.replace(study, stopped=None), _once(note)
-    for planned in study.points:
-        if planned.state in ("measured", "failed"):
-            continue
+    while True:
+        study, planned = next_point(study)
+        if planned is None:
+            return save_study(study)
         job = point_job(study, planned, note=note)
         if planned.state == "planned" and (why := why_stop(study, planned, job)):
             return save_study(msgspec.structs.replace(study, stopped=why))
@@ -118,7 +119,6 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
                 point = _judged(study, point, handle)
         study = save_study(study.with_point(point))
         note(_progress(study, point))
-    return save_study(study)
 
 
 def submit_all(study: StudyFile, note: Note) -> StudyFile:
@@ -216,6 +216,8 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
         if spent + job.most_cost > study.budget:
             costs = f"{spent:.4g} are spent and the job may cost {job.most_cost:.4g}"
             return f"{costs}; the budget is {study.budget:g}"
+    if study.node_hours is not None and (why := _too_many_node_hours(study, point, job, study.node_hours)):
+        return why
     before = [p for p in study.points if p.size < point.size]
     if failed := _all_failed(before):
         return f"all jobs with {failed} {study.by} failed"
@@ -227,6 +229,18 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
         where = counted(largest.size, "rank" if largest.gpus is None else "GPU")
         return f"the efficiency with {where} was {largest.efficiency:.2f}, below {study.stop_below:g}"
     return None
+
+
+def _too_many_node_hours(study: StudyFile, point: StudyPoint, job: PointJob, limit: float) -> str | None:
+    """Return why a job is too long: by what this size took, else by its walltime, else by the longest job."""
+    hours = [(one.size, one.node_hours or 0.0) for one in study.points]
+    spent, walltime = sum(taken for _, taken in hours), job.plan.walltime_s or 0
+    longest = max(taken for _, taken in hours)
+    same = max(taken for size, taken in hours if size == point.size)
+    most = same or job.plan.nodes * walltime / 3600 or longest
+    if spent + most <= limit:
+        return None
+    return f"{spent:.4g} node hours are spent and the job may take {most:.4g}; the limit is {limit:g}"
 
 
 def _all_failed(points: list[StudyPoint]) -> int | None:

@@ -39,7 +39,6 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     covariance: tuple[tuple[float, ...], ...]
     determined: tuple[bool, ...]
     errors: tuple[float, ...] = ()
-    """Relative error of each measured size, in their order."""
 
     def seconds(self, terms: Sequence[float]) -> float:
         """Return the seconds of a step with these terms."""

@@ -28,13 +28,9 @@ class Mixture(msgspec.Struct, frozen=True, kw_only=True):
 
     model: float
     naive: float
-    """a + b log2 p through the measured sizes."""
     carry_on: float
-    """The time of the largest measured size."""
     place: str
-    """Where the size lies, as in ``learned_range.json``."""
     deviation: float
-    """Relative, of the calibrated parameters and of the repeats."""
 
     def logarithms(self) -> tuple[float, float, float]:
         """Return those of the three."""
@@ -46,9 +42,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     curves: int
     errors: tuple[float, float, float]
-    """Mean distance of the logarithms."""
     shares: tuple[float, float, float]
-    """Of the mixture with the least error."""
 
 
 class Learned(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +55,6 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True):
     floor: float
     apart: float
     low: float
-    """Deviations below the value."""
     high: float
     places: dict[str, Place]
 

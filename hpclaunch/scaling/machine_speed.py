@@ -71,7 +71,6 @@ class Parameter(msgspec.Struct, frozen=True):
     unit: str
     origin: str
     uncertainty: float
-    """Relative standard deviation."""
 
 
 MEASURED_SHARES: dict[tuple[str, Precision], Parameter] = {
@@ -93,7 +92,6 @@ class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options that the user sets."""
 
     tflops: float | None = None
-    """Speed of one GPU, or rank."""
     memory_gb_s: float | None = None
     node_gb_s: float | None = None
     node_latency_us: float | None = None
@@ -109,26 +107,18 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     gpu_tflops: Parameter
     gpu_share: Parameter
-    """Share of ``gpu_tflops`` and ``memory_gb_s`` that training reaches."""
     memory_gb_s: Parameter
     node_latency_s: Parameter
     node_gb_s: Parameter
     network_latency_s: Parameter
     network_gb_s: Parameter
     contention: Parameter
-    """phi: by what the exchange between the workers of a hybrid is slowed down by those next to it."""
     overlap: Parameter
-    """Share of the exchange of gradients that the computation hides."""
     growth: Parameter
-    """Share of the computation by which a step grows with each doubling."""
     step_deviation_s: Parameter
-    """Standard deviation of single steps on one GPU: the slowest of all sets the pace."""
     gpus_per_node: int | None
-    """None: one node."""
     room_gib: float | None
-    """Memory of one GPU; None: unknown."""
     cores: int | None = None
-    """Of a node whose ranks compute on them; None: they compute on GPUs, or unknown."""
 
     def why_not_predicted(self, ranks: int) -> str | None:
         """Return why a job whose ranks share cores is not predicted; None: none do."""

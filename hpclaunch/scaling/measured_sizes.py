@@ -22,13 +22,10 @@ class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
     """All repeats of one size."""
 
     size: int
-    """GPUs or ranks."""
     seconds: tuple[float, ...]
     nodes: int | None = None
     ranks: int | None = None
-    """None: as many as GPUs."""
     deviation_s: float | None = None
-    """Standard deviation of single steps."""
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,11 +33,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
     unit: Unit
     kind: str | None = None
-    """strong or weak, where the file is a study's table."""
     sizes: tuple[MeasuredSize, ...]
-    """The smallest first."""
     column: str = "seconds"
-    """The one that was read for the seconds."""
 
 
 def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("seconds",)) -> Measurement:

@@ -60,19 +60,14 @@ class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     machine: Machine
     batch: int
-    """Samples per worker and step."""
     gpus_per_worker: int
-    """P2 of the hybrids."""
     gpus: tuple[int, ...]
     strategies: tuple[Strategy, ...]
     memory: MemoryOptions = MemoryOptions()
     segments: int = 8
     measured: tuple[MeasuredSize, ...] = ()
-    """Small sizes of the first strategy, in seconds per step."""
     samples: int | None = None
-    """Samples of an epoch."""
     node_hour: float | None = None
-    """The site's charge for one node and one hour."""
     cost_unit: str | None = None
 
 
@@ -96,7 +91,6 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     remedies: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     mixture: Mixture | None = None
-    """What ``step_s`` is mixed of, where two sizes were measured."""
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True):

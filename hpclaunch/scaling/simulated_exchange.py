@@ -51,11 +51,8 @@ class NetworkOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     network: NetworkKind | None = None
     nodes_per_group: int | None = None
-    """Of a group of the dragonfly, of a leaf switch of the fat tree, of a switch of the loop network."""
     groups: int | None = None
-    """Of the dragonfly; more groups share the links of a group among them."""
     taper: float | None = None
-    """How many times less a group can send to other groups than its nodes can."""
 
 
 class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):

@@ -67,12 +67,9 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     efficiency: float = 0.7
     steps: float | None = None
-    """Steps of the smallest size that the whole work has."""
     work: float | None = None
-    """The work of one step at the smallest size, such as images."""
     boundaries: Boundaries = Boundaries()
     seconds_of: str = "step"
-    """The unit of work that the seconds are for, as the sentence names it."""
 
 
 def study_document(

@@ -32,7 +32,6 @@ class PointJob(msgspec.Struct, frozen=True, kw_only=True):
     plan: LaunchPlan
     script: str
     most_cost: float | None
-    """For the whole walltime; None: the site's rule is unknown, or there is no walltime."""
 
 
 Note = Callable[[str], None]
@@ -233,11 +232,9 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
 
 def _too_many_node_hours(study: StudyFile, point: StudyPoint, job: PointJob, limit: float) -> str | None:
     """Return why a job is too long: by what this size took, else by its walltime, else by the longest job."""
-    hours = [(one.size, one.node_hours or 0.0) for one in study.points]
-    spent, walltime = sum(taken for _, taken in hours), job.plan.walltime_s or 0
-    longest = max(taken for _, taken in hours)
-    same = max(taken for size, taken in hours if size == point.size)
-    most = same or job.plan.nodes * walltime / 3600 or longest
+    hours = [one.node_hours or 0.0 for one in study.points]
+    same = [taken for one, taken in zip(study.points, hours, strict=True) if one.size == point.size]
+    most, spent = max(same) or job.plan.nodes * (job.plan.walltime_s or 0) / 3600 or max(hours), sum(hours)
     if spent + most <= limit:
         return None
     return f"{spent:.4g} node hours are spent and the job may take {most:.4g}; the limit is {limit:g}"

@@ -37,26 +37,18 @@ class StudyPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One repeat of one size."""
 
     size: int
-    """Nodes, or ranks where the study is by ranks."""
     repeat: int
-    """From 1."""
     job: str | None = None
-    """Id of its job; None: not submitted, or not known here yet."""
     state: str = "planned"
-    """planned, submitted, measured, failed."""
     nodes: int = 0
     ranks: int = 0
     gpus: int | None = None
     seconds: float | None = None
-    """Of one step, or of the same amount of work."""
     measured_by: str = ""
     cost: float | None = None
-    """By the job's elapsed time and the site's rule."""
     node_hours: float | None = None
     fingerprint: dict[str, str] = {}
-    """Of profile, versions, code and environment: points that differ in one are not comparable."""
     binding: bool | None = None
-    """Whether all ranks got their binding; None: it was not checked."""
     remark: str | None = None
     load_balance: float | None = None
     communication_efficiency: float | None = None
@@ -68,17 +60,12 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
     name: str
     token: str
-    """Random: makes the names of its jobs its own."""
     kind: Kind
     by: Literal["nodes", "ranks"]
     settings: dict[str, Any]
-    """Of the jobs, as a job file has them, without size and name."""
     file: str | None = None
-    """Path of a job file with further settings; read for each job."""
     is_program: bool
-    """The command is a program also if that is called mnist."""
     is_file: bool = False
-    """The command begins with a file that Python or a shell reads."""
     workdir: str
     batch: int | None = None
     metric: str | None = None
@@ -86,12 +73,9 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     stop_below: float = 0.0
     budget: float | None = None
     node_hours: float | None = None
-    """Most that the jobs may take together."""
     until: float | None = None
-    """Repeats are added until half the interval of each size's median is within this share."""
     points: tuple[StudyPoint, ...]
     stopped: str | None = None
-    """Why no further job is submitted."""
 
     def job_name(self, point: StudyPoint) -> str:
         """Return the name of a point's job, which no other job has."""

@@ -277,6 +277,8 @@ def simulation_text(simulation: Simulation) -> str:
     lines += [
         f"{one.allreduce} on {one.gpus} GPUs: {one.remark}" for one in simulation.exchanges if one.remark
     ]
+    if all(one.step_s is None for one in simulation.exchanges):
+        lines.append("no steps: the exchanges are those of data parallelism; predict --strategy data as well")
     lines += _parting(simulation.exchanges)
     return "\n".join([*lines, "network: " + "; ".join(simulation.network.origins)])
 

@@ -108,7 +108,7 @@ def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended 
     """Return the largest comparable size with the efficiency: of equal value to smaller ones, but faster."""
     first = points[0]
     good = [point for point in points if point.comparable and point.efficiency >= request.efficiency]
-    if not good:
+    if not good or any(map(_to_the_second, points)):
         return None
     best = good[-1]
     seconds = best.step_s.median
@@ -257,8 +257,14 @@ def _fit_lines(document: StudyDocument) -> list[str]:
     return [*lines, *(f"  doubt: {remark}" for remark in fit.remarks)]
 
 
+def _to_the_second(point: Point) -> bool:
+    return any(remark.endswith("known to the second only") for remark in point.remarks)
+
+
 def _advice_lines(document: StudyDocument) -> list[str]:
     best = document.recommended
+    if any(map(_to_the_second, document.points)):
+        return ["", "no recommendation: some times are known to the second only; print a figure (--metric)"]
     return ["", best.sentence] if best else ["", "no measured size has the requested efficiency"]
 
 

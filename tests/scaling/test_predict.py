@@ -352,6 +352,7 @@ def test_the_ranking_names_neighbours_whose_ranges_overlap() -> None:
         (("--gpus", "8,x"), 2, "'x' is not a number of GPUs"),
         (("--gpus", "8,...,9"), 2, "write as in 8,16,...,1024"),
         (("--calibrate", "/nonexistent.csv"), 3, "cannot be read"),
+        (("--tflops", "1e-300"), 2, "'--tflops'"),
         (("--strategy", "model"), 2, "'model' is not one of"),
         (("--network-test-allreduce", "ring"), 2, "--network-test-allreduce is for --network-test"),
     ],

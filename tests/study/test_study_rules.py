@@ -10,6 +10,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.study.point_measure import known_elapsed_s, pop_factors, read_metric, steady
+from hpclaunch.scaling.study_report import as_text
 from hpclaunch.study.run_study import PointJob, why_stop
 from hpclaunch.study.study_file import (
     StudyFile,
@@ -166,6 +167,13 @@ def test_elapsed_time_is_no_step() -> None:
     assert [p.throughput for p in document.points] == [None, None]
     assert document.recommended is not None
     assert "10 s per job, start-up included." in document.recommended.sentence
+
+
+def test_times_in_whole_seconds_recommend_nothing() -> None:
+    short = [point(n, 2, remark="2 s of elapsed time are known to the second only") for n in (1, 2)]
+    document, _ = report_of(study(*short))
+    assert document.recommended is None
+    assert "no recommendation: some times are known to the second only" in as_text(document)
 
 
 def test_a_super_linear_size_is_recommended_with_its_doubt() -> None:

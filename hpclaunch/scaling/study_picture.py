@@ -91,6 +91,33 @@ def _ticks(low: float, high: float) -> list[float]:
     return [tick for power in powers for digit in (1, 2, 5) if low <= (tick := digit * 10.0**power) <= high]
 
 
+def _gain(document: StudyDocument, name: str) -> str:
+    """Return speed-up or efficiency by size, from 0 on."""
+    first, speed_up = document.points[0], name == "speed-up"
+    points = [
+        {
+            "size": point.size,
+            "value": point.speedup if speed_up else point.efficiency,
+            "ideal": point.size / first.size if speed_up else 1.0,
+            "half": point.plus_minus,
+            "odd": bool(point.remarks) or not point.comparable,
+        }
+        for point in document.points
+    ]
+    ideal = document.points[-1].size / first.size if speed_up else 1.0
+    top = 1.05 * max(ideal, *(point.speedup if speed_up else point.efficiency for point in document.points))
+    apart = (_WIDTH - _LEFT - _RIGHT) / max(1, len(points) - 1)
+    return render(
+        "study_gain.svg.j2",
+        name=name,
+        unit=unit_name(document.points),
+        points=points,
+        ticks=[top * n / 4 for n in range(5)],
+        x=lambda place: _LEFT + place * apart,
+        y=lambda value: 220 - 190 * min(value, top) / top,
+    )
+
+
 def as_html(document: StudyDocument, law: FittedLaw | None) -> str:
     """Return one page: picture, sentence, table, fit and the numbers as CSV."""
     return html_page(
@@ -98,6 +125,7 @@ def as_html(document: StudyDocument, law: FittedLaw | None) -> str:
         document,
         title=_title(document),
         picture=as_svg(document, law),
+        gains=[_gain(document, name) for name in ("speed-up", "efficiency")],
         text=as_text(document),
         csv=as_csv(document),
     )

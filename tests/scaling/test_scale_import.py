@@ -178,6 +178,18 @@ def test_the_recommended_size_and_the_node_hours(tmp_path: Path) -> None:
     assert grown["hours"] == pytest.approx(1.25 / 2)
 
 
+def test_the_page_has_speed_up_and_efficiency_with_shapes_as_well_as_colours(tmp_path: Path) -> None:
+    """Steady repeats collapse on 4: its point is a diamond in all three pictures; two sizes have error bars."""
+    text = "ranks,seconds\n1,10\n1,10.1\n2,5\n2,5.05\n4,9\n4,9.05\n"
+    page = tmp_path / "page.html"
+    document(tmp_path, text, "--kind", "strong", "--html", str(page))
+    html = page.read_text()
+    assert html.count('class="point odd"') == 3
+    assert html.count('class="point"') == 6
+    assert html.count('class="error"') == 4
+    assert [name in html for name in ("<title>speed-up</title>", "<title>efficiency</title>")] == [True, True]
+
+
 def test_no_range_has_no_width(tmp_path: Path) -> None:
     """Laws fit these times exactly; 64 GPUs took 0.2633 s. The law that fits as well is in the range."""
     for times, kind in (({8: 0.2040, 16: 0.2178, 32: 0.2316}, "weak"), ({1: 10, 2: 5.2, 4: 2.8}, "strong")):

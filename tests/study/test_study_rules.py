@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.study.point_measure import known_elapsed_s, pop_factors, read_metric, steady
 from hpclaunch.scaling.study_report import as_text
+from hpclaunch.study.point_measure import known_elapsed_s, pop_factors, read_metric, steady
 from hpclaunch.study.run_study import PointJob, why_stop
 from hpclaunch.study.study_file import (
     StudyFile,

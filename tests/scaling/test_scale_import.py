@@ -179,7 +179,7 @@ def test_the_recommended_size_and_the_node_hours(tmp_path: Path) -> None:
 
 
 def test_the_page_has_speed_up_and_efficiency_with_shapes_as_well_as_colours(tmp_path: Path) -> None:
-    """Steady repeats collapse on 4: its point is a diamond in all three pictures; two sizes have error bars."""
+    """Steady repeats collapse on 4: its point is a diamond in all pictures; two sizes have error bars."""
     text = "ranks,seconds\n1,10\n1,10.1\n2,5\n2,5.05\n4,9\n4,9.05\n"
     page = tmp_path / "page.html"
     document(tmp_path, text, "--kind", "strong", "--html", str(page))

@@ -73,8 +73,8 @@ def allreduce_alone(ranks: int, folder: Path) -> tuple[object, ...]:
 
 def predicted(
     model: str, ranks: int, one_rank: tuple[float, float], exchange: tuple[object, ...], folder: Path
-) -> dict[str, float]:
-    """The range of the seconds per step."""
+) -> dict[str, float] | None:
+    """The range of the seconds per step; None: not predicted."""
     step_s, deviation_s = one_rank
     (folder / "one.csv").write_text(f"ranks,seconds_per_step,deviation_s\n1,{step_s},{deviation_s}\n")
     words = (sys.executable, "-m", "hpclaunch", "predict", "--site", "local", "--model", model, "--json")
@@ -82,6 +82,8 @@ def predicted(
     # Orders of magnitude: the calibration on one rank replaces them.
     speeds = ("--tflops", 0.05, "--memory-gb-s", 10)
     found = json.loads(output(*words, *size, *speeds, "--calibrate", folder / "one.csv", *exchange))
+    if not found["points"]:  # more ranks than cores
+        return None
     step: dict[str, float] = found["points"][0]["step_s"]
     return step
 
@@ -116,6 +118,9 @@ def main() -> None:
                 least = min(times[1])[0], min(deviation for _, deviation in times[1])
                 step = predicted(model, size, least, alone[size], Path(scratch))
                 true = min(times[size])[0]
+                if step is None:
+                    print(f"| {model} | {size} | refused | | {1e3 * true:.2f} | |", flush=True)
+                    continue
                 low, high = 1e3 * step["low"], 1e3 * step["high"]
                 figures = f"{1e3 * step['value']:.2f} | {low:.2f} to {high:.2f} | {1e3 * true:.2f}"
                 print(f"| {model} | {size} | {figures} | {step['value'] / true - 1:+.0%} |", flush=True)

@@ -57,8 +57,13 @@ def advise_io(facts: IoFacts) -> list[Advice]:
 
 
 def is_local(facts: IoFacts) -> bool:
-    """Whether the data are on a disk or in memory of this machine."""
-    return facts.file_system in _LOCAL_TYPES
+    """Whether the data are on a disk or in memory of this machine, and a job here reads them."""
+    return facts.file_system in _LOCAL_TYPES and facts.local.where == "this machine"
+
+
+def _guide(facts: IoFacts) -> str:
+    """Return the source of what holds on every machine."""
+    return f"{CSCS_GUIDE}, not {facts.site}'s own, which is not known here" if facts.site else CSCS_GUIDE
 
 
 def has_many_small_files(facts: IoFacts) -> bool:
@@ -104,20 +109,23 @@ def _pack(facts: IoFacts) -> Iterator[Advice]:
             f"mksquashfs {shlex.quote(path)} {image}",
             f"tar -cf {archive} -C {shlex.quote(path)} .",
         ),
-        source=CSCS_GUIDE,
+        source=_guide(facts),
     )
 
 
 def _stripe(facts: IoFacts) -> Iterator[Advice]:
-    site = f"; {facts.site} advises: {facts.site_striping}" if facts.site_striping else ""
+    advised = facts.site_striping
+    site = f"; {facts.site} advises: {advised}" if advised else ""
     source = facts.site_source or LUSTRE_WIKI
     folder = shlex.quote(facts.path if facts.is_folder else facts.path.rpartition("/")[0] or ".")
     if has_many_small_files(facts) and _is_wide(facts.stripes):
         yield Advice(
             name="stripe",
-            text="use one stripe per file for new files here",
+            text=f"stripe new files here as {facts.site} advises"
+            if advised
+            else "use one stripe per file for new files here",
             why=f"new files get several stripes, and most are small{site}",
-            commands=(f"lfs setstripe -c 1 {folder}",),
+            commands=() if advised else (f"lfs setstripe -c 1 {folder}",),
             source=source,
         )
     if facts.census.large_files and _is_narrow(facts.largest_stripes):
@@ -149,9 +157,13 @@ def _stage(facts: IoFacts) -> Iterator[Advice]:
     fits = local.free_bytes is None or local.free_bytes >= needed * _ROOM_FACTOR
     if is_local(facts) or not facts.census.complete or not fits:
         return
+    in_memory = local.kind in ("none", *_MEMORY_TYPES)
+    too_much = in_memory and needed >= _SHARD_BYTES
     text = "stage the data to the nodes' own storage before the ranks start; each epoch then reads there"
-    if local.kind in ("none", *_MEMORY_TYPES):
+    if in_memory:
         text = "stage only what is small: the nodes' own storage is their memory, which the job needs"
+    if too_much:
+        text = "do not stage so much: the nodes' own storage is their memory, which the job needs"
     room = "its room is checked when the job starts"
     if local.free_bytes is not None:
         room = f"{format_bytes(local.free_bytes)} are free there"
@@ -159,8 +171,8 @@ def _stage(facts: IoFacts) -> Iterator[Advice]:
         name="stage",
         text=text,
         why=f"{format_bytes(needed)} for {local.path} ({local.where}); {room}",
-        commands=(f"hpclaunch submit --stage {shlex.quote(facts.path)} ...",),
-        source=f"{CSCS_GUIDE}; {OUR_STAGING}",
+        commands=() if too_much else (f"hpclaunch submit --stage {shlex.quote(facts.path)} ...",),
+        source=f"{_guide(facts)}; {OUR_STAGING}",
     )
 
 

@@ -47,6 +47,8 @@ def take_census(path: str, limit_s: float, clock: Callable[[], float] = time.mon
         raise BadInputError(f"{path}: does not exist", "name a folder or a file")
     start, counted = clock(), _Counter()
     if not os.path.isdir(path):
+        if not os.path.isfile(path):
+            raise BadInputError(f"{path}: neither a folder nor a file", "name what a job reads")
         counted.file(path, os.stat(path).st_size)
         return counted.census(clock() - start, complete=True)
     waiting = [path]

@@ -15,7 +15,6 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
 from hpclaunch.scaling.allreduce_messages import message_count, node_programs
 from hpclaunch.scaling.simulated_exchange import (
-    ALLREDUCES,
     NetworkOptions,
     NetworkShape,
     SimulatedExchange,
@@ -23,6 +22,8 @@ from hpclaunch.scaling.simulated_exchange import (
     closed_forms,
     network_shape,
     replay_text,
+    simulated_names,
+    why_not_simulated,
 )
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.user_folders import read_cached, write_cached
@@ -65,7 +66,7 @@ def with_simulation(
         found = []
         for gpus in request.gpus:
             if gpus > per_node:
-                for name in ALLREDUCES:
+                for name in simulated_names(shape):
                     one = runs.exchange(name, gpus, options["most_messages"])
                     found.append(_with_step(one, computed.get(gpus), request.machine.overlap.value))
     simulation = Simulation(network=shape, exchanges=tuple(found))
@@ -110,21 +111,25 @@ class _Replay:
         if rest:
             why = f"not simulated: not a multiple of the {self._per_node} GPUs of a node"
             return msgspec.structs.replace(exchange, remark=why)
+        per_switch = int(self._shape.layout[1]) if self._shape.kind in ("fat-tree", "loop") else 1
+        at_switch = min(per_switch * self._per_node, gpus)
+        within_s, closed_form_s = closed_forms(
+            allreduce, nodes, self._per_node, self._bytes, self._parameters
+        )
+        exchange = msgspec.structs.replace(exchange, closed_form_s=closed_form_s)
+        if remark := why_not_simulated(allreduce, self._shape, gpus, at_switch):
+            return msgspec.structs.replace(exchange, remark=remark)
         if message_count(allreduce, nodes, self._per_node) > most_messages:
             why = f"not simulated: more than {most_messages:,} messages (--most-messages)"
             return msgspec.structs.replace(exchange, remark=why)
-        programs = node_programs(allreduce, nodes, self._per_node, self._bytes // 4)
-        text = replay_text(self._shape, nodes, self._parameters, programs.text)
+        programs = node_programs(allreduce, nodes, self._per_node, self._bytes // 4, at_switch)
+        text = replay_text(self._shape, nodes, self._per_node, self._parameters, programs.text)
         done = self._host.run([self._program, "--log=root.thres:error"], stdin=text.encode())
         if done.exit_code:
             problem = done.stderr.strip().splitlines() or [f"exit {done.exit_code}"]
             raise RefusedError(f"--simulate: {allreduce} on {gpus} GPUs: {problem[0]}", _NEEDED)
-        within_s, closed_form_s = closed_forms(
-            allreduce, nodes, self._per_node, self._bytes, self._parameters
-        )
         return msgspec.structs.replace(
             exchange,
-            closed_form_s=closed_form_s,
             simulated_s=within_s + float(done.stdout),
             messages=programs.messages,
             network_bytes=programs.nbytes,

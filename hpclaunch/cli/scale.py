@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,17 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
     return tuple(found)
 
 
+def _share(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return 0.05 for ``5%``, and for ``0.05``."""
+    if text is None:
+        return None
+    number = re.fullmatch(r"(\d+(?:\.\d+)?)(%?)", text.strip())
+    share = float(number[1]) / (100 if number[2] else 1) if number else 0.0
+    if not 0.001 <= share < 1:
+        raise click.BadParameter(f"{text!r} is not a share such as 5%")
+    return share
+
+
 def _one_group(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
     try:
         groups = 1 if text is None else re.compile(text).groups
@@ -106,7 +118,7 @@ def _one_group(ctx: click.Context, param: click.Parameter, text: str | None) -> 
 
 
 @command.command(cls=SubmitCommand, params=setting_options(_SIZES))
-@options("scale run", nodes=_whole_numbers, ranks=_whole_numbers, metric=_one_group)
+@options("scale run", nodes=_whole_numbers, ranks=_whole_numbers, metric=_one_group, until=_share)
 @click.pass_context
 def run(
     ctx: click.Context,
@@ -114,20 +126,22 @@ def run(
     job: str | None,
     nodes: tuple[int, ...],
     ranks: tuple[int, ...],
-    kind: str | None,
+    kind: tuple[str, ...],
     dry_run: bool,
     wait: bool,
     **options: Any,
 ) -> None:
-    """Run a study: a job per size and repeat, the smallest first, then the table and the fit.
+    """Run a study: a job per size and repeat, in turns of all sizes, then the table and the fit.
 
     Called again, it goes on where it was; with more sizes it adds them. In the command {nodes}, {ranks} and
     {batch} stand for the size.
     """
     from hpclaunch.cli.submit import command_words
 
-    if kind is None:
+    if not kind:
         raise click.UsageError("say what grows: --strong (the same work) or --weak (work per rank)")
+    if len(set(kind)) > 1:
+        raise click.UsageError("--strong and --weak: it is one of them")
     if bool(nodes) == bool(ranks):
         raise click.UsageError("give the sizes: --nodes 1,2,4 or, on local, --ranks 1,2")
     report = {name: options.pop(name) for name in _REPORT}
@@ -135,7 +149,7 @@ def run(
     if not words:
         raise click.UsageError("name a file (train.py) or mnist, or put a command after --")
     layer = {"is_program": job is None, **({"is_file": True} if "is_file" in ctx.meta else {})}
-    study = _wanted(kind, nodes, ranks, words, layer=layer, options=options)
+    study = _wanted(kind[0], nodes, ranks, words, layer=layer, options=options)
     _show_plan(study, dry_run=dry_run)
     if not dry_run:
         _go_on(study, wait, report)
@@ -161,7 +175,7 @@ def _wanted(
     from hpclaunch.study.study_file import planned_points, wanted_study
 
     own = {key: options.pop(key) for key in ("batch", "metric", "metric_is")}
-    limits = {key: options.pop(key) for key in ("stop_below", "budget")}
+    limits = {key: options.pop(key) for key in ("stop_below", "budget", "node_hours", "until")}
     repeats, name, given_file = (options.pop(key) for key in ("repeats", "name", "file"))
     given = msgspec.to_builtins(given_settings(options, command=words))
     settings = {key: value for key, value in given.items() if value not in (None, [], (), {})}
@@ -248,11 +262,13 @@ def _note(text: str) -> None:
 
 @command.command()
 @options("scale add", sizes=_whole_numbers)
-def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: Any) -> None:
-    """Add sizes to a study and run them."""
+def add(study: str, sizes: tuple[int, ...], repeats: int | None, wait: bool, **report: Any) -> None:
+    """Add sizes to a study and run them, as often as those it has."""
     from hpclaunch.study.study_file import load_study, planned_points, with_more_points
 
-    grown = with_more_points(load_study(study), planned_points(sizes, repeats))
+    known = load_study(study)
+    repeats = repeats or max(Counter(point.size for point in known.points).values())
+    grown = with_more_points(known, planned_points(sizes, repeats))
     _show_plan(grown, dry_run=False)
     _go_on(grown, wait, report)
 
@@ -298,7 +314,7 @@ def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: in
 def _print_study(document: StudyDocument, law: FittedLaw | None, report: dict[str, Any]) -> None:
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.scaling.study_picture import as_html, as_svg
-    from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text
+    from hpclaunch.scaling.study_report import as_csv, as_markdown, as_text, repeats_csv
 
     for name, draw in ((report["svg"], as_svg), (report["html"], as_html)):
         if name:
@@ -307,7 +323,7 @@ def _print_study(document: StudyDocument, law: FittedLaw | None, report: dict[st
     if report["form"] == "json":
         print_document(document)
     else:
-        forms = {"markdown": as_markdown, "csv": as_csv}
+        forms = {"markdown": as_markdown, "csv": as_csv, "repeats": repeats_csv}
         if report["form"] in forms:
             click.echo(forms[report["form"]](document))
         else:

@@ -3,8 +3,8 @@
 // Compiled on this machine with Debian's libsimgrid-dev (3.32): g++ -O2 -std=c++17 replay_messages.cpp -lsimgrid
 // Standard input: one line for the network, one for times, then the nodes' programs of
 // hpclaunch.scaling.allreduce_messages.
-//   fat-tree LEAVES PORTS UPLINKS | dragonfly GROUPS ROUTERS NODES GROUP_LINK_GB_S | torus X Y Z
-//   NODES LINK_GB_S LINK_LATENCY_S START_UP_S INSIDE_LATENCY_S INSIDE_GB_S
+//   fat-tree LEAVES PORTS UPLINKS | dragonfly GROUPS ROUTERS NODES GROUP_LINK_GB_S | torus X Y Z | loop SWITCHES NODES WIDTH
+//   NODES LINK_GB_S LINK_LATENCY_S START_UP_S INSIDE_LATENCY_S INSIDE_GB_S RANKS_PER_NODE
 //   node NUMBER RUNS
 //   TIMES INSIDE_BYTES SENDS (FROM TO BYTES)... RECEIVES (FROM TO)...
 // Standard output: simulated seconds.
@@ -13,9 +13,12 @@
 // at the same time; the round ends with the last of all. Model CM02: bytes share links fairly (max-min), nothing else.
 #include <simgrid/s4u.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +26,7 @@
 namespace sg = simgrid::s4u;
 
 struct Send {
+  long from, to; // nodes
   sg::Mailbox* box;
   uint64_t bytes;
 };
@@ -80,7 +84,7 @@ static void work(const std::vector<Run>* program, Times times)
     }
 }
 
-static std::vector<std::vector<Run>> read_programs(long nodes)
+static std::vector<std::vector<Run>> read_programs(long nodes, long per_node)
 {
   std::vector<std::vector<Run>> programs(nodes);
   std::string word;
@@ -98,6 +102,8 @@ static std::vector<std::vector<Run>> read_programs(long nodes)
       run.sends.resize(next<size_t>("sends"));
       for (auto& send : run.sends) {
         long from  = next<long>("a rank"), to = next<long>("a rank");
+        send.from  = node;
+        send.to    = to / per_node;
         send.box   = box(from, to);
         send.bytes = next<uint64_t>("bytes");
       }
@@ -109,6 +115,51 @@ static std::vector<std::vector<Run>> read_programs(long nodes)
     }
   }
   return programs;
+}
+
+// A distributed loop network: switches in a ring, with links to those 1, 2, 4, ... away on both sides. A route takes the
+// longest such step that does not pass its end, so between switches a power of two apart it is one step.
+static void build_loop(const std::vector<double>& shape, double bytes_per_s, double latency,
+                       const std::vector<std::vector<Run>>& programs)
+{
+  const auto switches = (long)shape.at(0), per = (long)shape.at(1);
+  auto* zone          = sg::create_full_zone("network");
+  const auto link     = [&](const std::string& name, double speed) {
+    return zone->create_link(name, speed)->set_latency(latency)->seal();
+  };
+  std::vector<sg::Host*> hosts;
+  std::vector<const sg::Link*> up, down;
+  for (long id = 0; id < switches * per; id++) {
+    hosts.push_back(zone->create_host(std::to_string(id), 1e9)->seal());
+    up.push_back(link("up" + std::to_string(id), bytes_per_s));
+    down.push_back(link("down" + std::to_string(id), bytes_per_s));
+  }
+  std::map<std::pair<long, long>, const sg::Link*> between;
+  for (long from = 0; from < switches; from++)
+    for (long step = 1; step < switches; step *= 2)
+      for (long to : {(from + step) % switches, (from - step + switches) % switches})
+        if (not between.count({from, to}))
+          between[{from, to}] = link(std::to_string(from) + "-" + std::to_string(to), shape.at(2) * bytes_per_s);
+  std::set<std::pair<long, long>> pairs;
+  for (const auto& program : programs)
+    for (const auto& run : program)
+      for (const auto& send : run.sends)
+        pairs.insert({send.from, send.to});
+  for (auto [from, to] : pairs) {
+    std::vector<sg::LinkInRoute> route{sg::LinkInRoute(up[from])};
+    for (long at = from / per, end = to / per; at != end;) {
+      const long ahead = (end - at + switches) % switches, left = std::min(ahead, switches - ahead);
+      long step        = 1;
+      while (2 * step <= left)
+        step *= 2;
+      const long next = (at + (ahead == left ? step : switches - step)) % switches;
+      route.emplace_back(between.at({at, next}));
+      at = next;
+    }
+    route.emplace_back(down[to]);
+    zone->add_route(hosts[from]->get_netpoint(), hosts[to]->get_netpoint(), nullptr, nullptr, route, false);
+  }
+  zone->seal();
 }
 
 // Makes the hosts 0, 1, ... and their links.
@@ -162,8 +213,11 @@ int main(int argc, char** argv)
   times.start_up           = next<double>("the start-up");
   times.inside_latency     = next<double>("the latency inside a node");
   times.inside_bytes_per_s = next<double>("the speed inside a node") * 1e9;
-  build(kind, shape, link, latency);
-  const auto programs = read_programs(nodes);
+  const auto programs      = read_programs(nodes, next<long>("the ranks of a node"));
+  if (kind == "loop")
+    build_loop(shape, link, latency, programs);
+  else
+    build(kind, shape, link, latency);
   for (long node = 0; node < nodes; node++) {
     auto* host = sg::Host::by_name_or_null(std::to_string(node));
     if (host == nullptr)

@@ -94,13 +94,33 @@ def _hierarchical_s(p: int, n: float, machine: Machine) -> float:
     return seconds
 
 
+def _near_first_s(p: int, n: float, machine: Machine) -> float:
+    """Swaps of n/2, n/4, ... bytes with ranks 1, 2, 4, ... away, and back; p is a power of two."""
+    swaps = [(1 << turn, n / (2 << turn)) for turn in range(p.bit_length() - 1)]
+    return sum(2 * machine.message_s(*swap, p) + swap[1] * machine.add_s_per_byte for swap in swaps)
+
+
+_SEGMENTS = 8
+"""Of the array that the pipelined allreduce has under way."""
+
+
+def _pipelined_s(p: int, n: float, machine: Machine) -> float:
+    """``hierarchical`` in segments: while one is between the nodes, the next is summed inside."""
+    near = min(p, machine.ranks_per_node)
+    inside, all_levels = (_hierarchical_s(ranks, n / _SEGMENTS, machine) for ranks in (near, p))
+    return all_levels + (_SEGMENTS - 1) * max(inside, all_levels - inside)
+
+
 COSTS: Mapping[str, Callable[[int, float, Machine], float]] = {
     "ring": _ring_s,
     "halving-doubling": _halving_doubling_s,
     "hierarchical": _hierarchical_s,
+    "near-first": _near_first_s,
+    "shifted": _near_first_s,
+    "pipelined": _pipelined_s,
 }
 """Seconds by algorithm, as ``--allreduce`` names them (``shared`` is ``hierarchical`` on one node): of ranks,
-bytes and machine."""
+bytes and machine. The last three are in no runner: see docs/explanation/networks.md."""
 
 
 def allreduce_s(algorithm: str, ranks: int, nbytes: float, machine: Machine) -> float:
@@ -170,8 +190,25 @@ def _swaps(rank: int, bounds: Sequence[int]) -> Iterator[tuple[int, int, int]]:
             low = middle
 
 
-def rank_rounds(algorithm: str, nodes: int, per_node: int, items: int) -> Callable[[int], Iterator[Round]]:
-    """Return what yields the rounds of a rank in the sum of ``items``.
+def shifted_peers(rank: int, ranks: int, at_switch: int) -> list[int]:
+    """Return the partners of a rank in shifted halving-doubling, in the order of the halvings.
+
+    First the ranks of the switch, which get the largest messages. The next g halvings are between switches:
+    ranks of one switch begin with different distances, so that they use different links. g is 2, 4, 16, the
+    largest with g <= ranks of a switch and 2^g <= switches. The rest as near-first halving-doubling.
+    """
+    halvings, inside = ranks.bit_length() - 1, at_switch.bit_length() - 1
+    group = max((g for g in (2, 4, 16) if g <= at_switch and 1 << g <= ranks // at_switch), default=1)
+    bits = list(range(halvings))
+    if halvings > inside:
+        bits[inside : inside + group] = [inside + (rank % at_switch + s) % group for s in range(group)]
+    return [rank ^ (1 << bit) for bit in bits]
+
+
+def rank_rounds(
+    algorithm: str, nodes: int, per_node: int, items: int, at_switch: int = 1
+) -> Callable[[int], Iterator[Round]]:
+    """Return what yields the rounds of a rank in the sum of ``items``; ``at_switch``: ranks of a switch.
 
     Of ``hierarchical`` those between nodes of the first rank of a node, whose slice is the longest.
     """
@@ -179,6 +216,10 @@ def rank_rounds(algorithm: str, nodes: int, per_node: int, items: int) -> Callab
     if algorithm == "halving-doubling":
         bounds = _bounds(items, 1 << (ranks.bit_length() - 1))
         return lambda rank: _halving_doubling(rank, bounds, ranks)
+    if algorithm in ("near-first", "shifted"):
+        return lambda rank: _halvings(
+            shifted_peers(rank, ranks, at_switch if algorithm == "shifted" else ranks), items
+        )
     members = range(0, ranks, per_node if algorithm == "hierarchical" else 1)
     if algorithm == "hierarchical":
         lines = -(-items // _LINE_ITEMS)
@@ -187,10 +228,17 @@ def rank_rounds(algorithm: str, nodes: int, per_node: int, items: int) -> Callab
     return lambda rank: _ring(members.index(rank), members, sizes)
 
 
+def _halvings(peers: Sequence[int], items: int) -> Iterator[Round]:
+    """Yield swaps of half the array, a quarter, ... with these partners, and back."""
+    swaps = [(peer, items * _ITEM_BYTES >> turn + 1) for turn, peer in enumerate(peers)]
+    for peer, nbytes in (*swaps, *swaps[::-1]):
+        yield Round(((peer, nbytes),), (peer,))
+
+
 def message_count(algorithm: str, nodes: int, per_node: int) -> int:
     """Return the most messages that the rounds of all ranks have, or of the first rank of each node."""
     ranks = nodes if algorithm == "hierarchical" else nodes * per_node
-    if algorithm != "halving-doubling":
+    if algorithm in ("ring", "hierarchical"):
         return 2 * ranks * (ranks - 1)
     levels = ranks.bit_length() - 1
     return 2 * (levels << levels) + 2 * (ranks - (1 << levels))
@@ -260,13 +308,13 @@ class NodePrograms(NamedTuple):
     """Between nodes."""
 
 
-def node_programs(algorithm: str, nodes: int, per_node: int, items: int) -> NodePrograms:
+def node_programs(algorithm: str, nodes: int, per_node: int, items: int, at_switch: int = 1) -> NodePrograms:
     """Return the programs of all nodes for the sum of ``items``.
 
     ``hierarchical``: the first rank of each node is followed; those next to it send as much at the same time
     in other rings, so that a message of the node has the bytes of all of them.
     """
-    rounds = rank_rounds(algorithm, nodes, per_node, items)
+    rounds = rank_rounds(algorithm, nodes, per_node, items, at_switch)
     followed, slices = (1, per_node) if algorithm == "hierarchical" else (per_node, 1)
     programs = [
         list(_node_runs({rank: rounds(rank) for rank in range(first, first + followed)}, per_node, slices))

@@ -1,7 +1,8 @@
 """Parameters from a few measured sizes: what these cannot determine keeps its value and its origin. Pure.
 
-A step is a sum of six terms: computation, latency and bandwidth within and between nodes, and waiting for the
-slowest rank. Each has a factor, 1 by the parameters' origins with their uncertainty. The factors that fit
+A step is a sum of seven terms: computation, latency and bandwidth within and between nodes, waiting for the
+slowest rank, and growth by log2 p. Each has a factor, 1 by the parameters' origins with their uncertainty,
+that of the growth 0. The factors that fit
 best to both, the measured sizes and the origins, are found, none negative. A factor whose uncertainty the
 measurement did not reduce stays 1.
 """
@@ -14,7 +15,12 @@ import msgspec
 
 from hpclaunch.scaling.nonnegative import Solution, nonnegative_fit
 
-TERMS = ("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth", "waiting")
+TERMS = (
+    *("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth", "waiting"),
+    "growth",
+)
+_ORIGIN = (1.0,) * 6 + (0.0,)
+"""Factors by the origins: nothing is known to grow."""
 _NOISE = 0.02
 """Relative error of one measured size, at least."""
 _DETERMINED = 0.8
@@ -32,10 +38,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     factors: tuple[float, ...]
     covariance: tuple[tuple[float, ...], ...]
     determined: tuple[bool, ...]
-    noise: float
-    """Relative deviation of the measured sizes from the calibrated model."""
     errors: tuple[float, ...] = ()
-    """Relative error of each measured size, in their order."""
 
     def seconds(self, terms: Sequence[float]) -> float:
         """Return the seconds of a step with these terms."""
@@ -52,26 +55,28 @@ def not_calibrated(uncertainties: Sequence[float]) -> Calibration:
     """Return factors of 1 with the uncertainties of the parameters' origins."""
     n = range(len(uncertainties))
     return Calibration(
-        factors=tuple(1.0 for _ in n),
+        factors=_ORIGIN[: len(n)],
         covariance=tuple(tuple(uncertainties[i] ** 2 if i == j else 0.0 for j in n) for i in n),
         determined=tuple(False for _ in n),
-        noise=0.0,
     )
 
 
 def calibrate(
-    terms: Sequence[Sequence[float]], seconds: Sequence[float], uncertainties: Sequence[float]
+    terms: Sequence[Sequence[float]],
+    seconds: Sequence[float],
+    uncertainties: Sequence[float],
+    repeats: float = 0.0,
 ) -> Calibration:
-    """Return the factors for measured seconds; ``terms``: of each measured size.
+    """Return the factors for measured seconds; ``terms``: of each size, ``repeats``: their deviation.
 
     Where the origins are so far off that no factors near them give the measured times, the uncertainties of
     the terms in them are doubled until the measured sizes are neither too high nor too low on average.
     """
     before = [max(uncertainty, _FLOOR) for uncertainty in uncertainties]
     for _ in range(_DOUBLINGS):
-        errors = _errors(terms, seconds, _all_free(terms, seconds, before, _NOISE).parameters)
+        errors = _errors(terms, seconds, _all_free(terms, seconds, before, max(_NOISE, repeats)).parameters)
         deviation = _root_mean_square(errors)
-        noise = max(_NOISE, deviation)
+        noise = max(_NOISE, repeats, deviation)
         free = _all_free(terms, seconds, before, noise)  # the origins count more where sizes scatter
         if not (_biased(errors) or _biased(_errors(terms, seconds, free.parameters))):
             break
@@ -87,7 +92,6 @@ def calibrate(
         factors=tuple(factors),
         covariance=free.covariance,
         determined=tuple(determined),
-        noise=noise,
         errors=tuple(errors),
     )
 
@@ -122,7 +126,7 @@ def _all_free(
 ) -> Solution:
     """Return the factors that fit best to the measured sizes and the origins."""
     origins = [[float(i == j) / wide for j in range(len(before))] for i, wide in enumerate(before)]
-    values = [1 / noise] * len(seconds) + [1 / wide for wide in before]
+    values = [1 / noise] * len(seconds) + [_ORIGIN[i] / wide for i, wide in enumerate(before)]
     return nonnegative_fit([*_rows(terms, seconds, noise), *origins], values)
 
 
@@ -133,16 +137,16 @@ def _only_determined(
     noise: float,
     free: Solution,
 ) -> tuple[tuple[float, ...], tuple[bool, ...]]:
-    """Return the factors, 1 for those whose uncertainty the measurement did not reduce, and which it did."""
+    """Return the factors, those of the origins where the uncertainty was not reduced, and where it was."""
     everything = range(len(before))
     after = [math.sqrt(free.covariance[i][i]) for i in everything]
     some = [i for i in everything if after[i] < _DETERMINED * before[i]]
-    factors = [1.0] * len(before)
+    factors = list(_ORIGIN[: len(before)])
     if some:
         rows = _rows(terms, seconds, noise)
-        rest = [1 / noise - sum(row[i] for i in everything if i not in some) for row in rows]
+        rest = [1 / noise - sum(factors[i] * row[i] for i in everything if i not in some) for row in rows]
         origins = [[float(i == j) / before[i] for j in some] for i in some]
-        values = [*rest, *(1 / before[i] for i in some)]
+        values = [*rest, *(factors[i] / before[i] for i in some)]
         fitted = nonnegative_fit([*([row[i] for i in some] for row in rows), *origins], values)
         for i, factor in zip(some, fitted.parameters, strict=True):
             factors[i] = factor

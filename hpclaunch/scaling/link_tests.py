@@ -32,12 +32,9 @@ class LinkTest(msgspec.Struct, frozen=True, kw_only=True):
     """Measured times of one allreduce."""
 
     program: str
-    """With the algorithm, where the output has several."""
     ranks: int
     seconds: dict[int, float]
-    """Bytes -> seconds, the smallest first."""
     fresh: bool | None = None
-    """Whether the array was written before each sum, as gradients are; None: the output does not tell."""
 
     @property
     def latency_s(self) -> float:
@@ -70,7 +67,6 @@ class _Output(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     ranks: int | None
     rows: list[tuple[str, str]]
-    """Bytes and microseconds."""
     fresh: bool | None = None
 
 

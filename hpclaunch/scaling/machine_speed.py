@@ -55,6 +55,11 @@ _DATA_SHEET = 1.0
 """Relative uncertainty of a link's speed: programs reach a third of the data sheet, or all of it."""
 
 
+HIDDEN = 0.58
+"""Deviation from 1 of the share of an exchange that shows, where between none and all of it does."""
+_GROWTH = 0.03
+"""Per doubling: file systems, stragglers and congestion, which no formula has; stated, not fitted."""
+_NO_GROWTH = "assumed: no growth with log2 p beyond the formulas"
 _EQUALLY_FAST = "not measured: all GPUs are taken to be equally fast in every step"
 _DEVIATION = 1.0
 """Delays that all ranks have at the same moment make none of them wait; rare long ones are not normal."""
@@ -68,7 +73,6 @@ class Parameter(msgspec.Struct, frozen=True):
     unit: str
     origin: str
     uncertainty: float
-    """Relative standard deviation."""
 
 
 ASSUMED_SHARE = Parameter(
@@ -88,7 +92,6 @@ class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options that the user sets."""
 
     tflops: float | None = None
-    """Speed of one GPU, or rank."""
     memory_gb_s: float | None = None
     node_gb_s: float | None = None
     node_latency_us: float | None = None
@@ -106,28 +109,27 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     gpu_tflops: Parameter
     gpu_share: Parameter
-    """Share of ``gpu_tflops`` and ``memory_gb_s`` that training reaches."""
     memory_gb_s: Parameter
     node_latency_s: Parameter
     node_gb_s: Parameter
     network_latency_s: Parameter
     network_gb_s: Parameter
     contention: Parameter
-    """phi: by what the exchange between the workers of a hybrid is slowed down by those next to it."""
     overlap: Parameter
-    """Share of the exchange of gradients that the computation hides."""
+    growth: Parameter
     step_deviation_s: Parameter
-    """Standard deviation of single steps on one GPU: the slowest of all sets the pace."""
     gpus_per_node: int | None
-    """None: one node."""
     room_gib: float | None
-    """Memory of one GPU; None: unknown."""
     cores: int | None = None
-    """Of a node whose ranks compute on them; None: they compute on GPUs, or unknown."""
 
-    def ranks_per_core(self, gpus: int) -> float:
-        """Return how many ranks share a core, 1 where none do; ``gpus``: GPUs, or ranks, of the job."""
-        return max(1.0, min(gpus, self.gpus_per_node or gpus) / self.cores) if self.cores else 1.0
+    def why_not_predicted(self, ranks: int) -> str | None:
+        """Return why a job whose ranks share cores is not predicted; None: none do."""
+        here = min(ranks, self.gpus_per_node or ranks)
+        if self.cores is None or here <= self.cores:
+            return None
+        node = "" if self.gpus_per_node else " (all in one node: --gpus-per-node is not stated)"
+        shared = f"{here} ranks share {counted(self.cores, 'core')}{node}"
+        return f"{shared}: each step of an exchange waits for the scheduler, by times that no term has"
 
     def parameters(self) -> tuple[Parameter, ...]:
         """Return the parameters in their order."""
@@ -166,6 +168,7 @@ def machine_of(
         network_gb_s=_network_bandwidth(profile, options),
         contention=contention,
         overlap=Parameter("overlap", overlap, "", hidden, 0.0),
+        growth=Parameter("growth", 0.0, "", _NO_GROWTH, _GROWTH),
         step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
         gpus_per_node=per_node,
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
@@ -282,10 +285,6 @@ def _network_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter
     return Parameter(name, value, unit, f"assumed: {kind}", _DATA_SHEET)
 
 
-_SHARED_CORES = 0.5
-"""Relative deviation where ranks share cores: a rank of an exchange waits until the scheduler gives a core to
-its neighbour. Four ranks on two cores took 0.9 and 1.15 times the formulas (docs/explanation/measured.md),
-and up to 1.8 times in earlier runs."""
 _NEIGHBOURS = 0.15
 """Relative deviation of the computation where a node has more GPUs, or ranks, at work than any measured size
 had. On ABCI VGG16 took 1.13 times the model on the 4 GPUs of a node (public logs of arXiv 2104.09075), the
@@ -307,11 +306,6 @@ def node_sharing(gpus: int, machine: Machine, measured: Sequence[int], compute_s
     """
     per_node = machine.gpus_per_node
     here = min(gpus, per_node or gpus)
-    times = machine.ranks_per_core(gpus)
-    if times > 1:
-        node = "" if per_node else " (all in one node: --gpus-per-node is not stated)"
-        shared = f"{here} ranks share {counted(machine.cores or 0, 'core')}{node}"
-        return Sharing(_SHARED_CORES, (f"{shared}: computing takes {times:.3g} times as long",))
     most = max((min(size, per_node or size) for size in measured), default=here)
     if here <= most:
         return Sharing()

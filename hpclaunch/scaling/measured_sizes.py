@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections.abc import Sequence
 from statistics import median
 from typing import Literal
 
@@ -21,13 +22,10 @@ class MeasuredSize(msgspec.Struct, frozen=True, kw_only=True):
     """All repeats of one size."""
 
     size: int
-    """GPUs or ranks."""
     seconds: tuple[float, ...]
     nodes: int | None = None
     ranks: int | None = None
-    """None: as many as GPUs."""
     deviation_s: float | None = None
-    """Standard deviation of single steps."""
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,11 +33,8 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
     unit: Unit
     kind: str | None = None
-    """strong or weak, where the file is a study's table."""
     sizes: tuple[MeasuredSize, ...]
-    """The smallest first."""
     column: str = "seconds"
-    """The one that was read for the seconds."""
 
 
 def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("seconds",)) -> Measurement:
@@ -89,6 +84,39 @@ def read_measurement(text: str, file: str, seconds_columns: tuple[str, ...] = ("
     )
     kind = table[0][1].get("kind")
     return Measurement(unit=unit, kind=kind, sizes=tuple(sizes), column=column)
+
+
+def deviation_of_repeats(sizes: Sequence[MeasuredSize]) -> float:
+    """Return the relative standard deviation of the repeats, of all sizes together; 0 without repeats.
+
+    From three repeats on by the median deviation, which one that was disturbed does not change.
+    """
+    squares = []
+    for size in sizes:
+        logs = [math.log(one) for one in size.seconds]
+        if len(logs) > 1:
+            middle = median(logs)
+            usual = median(abs(log - middle) for log in logs)
+            # Of two the deviation from their middle is that of the pair by the square root of two.
+            squares.append((1.4826 if len(logs) > 2 else math.sqrt(2)) * usual)
+    return math.sqrt(sum(one**2 for one in squares) / len(squares)) if squares else 0.0
+
+
+_STUDENT_90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
+"""Two-sided 90 % quantiles of Student's t for 1, 2, ... degrees of freedom; then 1.64."""
+
+
+def student(freedom: int) -> float:
+    """Return the two-sided 90 % quantile of Student's t."""
+    return _STUDENT_90[freedom - 1] if freedom <= len(_STUDENT_90) else 1.64
+
+
+def half_width(size: MeasuredSize) -> float | None:
+    """Return half the 90 % interval of the median of a size's repeats, relative; None: measured once."""
+    count = len(size.seconds)
+    if count < 2:
+        return None
+    return student(count - 1) * deviation_of_repeats((size,)) / math.sqrt(count)
 
 
 def seconds_of_rates(rates: Measurement, work: float, *, weak: bool) -> Measurement:

@@ -15,8 +15,9 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
 from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages
-from hpclaunch.scaling.machine_speed import Machine, Parameter, node_sharing
-from hpclaunch.scaling.measured_sizes import MeasuredSize
+from hpclaunch.scaling.learned_range import Mixture, StepRange, learned_range, naive_fit, place_of
+from hpclaunch.scaling.machine_speed import HIDDEN, Machine, Parameter, node_sharing
+from hpclaunch.scaling.measured_sizes import MeasuredSize, deviation_of_repeats
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
 from hpclaunch.scaling.model_table import Layer, Model, ModelTable
 from hpclaunch.scaling.simulated_exchange import Simulation
@@ -36,8 +37,12 @@ from hpclaunch.scaling.strategy_costs import (
 KNOWN_ERROR = 0.05
 """Relative deviation that is in measurements themselves: on ABCI medians of epochs differ from minima by 0.4
 to 14 %, 5 % on average beyond one node (public logs of arXiv 2104.09075)."""
-_RANGE = 2.0
-"""Standard deviations of the printed range."""
+_RANGE = 1.645
+"""Standard deviations of a range of 90 %, where nothing or one size was measured."""
+_FAR = 4
+"""Times the largest measured size; published curves have few predictions beyond."""
+_REPEATS = 1.2
+"""Longest by shortest repeat of a size, from which it is named."""
 _DIVIDED_LAYERS = 5.0
 """Relative uncertainty of the computation where layers are divided: splitting and joining tensors takes time
 that no operation counts (the paper's Table VIII has three times the projected computation in the hybrids,
@@ -54,9 +59,7 @@ class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
     machine: Machine
     batch: int
-    """Samples per worker and step."""
     gpus_per_worker: int
-    """P2 of the hybrids."""
     gpus: tuple[int, ...]
     strategies: tuple[Strategy, ...]
     memory: MemoryOptions = MemoryOptions()
@@ -66,20 +69,9 @@ class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
     tensor: int = 1
     pipeline: int = 1
     measured: tuple[MeasuredSize, ...] = ()
-    """Small sizes of the first strategy, in seconds per step."""
     samples: int | None = None
-    """Samples of an epoch."""
     node_hour: float | None = None
-    """The site's charge for one node and one hour."""
     cost_unit: str | None = None
-
-
-class StepRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds with their range."""
-
-    value: float
-    low: float
-    high: float
 
 
 class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +93,7 @@ class PredictedPoint(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryNeed
     remedies: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    mixture: Mixture | None = None
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +136,7 @@ def predict_all(request: PredictRequest) -> Prediction:
         calibration = not_calibrated(_uncertainties(strategy, request.machine))
         if number == 0 and request.measured:
             calibration, report = _calibrated(strategy, groups, request)
-            parameters = _calibrated_parameters(parameters, calibration, report)
+            parameters = _calibrated_parameters(request.machine, calibration, report)
         for gpus in request.gpus:
             why = why_impossible(strategy, gpus, groups, request)
             if why:
@@ -163,12 +156,21 @@ def predict_all(request: PredictRequest) -> Prediction:
     )
 
 
-def _uncertainties(strategy: Strategy, machine: Machine) -> list[float]:
-    """Return the relative uncertainty of each of ``TERMS`` before any calibration."""
+def _uncertainties(
+    strategy: Strategy,
+    machine: Machine,
+    terms: Sequence[Sequence[float]] = (),
+    seconds: Sequence[float] = (),
+) -> list[float]:
+    """Return the relative uncertainty of each of ``TERMS`` before any calibration, or that of these."""
     whole = strategy in ("serial", "data", "pipeline", "3d")
     compute = max(machine.gpu_share.uncertainty, 0.0 if whole else _DIVIDED_LAYERS)
     links = (machine.node_latency_s, machine.node_gb_s, machine.network_latency_s, machine.network_gb_s)
-    return [compute, *(link.uncertainty for link in links), machine.step_deviation_s.uncertainty]
+    alone = _measured_alone(machine) if terms else []
+    wide = [math.hypot(link.uncertainty, HIDDEN * (link.name in alone)) for link in links]
+    # The growth is a share of the computation: of the measured one, whatever its origin promises.
+    level = min((one / sum(size[:-1]) for size, one in zip(terms, seconds, strict=True)), default=1.0)
+    return [compute, *wide, machine.step_deviation_s.uncertainty, level * machine.growth.uncertainty]
 
 
 def division_of(strategy: Strategy, gpus: int, request: PredictRequest) -> Division:
@@ -187,6 +189,8 @@ def why_impossible(
     strategy: Strategy, gpus: int, groups: Sequence[tuple[Layer, ...]], request: PredictRequest
 ) -> str | None:
     """Return why the strategy cannot use that many GPUs; None: it can."""
+    if shared := request.machine.why_not_predicted(gpus):
+        return shared
     most = most_of(strategy, groups, request)
     p2 = request.gpus_per_worker
     if strategy == "3d" and (why := _no_grid(gpus, request)):
@@ -237,6 +241,7 @@ def terms_of(
 ) -> tuple[float, ...]:
     """Return the seconds of each of ``TERMS`` in a step, by the parameters' origins."""
     machine, options = request.machine, request.memory
+    smallest = request.measured[0].size if request.measured else 1
     division = division_of(strategy, gpus, request)
     if strategy == "3d":
         return _grid_terms(division, request)
@@ -253,12 +258,13 @@ def terms_of(
         target[0] += share * traffic.messages
         target[1] += share * traffic.elements * width * (slower if target is network else 1.0)
     return (
-        (cost.compute_s + cost.update_s) * machine.ranks_per_core(gpus),
+        cost.compute_s + cost.update_s,
         node[0] * machine.node_latency_s.value,
         node[1] / (machine.node_gb_s.value * 1e9),
         network[0] * machine.network_latency_s.value,
         network[1] / (machine.network_gb_s.value * 1e9),
         machine.step_deviation_s.value * slowest_of(gpus) if strategy == "data" else 0.0,
+        (cost.compute_s + cost.update_s) * max(0.0, math.log2(gpus / smallest)),
     )
 
 
@@ -271,7 +277,7 @@ def _grid_terms(division: Division, request: PredictRequest) -> tuple[float, ...
     for place, amount in enumerate(cost.gradients):
         target[place] += (1.0 - machine.overlap.value) * amount
     return (
-        cost.compute_s * machine.ranks_per_core(division.p),
+        cost.compute_s,
         node[0] * machine.node_latency_s.value,
         node[1] / (machine.node_gb_s.value * 1e9),
         network[0] * machine.network_latency_s.value,
@@ -306,11 +312,10 @@ def _point(
     calibration: Calibration,
 ) -> PredictedPoint:
     terms = terms_of(strategy, gpus, groups, request)
-    seconds = calibration.seconds(terms)
-    compute = calibration.factors[0] * terms[0]
-    measured = [size.size for size in request.measured] if calibration.errors else []
-    shared = node_sharing(gpus, request.machine, measured, compute / seconds)
-    deviation = math.hypot(calibration.deviation(terms), KNOWN_ERROR, calibration.noise, shared.deviation)
+    model = calibration.seconds(terms)
+    compute = calibration.factors[0] * terms[0] / model
+    step, mixture, remarks = _step(gpus, request, calibration, terms, compute)
+    seconds = step.value
     division = division_of(strategy, gpus, request)
     need = partial(_need, strategy, gpus, groups, request)
     here = need(request.batch, request.memory)
@@ -320,12 +325,10 @@ def _point(
     return PredictedPoint(
         strategy=strategy,
         gpus=gpus,
-        step_s=StepRange(
-            value=seconds, low=seconds / (1 + _RANGE * deviation), high=seconds * (1 + _RANGE * deviation)
-        ),
-        compute_s=compute,
-        communication_s=seconds - compute,
-        waiting_s=calibration.factors[-1] * terms[-1],
+        step_s=step,
+        compute_s=compute * seconds,
+        communication_s=(1 - compute) * seconds,
+        waiting_s=calibration.factors[_WAITING] * terms[_WAITING],
         memory_gib=here.total,
         fits=fits,
         most_gpus=most_of(strategy, groups, request),
@@ -335,7 +338,8 @@ def _point(
         cost_per_epoch=_cost(gpus, epoch, request),
         memory=here,
         remedies=() if fits or room is None else what_would_fit(need, request.batch, request.memory, room),
-        remarks=(*shared.remarks, *_beyond(int(division.batch), request)),
+        remarks=(*remarks, *_beyond(int(division.batch), request)),
+        mixture=mixture,
     )
 
 
@@ -348,6 +352,35 @@ def _beyond(batch: int, request: PredictRequest) -> tuple[str, ...]:
         return ()
     read = f"{_LARGEST_BATCH:,} images to 75.08 % (Yamazaki et al. 2019, ResNet-50)"
     return (f"{batch:,} images per step: no paper read trained ImageNet beyond {read}",)
+
+
+_WAITING = TERMS.index("waiting")
+
+
+def _step(
+    gpus: int, request: PredictRequest, calibration: Calibration, terms: Sequence[float], compute: float
+) -> tuple[StepRange, Mixture | None, tuple[str, ...]]:
+    """Return the seconds, what they are mixed of, and remarks; ``compute``: its share of the model's step."""
+    known = request.measured if calibration.errors else ()
+    sizes, seconds = [size.size for size in known], [median(size.seconds) for size in known]
+    model, deviation = calibration.seconds(terms), calibration.deviation(terms)
+    deviation = math.hypot(deviation, deviation_of_repeats(known))
+    shared = node_sharing(gpus, request.machine, sizes, compute)
+    remarks, largest = shared.remarks, max(sizes, default=gpus)
+    if gpus > _FAR * largest:
+        far = f"{gpus} GPUs are {gpus / largest:.3g} times the largest measured size, {largest}"
+        remarks = (*remarks, far)
+    if len(sizes) < 2:
+        wide = 1 + _RANGE * math.hypot(deviation, KNOWN_ERROR, shared.deviation)
+        return StepRange(value=model, low=model / wide, high=model * wide), None, remarks
+    mixture = Mixture(
+        model=model,
+        naive=naive_fit(sizes, seconds, gpus),
+        carry_on=seconds[-1],
+        place=place_of(gpus, largest, request.machine.gpus_per_node),
+        deviation=deviation,
+    )
+    return learned_range(mixture), mixture, remarks
 
 
 def _need(
@@ -388,7 +421,8 @@ def _calibrated(
             raise BadInputError(f"--calibrate: {size.size} GPUs in {strategy}: {why}")
     terms = [terms_of(strategy, size.size, groups, request) for size in request.measured]
     seconds = [median(size.seconds) for size in request.measured]
-    found = calibrate(terms, seconds, _uncertainties(strategy, request.machine))
+    uncertainties = _uncertainties(strategy, request.machine, terms, seconds)
+    found = calibrate(terms, seconds, uncertainties, deviation_of_repeats(request.measured))
     errors = {str(size.size): error for size, error in zip(request.measured, found.errors, strict=True)}
     remarks = [
         f"{gpus} GPUs were measured {error:+.0%} of what the model gives: this size does not fit"
@@ -402,11 +436,17 @@ def _calibrated(
 def _implausible(
     found: Calibration, terms: Sequence[Sequence[float]], seconds: Sequence[float], request: PredictRequest
 ) -> list[str]:
-    """Return what is odd about the measured level as a whole."""
-    machine, remarks = request.machine, []
+    """Return what is odd about the repeats, and about the measured level as a whole."""
+    differences = [(size.size, max(size.seconds) / min(size.seconds)) for size in request.measured]
+    remarks = [
+        f"the repeats of {size} GPUs differ by a factor of {times:.3g}: a wider range"
+        for size, times in differences
+        if times > _REPEATS
+    ]
+    machine = request.machine
     batch = counted(request.batch, "sample")
     doubt = f"are these seconds per step, of {request.model.name} with {batch} per worker?"
-    times = min(measured / sum(size) for size, measured in zip(terms, seconds, strict=True))
+    times = min(measured / sum(size[:-1]) for size, measured in zip(terms, seconds, strict=True))
     if times > _OTHER_UNIT:
         remarks.append(f"the measured sizes took at least {times:,.0f} times what the origins give: {doubt}")
     share = _divided(machine.gpu_share.value, found.factors[0])
@@ -419,27 +459,45 @@ def _implausible(
 _CALIBRATED_BY = dict(
     zip(
         TERMS,
-        ("gpu_share", "node_latency_s", "node_gb_s", "network_latency_s", "network_gb_s", "step_deviation_s"),
+        (
+            *("gpu_share", "node_latency_s", "node_gb_s", "network_latency_s", "network_gb_s"),
+            *("step_deviation_s", "growth"),
+        ),
         strict=True,
     )
 )
 """Term -> the parameter that its factor changes."""
 
 
+def _measured_alone(machine: Machine) -> list[str]:
+    """Return the links measured alone: what a training shows less of them, the computation hides."""
+    links = (machine.node_gb_s, machine.network_gb_s)
+    return [] if machine.overlap.value else [one.name for one in links if one.origin.startswith("measured")]
+
+
 def _calibrated_parameters(
-    parameters: Sequence[Parameter], calibration: Calibration, report: CalibrationReport
+    machine: Machine, calibration: Calibration, report: CalibrationReport
 ) -> tuple[Parameter, ...]:
     """Return the parameters with those changed that the measured sizes determine."""
     found = zip(TERMS, calibration.factors, calibration.determined, strict=True)
     changed = {_CALIBRATED_BY[term]: factor for term, factor, known in found if known}
+    alone = [changed.pop(name) for name in _measured_alone(machine) if name in changed]
+    values = {name: _changed(getattr(machine, name), factor) for name, factor in changed.items()}
+    if "growth" in values:
+        values["growth"] = changed["growth"] / calibration.factors[0]
+    if alone:
+        values["overlap"] = max(0.0, 1 - min(alone))
     method = f"calibrated: {report.strategy} on {', '.join(report.errors)} GPUs"
-    shown = []
-    for one in parameters:
-        if (factor := changed.get(one.name)) is not None:
-            value = one.value * factor if one.unit == "s" else _divided(one.value, factor)
-            one = msgspec.structs.replace(one, value=value, origin=f"{method} (before: {one.origin})")
-        shown.append(one)
-    return tuple(shown)
+    shown = {name: getattr(machine, name) for name in values}
+    for name, one in shown.items():
+        shown[name] = msgspec.structs.replace(
+            one, value=values[name], origin=f"{method} (before: {one.origin})"
+        )
+    return msgspec.structs.replace(machine, **shown).parameters()
+
+
+def _changed(one: Parameter, factor: float) -> float:
+    return one.value * factor if one.unit == "s" else _divided(one.value, factor)
 
 
 def _divided(value: float, factor: float) -> float:

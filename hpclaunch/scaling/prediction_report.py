@@ -1,7 +1,9 @@
 """A prediction as text. Pure."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
+from hpclaunch.scaling.learned_range import place_text
 from hpclaunch.scaling.prediction import PredictedPoint, Prediction
 from hpclaunch.scaling.simulated_exchange import simulation_text
 from hpclaunch.text_table import text_table
@@ -13,15 +15,11 @@ _DROPPED = ("at most", "epoch", "communic.", "compute", "GiB", "range")
 def as_text(prediction: Prediction, width: int | None = None) -> str:
     """Return the table, the ranking and the parameters with their origins."""
     points = sorted(prediction.points, key=lambda point: point.gpus)
-    cost = any(point.cost_per_epoch is not None for point in points)
-    header = [*_HEADER, *([f"{prediction.cost_unit} per epoch"] if cost else [])]
-    lines = [f"{prediction.model}: predicted seconds per step; ranges of about 95 %", ""]
-    if points:
-        lines.append(
-            text_table(
-                [_row(point, cost) for point in points], header, width=width, drop=(*_DROPPED, header[-1])
-            )
-        )
+    lines = [
+        f"{prediction.model}: predicted seconds per step; ranges of 90 %",
+        "",
+        *_table(points, prediction, width),
+    ]
     lines += [f"{one.strategy} on {one.gpus} GPUs: {one.why}" for one in prediction.impossible]
     lines += dict.fromkeys(remark for point in points for remark in point.remarks)
     for point in (point for point in points if point.fits is False):
@@ -39,7 +37,23 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
     return "\n".join([*lines, "", text_table(rows, ("parameter", "value", "", "origin"), width=width)])
 
 
-def _row(point: PredictedPoint, cost: bool) -> tuple[str, ...]:
+def _table(points: Sequence[PredictedPoint], prediction: Prediction, width: int | None) -> list[str]:
+    """Return the table, and what each kind of mixture is."""
+    if not points:
+        return []
+    cost = any(point.cost_per_epoch is not None for point in points)
+    places = dict.fromkeys(point.mixture.place for point in points if point.mixture)
+    price = [f"{prediction.cost_unit} per epoch"] if cost else []
+    header = [*_HEADER, *price, *(_MIXTURE if places else ())]
+    rows = [_row(point, cost, bool(places)) for point in points]
+    table = text_table(rows, header, width=width, drop=(*_MIXTURE, *_DROPPED, *price))
+    return [table, *map(place_text, places)]
+
+
+_MIXTURE = ("model", "naive fit", "carry on")
+
+
+def _row(point: PredictedPoint, cost: bool, mixture: bool) -> tuple[str, ...]:
     step = point.step_s
     fits = {True: "yes", False: "NO", None: "?"}[point.fits]
     values = (
@@ -54,9 +68,10 @@ def _row(point: PredictedPoint, cost: bool) -> tuple[str, ...]:
         "" if point.most_gpus >= 1 << 40 else str(point.most_gpus),
         _time(point.epoch_s),
     )
-    return (
-        (*values, "" if point.cost_per_epoch is None else f"{point.cost_per_epoch:.3g}") if cost else values
-    )
+    price = () if not cost else ("" if point.cost_per_epoch is None else f"{point.cost_per_epoch:.3g}",)
+    three = point.mixture and (point.mixture.model, point.mixture.naive, point.mixture.carry_on)
+    shown = tuple(f"{value:.4g}" for value in three) if three else ("",) * len(_MIXTURE)
+    return (*values, *price, *(shown if mixture else ()))
 
 
 def _time(seconds: float | None) -> str:

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpclaunch.scaling.learned_range import StepRange, naive_fit, range_about
+from hpclaunch.scaling.measured_sizes import student
 from hpclaunch.scaling.nonnegative import Solution, nonnegative_fit
 from hpclaunch.scaling.study_table import Kind, Point
 
@@ -51,8 +53,10 @@ LAWS: dict[Kind, tuple[Law, ...]] = {
     "strong": _with_latencies("Amdahl", "serial + parallel / p", ("serial_s", "parallel_s")),
     "weak": _with_latencies("Gustafson", "constant + 2 (p - 1) / p exchange", ("serial_s", "exchange_s")),
 }
-_STUDENT_90 = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81)
-"""Two-sided 90 % quantiles of Student's t for 1, 2, ... degrees of freedom; then 1.64."""
+
+
+NOISE = 0.02
+"""Relative deviation of a time, at least: that of ``calibration`` for a measured size."""
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,12 +94,15 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
 class FittedLaw:
     """A law with its parameters for these points, which predicts times."""
 
-    def __init__(self, law: Law, sizes: Sequence[int], seconds: Sequence[float]) -> None:
-        self.law = law
+    def __init__(
+        self, law: Law, sizes: Sequence[int], seconds: Sequence[float], noise: float = NOISE
+    ) -> None:
+        self.law, self.noise = law, noise
         self.sizes, self.seconds = tuple(sizes), tuple(seconds)
         self.solution = self._fit(sizes, seconds)
         self.freedom = len(sizes) - len(self.solution.free)
-        self.deviation = math.sqrt(self.solution.error / self.freedom) if self.freedom > 0 else None
+        self.deviation = math.sqrt((self.solution.error + noise**2) / (self.freedom + 1))
+        """Relative: the noise counts as one more point, since a law may fit by chance."""
         self.left_out = self._leave_one_out()
         """Relative error of each point predicted from the rest; empty with too few points."""
 
@@ -127,14 +134,17 @@ class FittedLaw:
         """Whether it predicts each point from the rest, as far as that can be tried."""
         return self.left_out_error is None or self.left_out_error <= 0.1
 
-    def half_range(self, p: float) -> float | None:
-        """Return half the 90 % range at p, no less than the leave-one-out error; None: unknown."""
-        if self.deviation is None:
-            return None
-        value = self.step(p)
-        # The rows are relative, so their deviation is; the noise of a measurement at p is added.
-        spread = self.deviation * math.sqrt(self.solution.variance_of(self._row(p)) + value * value)
-        return max(student(self.freedom) * spread, (self.left_out_error or 0.0) * value)
+    def range_at(self, p: float) -> StepRange:
+        """Return the range of 90 % at p, as that of ``predict``: next to the law a naive fit and carrying on.
+
+        Of a strong study these are of the time of all ranks together, p times as long.
+        """
+        strong = "parallel_s" in self.law.terms
+        times = [s * n if strong else s for n, s in zip(self.sizes, self.seconds, strict=True)]
+        share, value = p if strong else 1.0, self.step(p)
+        logs = [math.log(one) for one in (value * share, naive_fit(self.sizes, times, p), times[-1])]
+        relative = math.sqrt(self.solution.variance_of(self._row(p))) / value
+        return range_about(math.log(value), logs, self.deviation * math.hypot(1, relative))
 
     def _leave_one_out(self) -> tuple[float, ...]:
         if len(self.sizes) <= len(self.law.terms):
@@ -146,20 +156,16 @@ class FittedLaw:
         return tuple(errors)
 
 
-def student(freedom: int) -> float:
-    """Return the two-sided 90 % quantile of Student's t."""
-    return _STUDENT_90[freedom - 1] if freedom <= len(_STUDENT_90) else 1.64
-
-
 def fitted_law(points: Sequence[Point], kind: Kind) -> FittedLaw | None:
     """Return the law that fits best; None with fewer than two comparable points."""
     use = [point for point in points if point.comparable]
     if len(use) < 2:
         return None
     sizes, seconds = [point.size for point in use], [point.step_s.median for point in use]
-    best = FittedLaw(LAWS[kind][0], sizes, seconds)
+    spread = max((point.step_s.deviation or 0.0 for point in use), default=0.0)
+    best = FittedLaw(LAWS[kind][0], sizes, seconds, max(NOISE, spread))
     for law in LAWS[kind][1:]:
-        other = FittedLaw(law, sizes, seconds)
+        other = FittedLaw(law, sizes, seconds, best.noise)
         if _is_better(other, best):
             best = other
     return best
@@ -167,7 +173,7 @@ def fitted_law(points: Sequence[Point], kind: Kind) -> FittedLaw | None:
 
 def _is_better(other: FittedLaw, best: FittedLaw) -> bool:
     """Return whether a law with one term more, or with another last term, fits better with 90 % certainty."""
-    if other.freedom <= 0 or best.deviation is None:
+    if other.freedom <= 0 or best.freedom <= 0:
         return False
     quantile = student(other.freedom)
     if len(other.law.terms) > len(best.law.terms):  # the square of Student's quantile is that of F
@@ -180,8 +186,8 @@ def _rivals(law: FittedLaw, kind: Kind) -> list[FittedLaw]:
     """Return the laws with as many terms that the points cannot tell from the chosen one."""
     if law.freedom <= 0:
         return []
-    others = [FittedLaw(rival, law.sizes, law.seconds) for rival in LAWS[kind] if rival != law.law]
-    bound = student(law.freedom) ** 2 * law.solution.error + 1e-18
+    others = [FittedLaw(rival, law.sizes, law.seconds, law.noise) for rival in LAWS[kind] if rival != law.law]
+    bound = student(law.freedom) ** 2 * max(law.solution.error, law.freedom * law.noise**2)
     return [
         other
         for other in others
@@ -191,7 +197,7 @@ def _rivals(law: FittedLaw, kind: Kind) -> list[FittedLaw]:
 
 def describe_fit(law: FittedLaw, points: Sequence[Point], kind: Kind) -> Fit:
     """Return the law with its parameters, the next two sizes and what does not fit."""
-    scale = None if law.deviation is None else student(law.freedom) * law.deviation
+    scale = student(law.freedom + 1) * law.deviation if law.freedom > 0 else None
     parameters = {}
     rivals = _rivals(law, kind)
     for n, term in enumerate(law.law.terms):
@@ -209,32 +215,29 @@ def describe_fit(law: FittedLaw, points: Sequence[Point], kind: Kind) -> Fit:
         parameters=parameters,
         serial_fraction=values["serial_s"] / both if kind == "strong" and both else None,
         leave_one_out_error=law.left_out_error,
-        next=_next_two(law, points, kind),
+        next=_next_two(law, rivals, points, kind),
         remarks=(*_doubts(law), *map(_named, rivals)),
     )
 
 
-def _next_two(law: FittedLaw, points: Sequence[Point], kind: Kind) -> tuple[Estimate, ...]:
+def _next_two(
+    law: FittedLaw, rivals: Sequence[FittedLaw], points: Sequence[Point], kind: Kind
+) -> tuple[Estimate, ...]:
     last, before = law.sizes[-1], law.sizes[-2]
     factor = last / before
     sizes = [round(last * factor), round(last * factor * factor)]
-    return tuple(estimate(law, points, kind, size) for size in sizes)
+    return tuple(estimate(law, points, kind, size, rivals) for size in sizes)
 
 
-def estimate(law: FittedLaw, points: Sequence[Point], kind: Kind, size: int) -> Estimate:
-    """Return the time at a size with its range.
-
-    Where the points leave no freedom to judge the law, the range is from perfect scaling after the largest
-    size to none.
-    """
-    value, half = law.step(size), law.half_range(size)
-    last, first = law.seconds[-1], points[0]
-    perfect = last * law.sizes[-1] / size if kind == "strong" else last
-    worst = last if kind == "strong" else last * size / law.sizes[-1]
-    low, high = (min(perfect, value), max(worst, value)) if half is None else (value - half, value + half)
-    gain = first.step_s.median / value
-    efficiency = gain * first.size / size if kind == "strong" else gain
-    return Estimate(size=size, step_s=value, low=max(low, 0.0), high=high, efficiency=efficiency)
+def estimate(
+    law: FittedLaw, points: Sequence[Point], kind: Kind, size: int, rivals: Sequence[FittedLaw] = ()
+) -> Estimate:
+    """Return the time at a size with its range, which has the values of the ``rivals`` in it."""
+    step, others = law.range_at(size), [rival.step(size) for rival in rivals]
+    low, high = min([step.low, *others]), max([step.high, *others])
+    first = points[0]
+    work = first.step_s.median * (first.size / size if kind == "strong" else 1)
+    return Estimate(size=size, step_s=step.value, low=low, high=high, efficiency=work / step.value)
 
 
 def _named(rival: FittedLaw) -> str:

@@ -20,8 +20,12 @@ from hpclaunch.text_table import text_table
 # Each node has one link, as fast as ``network_gb_s``. Nodes are numbered so that neighbours are near, and a
 # job gets the first ones.
 
-NetworkKind = Literal["fat-tree", "dragonfly", "torus"]
+NetworkKind = Literal["fat-tree", "dragonfly", "torus", "loop"]
 
+_LOOP_NODES = 16
+_WIDTH = 2
+"""Hosts of a switch, and links to each of the switches 1, 2, 4, ... away in a distributed loop network; the
+two links are inferred (docs/explanation/networks.md)."""
 _LEAF_NODES = 32
 """Nodes of a leaf switch of a fat tree where they are not known: half the ports of a switch of 64."""
 _GROUP_NODES = 128
@@ -37,6 +41,7 @@ _FIGURES: dict[NetworkKind, tuple[str, ...]] = {
     "fat-tree": ("nodes_per_group", "taper"),
     "dragonfly": ("nodes_per_group", "groups", "taper"),
     "torus": (),
+    "loop": ("nodes_per_group",),
 }
 """Kind -> the options that describe it."""
 
@@ -46,11 +51,8 @@ class NetworkOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     network: NetworkKind | None = None
     nodes_per_group: int | None = None
-    """Of a group of the dragonfly, of a leaf switch of the fat tree."""
     groups: int | None = None
-    """Of the dragonfly; more groups share the links of a group among them."""
     taper: float | None = None
-    """How many times less a group can send to other groups than its nodes can."""
 
 
 class NetworkShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,9 +77,11 @@ def network_shape(
             )
     if kind == "torus":
         return _torus(nodes, origin)
-    if known and (known.layout == "fat-tree") != (kind == "fat-tree"):
+    if known and (kind == "loop" or (known.layout == "fat-tree") != (kind == "fat-tree")):
         known = None  # what the profile states of its groups belongs to its own layout
     origins = [origin]
+    if kind == "loop":
+        return _loop(nodes, options, origins)
     usual = float(_LEAF_NODES if kind == "fat-tree" else _GROUP_NODES)
     per_group = int(_stated("nodes per group", "nodes_per_group", options, known, usual, origins))
     taper = _stated("taper", "taper", options, known, 1.0, origins)
@@ -118,7 +122,7 @@ def _kind(profile: SiteProfile, stated: NetworkKind | None) -> tuple[NetworkKind
     if known is None:
         raise BadInputError(
             f"--simulate: the profile of {profile.name} does not state how its nodes are connected",
-            "state it: --network fat-tree, --network dragonfly or --network torus",
+            "state it: --network fat-tree, dragonfly, torus or loop",
         )
     source = f", source {known.source}" if known.source else ""
     if known.layout == "dragonfly+":
@@ -157,12 +161,26 @@ def _torus(nodes: int, origin: str) -> NetworkShape:
     )
 
 
+def _loop(nodes: int, options: NetworkOptions, origins: list[str]) -> NetworkShape:
+    """Return 2^q switches with 2^p nodes each."""
+    per_switch = int(_stated("nodes per switch", "nodes_per_group", options, None, _LOOP_NODES, origins))
+    if per_switch & (per_switch - 1):
+        raise BadInputError("--nodes-per-group: a switch of the loop network has 2, 4, 8, ... nodes")
+    switches = 1 << max(0, math.ceil(nodes / per_switch) - 1).bit_length()
+    origins.append(f"{switches} switches, {_WIDTH} links to those 1, 2, 4, ... away on both sides")
+    return _shape("loop", switches * per_switch, (switches, per_switch, _WIDTH), origins)
+
+
 def _shape(kind: NetworkKind, nodes: int, layout: tuple[float, ...], origins: list[str]) -> NetworkShape:
     return NetworkShape(kind=kind, nodes=nodes, layout=layout, origins=tuple(origins))
 
 
 ALLREDUCES = ("ring", "halving-doubling", "hierarchical")
 """Simulated: those of the bundled training that are for long arrays on many nodes."""
+SWITCHED = ("near-first", "shifted")
+"""Simulated, too, where the nodes of a switch are known: on the fat tree and the loop network."""
+_BY_SWITCH = ("fat-tree", "loop")
+CLOSED_ONLY = "pipelined"
 _FASTEST = 1e9
 """GB/s of a link that takes no time."""
 _PARTS = 0.1
@@ -216,7 +234,23 @@ def closed_forms(
     return within, closed
 
 
-def replay_text(shape: NetworkShape, nodes: int, parameters: dict[str, Parameter], programs: str) -> str:
+def simulated_names(shape: NetworkShape) -> tuple[str, ...]:
+    """Return the allreduces of a network, those of ``SWITCHED`` where it has switches with nodes."""
+    return (*ALLREDUCES, *(SWITCHED if shape.kind in _BY_SWITCH else ()), CLOSED_ONLY)
+
+
+def why_not_simulated(name: str, shape: NetworkShape, ranks: int, at_switch: int) -> str | None:
+    """Return why an allreduce is not replayed; ``at_switch``: ranks of a switch. None: it can be."""
+    if name == CLOSED_ONLY:
+        return "closed form only"
+    if name in SWITCHED and (ranks & (ranks - 1) or (at_switch & (at_switch - 1))):
+        return "not simulated: ranks, and those of a switch, must be powers of two"
+    return None
+
+
+def replay_text(
+    shape: NetworkShape, nodes: int, per_node: int, parameters: dict[str, Parameter], programs: str
+) -> str:
     """Return what the replay reads: network, times, programs.
 
     Two links connect the nearest nodes: with the start-up their latency is ``network_latency_s``.
@@ -231,7 +265,7 @@ def replay_text(shape: NetworkShape, nodes: int, parameters: dict[str, Parameter
     )
     # A calibration may find that a link takes no time at all; C++ reads no "inf".
     first = " ".join([shape.kind, *(f"{min(number, _FASTEST):.12g}" for number in shape.layout)])
-    second = " ".join([str(nodes), *(f"{min(number, _FASTEST):.12g}" for number in times)])
+    second = " ".join([str(nodes), *(f"{min(number, _FASTEST):.12g}" for number in times), str(per_node)])
     return f"{first}\n{second}\n{programs}"
 
 
@@ -244,6 +278,8 @@ def simulation_text(simulation: Simulation, width: int | None = None) -> str:
     lines += [
         f"{one.allreduce} on {one.gpus} GPUs: {one.remark}" for one in simulation.exchanges if one.remark
     ]
+    if all(one.step_s is None for one in simulation.exchanges):
+        lines.append("no steps: the exchanges are those of data parallelism; predict --strategy data as well")
     lines += _parting(simulation.exchanges)
     return "\n".join([*lines, "network: " + "; ".join(simulation.network.origins)])
 
@@ -257,6 +293,11 @@ def _row(one: SimulatedExchange) -> tuple[str, ...]:
 
 def _parting(exchanges: Sequence[SimulatedExchange]) -> list[str]:
     """Return, of each allreduce, where it and the closed form differ."""
+    if any(one.network == "dragonfly" for one in exchanges):
+        return [
+            "a bound, no verdict: routes here are the shortest, Slingshot routes adaptively: expect times "
+            "from the closed form to these"
+        ]
     lines = []
     for name in dict.fromkeys(one.allreduce for one in exchanges):
         same = [one for one in exchanges if one.allreduce == name and one.ratio is not None]

@@ -142,10 +142,8 @@ def _title(document: StudyDocument) -> str:
 
 
 def _band(law: FittedLaw, sizes: Sequence[float]) -> _Line:
-    halves = [(p, law.step(p), law.half_range(p)) for p in sizes]
-    known = [(p, value, half) for p, value, half in halves if half is not None]
-    above = [(p, value + half) for p, value, half in known]
-    return above + [(p, max(value - half, value / 100)) for p, value, half in reversed(known)]
+    ranges = [(p, law.range_at(p)) for p in sizes]
+    return [(p, one.high) for p, one in ranges] + [(p, one.low) for p, one in reversed(ranges)]
 
 
 def as_html(document: StudyDocument, law: FittedLaw | None) -> str:

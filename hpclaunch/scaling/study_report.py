@@ -67,12 +67,9 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     kind: Kind
     efficiency: float = 0.7
     steps: float | None = None
-    """Steps of the smallest size that the whole work has."""
     work: float | None = None
-    """The work of one step at the smallest size, such as images."""
     boundaries: Boundaries = Boundaries()
     seconds_of: str = "step"
-    """The unit of work that the seconds are for, as the sentence names it."""
 
 
 def study_document(
@@ -111,7 +108,7 @@ def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended 
     """Return the largest comparable size with the efficiency: of equal value to smaller ones, but faster."""
     first = points[0]
     good = [point for point in points if point.comparable and point.efficiency >= request.efficiency]
-    if not good:
+    if not good or any(map(_to_the_second, points)):
         return None
     best = good[-1]
     seconds = best.step_s.median
@@ -143,11 +140,14 @@ def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest)
     measured = f"measured from {first.size} to {last.size} {unit}, relative to {smallest}"
     if len(points) == 1:
         measured = f"measured on {smallest} only"
+    half = next(point.plus_minus for point in points if point.ranks == best.ranks)
+    error = "" if half is None else f" +- {100 * half * best.measured_efficiency:.2g}%"
     size = counted(best.ranks if best.gpus is None else best.gpus, unit[:-1])
     text = (
         f"{request.kind.capitalize()} scaling was {measured}. "
         f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
-        f"{size}{on_nodes}: {best.measured_efficiency:.0%}, {best.step_s:.4g} s per {request.seconds_of}."
+        f"{size}{on_nodes}: {best.measured_efficiency:.0%}{error}, "
+        f"{best.step_s:.4g} s per {request.seconds_of}."
     )
     if best.measured_efficiency > MORE_THAN_LINEAR:
         text += f" More than 100% needs an explanation first: {smallest} may have been slowed down."
@@ -199,11 +199,11 @@ def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
         (
             _shown(point.nodes, "d"),
             str(point.size),
-            f"{point.step_s.median:.4g}",
+            _with_error(point.step_s.median, point.step_s.plus_minus, ".4g"),
             _shown(point.step_s.spread, ".2g"),
             _shown(point.throughput, ",.4g"),
-            f"{point.speedup:.2f}",
-            f"{point.efficiency:.3f}",
+            _with_error(point.speedup, point.plus_minus, ".2f"),
+            _with_error(point.efficiency, point.plus_minus, ".3f"),
             _shown(point.karp_flatt, ".4f"),
             _shown(known.load_balance, ".3f"),
             _shown(known.communication_efficiency, ".3f"),
@@ -213,6 +213,10 @@ def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
         for point in document.points
         for known in (document.facts.get(str(point.size), PointFacts()),)
     ]
+
+
+def _with_error(value: float, relative: float | None, form: str) -> str:
+    return f"{value:{form}}" + (f" +- {value * relative:.2g}" if relative else "")
 
 
 def _shown(value: float | None, form: str) -> str:
@@ -264,9 +268,15 @@ def fit_lines(document: StudyDocument) -> list[str]:
     return [*lines, *(f"  doubt: {remark}" for remark in fit.remarks)]
 
 
+def _to_the_second(point: Point) -> bool:
+    return any(remark.endswith("known to the second only") for remark in point.remarks)
+
+
 def advice_lines(document: StudyDocument) -> list[str]:
     """Return which size to ask for."""
     best = document.recommended
+    if any(map(_to_the_second, document.points)):
+        return ["", "no recommendation: some times are known to the second only; print a figure (--metric)"]
     return ["", best.sentence] if best else ["", "no measured size has the requested efficiency"]
 
 
@@ -283,16 +293,26 @@ def as_markdown(document: StudyDocument) -> str:
 def as_csv(document: StudyDocument) -> str:
     """Return the table with all its columns, numbers in full."""
     lines = [
-        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,kind,comparable,remarks"
+        "nodes,ranks,gpus,seconds,min_s,spread_s,throughput,speedup,efficiency,karp_flatt,plus_minus,"
+        "efficiency_plus_minus,kind,comparable,remarks"
     ]
     for point in document.points:
         step = point.step_s
         values = (point.nodes, point.ranks, point.gpus, step.median, step.min, step.spread, point.throughput)
-        more = (point.speedup, point.efficiency, point.karp_flatt)
+        more = (point.speedup, point.efficiency, point.karp_flatt, step.plus_minus, point.plus_minus)
         words = (document.kind, str(point.comparable).lower())
         remarks = "; ".join(point.remarks).replace('"', '""')
         cells = ["" if value is None else str(value) for value in (*values, *more, *words)]
         lines.append(",".join([*cells, f'"{remarks}"']))
+    return "\n".join(lines)
+
+
+def repeats_csv(document: StudyDocument) -> str:
+    """Return a line for each repeat, which ``scale import`` reads."""
+    lines = ["nodes,ranks,gpus,repeat,seconds"]
+    for point in document.points:
+        size = ",".join("" if n is None else str(n) for n in (point.nodes, point.ranks, point.gpus))
+        lines += [f"{size},{number},{one}" for number, one in enumerate(point.step_s.seconds, 1)]
     return "\n".join(lines)
 
 

@@ -4,13 +4,14 @@ Everything is relative to the smallest measured size. Super-linear and collapsed
 believed.
 """
 
+import math
 from statistics import median
 from typing import Literal
 
 import msgspec
 
 from hpclaunch.plural import counted
-from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit
+from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit, deviation_of_repeats, half_width
 
 Kind = Literal["strong", "weak"]
 UNIT_NAMES: dict[Unit, str] = {"gpus": "GPUs", "ranks": "ranks"}
@@ -29,6 +30,9 @@ class StepSeconds(msgspec.Struct, frozen=True, kw_only=True):
     median: float
     min: float
     spread: float | None
+    deviation: float | None = None
+    plus_minus: float | None = None
+    seconds: tuple[float, ...] = ()
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +45,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     throughput: float | None
     speedup: float
     efficiency: float
+    plus_minus: float | None = None
     karp_flatt: float | None
     comparable: bool = True
     remarks: tuple[str, ...] = ()
@@ -87,28 +92,49 @@ def study_points(
         efficiency = speedup / factor
         before = points[-1] if points else None
         divided = kind == "strong" and factor > 1
+        step = _seconds(measured)
+        apart = _both(step, points[0].step_s) if points else None
         points.append(
             Point(
                 nodes=measured.nodes or (-(-measured.size // per_node) if per_node else None),
                 ranks=measured.ranks or measured.size,
                 gpus=measured.size if unit == "gpus" else None,
-                step_s=_seconds(measured.seconds),
+                step_s=step,
                 throughput=None if done is None else done / seconds,
                 speedup=speedup,
                 efficiency=efficiency,
+                plus_minus=apart,
                 karp_flatt=(1 / speedup - 1 / factor) / (1 - 1 / factor) if divided else None,
                 remarks=(
                     *_outliers(measured.seconds),
-                    *_notable(before, measured.size, efficiency, seconds, boundaries, unit),
+                    *(
+                        _notable(before, measured.size, efficiency, step, boundaries, unit, apart)
+                        if before
+                        else ()
+                    ),
                 ),
             )
         )
     return tuple(points)
 
 
-def _seconds(seconds: tuple[float, ...]) -> StepSeconds:
-    spread = max(seconds) - min(seconds) if len(seconds) > 1 else None
-    return StepSeconds(median=median(seconds), min=min(seconds), spread=spread)
+def _seconds(size: MeasuredSize) -> StepSeconds:
+    several, seconds = len(size.seconds) > 1, size.seconds
+    return StepSeconds(
+        median=median(seconds),
+        min=min(seconds),
+        spread=max(seconds) - min(seconds) if several else None,
+        deviation=deviation_of_repeats((size,)) if several else None,
+        plus_minus=half_width(size),
+        seconds=seconds,
+    )
+
+
+def _both(one: StepSeconds, other: StepSeconds) -> float | None:
+    """Return half the relative interval of the ratio of two times; None: one was measured once."""
+    if one.plus_minus is None or other.plus_minus is None:
+        return None
+    return math.hypot(one.plus_minus, other.plus_minus)
 
 
 def _outliers(seconds: tuple[float, ...]) -> list[str]:
@@ -122,25 +148,34 @@ def _outliers(seconds: tuple[float, ...]) -> list[str]:
 
 
 def _notable(
-    before: Point | None, size: int, efficiency: float, seconds: float, boundaries: Boundaries, unit: Unit
+    before: Point,
+    size: int,
+    efficiency: float,
+    step: StepSeconds,
+    boundaries: Boundaries,
+    unit: Unit,
+    apart: float | None,
 ) -> list[str]:
-    """Name what no law of scaling gives: more than linear, or a collapse, and what it crosses."""
-    if before is None:
-        return []
+    """Name what no law of scaling gives and no noise explains: more than linear, or a collapse, and where."""
     crossed = boundaries.crossed(before.size, size)
     where = (
         f"; between {before.size} and {size} {UNIT_NAMES[unit]} the job crosses {crossed}" if crossed else ""
     )
-    if efficiency > MORE_THAN_LINEAR:
+    if efficiency > MORE_THAN_LINEAR * math.exp(apart or 0.0):
         return [
             f"super-linear: check what else differs from the smallest size (caches, input, other jobs){where}"
         ]
-    change = seconds / before.step_s.median
-    if before.efficiency < _COLLAPSE * efficiency:
-        smaller = counted(before.size, UNIT_NAMES[unit][:-1])
+    left, noise = efficiency / before.efficiency, _both(step, before.step_s) or 0.0
+    change, smaller = step.median / before.step_s.median, counted(before.size, UNIT_NAMES[unit][:-1])
+    if left * _COLLAPSE > math.exp(noise):
         return [f"more than linear: {1 / change:.2f} times as fast as {smaller}: was that slowed down?"]
-    if efficiency < _COLLAPSE * before.efficiency:
+    if left * math.exp(noise) >= _COLLAPSE > left:
         return [
-            f"collapse: {change:.2f} times the time with {counted(before.size, UNIT_NAMES[unit][:-1])}{where}"
+            f"not told apart: efficiency {left:.0%} of that of {before.size}, but the repeats differ by as "
+            "much: measure more (--until 5%)"
+        ]
+    if left < _COLLAPSE:
+        return [
+            f"collapse: {change:.2f} times the time with {smaller}{where}"
         ]
     return []

@@ -37,6 +37,7 @@ def measured_point(study: StudyFile, point: StudyPoint, handle: JobHandle) -> St
         nodes=record.nodes,
         ranks=record.tasks,
         cost=_cost(record),
+        node_hours=_node_hours(record),
         fingerprint=facts,
     )
     if record.state != "done":
@@ -96,7 +97,10 @@ def pop_factors(result: dict[str, Any] | None) -> tuple[float | None, float | No
 
 
 def read_metric(pattern: str, log: str) -> float:
-    """Return the median of the numbers that the pattern's group finds, without the first of several."""
+    """Return the median of the numbers that the pattern's group finds, without the first of several.
+
+    Further ones at the start count as warm-up while they are far from the rest: at most half of all.
+    """
     numbers = []
     for text in re.findall(pattern, log):
         try:
@@ -108,7 +112,22 @@ def read_metric(pattern: str, log: str) -> float:
         numbers.append(number)
     if not numbers or min(numbers) <= 0:
         raise BadInputError(f"--metric '{pattern}': no number above 0 was found in the job's output")
-    return median(numbers[1:] or numbers)
+    return median(steady(numbers[1:] or numbers))
+
+
+_WARM = 4.0
+"""Usual deviations of the rest, at least 1 % each, beyond which a figure at the start is warm-up."""
+
+
+def steady(numbers: list[float]) -> list[float]:
+    """Return the numbers without those at the start that are warm-up, at least half of them."""
+    for start in range(len(numbers) // 2):
+        rest = numbers[start + 1 :]
+        middle = median(rest)
+        usual = max(1.4826 * median(abs(one - middle) for one in rest), 0.01 * middle)
+        if len(rest) < 3 or abs(numbers[start] - middle) <= _WARM * usual:
+            return numbers[start:]
+    return numbers[len(numbers) // 2 :]
 
 
 def _work(study: StudyFile, record: JobRecord) -> float:
@@ -134,10 +153,14 @@ def known_elapsed_s(record: JobRecord) -> float:
 
 
 def _cost(record: JobRecord) -> float | None:
-    billing = record.plan.get("profile", {}).get("billing")
-    if not billing or record.started is None or record.ended is None:
+    billing, hours = record.plan.get("profile", {}).get("billing"), _node_hours(record)
+    return float(hours * billing["per_node_hour"]) if billing and hours is not None else None
+
+
+def _node_hours(record: JobRecord) -> float | None:
+    if record.started is None or record.ended is None:
         return None
-    return float(record.nodes * elapsed_s(record) / 3600 * billing["per_node_hour"])
+    return record.nodes * elapsed_s(record) / 3600
 
 
 _SIZES = ("nodes", "tasks", "tasks_per_node", "name", "command", "after", "after_any", "time")

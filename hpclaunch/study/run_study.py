@@ -21,7 +21,7 @@ from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plural import counted
 from hpclaunch.study.point_measure import measured_point
-from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, save_study
+from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, next_point, save_study
 
 _PLACES = ("{batch}", "{nodes}", "{ranks}")
 _NO_PLACE = re.compile(r"(?<!\$)\{(?:gpus|tasks|ntasks|node|rank|size|n)\}")
@@ -35,7 +35,6 @@ class PointJob(msgspec.Struct, frozen=True, kw_only=True):
     plan: LaunchPlan
     script: str
     most_cost: float | None
-    """For the whole walltime; None: the site's rule is unknown, or there is no walltime."""
 
 
 Note = Callable[[str], None]
@@ -107,9 +106,10 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
     if os.getcwd() != study.workdir:
         raise BadInputError(f"the study {study.name} runs in {study.workdir}", f"cd {study.workdir}")
     study, note = msgspec.structs.replace(study, stopped=None), _once(note)
-    for planned in study.points:
-        if planned.state in ("measured", "failed"):
-            continue
+    while True:
+        study, planned = next_point(study)
+        if planned is None:
+            return save_study(study)
         job = point_job(study, planned, note=note)
         if planned.state == "planned" and (why := why_stop(study, planned, job)):
             return save_study(msgspec.structs.replace(study, stopped=why))
@@ -123,7 +123,6 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
                 point = _judged(study, point, handle)
         study = save_study(study.with_point(point))
         note(_progress(study, point))
-    return save_study(study)
 
 
 def submit_all(study: StudyFile, note: Note) -> StudyFile:
@@ -221,6 +220,8 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
         if spent + job.most_cost > study.budget:
             costs = f"{spent:.4g} are spent and the job may cost {job.most_cost:.4g}"
             return f"{costs}; the budget is {study.budget:g}"
+    if study.node_hours is not None and (why := _too_many_node_hours(study, point, job, study.node_hours)):
+        return why
     before = [p for p in study.points if p.size < point.size]
     if failed := _all_failed(before):
         return f"all jobs with {failed} {study.by} failed"
@@ -232,6 +233,16 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
         where = counted(largest.size, "rank" if largest.gpus is None else "GPU")
         return f"the efficiency with {where} was {largest.efficiency:.2f}, below {study.stop_below:g}"
     return None
+
+
+def _too_many_node_hours(study: StudyFile, point: StudyPoint, job: PointJob, limit: float) -> str | None:
+    """Return why a job is too long: by what this size took, else by its walltime, else by the longest job."""
+    hours = [one.node_hours or 0.0 for one in study.points]
+    same = [taken for one, taken in zip(study.points, hours, strict=True) if one.size == point.size]
+    most, spent = max(same) or job.plan.nodes * (job.plan.walltime_s or 0) / 3600 or max(hours), sum(hours)
+    if spent + most <= limit:
+        return None
+    return f"{spent:.4g} node hours are spent and the job may take {most:.4g}; the limit is {limit:g}"
 
 
 def _all_failed(points: list[StudyPoint]) -> int | None:

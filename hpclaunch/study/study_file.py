@@ -9,9 +9,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
 import secrets
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +23,7 @@ import msgspec
 
 from hpclaunch.atomic_file import write_file
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
-from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement
+from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement, half_width
 from hpclaunch.scaling.scaling_laws import FittedLaw
 from hpclaunch.scaling.study_report import PointFacts, StudyDocument, StudyRequest, study_document
 from hpclaunch.scaling.study_table import Boundaries, Kind
@@ -35,25 +37,18 @@ class StudyPoint(msgspec.Struct, frozen=True, kw_only=True):
     """One repeat of one size."""
 
     size: int
-    """Nodes, or ranks where the study is by ranks."""
     repeat: int
-    """From 1."""
     job: str | None = None
-    """Id of its job; None: not submitted, or not known here yet."""
     state: str = "planned"
-    """planned, submitted, measured, failed."""
     nodes: int = 0
     ranks: int = 0
     gpus: int | None = None
     seconds: float | None = None
-    """Of one step, or of the same amount of work."""
     measured_by: str = ""
     cost: float | None = None
-    """By the job's elapsed time and the site's rule."""
+    node_hours: float | None = None
     fingerprint: dict[str, str] = {}
-    """Of profile, versions, code and environment: points that differ in one are not comparable."""
     binding: bool | None = None
-    """Whether all ranks got their binding; None: it was not checked."""
     remark: str | None = None
     load_balance: float | None = None
     communication_efficiency: float | None = None
@@ -65,26 +60,22 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal[1] = 1
     name: str
     token: str
-    """Random: makes the names of its jobs its own."""
     kind: Kind
     by: Literal["nodes", "ranks"]
     settings: dict[str, Any]
-    """Of the jobs, as a job file has them, without size and name."""
     file: str | None = None
-    """Path of a job file with further settings; read for each job."""
     is_program: bool
-    """The command is a program also if that is called mnist."""
     is_file: bool = False
-    """The command begins with a file that Python or a shell reads."""
     workdir: str
     batch: int | None = None
     metric: str | None = None
     metric_is: Literal["rate", "seconds"] = "rate"
     stop_below: float = 0.0
     budget: float | None = None
+    node_hours: float | None = None
+    until: float | None = None
     points: tuple[StudyPoint, ...]
     stopped: str | None = None
-    """Why no further job is submitted."""
 
     def job_name(self, point: StudyPoint) -> str:
         """Return the name of a point's job, which no other job has."""
@@ -98,16 +89,45 @@ class StudyFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def planned_points(sizes: tuple[int, ...], repeats: int) -> tuple[StudyPoint, ...]:
-    """Return the points, the smallest first."""
-    return tuple(StudyPoint(size=size, repeat=n + 1) for size in sorted(set(sizes)) for n in range(repeats))
+    """Return the points in turns of all sizes, so that drift of the machine does not become scaling."""
+    return tuple(StudyPoint(size=size, repeat=n + 1) for n in range(repeats) for size in sorted(set(sizes)))
 
 
 def with_more_points(study: StudyFile, points: tuple[StudyPoint, ...]) -> StudyFile:
     """Return the study with the points that it does not have yet."""
     have = {(point.size, point.repeat) for point in study.points}
     more = [point for point in points if (point.size, point.repeat) not in have]
-    order = sorted((*study.points, *more), key=lambda point: (point.size, point.repeat))
+    order = sorted((*study.points, *more), key=lambda point: (point.repeat, point.size))
     return msgspec.structs.replace(study, points=tuple(order))
+
+
+_MOST_REPEATS = 30
+"""Of a size; an interval that is not narrow then becomes so too slowly."""
+
+
+def next_point(study: StudyFile) -> tuple[StudyFile, StudyPoint | None]:
+    """Return the point to run: the next that is left, else a further repeat of the least known size.
+
+    A size needs three repeats for an interval that means something.
+    """
+    left = [point for point in study.points if point.state not in ("measured", "failed")]
+    if left or study.until is None:
+        return study, left[0] if left else None
+    repeats = Counter(point.size for point in study.points)
+    width, size = max((_width(study, size), -size) for size in repeats)
+    if width <= study.until:
+        return study, None
+    point = StudyPoint(size=-size, repeat=repeats[-size] + 1)
+    return with_more_points(study, (point,)), point
+
+
+def _width(study: StudyFile, size: int) -> float:
+    """Return half the interval of a size; 0 where more repeats do not help, infinite before the third one."""
+    same = [point.seconds for point in study.points if point.size == size]
+    seconds = tuple(one for one in same if one is not None)
+    if not seconds or len(same) >= _MOST_REPEATS:
+        return 0.0
+    return (half_width(MeasuredSize(size=size, seconds=seconds)) or 0.0) if len(seconds) > 2 else math.inf
 
 
 def wanted_study(
@@ -207,6 +227,7 @@ def report_of(
     Raises BadInputError where nothing is measured yet, HpclaunchError where the jobs failed.
     """
     measured = [point for point in study.points if point.seconds is not None]
+    measured.sort(key=lambda point: (point.size, point.repeat))
     if not measured:
         failed = [point for point in study.points if point.remark]
         why = f": {failed[0].remark}" if failed else ""

@@ -76,6 +76,8 @@ def test_files_folders_and_sizes_are_counted_and_links_not_followed(tmp_path: Pa
     assert (one.files, one.folders, one.bytes) == (1, 0, 2 << 20)
     with pytest.raises(BadInputError, match="does not exist"):
         take_census(str(tmp_path / "none"), 60)
+    with pytest.raises(BadInputError, match="/dev/zero: neither a folder nor a file"):
+        take_census("/dev/zero", 60)
 
 
 def test_the_count_stops_when_its_time_is_over_and_says_so(tmp_path: Path) -> None:
@@ -156,10 +158,10 @@ def test_the_sites_own_advice_is_cited_with_its_source() -> None:
     ("local", "text"),
     [
         (LocalStorage(path="/local", where="nodes of x"), "stage the data to the nodes' own storage"),
-        (LocalStorage(path="/tmp", where="nodes of x", kind="none"), "stage only what is small"),
+        (LocalStorage(path="/tmp", where="nodes of x", kind="none"), "do not stage so much"),
         (
             LocalStorage(path="/tmp", where="this machine", kind="tmpfs", free_bytes=500 * GB),
-            "stage only what is small",
+            "do not stage so much",
         ),
         (LocalStorage(path="/tmp", where="this machine", kind="xfs", free_bytes=500 * GB), "stage the data"),
         (LocalStorage(path="/tmp", where="this machine", kind="xfs", free_bytes=140 * GB), None),
@@ -169,6 +171,27 @@ def test_staging_depends_on_the_storage_of_the_nodes(local: LocalStorage, text: 
     staging = [one.text for one in advise_io(facts(local=local)) if one.name == "stage"]
     assert len(staging) == (text is not None)
     assert text is None or staging[0].startswith(text)
+
+
+def test_what_is_small_goes_into_memory_and_the_rest_does_not() -> None:
+    memory = LocalStorage(path="/tmp", where="nodes of x", kind="none")
+    small = advise_io(facts(local=memory, census=msgspec_replace(MANY_SMALL, bytes=GB)))
+    (stage,) = [one for one in small if one.name == "stage"]
+    assert stage.text.startswith("stage only what is small")
+    assert stage.commands
+    assert commands(facts(local=memory))["stage"] == ()
+
+
+def test_what_a_site_advises_stands_next_to_no_other_command() -> None:
+    """A site that says to leave the default layout alone; guides of other sites are named as such."""
+    default = facts(
+        stripes=Stripes(count=8, size=1 << 20), site="frontier", site_striping="leave the default"
+    )
+    found = {one.name: one for one in advise_io(default)}
+    assert found["stripe"].commands == ()
+    assert found["stripe"].text == "stripe new files here as frontier advises"
+    assert "not frontier's own" in found["pack"].source
+    assert "not frontier's own" in found["stage"].source
 
 
 def test_a_count_that_stopped_early_promises_no_room() -> None:
@@ -186,8 +209,13 @@ def test_quotas_that_a_copy_would_break_come_first() -> None:
 
 
 def test_data_on_a_local_disk_stay_where_they_are() -> None:
-    found = advise_io(facts(file_system="xfs", stripes=None, census=Census(files=20_000, bytes=GB)))
+    """For a job of a site the same files are judged as on that site's file system."""
+    census = msgspec_replace(MANY_SMALL, files=20_000, bytes=GB)
+    here = LocalStorage(path="/tmp", where="this machine", kind="xfs", free_bytes=500 * GB)
+    found = advise_io(facts(file_system="xfs", stripes=None, census=census, local=here))
     assert [one.name for one in found] == ["nothing"]
+    found = advise_io(facts(file_system="ext4", stripes=None, census=census, site="x"))
+    assert [one.name for one in found] == ["pack", "stage"]
 
 
 def msgspec_replace(census: Census, **changed: Any) -> Census:
@@ -258,4 +286,4 @@ def test_recorded_answers_of_lfs_lead_to_advice_with_the_sites_source(tmp_path: 
     assert by_name["stripe"]["source"] == "https://docs.lumi-supercomputer.eu/storage/"
     assert "lumi-g advises" in by_name["stripe"]["why"]
     assert "2.83 GiB are left for 4.66 GiB" in by_name["room"]["why"]
-    assert by_name["stage"]["text"].startswith("stage only what is small")
+    assert by_name["stage"]["text"].startswith("do not stage so much")

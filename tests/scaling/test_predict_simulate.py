@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from hpclaunch.cli.main import program
 from hpclaunch.errors import BadInputError
+from hpclaunch.scaling.allreduce_messages import shifted_peers
 from hpclaunch.scaling.simulated_exchange import NetworkOptions, network_shape
 from hpclaunch.site.load_profile import load_site
 
@@ -102,6 +103,43 @@ def test_three_networks_take_what_their_links_allow(model: str) -> None:
     assert torus["halving-doubling"]["simulated_s"] == pytest.approx(expected, rel=0.03)
 
 
+def loop_seconds(nbytes: float, sharers: list[int]) -> float:
+    """Seconds of swaps of a half, a quarter, ... whose links are shared by that many times their bytes."""
+    return sum(2 * (ALPHA + nbytes / (2 << turn) * BETA * times) for turn, times in enumerate(sharers))
+
+
+@pytest.mark.simgrid
+@pytest.mark.parametrize("ranks", [128, 512])
+def test_shifted_halving_doubling_on_the_loop_network(model: str, ranks: int) -> None:
+    """16 hosts per switch, two links per shortcut: 8 hosts share a link, with four distances at a time 2.
+
+    Between 32 switches five halvings: four are shifted, in the last all hosts of a switch use one distance.
+    Between 8 switches two are shifted (2^4 is more than 8), so 4 hosts share a link. Seed: about 25 %.
+    """
+    found = simulated(model, "--site", "local", "--gpus", ranks, "--gpus-per-node", 1, "--network", "loop")
+    inside = [1] * 4
+    near, shifted = {128: ([8] * 3, [4, 4, 8]), 512: ([8] * 5, [2, 2, 2, 2, 8])}[ranks]
+    near_s, shifted_s = (loop_seconds(BYTES, inside + between) for between in (near, shifted))
+    assert found["near-first"]["simulated_s"] == pytest.approx(near_s, rel=0.02)
+    assert found["shifted"]["simulated_s"] == pytest.approx(shifted_s, rel=0.02)
+    for name in ("near-first", "shifted"):
+        assert found[name]["closed_form_s"] == pytest.approx(loop_seconds(BYTES, [1] * (4 + len(near))))
+    if ranks == 512:
+        assert 0.2 < 1 - found["shifted"]["simulated_s"] / found["near-first"]["simulated_s"] < 0.27
+
+
+def test_the_peers_of_shifted_halving_doubling() -> None:
+    """Each partner has the rank as its own, all halvings together reach every rank, and lengths differ."""
+    for ranks, at_switch in ((512, 16), (1024, 8), (64, 4), (16, 16), (8, 1)):
+        halvings = ranks.bit_length() - 1
+        peers = [shifted_peers(rank, ranks, at_switch) for rank in range(ranks)]
+        for turn in range(halvings):
+            assert all(peers[peers[rank][turn]][turn] == rank for rank in range(ranks))
+        assert {sum(rank ^ peer for peer in peers[rank]) for rank in range(ranks)} == {ranks - 1}
+    at_one_switch = [shifted_peers(rank, 512, 16) for rank in range(16)]
+    assert {len({rank ^ own[4] for rank, own in enumerate(at_one_switch)})} == {4}
+
+
 @pytest.mark.simgrid
 @pytest.mark.timeout(3600)
 def test_the_ranks_of_all_nodes_of_lumi_g_or_512(model: str) -> None:
@@ -139,8 +177,10 @@ def test_the_table_names_the_network_and_what_was_left_out(model: str) -> None:
     assert "24 groups: 2,978 nodes by 128" in answer.stdout
     table = answer.stdout.partition("replayed in SimGrid")[2].splitlines()
     assert [line.split()[:3] for line in table if line.startswith("16 ")] == [
-        ["16", "2", name] for name in ("ring", "halving-doubling", "hierarchical")
+        ["16", "2", name] for name in ("ring", "halving-doubling", "hierarchical", "pipelined")
     ]
+    assert "a bound, no verdict" in answer.stdout
+    assert "differ by more than" not in answer.stdout
 
 
 @pytest.mark.simgrid
@@ -191,6 +231,10 @@ def test_networks_from_profiles() -> None:
     for nodes, sides in ((2, (2, 1, 1)), (64, (4, 4, 4)), (512, (8, 8, 8)), (2978, (15, 15, 14))):
         shape = network_shape(load_site("local"), NetworkOptions(network="torus"), nodes, 10)
         assert (shape.layout, shape.nodes) == (sides, sides[0] * sides[1] * sides[2])
+    shape = network_shape(load_site("lumi-g"), NetworkOptions(network="loop"), 500, 10)
+    assert (shape.layout, shape.nodes) == ((32, 16, 2), 512)
+    with pytest.raises(BadInputError, match="2, 4, 8"):
+        network_shape(load_site("local"), NetworkOptions(network="loop", nodes_per_group=6), 64, 10)
     for network, options in (("torus", {"nodes_per_group": 4}), ("fat-tree", {"groups": 3})):
         with pytest.raises(BadInputError, match=rf"has no effect on a {network}"):
             network_shape(load_site("abci"), NetworkOptions(network=network, **options), 64, 10)  # type: ignore[arg-type]

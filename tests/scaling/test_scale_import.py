@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -44,11 +45,18 @@ def test_the_keys_of_the_document(tmp_path: Path) -> None:
     assert (study["study"], study["kind"]) == ("mine", "strong")
     point = study["points"][3]
     assert list(point) == [
-        *("nodes", "ranks", "gpus", "step_s", "throughput", "speedup", "efficiency", "karp_flatt"),
-        *("comparable", "remarks"),
+        *("nodes", "ranks", "gpus", "step_s", "throughput", "speedup", "efficiency", "plus_minus"),
+        *("karp_flatt", "comparable", "remarks"),
     ]
     assert (point["nodes"], point["ranks"], point["gpus"]) == (2, 8, 8)
-    assert point["step_s"] == {"median": 2 + 98 / 8, "min": 2 + 98 / 8, "spread": None}
+    assert point["step_s"] == {
+        "median": 2 + 98 / 8,
+        "min": 2 + 98 / 8,
+        "spread": None,
+        "deviation": None,
+        "plus_minus": None,
+        "seconds": [2 + 98 / 8],
+    }
     assert (point["comparable"], point["remarks"], point["throughput"]) == (True, [], None)
 
 
@@ -91,7 +99,7 @@ def test_alpha_and_beta_of_a_weak_study_are_within_the_stated_error(tmp_path: Pa
     assert fit["law"] == "Gustafson, ring latency"
     for name, true in (("serial_s", 0.5), ("exchange_s", 0.1), ("alpha_ring_s", 1e-4)):
         found = fit["parameters"][name]
-        assert abs(found["value"] - true) <= found["plus_minus"] < 0.3 * true, name
+        assert abs(found["value"] - true) <= found["plus_minus"] < 0.5 * true, name
     for item in fit["next"]:
         p = item["size"]
         assert item["low"] <= 0.5 + 0.2 * (p - 1) / p + 2e-4 * (p - 1) <= item["high"]
@@ -146,7 +154,14 @@ def test_super_linear_and_collapsed_points_are_named_with_what_they_cross(tmp_pa
 def test_repeats_give_median_minimum_and_spread_and_an_outlier_is_marked(tmp_path: Path) -> None:
     text = "ranks,nodes,seconds\n1,1,10\n1,1,10.1\n1,1,10.05\n2,1,5.1\n2,1,5\n2,1,5.05\n2,1,9\n"
     one, two = document(tmp_path, text, "--kind", "strong", "--work", "640")["points"]
-    assert two["step_s"] == {"median": pytest.approx(5.075), "min": 5, "spread": 4}
+    assert two["step_s"] == {
+        "median": pytest.approx(5.075),
+        "min": 5,
+        "spread": 4,
+        "deviation": pytest.approx(1.4826 * math.log(5.1 / 5.05), rel=0.01),
+        "plus_minus": pytest.approx(2.35 / 2 * 1.4826 * math.log(5.1 / 5.05), rel=0.01),
+        "seconds": [5.1, 5, 5.05, 9],
+    }
     assert (two["gpus"], two["nodes"], two["throughput"]) == (None, 1, pytest.approx(640 / 5.075))
     assert one["remarks"] == []
     assert two["remarks"] == ["outlier: 9 s, +77% of the median"]
@@ -164,10 +179,35 @@ def test_the_recommended_size_and_the_node_hours(tmp_path: Path) -> None:
     assert grown["hours"] == pytest.approx(1.25 / 2)
 
 
-def test_two_points_have_a_range_from_perfect_scaling_to_none(tmp_path: Path) -> None:
+def test_the_page_has_speed_up_and_efficiency_with_shapes_as_well_as_colours(tmp_path: Path) -> None:
+    """Steady repeats collapse on 4: its point is a diamond in all pictures; two sizes have error bars."""
+    text = "ranks,seconds\n1,10\n1,10.1\n2,5\n2,5.05\n4,9\n4,9.05\n"
+    page = tmp_path / "page.html"
+    document(tmp_path, text, "--kind", "strong", "--html", str(page))
+    html = page.read_text()
+    assert html.count('class="point odd"') == 3
+    assert html.count('class="point"') == 6
+    assert html.count('class="error"') == 4
+    assert [name in html for name in ("<title>speed-up</title>", "<title>efficiency</title>")] == [True, True]
+
+
+def test_no_range_has_no_width(tmp_path: Path) -> None:
+    """Laws fit these times exactly; 64 GPUs took 0.2633 s. The law that fits as well is in the range."""
+    for times, kind in (({8: 0.2040, 16: 0.2178, 32: 0.2316}, "weak"), ({1: 10, 2: 5.2, 4: 2.8}, "strong")):
+        fit = document(tmp_path, lines(times), "--kind", kind)["fit"]
+        for item in fit["next"]:
+            assert item["low"] < 0.98 * item["step_s"] < 1.02 * item["step_s"] < item["high"]
+        assert fit["parameters"]["serial_s"]["plus_minus"] > 0.01 * fit["parameters"]["serial_s"]["value"]
+        if kind == "weak":
+            assert fit["next"][0]["low"] < 0.2633 < fit["next"][0]["high"]
+            ring = 0.07118 + 0.0736 * 2 * 127 / 128 + 0.0002875 * 2 * 127
+            assert fit["next"][1]["low"] < ring < fit["next"][1]["high"]
+
+
+def test_two_points_have_a_range_and_too_few_is_said(tmp_path: Path) -> None:
     study = document(tmp_path, lines({4: 10.0, 8: 6.0}), "--kind", "strong")
     first = study["fit"]["next"][0]
-    assert (first["low"], first["high"]) == (3, 6)
+    assert 3 <= first["low"] < first["step_s"] < first["high"]
     assert "too few" in study["fit"]["remarks"][0]
     assert document(tmp_path, lines({4: 10.0}), "--kind", "strong")["fit"] is None
 

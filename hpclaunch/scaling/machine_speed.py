@@ -10,37 +10,13 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import package_table
 from hpclaunch.plural import counted
 from hpclaunch.scaling.link_tests import LinkTest
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.site.schema import Link, SiteProfile
 
 Precision = Literal["fp32", "tf32", "bf16"]
-
-
-class GpuSpeed(NamedTuple):
-    """One kind of GPU, as jobs number them: on MI250X and on Max 1550 a half."""
-
-    model: str
-    """Regular expression for the profile's ``gpu_model``."""
-    tflops: dict[Precision, float]
-    """10^12 operations per second, without sparsity."""
-    memory_gb_s: float
-    source: str
-
-
-SPEEDS = (
-    GpuSpeed("V100", {"fp32": 15.7}, 900, "NVIDIA V100 data sheet, SXM2"),
-    GpuSpeed("A100", {"fp32": 19.5, "tf32": 156, "bf16": 312}, 1555, "NVIDIA A100 data sheet, SXM4 40 GB"),
-    GpuSpeed("GH200", {"fp32": 67, "tf32": 494, "bf16": 990}, 4000, "NVIDIA GH200 data sheet, 96 GB HBM3"),
-    GpuSpeed("H100", {"fp32": 67, "tf32": 494, "bf16": 990}, 3350, "NVIDIA H100 data sheet, SXM5 80 GB"),
-    GpuSpeed("MI250X", {"fp32": 23.9, "bf16": 191.5}, 1638, "AMD Instinct MI250X data sheet, half of a card"),
-)
-
-
-def gpu_speed(model: str | None) -> GpuSpeed | None:
-    """Return the data sheet's figures for a profile's GPU; None: not in the table."""
-    return next((speed for speed in SPEEDS if re.search(rf"\b{speed.model}\b", model or "")), None)
 
 
 _STATED = 0.1
@@ -69,16 +45,23 @@ class Parameter(msgspec.Struct, frozen=True):
     """Relative standard deviation."""
 
 
-MEASURED_SHARES: dict[tuple[str, Precision], Parameter] = {
-    ("V100", "fp32"): Parameter(
-        "gpu_share",
-        0.785,
-        "",
-        "measured: one V100, VGG16 and ResNet-50 in Chainer, public logs of arXiv 2104.09075",
-        0.1,
-    ),
-}
-"""The share of the data sheet's speed that training reaches."""
+class GpuSpeed(msgspec.Struct, frozen=True):
+    """The data sheet of one kind of GPU, and what was measured of it, as ``gpu_speeds.yaml`` explains."""
+
+    model: str
+    """Regular expression for the profile's ``gpu_model``."""
+    tflops: dict[Precision, float]
+    memory_gb_s: float
+    source: str
+    measured: dict[Precision, Parameter] = {}
+
+
+def gpu_speed(model: str | None) -> GpuSpeed | None:
+    """Return what is known of a profile's GPU; None: not in the table."""
+    known = msgspec.convert(package_table("scaling/gpu_speeds.yaml"), tuple[GpuSpeed, ...])
+    return next((speed for speed in known if re.search(rf"\b{speed.model}\b", model or "")), None)
+
+
 ASSUMED_SHARE = Parameter(
     "gpu_share", 0.6, "", "assumed: half to three quarters of the data sheet is usual", 0.35
 )
@@ -205,7 +188,7 @@ def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parame
     model = profile.node.gpu_model if profile.node else None
     known = gpu_speed(model)
     peak = known.tflops.get(options.precision) if known else None
-    share = MEASURED_SHARES.get((known.model if known else "", options.precision), ASSUMED_SHARE)
+    share = (known.measured if known else {}).get(options.precision, ASSUMED_SHARE)
     if options.tflops is not None:
         tflops = _stated("gpu_tflops", options.tflops, "TFLOP/s", "--tflops")
         share = Parameter("gpu_share", 1.0, "", "--tflops is what training reaches", _STATED)

@@ -73,7 +73,7 @@ def _misread(each: TypedOption, typed: Sequence[TypedOption]) -> str | None:
     for letter, pattern, kinds, say in TABLE["misread"]:
         meant = each.name == letter and re.fullmatch(pattern, each.value)
         if meant and (not kinds or _site_kind(typed) in kinds):
-            return say.format(value=shlex.quote(each.value))
+            return str(say.format(value=shlex.quote(each.value)))
     return None
 
 

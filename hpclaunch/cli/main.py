@@ -34,6 +34,12 @@ _ERROR_KINDS = {EXIT_BAD_INPUT: "bad input", EXIT_REFUSED: "refused"}
 """Exit code -> ``kind`` of the error in JSON."""
 
 
+class _BadValueError(click.BadParameter):
+    """A value that an option cannot have: bad input, as the same one in a job file."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
 class LazyGroup(click.Group):
     """A group that lists its commands by name and imports a module only when its command runs."""
 
@@ -43,10 +49,10 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except click.UsageError as error:
             if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-                error.exit_code = EXIT_BAD_INPUT  # a value: as the same one in a job file
+                error = _BadValueError(error.message, error.ctx, error.param, error.param_hint)
             kind = _ERROR_KINDS.get(error.exit_code, "usage")
             _print_error(ctx, kind, error.format_message(), None, error.exit_code)
-            raise
+            raise error from None
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except BrokenPipeError:

@@ -56,8 +56,9 @@ class Trace:
         self.torch, self.blocks = torch, [""]
         self.layers: list[dict[str, Any]] = []
         self.parameters = dict.fromkeys(network.parameters())
-        self.own = [*self.parameters, *network.buffers()]
-        self.stored = {tensor.untyped_storage()._cdata for tensor in self.own}
+        own = [*self.parameters, *network.buffers()]
+        self.own = {id(tensor): tensor for tensor in own}
+        self.stored = {tensor.untyped_storage()._cdata for tensor in own}
         self.held: list[Any] = []  # a storage that is freed could give its address to another
         self.now: dict[str, Any] = {"name": "outside", "saves": [0, 0], "flops": [0, 0]}
         for name, module in network.named_modules():
@@ -126,14 +127,13 @@ class Trace:
             self.now["row"] = self.layers[-1]
         if not outputs:  # such as the type of a parameter
             return
-        own, now = {id(one) for one in self.own}, self.now
-        found, fed = [one for one in inputs if id(one) in own], [one for one in inputs if id(one) not in own]
+        now, found = self.now, [one for one in inputs if id(one) in self.own]
         weights = sum(one.numel() for one in found if self.parameters.pop(one, True) is None)
         stored = {one.untyped_storage()._cdata for one in inputs}
         view = all(one.untyped_storage()._cdata in stored for one in outputs)
-        if view and not weights and not any(now["flops"]) and not any(now["saves"]):
+        if view and not any((weights, *now["flops"], *now["saves"])):
             return
-        fed = fed or inputs
+        fed = [one for one in inputs if id(one) not in self.own] or inputs
         kind = KIND_OF.get(now["name"], "linear" if now["flops"][0] else "elementwise")
         row = {
             "name": f"{now['name']}_{len(self.layers)}",

@@ -6,6 +6,7 @@ its input's gradient in the backward pass. Sequence parallelism sends as much (K
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import ceil
 from typing import NamedTuple
 
@@ -35,55 +36,56 @@ class GridCost(NamedTuple):
 def grid_stages(layers: Sequence[Layer], count: int) -> list[list[Layer]]:
     """Divide the layers into stages: blocks with attention evenly, else by their arithmetic."""
     runs = list(by_block(layers).values())
-    inner = [number for number, run in enumerate(runs) if any(layer.kind == "attention" for layer in run)]
-    if len(inner) >= count:
-        most = ceil(len(inner) / count)
-        starts = [0, *(inner[min(most * stage, len(inner) - 1)] for stage in range(1, count))]
+    seen = list(accumulate(any(layer.kind == "attention" for layer in run) for run in runs))
+    if seen[-1] >= count:
+        places = [max(0, number - 1) // ceil(seen[-1] / count) for number in seen]
     else:
         work = [float(sum(layer.forward_flops + layer.y for layer in run)) for run in runs]
         found = balanced_stages([LayerCost(0, 0, 0, one, 0, 0) for one in work], count)
-        starts = [sum(map(len, found[:stage])) for stage in range(len(found))]
-    ends = [*starts[1:], len(runs)]
-    stages = [[x for run in runs[a:b] for x in run] for a, b in zip(starts, ends, strict=True)]
-    return [stage for stage in stages if stage]
+        places = [number for number, stage in enumerate(found) for _ in stage]
+    stages: dict[int, list[Layer]] = {}
+    for place, run in zip(places, runs, strict=True):
+        stages.setdefault(place, []).extend(run)
+    return list(stages.values())
 
 
 def grid_cost(
     stages: Sequence[Sequence[Layer]], division: Division, options: MemoryOptions, machine: Machine
 ) -> GridCost:
     """Return what a step costs."""
-    tensor, parts, count = division.tensor, options.interleave, division.segments
-    per_node = machine.gpus_per_node or division.p
+    tensor, count = division.tensor, division.segments
     micro = division.batch / division.workers / count
-    rounds = count + (len(stages) - 1) / parts
+    rounds = count + (len(stages) - 1) / options.interleave
     weights = max(sum(weights_of(layer, tensor) for layer in stage) for stage in stages)
     update = update_seconds(weights / (division.workers if options.zero else 1), options.slots, machine)
-    seconds = rounds * max(_seconds(stage, micro, tensor, options, machine) for stage in stages) + update
-    joining = max(stages, key=lambda stage: sum(layer.y for layer in stage if layer.joins))
-    passes = rounds * (3 if options.recompute == "full" else 2)
-    sums = _ring(tensor, micro * options.saved_bytes * sum(layer.y for layer in joining if layer.joins))
-    inner = Traffic(passes * sum(layer.joins for layer in joining) * sums.messages, passes * sums.elements)
-    passed = Traffic()
-    if len(stages) > 1:  # all GPUs of a node send at once
-        sent = max(stage[-1].y for stage in stages[:-1]) * micro * options.saved_bytes
-        passed = Traffic(2 * rounds * parts, 2 * rounds * parts * sent * min(per_node, tensor))
-    here, fits = division.p <= per_node, tensor <= per_node
+    seconds = max(_seconds(stage, micro, tensor, options, machine) for stage in stages)
+    per_node = machine.gpus_per_node or division.p
+    here = division.p <= per_node
+    inner = _joined(stages, tensor, rounds * micro, rounds, options)
+    # All GPUs of a node send at once to the next stage, and their rings share its links.
+    share = min(per_node, tensor)
+    turns = 2 * rounds * options.interleave
+    sent = max((stage[-1].y for stage in stages[:-1]), default=0) * micro * options.saved_bytes
+    passed = Traffic(turns, turns * sent * share) if sent else Traffic()
     outer = _ring(division.workers, weights * exchange_bytes(options))
     times = exchanges(options, count)
-    # The rings of one node's GPUs share its links.
-    gradients = Traffic(
-        times * outer.messages, times * outer.elements * (1 if here else min(tensor, per_node))
-    )
-    return GridCost(
-        seconds,
-        node=_sum(inner if fits else Traffic(), passed if here else Traffic()),
-        network=_sum(Traffic() if fits else inner, Traffic() if here else passed),
-        gradients=gradients,
-    )
+    links = [[Traffic()], [Traffic()]]  # within a node, between nodes
+    links[tensor > per_node].append(inner)
+    links[not here].append(passed)
+    node, network = (Traffic(*map(sum, zip(*some, strict=True))) for some in links)
+    gradients = Traffic(times * outer.messages, times * outer.elements * (1 if here else share))
+    return GridCost(rounds * seconds + update, node, network, gradients)
 
 
-def _sum(one: Traffic, other: Traffic) -> Traffic:
-    return Traffic(one.messages + other.messages, one.elements + other.elements)
+def _joined(
+    stages: Sequence[Sequence[Layer]], tensor: int, samples: float, rounds: float, options: MemoryOptions
+) -> Traffic:
+    """Return the sums over the GPUs of tensor parallelism, in the stage that has the most of them."""
+    sizes = [[layer.y for layer in stage if layer.joins] for stage in stages]
+    most = max(sizes, key=sum)
+    passes = 3 if options.recompute == "full" else 2
+    ring = _ring(tensor, samples * sum(most) * options.saved_bytes)
+    return Traffic(passes * rounds * len(most) * ring.messages, passes * ring.elements)
 
 
 def exchange_bytes(options: MemoryOptions) -> int:

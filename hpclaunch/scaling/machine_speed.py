@@ -146,14 +146,6 @@ def machine_of(
     """
     node = profile.node
     per_node = gpus_per_node or (len(node.gpus) if node and node.gpus else None)
-    hidden, overlap = "option --overlap", options.overlap
-    if overlap is None:
-        overlap = options.hidden_by_default
-        hidden = (
-            "assumed: layers are fetched ahead"
-            if overlap
-            else "assumed: the exchange follows the computation"
-        )
     contention = Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0)
     if options.contention is not None:
         contention = Parameter("contention", options.contention, "", "option --contention", 0.0)
@@ -167,13 +159,22 @@ def machine_of(
         network_latency_s=_latency("network_latency_s", options.network_latency_us, 2e-5),
         network_gb_s=_network_bandwidth(profile, options),
         contention=contention,
-        overlap=Parameter("overlap", overlap, "", hidden, 0.0),
+        overlap=_overlap(options),
         growth=Parameter("growth", 0.0, "", _NO_GROWTH, _GROWTH),
         step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
         gpus_per_node=per_node,
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
         cores=cores_here if node is None else None if node.gpus else node.cores,
     )
+
+
+def _overlap(options: SpeedOptions) -> Parameter:
+    if options.overlap is not None:
+        return Parameter("overlap", options.overlap, "", "option --overlap", 0.0)
+    ahead = (
+        "layers are fetched ahead" if options.hidden_by_default else "the exchange follows the computation"
+    )
+    return Parameter("overlap", options.hidden_by_default, "", f"assumed: {ahead}", 0.0)
 
 
 def with_step_deviation(machine: Machine, measured: Sequence[MeasuredSize]) -> Machine:

@@ -21,7 +21,7 @@ SLOTS = {"sgd": 0, "momentum": 1, "adam": 2}
 """Optimiser -> tensors that it stores per parameter."""
 Recompute = Literal["none", "selective", "full"]
 Copies = Literal["fp32", "master", "master-fp32-gradients", "deepspeed-fp16", "deepspeed-bf16", "pure"]
-"""What is stored of a parameter: all in fp32; half-precision parameters and gradients with a master copy and
+"""Copies of a parameter: all in fp32; half-precision parameters and gradients with a master copy and
 the optimiser in fp32 (ZeRO's 16 bytes for Adam); the same with gradients in fp32 (Megatron-LM's 18);
 DeepSpeed's two, of which that for bf16 has both kinds of gradients; all in bf16."""
 _BYTES: dict[Copies, tuple[int, int, int, int]] = {
@@ -115,19 +115,10 @@ def _stage_need(
     def divided(from_stage: int) -> float:
         return count / (workers if options.zero >= from_stage else 1)
 
-    blocks = by_block(stage)
-    saved = [sum(_saved(layer, division.tensor, options) for layer in some) for some in blocks.values()]
-    stored = under_way * sum(saved)
-    if options.recompute == "full":
-        inputs = sum(layers[0].x for layers in blocks.values()) * options.saved_bytes
-        stored = under_way * inputs / (division.tensor if options.sequence_parallel else 1) + max(
-            saved, default=0
-        )
-    working = held * max((_moment(layer, division.tensor, options) for layer in stage), default=0.0)
-    if options.zero == 3 and workers > 1:  # the block at work and the one that is fetched
-        sums = [sum(weights_of(one, division.tensor) for one in some) for some in by_block(stage).values()]
-        working += min(2, len(sums)) * max(sums) * options.saved_bytes
-    stored, working = held * stored / GIB, working / GIB
+    stored = held * _stored(stage, under_way, division.tensor, options) / GIB
+    working = held * max((_moment(layer, division.tensor, options) for layer in stage), default=0.0) / GIB
+    if options.zero == 3 and workers > 1:
+        working += _gathered(stage, division.tensor) * options.saved_bytes / GIB
     reserve = CONTEXT_GIB + FRAGMENTS * (stored + working)
     if options.copies.startswith("deepspeed") and options.zero in (1, 2):
         reserve += BUCKETS_GIB
@@ -139,6 +130,22 @@ def _stage_need(
         working=working,
         reserve=reserve if options.reserved else 0.0,
     )
+
+
+def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:
+    """Return the bytes of the saved tensors, per sample."""
+    blocks = by_block(stage)
+    saved = [sum(_saved(layer, tensor, options) for layer in some) for some in blocks.values()]
+    if options.recompute != "full":
+        return under_way * sum(saved)
+    inputs = sum(layers[0].x for layers in blocks.values()) * options.saved_bytes
+    return under_way * inputs / (tensor if options.sequence_parallel else 1) + max(saved, default=0)
+
+
+def _gathered(stage: Sequence[Layer], tensor: int) -> float:
+    """Return the parameters that ZeRO's stage 3 has at a time: a block, and the one that is fetched."""
+    sums = [sum(weights_of(layer, tensor) for layer in some) for some in by_block(stage).values()]
+    return min(2, len(sums)) * max(sums)
 
 
 def weights_of(layer: Layer, tensor: int, twice: bool = False) -> float:
@@ -178,16 +185,20 @@ def what_would_fit(
 ) -> tuple[str, ...]:
     """Name the changes that make the need fit. ``need``: of a batch per worker and options."""
 
-    def fits(batch: int, **changes: object) -> bool:
-        return need(batch, msgspec.structs.replace(options, **changes)).total <= room_gib
+    def first(changes: Iterable[tuple[str, int, dict[str, object]]]) -> tuple[str, ...]:
+        fit = (
+            words
+            for words, size, change in changes
+            if need(size, msgspec.structs.replace(options, **change)).total <= room_gib
+        )
+        return (*islice(fit, 1),)
 
-    zeros = (f"--zero {zero}" for zero in range(options.zero + 1, 4) if fits(batch, zero=zero))
-    again = ["--recompute"] if options.recompute != "full" and fits(batch, recompute="full") else []
-    halves = (batch >> times for times in range(1, batch.bit_length()))
-    batches = (f"--batch-per-worker {smaller}" for smaller in halves if fits(smaller))
-    both = (
-        f"--zero 3 --recompute --batch-per-worker {smaller}"
-        for smaller in (batch, 1)
-        if fits(smaller, zero=3, recompute="full")
-    )
-    return (*islice(zeros, 1), *again, *islice(batches, 1)) or (*islice(both, 1),)
+    full: dict[str, object] = {"recompute": "full"}
+    zeros = [(f"--zero {zero}", batch, {"zero": zero}) for zero in range(options.zero + 1, 4)]
+    again = [("--recompute", batch, full)] if options.recompute != "full" else []
+    halves = [batch >> times for times in range(1, batch.bit_length())]
+    batches = [(f"--batch-per-worker {size}", size, {}) for size in halves]
+    all_of_them = [
+        (f"--zero 3 --recompute --batch-per-worker {size}", size, {**full, "zero": 3}) for size in (batch, 1)
+    ]
+    return first(zeros) + first(again) + first(batches) or first(all_of_them)

@@ -10,6 +10,7 @@ the scores. A file states the layers, or a transformer by its sizes, or what tor
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import math
+from collections.abc import Callable
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -74,7 +75,7 @@ class ModelTable(_Strict, frozen=True, kw_only=True):
 
 
 class Saved(_Strict, frozen=True, kw_only=True):
-    """What autograd saves of one tensor, per sample."""
+    """A tensor that autograd saves, per sample."""
 
     elements: int = 0
     raw_bytes: int = 0
@@ -156,13 +157,8 @@ def read_model(tree: Tree, tokens: int | None = None) -> Model:
         raise BadInputError(f"{tree.at(('input',)).where}: input is empty", "write [channels, height, width]")
     if [bool(table.layers), table.transformer is not None, bool(table.counted)].count(True) != 1:
         raise BadInputError(f"{tree.where}: a model has layers, or a transformer, or what torch counted")
-    if table.transformer:
-        hidden, heads = table.transformer.hidden, table.transformer.heads
-        if hidden % heads:
-            where = tree.at(("transformer",)).where
-            raise BadInputError(f"{where}: hidden is {hidden}, no multiple of {heads} heads")
-        rows = tuple(msgspec.convert(row, Row) for row in transformer_rows(table.transformer, table.input))
-        layers = _layers(rows, table.input, tree.at(("transformer",)), "transformer")
+    if sizes := table.transformer:
+        layers = _transformed(sizes, table.input, tree.at(("transformer",)))
     else:
         layers = table.counted or _layers(table.layers, table.input, tree, "layers")
     if not any(layer.weighted for layer in layers):
@@ -170,22 +166,37 @@ def read_model(tree: Tree, tokens: int | None = None) -> Model:
     return Model(name=table.name, input=math.prod(table.input), samples=table.samples, layers=layers)
 
 
+def _transformed(sizes: Transformer, sample: Shape, tree: Tree) -> tuple[Layer, ...]:
+    if sizes.hidden % sizes.heads:
+        text = f"hidden is {sizes.hidden}, not a multiple of {sizes.heads} heads"
+        raise BadInputError(f"{tree.where}: {text}")
+    rows = msgspec.convert(transformer_rows(sizes, sample), tuple[Row, ...])
+    return _layers(rows, sample, tree, "transformer")
+
+
+class _Output(NamedTuple):
+    """The output of a layer."""
+
+    shape: Shape
+    storage: str
+    """The layer whose storage holds it: a view has none."""
+    parallel: bool = False
+
+
 def _layers(rows: tuple[Row, ...], sample: Shape, tree: Tree, key: str) -> tuple[Layer, ...]:
     """Return what each row costs. Raises BadInputError with its place."""
     done: dict[str, _Output] = {"input": _Output(sample, "input")}
     saved: set[str] = set()
     layers: list[Layer] = []
-    before, block = "input", "input"
+    block = "input"
     for number, row in enumerate(rows):
-        where = tree.at((key, number)).where if key == "layers" else tree.where
+        where = tree.at((key, number)).where
         if row.name in done:
-            raise BadInputError(f"{where}: layers[{number}]: the name {row.name!r} is used already")
-        inputs = row.inputs or (before,)
-        missing = [name for name in inputs if name not in done]
-        if missing:
-            raise BadInputError(
-                f"{where}: layer {row.name!r}: from names {missing[0]!r}, which is not above it"
-            )
+            raise BadInputError(f"{where}: {key}[{number}]: the name {row.name!r} is used already")
+        inputs = row.inputs or (layers[-1].name if layers else "input",)
+        if missing := [name for name in inputs if name not in done]:
+            text = f"from names {missing[0]!r}, which is not above it"
+            raise BadInputError(f"{where}: layer {row.name!r}: {text}")
         block = row.block or (row.name if row.kind in ("conv", "linear") else block)
         came = [done[name] for name in inputs]
         try:
@@ -197,22 +208,13 @@ def _layers(rows: tuple[Row, ...], sample: Shape, tree: Tree, key: str) -> tuple
         done[row.name] = _Output(shape, came[0].storage if view else row.name, row.parallel)
         keep = {done[name].storage for name in _saved_tensors(row, inputs)} - saved
         saved |= keep
-        kept = [done[name] for name in sorted(keep)]
-        saves = [Saved(elements=math.prod(one.shape), parallel=one.parallel) for one in kept]
+        saves = [
+            Saved(elements=math.prod(o.shape), parallel=o.parallel) for o in map(done.get, sorted(keep)) if o
+        ]
         saves += _saved_besides(row, layer, came[0].shape)
         joins = row.kind == "embedding" or (row.kind == "linear" and came[0].parallel and not row.parallel)
         layers.append(msgspec.structs.replace(layer, saves=tuple(saves), joins=joins))
-        before = row.name
     return tuple(layers)
-
-
-class _Output(NamedTuple):
-    """The output of a layer."""
-
-    shape: Shape
-    storage: str
-    """The layer whose storage holds it: a view has none."""
-    parallel: bool = False
 
 
 _SAVES_INPUT = (
@@ -231,116 +233,122 @@ def _saved_tensors(row: Row, inputs: tuple[str, ...]) -> tuple[str, ...]:
     return inputs if row.kind in _SAVES_INPUT or pooled else ()
 
 
-def _saved_besides(row: Row, layer: Layer, shape: Shape) -> tuple[Saved, ...]:
-    """Return what is saved that is no output: places of maxima, masks, scores of attention."""
-    if row.kind == "maxpool":
-        return (Saved(raw_bytes=8 * layer.y),)
-    if row.kind == "dropout":
-        return (Saved(raw_bytes=layer.y, parallel=row.parallel),)
-    if row.kind == "loss":
-        return (Saved(raw_bytes=4 * layer.x, parallel=True),)
-    if row.kind != "attention":
-        return ()
-    if row.flash:
-        return (Saved(raw_bytes=4 * shape[0] * (row.heads or 1), parallel=True),)
-    dropped = Saved(elements=layer.scores, raw_bytes=layer.scores, parallel=True, core=True)
-    return (Saved(elements=layer.scores, parallel=True, core=True), *((dropped,) if row.dropout else ()))
+def _saved_besides(row: Row, layer: Layer, shape: Shape) -> list[Saved]:
+    """Return what else is saved: places of maxima, masks, scores of attention or a number for each row."""
+    if row.kind == "attention":
+        if row.flash:
+            return [Saved(raw_bytes=4 * shape[0] * (row.heads or 1), parallel=True)]
+        scores = Saved(elements=layer.scores, parallel=True, core=True)
+        return [scores, *([msgspec.structs.replace(scores, raw_bytes=layer.scores)] if row.dropout else [])]
+    raw = {"maxpool": 8 * layer.y, "dropout": layer.y, "loss": 4 * layer.x}.get(row.kind)
+    return [Saved(raw_bytes=raw, parallel=row.parallel or row.kind == "loss")] if raw else []
 
 
 def _layer(row: Row, inputs: list[Shape], *, first: bool, block: str) -> tuple[Layer, Shape]:
     """Return what a row costs, without what it saves, and its output's shape. Raises ValueError."""
-    shape = inputs[0]
-    out, weights, products, fan = _shape(row, inputs), 0, 0, math.prod(shape)
-    if row.kind == "conv":
-        per_output = shape[0] // row.groups * math.prod(row.kernel)
-        weights = out[0] * per_output + (out[0] if row.bias else 0)
-        products = math.prod(out) * per_output
-    elif row.kind == "linear":
-        weights = shape[-1] * out[-1] + (out[-1] if row.bias else 0)
-        products = math.prod(shape) * out[-1]
-    elif row.kind in ("batchnorm", "layernorm", "rmsnorm"):
-        width = shape[0] if row.kind == "batchnorm" else shape[-1]
-        weights = width if row.kind == "rmsnorm" or not row.bias else 2 * width
-    elif row.kind in ("embedding", "positions"):
-        weights = (row.vocabulary or 0) * out[-1]
-    elif row.kind == "attention":
-        products = 2 * shape[0] * shape[0] * out[-1]
-    shared = weights if row.tied else 0
-    if row.tied:
-        weights = out[-1] if row.bias else 0
-    image = len(shape) in (3, 4)
-    rows = row.kernel[0] // 2 if row.kind == "conv" else 0
-    stored = row.kind == "attention" and not row.flash
+    shape, out = inputs[0], _shape(row, inputs)
+    weights, biases, products = _COUNTS.get(row.kind, lambda *_: (0, 0, 0))(row, shape, out)
+    biases *= row.bias
+    fused = row.kind == "attention" and row.flash
     layer = Layer(
         name=row.name,
         kind=row.kind,
-        x=sum(map(math.prod, inputs)) if len(inputs) > 1 else fan,
+        x=sum(map(math.prod, inputs)),
         y=math.prod(out),
-        weights=weights,
+        weights=biases + (0 if row.tied else weights),
+        shared_weights=weights if row.tied else 0,
         forward_flops=2 * products,
-        backward_flops=5 * products if row.kind == "attention" and row.flash else 2 * products * (2 - first),
-        channels=shape[0] if image else shape[-1],
-        filters=out[0] if len(out) in (3, 4) else out[-1],
-        area=math.prod(out[1:]) if len(out) in (3, 4) else 1,
-        halo_x=rows * math.prod(shape[2:]) * shape[0] if image else 0,
-        halo_y=rows * math.prod(out[2:]) * out[0] if image and len(out) in (3, 4) else 0,
-        scores=(row.heads or 1) * shape[0] * shape[0] if stored else 0,
-        shared_weights=shared - weights if shared else 0,
+        backward_flops=5 * products if fused else 2 * products * (2 - first),
+        scores=(row.heads or 0) * shape[0] * shape[0] * (not fused),
         block=block,
         parallel=row.parallel,
+        **_sides(row, shape, out),
     )
     return layer, out
+
+
+def _sides(row: Row, shape: Shape, out: Shape) -> dict[str, int]:
+    """Return channels, area and borders of input and output; of features, their number."""
+    image, rows = len(shape) in (3, 4), row.kernel[0] // 2 if row.kind == "conv" else 0
+    sizes = {"channels": shape[0] if image else shape[-1], "filters": out[-1]}
+    if image:
+        sizes["halo_x"] = rows * math.prod(shape[2:]) * shape[0]
+    if len(out) in (3, 4):
+        sizes |= {"filters": out[0], "area": math.prod(out[1:]), "halo_y": rows * math.prod(out[2:]) * out[0]}
+    return sizes
+
+
+def _conv(row: Row, shape: Shape, out: Shape) -> tuple[int, int, int]:
+    per_output = shape[0] // row.groups * math.prod(row.kernel)
+    return out[0] * per_output, out[0], math.prod(out) * per_output
+
+
+_COUNTS: dict[str, Callable[[Row, Shape, Shape], tuple[int, int, int]]] = {
+    "conv": _conv,
+    "linear": lambda _, shape, out: (shape[-1] * out[-1], out[-1], math.prod(shape) * out[-1]),
+    "batchnorm": lambda _, shape, out: (shape[0], shape[0], 0),
+    "layernorm": lambda _, shape, out: (shape[-1], shape[-1], 0),
+    "rmsnorm": lambda _, shape, out: (shape[-1], 0, 0),
+    "embedding": lambda row, _, out: ((row.vocabulary or 0) * out[-1], 0, 0),
+    "positions": lambda row, _, out: ((row.vocabulary or 0) * out[-1], 0, 0),
+    "attention": lambda _, shape, out: (0, 0, 2 * shape[0] * shape[0] * out[-1]),
+}
+"""Kind -> weights, biases, and multiplications with addition."""
 
 
 def _shape(row: Row, inputs: list[Shape]) -> Shape:
     """Return the shape of the output. Raises ValueError with what is wrong."""
     shape = inputs[0]
-    if row.kind == "flatten":
-        return (math.prod(shape),)
-    if row.kind == "linear":
-        if row.outputs is None:
-            raise ValueError("it lacks outputs")
-        return (*shape[:-1], row.outputs)
-    if row.kind in ("conv", "maxpool", "avgpool"):
-        return _window(row, shape)
-    if row.kind == "embedding":
-        if row.outputs is None or row.vocabulary is None:
-            raise ValueError("it lacks outputs or vocabulary")
-        return (*shape, row.outputs)
-    if row.kind == "attention":
-        return _attended(row, shape)
-    if row.kind == "tokens":  # of an image; of tokens, the first
-        return (math.prod(shape[1:]) + row.extra, shape[0]) if len(shape) > 2 else shape[-1:]
-    if row.kind in ("add", "multiply") and any(other != shape for other in inputs):
+    same = [other[1:] if row.kind == "concat" else other for other in inputs]
+    if row.kind in ("add", "multiply", "concat") and any(other != same[0] for other in same):
         raise ValueError(f"its inputs have the shapes {', '.join(map(str, inputs))}")
-    if row.kind == "concat":
-        if any(other[1:] != shape[1:] for other in inputs):
-            raise ValueError(f"its inputs have the shapes {', '.join(map(str, inputs))}")
-        return (sum(other[0] for other in inputs), *shape[1:])
-    return shape
+    for key in _NEEDED.get(row.kind, ()):
+        if getattr(row, key) is None:
+            raise ValueError(f"it lacks {key}")
+    change = _SHAPES.get(row.kind)
+    return change(row, inputs) if change else shape
+
+
+_NEEDED = {
+    **{"linear": ("outputs",), "conv": ("filters",), "attention": ("heads",), "positions": ("vocabulary",)},
+    "embedding": ("outputs", "vocabulary"),
+}
+
+
+_SHAPES: dict[str, Callable[[Row, list[Shape]], Shape]] = {
+    "flatten": lambda _, inputs: (math.prod(inputs[0]),),
+    "linear": lambda row, inputs: (*inputs[0][:-1], row.outputs or 0),
+    "embedding": lambda row, inputs: (*inputs[0], row.outputs or 0),
+    "conv": lambda row, inputs: _window(row, inputs[0]),
+    "maxpool": lambda row, inputs: _window(row, inputs[0]),
+    "avgpool": lambda row, inputs: _window(row, inputs[0]),
+    "attention": lambda row, inputs: _attended(row, inputs[0]),
+    "concat": lambda _, inputs: (sum(other[0] for other in inputs), *inputs[0][1:]),
+    "tokens": lambda row, inputs: _tokens(row, inputs[0]),
+}
+
+
+def _tokens(row: Row, shape: Shape) -> Shape:
+    """Return the tokens of an image; of tokens, the first."""
+    return (math.prod(shape[1:]) + row.extra, shape[0]) if len(shape) > 2 else shape[-1:]
 
 
 def _attended(row: Row, shape: Shape) -> Shape:
-    """Return the shape of attention's result; its input has queries, keys and values beside one another."""
-    if row.heads is None or len(shape) != 2:
-        raise ValueError("it lacks heads, or its input is not [tokens, features]")
-    parts = row.heads + 2 * (row.kv_heads or row.heads)
-    if shape[1] % parts:
-        raise ValueError(f"{shape[1]} features are not queries, keys and values of {parts} heads")
-    return (shape[0], shape[1] // parts * row.heads)
+    """Return the shape of attention's result; its input has queries, keys and values next to one another."""
+    heads = row.heads or 1
+    parts = heads + 2 * (row.kv_heads or heads)
+    if len(shape) != 2 or shape[1] % parts:
+        raise ValueError(f"its input {shape} is not [tokens, features of {parts} heads]")
+    return (shape[0], shape[1] // parts * heads)
 
 
 def _window(row: Row, shape: Shape) -> Shape:
     if len(shape) not in (3, 4):
         raise ValueError(f"its input has the shape {shape}, not channels, height, width")
-    if row.kind == "conv":
-        if row.filters is None:
-            raise ValueError("it lacks filters")
-        if shape[0] % row.groups or row.filters % row.groups:
-            raise ValueError(
-                f"{shape[0]} channels and {row.filters} filters are not divisible by {row.groups} groups"
-            )
     channels = row.filters if row.kind == "conv" and row.filters else shape[0]
+    if shape[0] % row.groups or channels % row.groups:
+        text = f"{shape[0]} channels and {channels} filters"
+        raise ValueError(f"{text} are not divisible by {row.groups} groups")
     count = len(shape) - 1
     if row.size:
         return (channels, *_each(row.size, "size", count))

@@ -191,20 +191,27 @@ def why_impossible(
     """Return why the strategy cannot use that many GPUs; None: it can."""
     if shared := request.machine.why_not_predicted(gpus):
         return shared
-    most = most_of(strategy, groups, request)
-    p2 = request.gpus_per_worker
-    if strategy == "3d" and (why := _no_grid(gpus, request)):
-        return why
-    if request.batch % request.accumulate and strategy in ("data", "3d"):
+    if strategy in ("data", "3d") and request.batch % request.accumulate:
         return f"{counted(request.batch, 'sample')} are not {request.accumulate} equal micro-batches"
-    if strategy in HYBRIDS and (gpus % p2 or gpus < p2):
+    why = None
+    if strategy == "3d":
+        why = _no_grid(gpus, request)
+    elif strategy in HYBRIDS:
+        why = _no_hybrid(strategy, gpus, groups, request)
+    most = most_of(strategy, groups, request)
+    return why or (f"it can use at most {counted(most, 'GPU')}" if gpus > most else None)
+
+
+def _no_hybrid(
+    strategy: Strategy, gpus: int, groups: Sequence[tuple[Layer, ...]], request: PredictRequest
+) -> str | None:
+    """Return why the GPUs are no workers of a hybrid; None: they are."""
+    p2 = request.gpus_per_worker
+    if gpus % p2 or gpus < p2:
         return f"{gpus} GPUs are not workers of {p2}"
-    if strategy in HYBRIDS:
-        inner: Strategy = "filter" if strategy == "data+filter" else "spatial"
-        least = most_gpus(inner, _sizes(groups), request.batch)
-        if p2 > least:
-            return f"a worker can use at most {counted(least, 'GPU')}"
-    return f"it can use at most {counted(most, 'GPU')}" if gpus > most else None
+    inner: Strategy = "filter" if strategy == "data+filter" else "spatial"
+    least = most_gpus(inner, _sizes(groups), request.batch)
+    return f"a worker can use at most {counted(least, 'GPU')}" if p2 > least else None
 
 
 def _no_grid(gpus: int, request: PredictRequest) -> str | None:

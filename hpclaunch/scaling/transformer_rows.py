@@ -44,10 +44,30 @@ def _rows_of() -> dict[str, list[dict[str, Any]]]:
 
 def transformer_rows(sizes: Transformer, sample: tuple[int, ...]) -> list[dict[str, Any]]:
     """Return the rows, as a model's file would have them."""
+    values = _values(sizes, sample)
+    rows: list[dict[str, Any]] = []
+    parts = [("embedding", ""), *(("block", f"b{number}_") for number in range(sizes.blocks)), ("head", "")]
+    for part, prefix in parts:
+        start = rows[-1]["name"] if rows else "input"
+        for row in (row for row in _rows_of()[part] if _wanted(row, values)):
+            made = {key: _value(value, values) for key, value in row.items() if key not in ("if", "unless")}
+            if "from" in row:
+                names = {"PREVIOUS": rows[-1]["name"], "START": start}
+                made["from"] = [names.get(name, prefix + name) for name in row["from"]]
+            rows.append({**made, "name": prefix + row["name"], "block": prefix or part})
+    return rows
+
+
+def _wanted(row: dict[str, Any], values: dict[str, Any]) -> bool:
+    return bool(values[row.get("if", "HIDDEN")] and not values.get(row.get("unless", "")))
+
+
+def _values(sizes: Transformer, sample: tuple[int, ...]) -> dict[str, Any]:
+    """Return what the capitals of the rows mean."""
     groups, patch = sizes.kv_heads or sizes.heads, sizes.patch
     # The class token is a parameter, too.
     places = 2 + (sample[1] // patch) * (sample[2] // patch) if patch else sample[0] + (sizes.types or 0)
-    values = {name.upper(): value for name, value in msgspec.structs.asdict(sizes).items()} | {
+    return {name.upper(): value for name, value in msgspec.structs.asdict(sizes).items()} | {
         "KV_HEADS": groups,
         "QKV": sizes.hidden // sizes.heads * (sizes.heads + 2 * groups),
         "INNER": sizes.inner or 4 * sizes.hidden,
@@ -55,21 +75,6 @@ def transformer_rows(sizes: Transformer, sample: tuple[int, ...]) -> list[dict[s
         "POSITION_ROWS": places,
         "SWIGLU": sizes.mlp == "swiglu",
     }
-    rows: list[dict[str, Any]] = []
-    parts = [("embedding", ""), *(("block", f"b{number}_") for number in range(sizes.blocks)), ("head", "")]
-    for part, prefix in parts:
-        start = rows[-1]["name"] if rows else "input"
-        for row in _rows_of()[part]:
-            if values[row.get("if", "HIDDEN")] and not values.get(row.get("unless", "")):
-                before = rows[-1]["name"] if rows else "input"
-                names = {"PREVIOUS": before, "START": start}
-                made = {
-                    key: _value(value, values) for key, value in row.items() if key not in ("if", "unless")
-                }
-                if "from" in row:
-                    made["from"] = [names.get(name, prefix + name) for name in row["from"]]
-                rows.append({**made, "name": prefix + row["name"], "block": prefix or part})
-    return rows
 
 
 def _value(value: Any, values: dict[str, Any]) -> Any:

@@ -213,9 +213,9 @@ def test_tokens_are_those_of_a_transformer_only() -> None:
     [
         (
             "{blocks: 1, hidden: 64, heads: 5, vocabulary: 9}",
-            "x.yaml:4: hidden is 64, no multiple of 5 heads",
+            "x.yaml:4: hidden is 64, not a multiple of 5 heads",
         ),
-        ("{blocks: 1, hidden: 64, heads: 4}", "embedding 'words': it lacks outputs or vocabulary"),
+        ("{blocks: 1, hidden: 64, heads: 4}", "embedding 'words': it lacks vocabulary"),
         ("{blocks: 1, hidden: 64, heads: 4, mlp: glu}", "it must be one of gelu, swiglu"),
         (
             "{blocks: 1, hidden: 64, heads: 4, vocabulary: 9}\nlayers: [{name: a, kind: relu}]",

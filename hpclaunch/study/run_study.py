@@ -6,7 +6,6 @@ message.
 """
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import msgspec
 from hpclaunch.api import Job, JobHandle, find_job, jobs
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.job.prepare import prepare
+from hpclaunch.job.refresh import Note, once
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
@@ -33,9 +33,6 @@ class PointJob(msgspec.Struct, frozen=True, kw_only=True):
     script: str
     most_cost: float | None
     """For the whole walltime; None: the site's rule is unknown, or there is no walltime."""
-
-
-Note = Callable[[str], None]
 
 
 def point_job(
@@ -101,7 +98,7 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
     """Submit and wait for what is left of the study; return it. Ctrl-C leaves the running job alone."""
     if os.getcwd() != study.workdir:
         raise BadInputError(f"the study {study.name} runs in {study.workdir}", f"cd {study.workdir}")
-    study, note = msgspec.structs.replace(study, stopped=None), _once(note)
+    study, note = msgspec.structs.replace(study, stopped=None), once(note)
     for planned in study.points:
         if planned.state in ("measured", "failed"):
             continue
@@ -131,7 +128,7 @@ def submit_all(study: StudyFile, note: Note) -> StudyFile:
             f"--timeline {study.settings['timeline']}: with --no-wait all jobs of the study write this file",
             "use --profile N, whose files are in the folder of each job, or leave --no-wait out",
         )
-    before, note = None, _once(note)
+    before, note = None, once(note)
     for planned in study.points:
         if planned.state in ("measured", "failed"):
             continue
@@ -141,18 +138,6 @@ def submit_all(study: StudyFile, note: Note) -> StudyFile:
         study = save_study(study.with_point(msgspec.structs.replace(point, job=before, state="submitted")))
         note(f"{_label(study, point)}: job {before}")
     return study
-
-
-def _once(note: Note) -> Note:
-    """Return what takes notes for all jobs of a study: what each of them says is said once."""
-    said = set[str]()
-
-    def say(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            note(text)
-
-    return say
 
 
 def look_again(study: StudyFile, note: Note) -> StudyFile:

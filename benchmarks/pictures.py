@@ -3,7 +3,7 @@
 ``status``: a job of four ranks of PyTorch (gloo) under a Slurm of its own (the tests' testbed, as root or
 where user namespaces are allowed), of which rank 2 fails; HPCLAUNCH_TEST_FRAMEWORKS names the virtual
 environment with PyTorch (tests/frameworks/build.sh). ``timeline``: the page of a Horovod training of four
-ranks on this machine, of which one is late in each step (tests/timeline/ranks/horovod_kinds.py;
+ranks on this machine, of which one is late in each step (tests/timeline/ranks/horovod_fault.py;
 HPCLAUNCH_TEST_HOROVOD names the virtual environment with Horovod, tests/horovod/build.sh torch); chromium
 takes the picture. Written are docs/images/status-failed.svg and docs/images/timeline-page.png.
 """
@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.testbed.cluster import Slurm
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-HOROVOD = Path(__file__).parents[1] / "tests" / "timeline" / "ranks" / "horovod_kinds.py"
+HOROVOD = Path(__file__).parents[1] / "tests" / "timeline" / "ranks" / "horovod_fault.py"
 OURS = (sys.executable, "-m", "hpclaunch")
 FAILING = """\
 import os
@@ -126,7 +126,7 @@ def picture_of_timeline(folder: Path) -> None:
     venv = Path(os.environ["HPCLAUNCH_TEST_HOROVOD"])
     settings = {"HOROVOD_TIMELINE": str(folder / "timeline.json"), "HOROVOD_CACHE_CAPACITY": "0"}
     settings["PATH"] = f"{venv / 'bin'}:{os.environ['PATH']}"
-    words = ("horovodrun", "--gloo", "-np", "4", "python", str(HOROVOD), "always", "2", "50")
+    words = ("horovodrun", "--gloo", "-np", "4", "python", str(HOROVOD), "4", "256", "0", "0.1", "50")
     subprocess.run(words, env={**os.environ, **settings}, check=True, capture_output=True)
     page = folder / "page.html"
     run("timeline", "timeline.json", "--html", str(page), folder=folder)

@@ -1,10 +1,10 @@
 """How ``hpclaunch port`` does on public batch scripts: right, incomplete and said, or wrong in silence.
 
-    python benchmarks/port.py FOLDER [--show NAME] [--half open|kept]
+    python benchmarks/port.py FOLDER [--show NAME] [--half HALF]
 
-``benchmarks/data/port_scripts.yaml`` names public scripts (repository, commit, path) and what must be true of
-a port of each. ``FOLDER`` holds them under their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they
-belong to others and are not part of the project.
+``benchmarks/data/port_scripts.yaml`` and ``port_scripts_unseen.yaml`` name public scripts (repository,
+commit, path) and what must be true of a port of each. ``FOLDER`` holds them under their names: ``git show
+COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
 
 Every script is ported to each target. A port is
 
@@ -13,8 +13,9 @@ Every script is ported to each target. A port is
 - incomplete, where one of these is not so, and the list of things to do names it, by its line or its words;
 - wrong in silence, where it is not so and nothing is said.
 
-A lot divides the scripts: those whose SHA-256 modulo 5 is below 3 are open, and rules of port are made from
-them alone; the others are kept apart.
+A lot divides the first file: scripts whose SHA-256 modulo 5 is below 3 were open from the beginning; the
+others were kept apart, and opened on 2026-11-25. The second file was written by somebody who had not read
+port; half of its scripts, by lot, were opened after all had been judged once, the others are kept apart.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 import yaml
@@ -35,14 +36,15 @@ from hpclaunch.errors import HpclaunchError
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_script import site_of
 from hpclaunch.port.port_script import Ported, port_script
-from hpclaunch.port.rendered_port import rendered_port
+from hpclaunch.port.port_text import rendered_port
 from hpclaunch.site.load_profile import load_all
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.text_table import text_table
 
 FACTS = Path(__file__).parent / "data" / "port_scripts.yaml"
+UNSEEN = FACTS.with_name("port_scripts_unseen.yaml")
 TARGETS = ("lumi-g", "polaris", "olivia")
-Half = Literal["open", "kept"]
+Half = Literal["open", "kept", "unseen, opened", "unseen"]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,11 +61,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
     gone: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
+    unseen: bool = False
 
     @property
     def half(self) -> Half:
-        """The half that the lot puts it into."""
+        """The half that the lot puts it into, or that it is of the scripts nobody has seen."""
         digest = hashlib.sha256(f"{self.repository}/{self.path}".encode()).hexdigest()
+        if self.unseen:
+            return "unseen" if int(digest, 16) % 2 else "unseen, opened"
         return "open" if int(digest, 16) % 5 < 3 else "kept"
 
 
@@ -76,7 +81,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 def read_facts() -> tuple[Facts, ...]:
     """Return the facts about all scripts."""
-    return msgspec.convert(yaml.safe_load(FACTS.read_text()), tuple[Facts, ...])
+    first, unseen = (
+        msgspec.convert(yaml.safe_load(file.read_text()), tuple[Facts, ...]) for file in (FACTS, UNSEEN)
+    )
+    return (*first, *(msgspec.structs.replace(each, unseen=True) for each in unseen))
 
 
 def differences(facts: Facts, text: str, ported: Ported, target: SiteProfile) -> Iterator[Difference]:
@@ -146,14 +154,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--show", help="print the reasons for this script")
-    parser.add_argument("--half", choices=("open", "kept"), help="only this half; prints what is wrong in it")
+    parser.add_argument("--half", choices=get_args(Half), help="only this half; prints what is wrong in it")
     asked = parser.parse_args()
     profiles, _ = load_all()
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for facts in read_facts():
         if asked.half not in (None, facts.half) or asked.show not in (None, facts.name):
             continue
-        text = (asked.folder / f"{facts.name}.sh").read_text()
+        text = (asked.folder / f"{facts.name}.sh").read_text(errors="surrogateescape")
         for target in TARGETS:
             verdict, why = judge(facts, text, profiles[target], profiles)
             counts[facts.half, target][verdict] += 1

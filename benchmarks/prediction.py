@@ -1,6 +1,11 @@
-"""Predictions of the bundled training on this machine next to measured steps: 1, 2 and 4 ranks.
+"""Predictions next to measurements: the bundled training on this machine, or published runs of transformers.
 
     python benchmarks/prediction.py [--models mlp,mnist-cnn] [--ranks 1,2,4] [--rounds 3] [--epochs 2]
+    python benchmarks/prediction.py --published [--each]
+
+With --published nothing runs: the memory and the step times of tests/data/scaling/transformers.json next to
+predictions, for the open half, with which the model was made, and the half kept apart; with --each, each row.
+Else the bundled training is measured on 1, 2 and 4 ranks.
 
 The sizes take turns in each round, one thread per rank; the least seconds per step over the rounds count, of
 the epochs after the first where there are several. The prediction gets one rank's measured step with the
@@ -13,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -89,7 +95,13 @@ def main() -> None:
     parser.add_argument("--ranks", default="1,2,4")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--published", action="store_true")
+    parser.add_argument("--each", action="store_true")
     options = parser.parse_args()
+    if options.published:
+        beside = runpy.run_path(str(Path(__file__).with_name("published_transformers.py")))
+        beside["print_tables"](each=options.each)
+        return
     ranks = [int(word) for word in options.ranks.split(",")]
     print("| model | ranks | predicted, ms | range | measured, ms | error |")
     print("|---|---:|---:|---:|---:|---:|")

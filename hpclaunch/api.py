@@ -92,11 +92,15 @@ class _JobMethods:
         the bundled training. ``file``: a job file with settings that these override. ``host`` and ``sync``:
         as the options of ``hpclaunch submit``. Raises BadInputError for an unknown setting or a wrong value.
         """
+        import json
+
         import msgspec
 
         from hpclaunch.job.prepare import SubmitMode
         from hpclaunch.plan.settings import JobSettings
         from hpclaunch.plan.settings_table import rows
+        from hpclaunch.site.validate import to_struct
+        from hpclaunch.site.yaml_tree import parse_tree
 
         known = [row.name for row in rows()]
         if unknown := sorted(set(settings) - set(known)):
@@ -105,8 +109,8 @@ class _JobMethods:
             raise BadInputError(f"Job: command is one text, {settings['command']!r}", "give a list of words")
         try:
             self._settings = msgspec.convert(settings, JobSettings, str_keys=True)
-        except msgspec.ValidationError as error:
-            raise BadInputError(f"Job: {error}") from None
+        except msgspec.ValidationError:  # JSON is YAML, whose reader says what would be right
+            self._settings = to_struct(parse_tree(json.dumps(settings, default=str), "Job"), JobSettings)
         self._given = {"file": file, "host": host, "sync": sync, **settings}
         self._file = Path(file) if file is not None else None
         self._mode = SubmitMode(host=host, sync=Path(sync) if sync is not None else None)

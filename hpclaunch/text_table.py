@@ -1,12 +1,15 @@
 """Tables for a terminal: columns of text, two spaces apart."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34}
 """Name -> its number in ECMA-48's SGR."""
 _NARROWEST = 20
-_NO_LIMITS: Mapping[int, int] = MappingProxyType({})
+"""To this width columns are narrowed before one is left out."""
+_PIECES = re.compile(r"[^\s,]*(?:,+\s*|\s+|$)")
+"""Where a cell may be broken: after a comma and between words."""
 
 
 def printable(text: str) -> str:
@@ -24,56 +27,83 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
-def short(text: str, most: int = 40) -> str:
-    """Return a text of one line, its end left out where it is long, as the id of an array can be."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
-
-
 def text_table(
     rows: Iterable[Sequence[str]],
     header: Sequence[str] | None = None,
     *,
-    max_widths: Mapping[int, int] = _NO_LIMITS,
     width: int | None = None,
+    drop: Sequence[str] = (),
     colour: Callable[[Sequence[str], int], str | None] | None = None,
 ) -> str:
     """Return the rows as lines; each column is as wide as its widest cell. No rows, no header: empty text.
 
-    ``rows``: all of the same length; ``header``: the first line; ``max_widths``: column number, from 0, ->
-    the most that the column is widened to. A longer cell is not cut: it only moves the rest of its line.
-    ``width``: columns of the terminal; in a wider table the widest column is wrapped on words, and a longer
-    word stays whole. ``colour``: the name of a cell's colour, given its row and the number of its column.
-    Characters that steer a terminal are written out.
+    ``rows``: all of the same length; ``header``: the first line. ``width``: columns of the terminal; in a
+    wider table the widest columns are wrapped, and those of ``drop`` that it has left out, the first ones
+    first, which a last line says. Only a path or address in the last column stays whole, to be copied.
+    ``colour``: the name of a cell's colour, given its row and the number of its column. Characters that steer
+    a terminal are written out.
     """
-    lines = [*([] if header is None else [header]), *([printable(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    widths = [min(width, max_widths.get(number, width)) for number, width in enumerate(widths)]
-    wrapped = _narrow(widths, width)
-    shown = []
-    for line in lines:
-        cells = [wrap(cell, widths[n]) if n == wrapped else [cell] for n, cell in enumerate(line)]
-        colours = [colour(line, n) if colour else None for n in range(len(line))]
-        for part in range(max(map(len, cells), default=0)):
-            texts = [cell[part] if part < len(cell) else "" for cell in cells]
-            shown.append("  ".join(map(_cell, texts, widths, colours)).rstrip())
+    body = [[printable(cell) for cell in row] for row in rows]
+    names = list(header or ())
+    lines = body if header is None else [names, *body]
+    kept, widths = _fitting(lines, width, filter(names.__contains__, drop))
+    shown = [text for line in lines for text in _lines(line, kept, widths, colour)]
+    if left_out := [name for number, name in enumerate(names) if number not in kept]:
+        shown += wrapped(f"not shown: {', '.join(left_out)} (--wide shows all)", width)
     return "\n".join(shown)
 
 
-def _narrow(widths: list[int], width: int | None) -> int | None:
-    """Make the widest column so narrow that the table fits, where one may; return its number."""
-    excess = sum(widths) + 2 * (len(widths) - 1) - width if width is not None else 0
-    if excess <= 0:
-        return None
-    widest = widths.index(max(widths))
-    widths[widest] = max(widths[widest] - excess, min(_NARROWEST, widths[widest]))
-    return widest
+def _fitting(lines: list[list[str]], width: int | None, drop: Iterable[str]) -> tuple[list[int], list[int]]:
+    """Return the columns that are shown, and their widths."""
+    natural = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    kept, widths = list(range(len(natural))), natural
+    if width is None:
+        return kept, widths
+    for name in ("", *drop):
+        kept = [number for number in kept if not name or lines[0][number] != name]
+        widths, room = [natural[number] for number in kept], width - 2 * (len(kept) - 1)
+        if sum(narrowed := _narrowed(widths, room, _NARROWEST, _NARROWEST)) <= room:
+            return kept, narrowed
+    if sum(narrowed := _narrowed(widths, room, _NARROWEST // 3, _NARROWEST)) > room:
+        narrowed = _narrowed(widths, room, 1, 0)
+    return kept, narrowed
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Return the text as lines of at most that width, broken between words; a longer word stays whole."""
-    import textwrap  # only tables that are too wide need it
+def _narrowed(widths: Iterable[int], room: int, least: int, whole: int) -> list[int]:
+    """Return the widths, the widest narrowed until all fit or are ``least``; those up to ``whole`` stay."""
+    found = list(widths)
+    floors = [least if wide > whole else wide for wide in found]
+    while sum(found) > room and found != floors:
+        at = max((wide, number) for number, wide in enumerate(found) if wide > floors[number])[1]
+        found[at] -= 1
+    return found
 
-    return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False) or [""]
+
+def _lines(
+    line: Sequence[str],
+    kept: Sequence[int],
+    widths: Sequence[int],
+    colour: Callable[[Sequence[str], int], str | None] | None,
+) -> Iterator[str]:
+    cells = [wrapped(line[n], wide, whole=n == kept[-1]) for n, wide in zip(kept, widths, strict=True)]
+    colours = [colour(line, n) if colour else None for n in kept]
+    for texts in zip_longest(*cells, fillvalue=""):
+        yield "  ".join(map(_cell, texts, widths, colours)).rstrip()
+
+
+def wrapped(text: str, width: int | None, *, whole: bool = False) -> list[str]:
+    """Return the text as lines of at most that width; ``whole``: except paths and addresses."""
+    if width is None or len(text) <= width:
+        return [text]
+    lines = [""]
+    for piece in _PIECES.findall(text):
+        line = lines.pop() + piece
+        if len(line.rstrip()) > width and line != piece:
+            lines.append(line.removesuffix(piece))
+            line = piece
+        step = len(line) if whole and "/" in piece else width
+        lines += [line[at : at + step] for at in range(0, len(line.rstrip()) or 1, step or 1)]
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 def _cell(text: str, width: int, colour: str | None) -> str:

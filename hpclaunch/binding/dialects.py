@@ -213,9 +213,9 @@ def as_json(topology: NodeTopology, binding: NodeBinding) -> str:
     return document_text(document(topology, binding), indent=2)
 
 
-def table(binding: NodeBinding) -> str:
+def table(binding: NodeBinding, width: int | None = None) -> str:
     """Return a table for people, one line per rank; ``-`` stands for nothing or unknown."""
-    return rank_table(binding.ranks, "NIC", [rank.nic or "-" for rank in binding.ranks])
+    return rank_table(binding.ranks, "NIC", [rank.nic or "-" for rank in binding.ranks], width)
 
 
 FORMATS: dict[str, Callable[[NodeTopology, NodeBinding], str]] = {

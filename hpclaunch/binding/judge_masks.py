@@ -20,6 +20,17 @@ Kind = Literal["mask", "map"]
 # Guards against "0x1*999999999": as many ranks as a kernel supports CPUs, and the CPUs that all of them name.
 _MAX_RANKS = 8192
 _MAX_NAMED = 2_000_000
+_FIXES = {
+    "empty": "name at least one",
+    "outside": "use only CPUs of this node",
+    "reserved": "leave them out",
+    "not-granted": "use only granted CPUs, or request whole nodes",
+    "crosses-numa": "stay on one NUMA node",
+    "crosses-l3": "stay in one L3 group",
+    "wrong-gpu": "use cores near the GPU",
+    "shared": "give each rank its own cores",
+}
+"""Problem of a rank -> its remedy."""
 _PREFIXES = ("--cpu-bind=", "--cpu_bind=", "verbose,", "v,", "quiet,", "q,")
 
 
@@ -87,8 +98,9 @@ class _Node:
         """Return what would be right for a rank; None where the node cannot hold that many ranks."""
         return self.plan.ranks[rank] if self.plan is not None else None
 
-    def finding(self, rank: int, problem: str, message: str, fix: str) -> Finding:
+    def finding(self, rank: int, problem: str, message: str) -> Finding:
         """Build the finding about a rank, its remedy completed by the CPUs that would be right."""
+        fix = _FIXES[problem]
         if (planned := self.planned(rank)) is not None:
             right = {min(planned.cpus)} if self.kind == "map" else planned.cpus
             mask = "" if self.kind == "map" else f" ({to_mask(right)})"
@@ -190,31 +202,19 @@ def _judge_count(entries: int, tasks: int | None, findings: list[Finding]) -> No
 
 def _judge_rank(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
     if not cpus:
-        yield node.finding(rank, "empty", "names no CPU", "name at least one")
+        yield node.finding(rank, "empty", "names no CPU")
         return
     where = node.where
-    if outside := cpus - where.cpus:
-        yield node.finding(
-            rank,
-            "outside",
-            f"{cpus_in_words(outside)}: not on this node, which has {format_cpu_list(where.cpus)}",
-            "use only CPUs of this node",
-        )
     here = cpus & where.cpus
+    if outside := cpus - where.cpus:
+        said = f"{cpus_in_words(outside)}: not on this node, which has {format_cpu_list(where.cpus)}"
+        yield node.finding(rank, "outside", said)
     if reserved := here & node.topology.reserved:
-        yield node.finding(
-            rank,
-            "reserved",
-            f"{cpus_in_words(reserved)}: reserved for the system; a job that names a reserved core fails",
-            "leave them out",
-        )
+        said = f"{cpus_in_words(reserved)}: reserved for the system; a job that names a reserved core fails"
+        yield node.finding(rank, "reserved", said)
     if denied := here - where.granted - node.topology.reserved:
-        yield node.finding(
-            rank,
-            "not-granted",
-            f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(where.granted)}",
-            "use only granted CPUs, or request whole nodes",
-        )
+        said = f"{cpus_in_words(denied)}: not granted, the job has {format_cpu_list(where.granted)}"
+        yield node.finding(rank, "not-granted", said)
     if here:
         yield from _judge_crossing(node, rank, here)
         yield from _judge_gpu_distance(node, rank, here)
@@ -225,21 +225,13 @@ def _judge_crossing(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
     planned = node.planned(rank)
     numa, gpu_numa = node.where.numa(cpus), {gpu.numa for gpu in node.gpus[rank]} - {None}
     if len(numa) > max(len(planned.numa) if planned else 1, len(gpu_numa), 1):
-        yield node.finding(
-            rank,
-            "crosses-numa",
-            f"{cpus_in_words(cpus)} lie on NUMA nodes {format_cpu_list(numa)}",
-            "stay on one NUMA node",
-        )
+        said = f"{cpus_in_words(cpus)} lie on NUMA nodes {format_cpu_list(numa)}"
+        yield node.finding(rank, "crosses-numa", said)
         return
     groups = node.where.l3(cpus)
     if len(groups) > max(_groups_needed(node, cpus, groups), len(planned.l3) if planned else 1):
-        yield node.finding(
-            rank,
-            "crosses-l3",
-            f"{cpus_in_words(cpus)} lie in {len(groups)} L3 groups though fewer would hold them",
-            "stay in one L3 group",
-        )
+        said = f"{cpus_in_words(cpus)} lie in {len(groups)} L3 groups though fewer would hold them"
+        yield node.finding(rank, "crosses-l3", said)
 
 
 def _judge_gpu_distance(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Finding]:
@@ -251,12 +243,8 @@ def _judge_gpu_distance(node: _Node, rank: int, cpus: CpuSet) -> Iterable[Findin
         return  # no list could be right: the GPU's own cores cannot be had, or its place is unknown
     numa = format_cpu_list(node.where.numa(cpus)) or "?"
     places = "; ".join(_place(gpu) for gpu in gpus)
-    yield node.finding(
-        rank,
-        "wrong-gpu",
-        f"{cpus_in_words(cpus)} (NUMA node {numa}): not near {places}",
-        "use cores near the GPU",
-    )
+    said = f"{cpus_in_words(cpus)} (NUMA node {numa}): not near {places}"
+    yield node.finding(rank, "wrong-gpu", said)
 
 
 def _place(gpu: Gpu) -> str:
@@ -291,12 +279,8 @@ def _judge_shared(node: _Node, entries: list[CpuSet | None]) -> Iterable[Finding
                 shared.setdefault(first, []).append(node.topology.cores[core].cpus[0])
         for first, cores in shared.items():
             word = "core" if len(cores) == 1 else "cores"
-            yield node.finding(
-                rank,
-                "shared",
-                f"shares {word} {format_cpu_list(cores)} with rank {first}",
-                "give each rank its own cores",
-            )
+            said = f"shares {word} {format_cpu_list(cores)} with rank {first}"
+            yield node.finding(rank, "shared", said)
 
 
 def _rank(node: _Node, rank: int, cpus: CpuSet) -> RankBinding:
@@ -309,11 +293,11 @@ def _rank(node: _Node, rank: int, cpus: CpuSet) -> RankBinding:
     )
 
 
-def report(judgement: Judgement) -> str:
+def report(judgement: Judgement, width: int | None = None) -> str:
     """Return the judgement for people: one line per rank, then each finding with its remedy."""
     wrong = {finding.rank for finding in judgement.findings}
     verdicts = ["WRONG" if rank.local_rank in wrong else "right" for rank in judgement.ranks]
-    lines = [rank_table(judgement.ranks, "verdict", verdicts)]
+    lines = [rank_table(judgement.ranks, "verdict", verdicts, width)]
     for finding in judgement.findings:
         who = "list" if finding.rank is None else f"rank {finding.rank}"
         lines += [f"{who}: {finding.message}", f"  {finding.remedy}"]

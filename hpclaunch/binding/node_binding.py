@@ -47,7 +47,9 @@ class NodeBinding(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that the user should know: unknown NUMA nodes, shared cores, idle cores."""
 
 
-def rank_table(ranks: Sequence[RankBinding], heading: str, last_column: Sequence[str]) -> str:
+def rank_table(
+    ranks: Sequence[RankBinding], heading: str, last_column: Sequence[str], width: int | None = None
+) -> str:
     """Return one line per rank, ``-`` for nothing or unknown; ``last_column`` has one cell per rank."""
     rows = [
         (
@@ -60,4 +62,4 @@ def rank_table(ranks: Sequence[RankBinding], heading: str, last_column: Sequence
         )
         for rank, last in zip(ranks, last_column, strict=True)
     ]
-    return text_table(rows, ("rank", "CPUs", "NUMA", "L3", "GPU", heading))
+    return text_table(rows, ("rank", "CPUs", "NUMA", "L3", "GPU", heading), width=width, drop=("L3", "NUMA"))

@@ -2,7 +2,8 @@
 
 There is one panel per NUMA node, with its L3 groups and cores, and the GPUs and NICs local to it. A rank and
 its GPUs have the same colour, so a binding to the wrong place shows as colours that do not match. A GPU far
-from its rank's cores and a core with two ranks are also framed in red.
+from its rank's cores and a core with two ranks are also framed in red, and say so in words. Ranks after the
+last colour repeat them: the number in the cell identifies the rank.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,17 +15,10 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology
 
-_CELL_W, _CELL_H, _GAP = 38, 32, 6
+_CELL_W, _CELL_H, _GAP = 40, 32, 6
 _CELLS_PER_ROW = 16
 _LINE = 18
 _TITLE = "CPU-GPU binding of one node"
-_RED = "#d0021b"
-# Ten colours that stay apart for the colour-blind in this order (after Okabe and Ito 2008, lightened so that
-# black text reads on them); later ranks repeat them, the number in the cell identifies the rank.
-_COLOURS = (
-    "#e69f00", "#56b4e9", "#4fc3a1", "#f0e442", "#7fa8e0",
-    "#f0945a", "#dd9ac2", "#bdbd6a", "#9ad0d0", "#c9a98c",
-)  # fmt: skip
 
 
 @dataclass
@@ -224,10 +218,10 @@ def _panel_height(panel: _Panel) -> int:
 def _core(scene: _Scene, at: int) -> tuple[str, str, str, str]:
     """Return the state of a core, its colour, what is said about it, and the word for its ranks."""
     core, state, ranks = scene.topology.cores[at], scene.state(at), scene.core_ranks.get(at, [])
-    fill = {"reserved": "url(#reserved)", "denied": "#ddd", "idle": "#fff"}.get(state) or _colour(ranks[0])
+    fill = _FILLS.get(state) or _colour(ranks[0])
     tip = f"core {core.cpus[0]} (CPUs {format_cpu_list(core.cpus)})"
     tip += f": rank {', '.join(map(str, ranks))}" if ranks else f": {_WORDS[state]}"
-    more = f"+{len(ranks) - 1}" if len(ranks) > 1 else ""
+    more = f"+{len(ranks) - 1}" if len(ranks) > 1 else "!" if state == "wrong" else ""
     return state, fill, tip, f"r{ranks[0]}{more}" if ranks else ""
 
 
@@ -236,18 +230,19 @@ def _devices(scene: _Scene, panel: _Panel) -> Iterator[tuple[str, str, bool]]:
     for gpu in panel.gpus:
         ranks, far = scene.gpu_ranks.get(gpu.index, []), gpu.index in scene.far
         word = f"GPU {gpu.index}" + (f" · r{format_cpu_list(ranks).replace(',', ',r')}" if ranks else "")
-        yield word + (" FAR" if far else ""), _colour(ranks[0]) if ranks else "#fff", far
+        yield word + (" FAR" if far else ""), _colour(ranks[0]) if ranks else _FILLS["idle"], far
     for nic in panel.nics:
-        yield f"NIC {nic.name}", "#e8e8e8", False
+        yield f"NIC {nic.name}", _FILLS["denied"], False
 
 
 _WORDS = {"reserved": "reserved", "denied": "not granted", "idle": "idle"}
+_FILLS = {"reserved": "url(#reserved)", "denied": "#dddddd", "idle": "#ffffff"}
 _LEGEND = (
-    (_COLOURS[0], "#777", "rank r0 and its GPU"),
-    ("url(#reserved)", "#777", "reserved"),
-    ("#fff", "#777", "idle"),
-    ("#ddd", "#777", "not granted"),
-    ("#fff", _RED, "wrong: shared, reserved, or far from its GPU"),
+    ("", False, "rank r0 and its GPU"),
+    (_FILLS["reserved"], False, "reserved"),
+    (_FILLS["idle"], False, "idle"),
+    (_FILLS["denied"], False, "not granted"),
+    (_FILLS["idle"], True, "wrong: shared, reserved, or far from its GPU"),
 )
 _SIZE = {
     "cell_w": _CELL_W,
@@ -277,40 +272,41 @@ def _rank_words(binding: NodeBinding) -> list[str]:
 
 
 def _colour(rank: int) -> str:
-    return _COLOURS[rank % len(_COLOURS)]
+    from hpclaunch.pages.render_page import PALETTE
+
+    return str(PALETTE["colours"][rank % len(PALETTE["colours"])])
 
 
 _SIGNS = {"reserved": "#", "denied": "x", "idle": ".", "wrong": "!"}
-_CORES_PER_LINE = 32
 
 
-def draw(topology: NodeTopology, binding: NodeBinding) -> str:
-    """Return the drawing in text: one line per L3 group, one sign per core."""
+def draw(topology: NodeTopology, binding: NodeBinding, width: int | None = None) -> str:
+    """Return the drawing in text: one line per L3 group, one sign per core; ``width``: of the terminal."""
     scene = _scene(topology, binding)
     sign_width = max((len(str(rank.local_rank)) for rank in binding.ranks), default=1)
     groups = [group for panel in scene.panels for group in panel.groups]
     label_width = max((len(_group_label(topology, group)) for group in groups), default=0)
+    room = (width or 32 * (sign_width + 1) + label_width + 4) - label_width - 4
+    per_line = max(4, 4 * (room // (4 * (sign_width + 1))))
     lines: list[str] = []
     for panel in scene.panels:
         lines.append(_panel_heading(scene, panel))
         for group in panel.groups:
             signs = [_sign(scene, at).rjust(sign_width) for at in group[1]]
-            lines += _group_lines(_group_label(topology, group).ljust(label_width), signs)
+            lines += _group_lines(_group_label(topology, group).ljust(label_width), signs, per_line)
     return "\n".join([*lines, _legend(scene), *(f"!  {caption}" for caption in scene.captions)])
+
+
+def _group_lines(label: str, signs: list[str], per_line: int) -> list[str]:
+    """Return the lines of one L3 group, its label before the first of them."""
+    rows = [" ".join(signs[start : start + per_line]) for start in range(0, len(signs), per_line)]
+    return [f"  {' ' * len(label) if at else label}  {row}" for at, row in enumerate(rows)]
 
 
 def _panel_heading(scene: _Scene, panel: _Panel) -> str:
     gpus = [_gpu_in_words(scene, gpu) for gpu in panel.gpus]
     nics = [f"NIC {_plain(nic.name)}" for nic in panel.nics]
     return "  ".join([panel.title, *gpus, *nics])
-
-
-def _group_lines(label: str, signs: list[str]) -> list[str]:
-    """Return the lines of one L3 group, its label before the first of them."""
-    rows = [
-        " ".join(signs[start : start + _CORES_PER_LINE]) for start in range(0, len(signs), _CORES_PER_LINE)
-    ]
-    return [f"  {label if at == 0 else ' ' * len(label)}  {row}" for at, row in enumerate(rows)]
 
 
 def _legend(scene: _Scene) -> str:

@@ -26,7 +26,10 @@ def reserve(topology: NodeTopology, what: str) -> NodeTopology:
             first.setdefault(core.l3, core)
         chosen = frozenset(cpu for core in first.values() for cpu in core.cpus)
     else:
-        chosen = _whole_cores(topology, parse_cpu_list(what))
+        try:
+            chosen = _whole_cores(topology, parse_cpu_list(what))
+        except BadInputError as error:
+            raise BadInputError(f"--reserve {what}: {error.message}", error.hint) from None
     return msgspec.structs.replace(topology, reserved=topology.reserved | chosen)
 
 

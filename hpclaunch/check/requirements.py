@@ -98,6 +98,8 @@ def parse_require(texts: tuple[str, ...]) -> tuple[Requirement, ...]:
     Raises BadInputError for a name that is not a check.
     """
     words = [word.strip().lower() for text in texts for word in text.split(",")]
+    if texts and not any(words):
+        raise BadInputError("--require is empty", f"known: {', '.join(KNOWN)}")
     return tuple(
         Requirement(names=tuple(_known(name.strip()) for name in word.split("|")), reason="--require")
         for word in words

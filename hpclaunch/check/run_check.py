@@ -1,15 +1,17 @@
-"""A whole check: it collects the facts, judges them, and compares the verdicts with the requirements."""
+"""A whole check, on one node or on each: facts are collected, judged, and compared with the requirements."""
 
+import json
 import os
+import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from hpclaunch.check.across_nodes import merge_reports, node_command, read_nodes
-from hpclaunch.check.check_report import Check, Report, Requirement, make_report
+from hpclaunch.check.check_report import Check, Report, Requirement, Status, have, make_report, missing
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, NodeFacts, Outcome
 from hpclaunch.check.gather import (
     Argv,
@@ -31,9 +33,10 @@ from hpclaunch.check.requirements import (
     judge_framework,
     site_requirements,
 )
-from hpclaunch.errors import RefusedError
+from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import resource_dir
+from hpclaunch.plural import counted
 from hpclaunch.remote.probe import IMPORT_LIMIT_S
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
@@ -313,7 +316,7 @@ def _one_process_per_node(request: CheckRequest, nodes: int) -> Argv:
     if profile is not None and not site_scheduler(profile).starts_at_once:
         return _job_launcher(request, profile, nodes, 1)
     if nodes > 1:
-        raise RefusedError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
+        raise BadInputError(f"--nodes {nodes}: this machine is one node", "name the site with --site")
     return ()
 
 
@@ -338,3 +341,91 @@ def _node_argv(request: CheckRequest) -> Argv:
     for folder in request.space:
         words += ["--space", folder]
     return tuple(words)
+
+
+NODE_MARK = "HPCLAUNCH-NODE "
+# Evidence of these checks is different on each node.
+_NODE_SPECIFIC = {"clock", "space", "inodes"}
+_WORST: dict[Status, int] = {"have": 0, "unknown": 1, "missing": 2}
+
+
+def node_command(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return a command that runs ``argv`` and prints its stdout as marked lines with the node's name.
+
+    The lines are short, because a launcher mixes long lines of several nodes.
+    """
+    text = (
+        'out=$("$@"); host=$(hostname); printf "%s\\n" "$out" | fold -w 500 | '
+        f'while IFS= read -r line; do echo "{NODE_MARK}$host $line"; done'
+    )
+    return ("bash", "-c", text, "node", *argv)
+
+
+def read_nodes(stdout: str) -> dict[str, Report]:
+    """Return each node's report from the launcher's output; nodes with an incomplete report are left out."""
+    pieces: dict[str, list[str]] = {}
+    for line in stdout.splitlines():
+        _, mark, rest = line.partition(NODE_MARK)
+        if mark:
+            host, _, piece = rest.partition(" ")
+            pieces.setdefault(host, []).append(piece)
+    found = {}
+    for host, texts in pieces.items():
+        try:
+            found[host] = msgspec.convert(json.loads("".join(texts)), Report)
+        except (ValueError, msgspec.ValidationError):
+            continue
+    return dict(sorted(found.items()))
+
+
+def merge_reports(reports: Mapping[str, Report], nodes: int, why_silent: str) -> tuple[Check, ...]:
+    """Return one list of checks for all nodes, and the check ``nodes``: whether all give the same answers.
+
+    Each check has its worst status. A node differs if a status, or the evidence of a check that should be the
+    same everywhere, is not that of most nodes.
+    """
+    names = dict.fromkeys(check.name for each in reports.values() for check in each.checks)
+    checks = tuple(_merged(name, reports) for name in names)
+    return (*checks, _do_nodes_agree(reports, nodes, why_silent))
+
+
+def _merged(name: str, reports: Mapping[str, Report]) -> Check:
+    every = [(host, check) for host, each in reports.items() for check in each.checks if check.name == name]
+    _, worst = max(every, key=lambda pair: _WORST[pair[1].status])
+    bad = [host for host, check in every if check.status == worst.status]
+    where = counted(len(reports), "node") if len(bad) >= len(reports) else ", ".join(dict.fromkeys(bad))
+    return msgspec.structs.replace(worst, evidence=f"{where}: {worst.evidence}")
+
+
+def _signature(host: str, report: Report) -> tuple[tuple[str, str, str], ...]:
+    """A node's answers, without its name and without what is different on each node."""
+    return tuple(
+        (check.name, check.status, re.sub(rf"\b{re.escape(host)}\b", "", check.evidence))
+        for check in report.checks
+        if check.name not in _NODE_SPECIFIC
+    )
+
+
+def _do_nodes_agree(reports: Mapping[str, Report], nodes: int, why_silent: str) -> Check:
+    signatures = {host: _signature(host, report) for host, report in reports.items()}
+    silent = nodes - len(reports)
+    if not signatures:
+        return missing("nodes", f"none of {nodes} nodes answered: {why_silent}", "see the launcher's message")
+    usual, _ = Counter(signatures.values()).most_common(1)[0]
+    odd = {host: each for host, each in signatures.items() if each != usual}
+    parts = [f"{host} differs: {_difference(each, usual)}" for host, each in odd.items()]
+    parts += [f"{silent} of {nodes} nodes gave no answer: {why_silent}"] if silent > 0 else []
+    if parts:
+        remedy = "exclude these nodes (srun --exclude=NODES) and report them to the site"
+        return missing("nodes", "; ".join(parts), remedy)
+    return have("nodes", f"the same answers from {counted(len(reports), 'node')}: {', '.join(reports)}")
+
+
+def _difference(mine: tuple[tuple[str, str, str], ...], usual: tuple[tuple[str, str, str], ...]) -> str:
+    words = [
+        f"{name} {status} ({evidence})"
+        for name, status, evidence in mine
+        if (name, status, evidence) not in usual
+    ]
+    lost = {name for name, *_ in usual} - {name for name, *_ in mine}
+    return "; ".join([*words, *(f"no answer on {name}" for name in sorted(lost))])[:600]

@@ -5,16 +5,23 @@ from pathlib import Path
 
 import click
 
+from hpclaunch.cli._options import is_asked
 from hpclaunch.errors import BadInputError
 
 _MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
 
 
 def print_document(document: object, indent: int | None = None) -> None:
-    """Print one JSON document, or a list of them, on stdout; its type is in the ``DOCUMENTS`` of its room."""
-    from hpclaunch.json_document import document_text
+    """Print one JSON document, or a list of them, on stdout; its type is in the ``DOCUMENTS`` of its room.
 
-    click.echo(document_text(document, indent))
+    With ``--csv`` its tables are printed.
+    """
+    from hpclaunch.json_document import document_csv, document_text
+
+    if is_asked("csv"):
+        click.echo(document_csv(document), nl=False)
+    else:
+        click.echo(document_text(document, indent))
 
 
 def read_script_file(script: str) -> bytes:
@@ -30,6 +37,8 @@ def read_script_file(script: str) -> bytes:
         raise BadInputError(f"{script}: cannot be read: {reason}", "give a batch script") from None
     if len(data) > _MAX_BYTES:
         raise BadInputError(f"{script}: larger than {_MAX_BYTES} bytes", "give a batch script")
+    if data.startswith(b"\x7fELF"):
+        raise BadInputError(f"{script}: a compiled program, no text", "give a batch script")
     return data
 
 

@@ -42,7 +42,12 @@ def chosen(
     """Return the jobs of these sites whose name fits one of the patterns, submitted between these times."""
     from fnmatch import fnmatchcase
 
-    first, last = (moment(text) if text else None for text in (since, before))
+    from hpclaunch.site.load_profile import load_site
+
+    for site in set(sites) - {handle.record.site for handle in handles}:
+        load_site(site)  # a misspelt one would silently choose nothing
+    times = {"--since": since, "--before": before}
+    first, last = (moment(text, option) if text else None for option, text in times.items())
     return [
         handle
         for handle in handles
@@ -90,8 +95,8 @@ def goes_on(handle: JobHandle) -> Iterator[None]:
 _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
-def moment(text: str) -> dt.datetime:
-    """Return the time that is meant by an age (``2h``) or a date, local where it names no zone.
+def moment(text: str, option: str) -> dt.datetime:
+    """Return the time that an option means by an age (``2h``) or a date, local where it names no zone.
 
     Raises click.BadParameter.
     """
@@ -101,9 +106,8 @@ def moment(text: str) -> dt.datetime:
             return dt.datetime.now(dt.timezone.utc) - age
         return dt.datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"{text!r} is neither an age, such as 30m, 2h, 7d, nor a date, such as 2026-11-21"
-        ) from None
+        words = f"{text!r} is neither an age, such as 30m, 2h, 7d, nor a date, such as 2026-11-21"
+        raise click.BadParameter(words, param_hint=option) from None
 
 
 def _submitted(record: JobRecord) -> dt.datetime:

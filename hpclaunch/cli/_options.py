@@ -2,12 +2,14 @@
 
 A row is the words of a declaration, as click takes them, with its keywords: ``int`` and ``float`` are the
 lowest and the highest value, ``choices`` the values, ``path`` the keywords of ``click.Path``. ``+NAME`` means
-the rows of NAME, which several commands share. Settings of a job are in ``plan/settings_table.py``.
+the rows of NAME, which several commands share; ``examples`` end the help of a command. Settings of a job are
+in ``plan/settings_table.py``.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from functools import cache
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,22 +23,47 @@ _Row = dict[str, Any]
 
 
 def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Function], _Function]:
-    """Return a decorator with the options and arguments of a command; ``callbacks``: those of parameters."""
+    """Return a decorator with the options and arguments of a command; ``callbacks``: those of parameters.
+
+    An option that is not exposed, on how the output is shown, is kept in the context: ``is_asked``.
+    """
+    of_output = {"wide": _keep, "csv": _keep, "as_json": _document}
 
     def add(function: _Function) -> _Function:
         for words, row in reversed([*_rows(command)]):
             name = words.split()[-1].lstrip("-").replace("-", "_")
-            more: _Row = {"callback": callbacks[name]} if name in callbacks else {}
+            more: _Row = {"callback": found} if (found := {**of_output, **callbacks}.get(name)) else {}
             kind = click.option if words.startswith("-") else click.argument
             function = kind(*words.split(), **_keywords(row), **more)(function)
+        if lines := _table()["examples"].get(command):
+            shown = ["\b", "Examples:", *(f"  {line}" for line in lines)]
+            more_help = shown if len(lines) > 1 else [f"Example: {lines[0]}"]
+            function.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), "", *more_help])
         return function
 
     return add
 
 
+def is_asked(name: str) -> bool:
+    """Return whether the command that runs has the option ``--NAME``, and it was given."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(f"hpclaunch.{name}", False)
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[f"hpclaunch.{param.name}"] = value
+
+
+def _document(_: click.Context, __: click.Parameter, value: bool) -> bool:
+    """Return whether a document is to be printed, as JSON or as CSV."""
+    if value and is_asked("csv"):
+        raise click.UsageError("--json and --csv exclude each other")
+    return value or is_asked("csv")
+
+
 @cache
-def _table() -> dict[str, dict[str, _Row]]:
-    table: dict[str, dict[str, _Row]] = json.loads(text_beside(__file__, "options.json"))
+def _table() -> dict[str, dict[str, Any]]:
+    table: dict[str, dict[str, Any]] = json.loads(text_beside(__file__, "options.json"))
     return table
 
 

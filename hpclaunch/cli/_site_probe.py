@@ -10,8 +10,8 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
-from hpclaunch.text_table import text_table
 
 if TYPE_CHECKING:
     from hpclaunch.probes.compare_probe import Row
@@ -38,8 +38,6 @@ def probe_here(
 
     Run it on a login node. It only reads, for about a minute; --on-a-node submits one small job. The answers
     go to one file, without names of users, hosts and accounts; what is in it is listed before it is written.
-
-    Example: hpclaunch sites probe --site lumi-g
     """
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.probes.compare_probe import compare
@@ -123,7 +121,8 @@ def _show(rows: tuple[Row, ...], *, as_json: bool) -> None:
     shown = sorted(rows, key=lambda row: ("wrong", "new", "not seen", "right").index(row.verdict))
     texts = [[row.verdict, row.key, _text(row.profile), _text(row.measured), row.note] for row in shown]
     if texts:
-        click.echo(text_table(texts, ("verdict", "fact", "profile", "measured", "note")))
+        header = ("verdict", "fact", "profile", "measured", "note")
+        click.echo(terminal_table(texts, header, drop=("note",)))
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("right", "wrong", "new")}
     click.echo(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
@@ -171,7 +170,7 @@ def check_probe(file: Path, *, as_json: bool) -> bool:
     found = read_probe(file)
     rows = compare(found, load_site(found.site))
     if not as_json:
-        click.echo(f"{file}: {found.site}, {found.origin}, {found.day}")
+        echo_text(f"{file}: {found.site}, {found.origin}, {found.day}")
     _show(rows, as_json=as_json)
     return all(row.verdict != "wrong" for row in rows)
 
@@ -179,10 +178,7 @@ def check_probe(file: Path, *, as_json: bool) -> bool:
 @click.command(name="import")
 @options("sites import")
 def import_file(file: Path, into: Path, name: str | None, origin: str | None) -> None:
-    """Keep the file of a probe that a user sent, after reading it as the tests do.
-
-    Example: hpclaunch sites import lumi-g-2026-11-23.json --into tests/data/probes
-    """
+    """Keep the file of a probe that a user sent, after reading it as the tests do."""
     from msgspec.structs import replace
 
     from hpclaunch.probes.compare_probe import compare
@@ -206,8 +202,6 @@ def facts(sites: tuple[str, ...], as_json: bool) -> None:
 
     Each day is followed by its kinds of evidence: m measured, d documented, c community, s stated in a talk,
     u unverified, x sources disagree. Then come the number of unknown facts and the lines of the profile.
-
-    Example: hpclaunch sites facts lumi-g polaris
     """
     from hpclaunch.site.fact_sources import SUBJECTS, counted_facts
     from hpclaunch.site.load_profile import load_all, load_site
@@ -224,4 +218,5 @@ def facts(sites: tuple[str, ...], as_json: bool) -> None:
         (name, *each.subjects.values(), str(each.unknown), str(each.lines or "-"))
         for name, each in found.items()
     ]
-    click.echo(text_table(rows, ("site", *SUBJECTS, "unknown", "lines")))
+    drop = ("lines", "unknown", *reversed(SUBJECTS))
+    click.echo(terminal_table(rows, ("site", *SUBJECTS, "unknown", "lines"), drop=drop))

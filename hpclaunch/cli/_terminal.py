@@ -4,11 +4,13 @@ import codecs
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO
 
-from hpclaunch.text_table import text_table
+import click
+
+from hpclaunch.cli._options import is_asked
+from hpclaunch.text_table import text_table, wrapped
 
 _COLOURS = {
     **dict.fromkeys(("done", "have"), "green"),
@@ -16,7 +18,6 @@ _COLOURS = {
     **dict.fromkeys(("queued", "cancelled", "unknown"), "yellow"),
     "running": "blue",
 }
-_NONE: Mapping[int, int] = MappingProxyType({})
 
 
 def wants_colour(option: str) -> bool | None:
@@ -33,15 +34,15 @@ def terminal_table(
     rows: Iterable[Sequence[str]],
     header: Sequence[str] | None = None,
     *,
-    max_widths: Mapping[int, int] = _NONE,
+    drop: Sequence[str] = (),
     states: int | None = None,
     only: str | None = None,
     err: bool = False,
 ) -> str:
     """Return a table for ``click.echo``, which takes the colours out where they are not wanted.
 
-    ``states``: the column whose states have a colour, in all rows or in the one called ``only``; ``err``: it
-    is for stderr.
+    ``drop``: as in `text_table`; ``states``: the column whose states have a colour, in all rows or in the one
+    called ``only``; ``err``: it is for stderr.
     """
 
     def colour(row: Sequence[str], column: int) -> str | None:
@@ -49,16 +50,28 @@ def terminal_table(
             return None
         return _COLOURS.get(row[column].partition(",")[0])
 
-    return text_table(rows, header, max_widths=max_widths, width=_width(err=err), colour=colour)
+    return text_table(rows, header, width=terminal_width(err=err), drop=drop, colour=colour)
 
 
-def _width(*, err: bool) -> int | None:
-    """Return the columns of the terminal; None: the output goes elsewhere, where lines may be long."""
+def terminal_width(*, err: bool = False) -> int | None:
+    """Return the columns of the terminal; None: lines may be long, by ``--wide`` or in a file or pipe."""
+    if is_asked("wide"):
+        return None
     stream = sys.stderr if err else sys.stdout
     try:
         return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):
         return None
+
+
+def echo_text(text: str, *, err: bool = False) -> None:
+    """Print a text; on a terminal its long lines are broken between words, and keep their indent."""
+    width = terminal_width(err=err)
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        room = None if width is None else max(width - len(indent), 1)
+        for part in wrapped(line[len(indent) :], room, whole=True) or [""]:
+            click.echo(indent + part, err=err)
 
 
 # A colour, or the beginning of one at the end of the text; else any control character, and the marks that

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from hpclaunch.cli.main import TABLE
 from hpclaunch.errors import HpclaunchError
 
 
@@ -26,20 +27,6 @@ class TypedOption(NamedTuple):
     """The word behind ``word``."""
 
 
-_MISREAD: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
-    ("-N", r".*[A-Za-z].*", (), "-N is the number of nodes, as sbatch's; a job's name is --name {value}"),
-    ("-J", r"\d+-\d+(:\d+)?(%\d+)?", (), "-J is the name, as sbatch's; indices of an array: --array {value}"),
-    (
-        "-p",
-        r"[+-]?\d+",
-        (),
-        "-p is the partition or queue, as sbatch's; a priority of qsub: --directive '-p {value}'",
-    ),
-    ("-t", r"\d+-\d+(:\d+)?", ("pbs", "sge"), "-t is the walltime; indices of an array: --array {value}"),
-    ("-n", r"nodes", (), "-n is the number of ranks; bsub's -nnodes is --nodes"),
-    ("-n", r".*", ("cobalt",), "-n is the number of ranks, as sbatch's; nodes are --nodes {value}"),
-)
-"""Letter of ours, value that shows another meaning, schedulers on whose sites it does (none: all), answer."""
 _ONE_OF_A_KIND = frozenset({"container", "container_runtime", "venv", "conda", "software"})
 
 
@@ -69,11 +56,13 @@ def _typed(word: str, rest: list[str], known: Mapping[str, click.Option]) -> Typ
 
 
 def check_typed(command: click.Command, ctx: click.Context, words: Sequence[str]) -> None:
-    """Refuse a letter that is meant as another tool has it, and two images or environments."""
+    """Refuse a letter that is meant as another tool has it, one dash for two, two images or environments."""
     seen: dict[str, str] = {}
-    typed = list(typed_options(command.get_params(ctx), words))
+    typed = list(typed_options(options := command.get_params(ctx), words))
+    known = {f"-{name}" for option in options for name in option.opts if name.startswith("--")}
     for each in typed:
-        if said := _misread(each, typed):
+        long = f"-{each.word.partition('=')[0]}"
+        if said := f"{each.word}: did you mean {long}?" if f"-{long}" in known else _misread(each, typed):
             raise click.UsageError(said, ctx)
         key = each.option.name if each.option else None
         if key in _ONE_OF_A_KIND and seen.setdefault(key, each.value) != each.value:
@@ -81,7 +70,7 @@ def check_typed(command: click.Command, ctx: click.Context, words: Sequence[str]
 
 
 def _misread(each: TypedOption, typed: Sequence[TypedOption]) -> str | None:
-    for letter, pattern, kinds, say in _MISREAD:
+    for letter, pattern, kinds, say in TABLE["misread"]:
         meant = each.name == letter and re.fullmatch(pattern, each.value)
         if meant and (not kinds or _site_kind(typed) in kinds):
             return say.format(value=shlex.quote(each.value))

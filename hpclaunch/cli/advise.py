@@ -31,8 +31,6 @@ def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> Non
 
     It reads type, striping and quotas of the file system, and the room of the nodes' own storage. Advice:
     pack small files, stripe large ones, stage to the nodes, read by shares; each with its source.
-
-    Example: hpclaunch advise io data --limit 5
     """
     import os
 

@@ -31,11 +31,6 @@ def command(
 
     With --all: all jobs that have not ended, of these the ones that --site, --name and --since choose. A job
     that cannot be cancelled does not keep the other jobs from it; the exit status is then 4.
-
-    \b
-    Examples:
-      hpclaunch cancel last
-      hpclaunch cancel --all --site lumi-g
     """
     found = named_or_all(jobs, every, sites=sites, names=names, since=since)
     handles = [handle for handle in found if not (every and handle.ended)]

@@ -20,18 +20,8 @@ if TYPE_CHECKING:
     from hpclaunch.site.job_environment import Environment
     from hpclaunch.site.schema import SiteProfile
 
-_EPILOG = """\b
-Examples:
-  hpclaunch check
-  hpclaunch check --site lumi-g --require mpi,nccl,pytorch
-  hpclaunch check --site local --python venv/bin/python --allreduce-test
-  hpclaunch check --site lumi-g --framework torch
-  hpclaunch check --site olivia --nodes 2        (in an allocation)
-  hpclaunch check --from outputs/ --require mpi
-"""
 
-
-@click.command(epilog=_EPILOG)
+@click.command()
 @options("check")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:

@@ -18,11 +18,6 @@ def command(ctx: click.Context, page: str | None) -> None:
     """Show a PAGE of the documentation of this version, in a pager on a terminal; without PAGE list all.
 
     PAGE: its path, or the end of it.
-
-    \b
-    Examples:
-      hpclaunch docs lumi-g
-      hpclaunch docs reference/job
     """
     from hpclaunch.cli._terminal import terminal_table
 

@@ -30,8 +30,6 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
     Nothing is submitted or changed; no other machine is asked. Exit status: 1 if hpclaunch itself lacks
     something; what only some jobs need may be missing.
-
-    Example: hpclaunch doctor
     """
     found = make_report([*_programs(), *_folders(), _site()], _NEEDED)
     if as_json:

@@ -23,11 +23,6 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
     PATH is a file or folder of the job's working folder, or an absolute one. Without it the job's folder is
     brought: log, result, checkpoints of the bundled training, and what the job wrote into code that --sync
     had copied. Links are left out.
-
-    \b
-    Examples:
-      hpclaunch fetch last
-      hpclaunch fetch last checkpoints/best.pt --to results
     """
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.fetch_results import fetch, list_results

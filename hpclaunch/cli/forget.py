@@ -33,11 +33,6 @@ def command(
 
     A job that has not ended is left alone, unless --force is given. Of a job on another host the folder there
     stays; it is named.
-
-    \b
-    Examples:
-      hpclaunch forget last
-      hpclaunch forget --all --before 30d
     """
     if every and force:
         raise click.UsageError("--force is for jobs that are named, not for --all")

@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.cli.submit import SubmitCommand, command_words
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
+    from hpclaunch.job.prepare import Prepared
     from hpclaunch.site.schema import SiteProfile
 
 _PROVIDERS = {
-    "module": "Modules that provide Python, such as PyTorch/2.7",
-    "container": "Container image (a SIF file, or an address such as docker://...)",
-    "venv": "Folder of the virtual environment",
-    "conda": "Name or path of the conda environment",
+    "module": ("modules of the site", "Modules that provide Python, such as PyTorch/2.7"),
+    "container": ("a container image", "A SIF file, or an address such as docker://..."),
+    "venv": ("a virtual environment", "Its folder"),
+    "conda": ("a conda environment", "Its name or path"),
 }
-"""How Python is provided -> the question for the value; ``path`` has none."""
+"""How Python is provided: in the list of ways, and the question for the value; ``path`` has none."""
+_T = TypeVar("_T")
 
 
 class Place(NamedTuple):
@@ -49,8 +52,6 @@ def command(
     What an option answers is not asked. Without a terminal every question needs its option. Then the job's
     requirements are checked and its script is shown; nothing is submitted. Without a FILE or command the job
     is the bundled training.
-
-    Example: hpclaunch init train.py
     """
     from hpclaunch.job.job_documents import InitDocument
 
@@ -74,20 +75,20 @@ def _init(
         raise BadInputError(f"--job-file {job_file}: its folder does not exist or cannot be written to")
     place = look()
     click.echo(place.words, err=True)
-    site, at_site = _answers(given, place)
-    without_queue = starts_at_once(site)
-    is_here = site == place.site or without_queue
-    config = config_text(site, at_site)
-    time = given["time"] or (None if without_queue else "30m")
     program = command_words(job, ctx.meta["tail"]) or ("mnist",)
-    asked = {
-        "nodes": given["nodes"],
-        **({"time": time} if time else {}),
-        "command": list(program),
-    }
-    settings = {"site": site, **at_site, **asked}
     kind = {"is_program": program[0] != "mnist", "is_file": "is_file" in ctx.meta}
-    asked["command"] = _show_script(settings, str(job_file), kind)
+
+    def asked_on(site: str) -> dict[str, Any]:
+        time = given["time"] or (None if starts_at_once(site) else "30m")
+        return {"nodes": given["nodes"], **({"time": time} if time else {}), "command": list(program)}
+
+    def tried(site: str, at_site: Mapping[str, object]) -> Prepared:
+        return _prepared({"site": site, **at_site, **asked_on(site)}, str(job_file), kind)
+
+    site, at_site = _answers(given, place, tried)
+    is_here = site == place.site or starts_at_once(site)
+    config, asked = config_text(site, at_site), asked_on(site)
+    asked["command"] = _show_script(tried(site, at_site))
     if config is None:  # the user has one, which stays: the job file says it all
         click.echo(f"hpclaunch: {config_path()} exists and is not changed", err=True)
         asked = {"site": site, **at_site, **asked}
@@ -106,10 +107,13 @@ def _init(
     return {"site": site, "config": written, "job_file": str(job_file), "submit": submit}
 
 
-def _answers(given: Mapping[str, Any], place: Place) -> tuple[str, dict[str, object]]:
+def _answers(
+    given: Mapping[str, Any], place: Place, tried: Callable[[str, Mapping[str, object]], Prepared]
+) -> tuple[str, dict[str, object]]:
     """Return the site, and the settings of its jobs; asks for what no option answers.
 
-    Raises UsageError where a question cannot be asked.
+    ``tried`` plans the job with such settings and raises what is refused: so each answer is judged at once,
+    after a job has been planned without it. Raises UsageError where a question cannot be asked.
     """
     from hpclaunch.site.load_profile import load_site
 
@@ -120,22 +124,82 @@ def _answers(given: Mapping[str, Any], place: Place) -> tuple[str, dict[str, obj
         raise click.UsageError("Python comes from one of --module, --container, --venv, --conda and PATH")
     if not sys.stdin.isatty():
         _refuse_missing(given, providers, load_site(given["site"]) if given["site"] else None)
-    site = given["site"] or click.prompt("Site (hpclaunch sites list)", default=place.site, err=True)
-    profile, settings = load_site(site), dict[str, object]()
-    if given["account"] or profile.account.required:
-        settings["account"] = given["account"] or click.prompt(_account_question(profile), err=True)
-    source = providers[0] if providers else given["python_from"]
-    kinds = click.Choice([*_PROVIDERS, "path"])
-    source = source or click.prompt("How do jobs get their Python?", type=kinds, default="path", err=True)
-    if source in _PROVIDERS:
-        value = given[source] or click.prompt(_PROVIDERS[source], err=True)
-        settings[source] = value.replace(",", " ").split() if source == "module" else value
+    site = given["site"] or _chosen("Site", _sites(), place.site, load_site)
+    rule, settings = load_site(site).account, dict[str, object]()
+    if given["account"] or rule.required:
+        prepared = tried(site, {"account": given["account"] or rule.example or "project"})
+        example = f", such as {rule.example}" if rule.example else ""
+        settings["account"] = given["account"] or _asked(
+            f"Project account{example}", lambda text: tried(site, {"account": text}) and text
+        )
+    else:
+        prepared = tried(site, {})
+    source = providers[0] if providers else given["python_from"] or _chosen_way(prepared)
+    if source == "none":
+        settings["software"] = source
+    elif source in _PROVIDERS:
+
+        def judged(text: str) -> object:
+            value = text.replace(",", " ").split() if source == "module" else text
+            tried(site, {**settings, source: value})
+            return value
+
+        settings[source] = judged(given[source]) if given[source] else _asked(_PROVIDERS[source][1], judged)
     return site, settings
 
 
-def _account_question(profile: SiteProfile) -> str:
-    example = f", such as {profile.account.example}" if profile.account.example else ""
-    return f"Project account{example}"
+def _asked(question: str, judged: Callable[[str], _T], default: str | None = None) -> _T:
+    """Ask until an answer is right, and return what ``judged`` makes of it; what is wrong is said at once."""
+
+    def judge(text: str) -> _T:
+        try:
+            return judged(text)
+        except BadInputError as error:
+            raise click.UsageError(str(error)) from None  # click says it and asks again
+
+    answer: _T = click.prompt(question, default=default, value_proc=judge, err=True)
+    return answer
+
+
+def _chosen(
+    what: str, known: Mapping[str, str], default: str | None, check: Callable[[str], object] | None = None
+) -> str:
+    """Ask for one of a numbered list, by number or name; ``check`` judges what is neither."""
+    from hpclaunch.site.validate import did_you_mean
+
+    def judged(text: str) -> str:
+        if text in known:
+            return text
+        if text.isdecimal() and 1 <= int(text) <= len(known):
+            return list(known)[int(text) - 1]
+        if check is None or text.isdecimal():
+            raise BadInputError(f"{text!r} is not in the list", did_you_mean(text, known))
+        check(text)
+        return text
+
+    rows = [(f"{number:3}", name, words) for number, (name, words) in enumerate(known.items(), 1)]
+    click.echo(terminal_table(rows, err=True), err=True)
+    return _asked(f"{what}: its number or name", judged, default)
+
+
+def _sites() -> dict[str, str]:
+    """Return the sites that take jobs, each with the beginning of its description."""
+    from hpclaunch.site.site_documents import listed_sites
+
+    live = [one for one in listed_sites() if one.status in ("production", "generic")]
+    return {one.name: (one.description or "").partition(" (")[0] for one in live}
+
+
+def _chosen_way(prepared: Prepared) -> str:
+    """Ask how jobs get their Python; the default is what the site offers for the program, if it does."""
+    from hpclaunch.plan.software_choice import offer_of
+
+    ways = {name: words for name, (words, _) in _PROVIDERS.items()}
+    if offer_of(prepared.request, prepared.profile) is None:
+        return _chosen("Python of the jobs", {**ways, "path": "as it is on PATH"}, "path")
+    origin = next(each.origin for each in prepared.settings if each.name == "software")
+    ways = {"site": f"what the site offers; {origin}", **ways, "none": "as it is on PATH, without the site's"}
+    return _chosen("Python of the jobs", ways, "site")
 
 
 def _refuse_missing(given: Mapping[str, Any], providers: list[str], profile: SiteProfile | None) -> None:
@@ -152,19 +216,23 @@ def _refuse_missing(given: Mapping[str, Any], providers: list[str], profile: Sit
         )
 
 
-def _show_script(settings: Mapping[str, object], origin: str, kind: Mapping[str, bool]) -> list[str]:
-    """Print the script of the job, as ``hpclaunch submit --dry-run`` does; what is refused is raised.
-
-    Returns the command as a job file has it; ``kind``: how it is meant, as in `Layer`.
-    """
+def _prepared(settings: Mapping[str, object], origin: str, kind: Mapping[str, bool]) -> Prepared:
+    """Plan the job; what is refused is raised. ``kind``: how its command is meant, as in `Layer`."""
     import msgspec
 
-    from hpclaunch.cli.submit import show
-    from hpclaunch.job.prepare import prepare
+    from hpclaunch.job.prepare import dry_run, prepare
     from hpclaunch.plan.settings import JobSettings, Layer
 
     asked = msgspec.convert(settings, JobSettings)
     prepared = prepare([Layer(origin=f"job file {origin}", settings=asked, **kind)])
+    dry_run(prepared)
+    return prepared
+
+
+def _show_script(prepared: Prepared) -> list[str]:
+    """Print the script as ``hpclaunch submit --dry-run`` does; return the command as a job file has it."""
+    from hpclaunch.cli.submit import show
+
     show(prepared, dry_run=True, explain=False, as_json=False)
     command = prepared.request.command
     return [*(("mnist",) if command.bundled else ()), *command.argv]

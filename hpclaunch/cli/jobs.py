@@ -9,7 +9,6 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._jobs import chosen
 from hpclaunch.cli._options import options
-from hpclaunch.text_table import short
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -29,11 +28,6 @@ def command(
 
     Each scheduler, on this machine or another host, is asked once for all its jobs. JOBID is the scheduler's
     id. --site, --state and --name may be repeated; a name may hold * and ?.
-
-    \b
-    Examples:
-      hpclaunch jobs -n 10
-      hpclaunch jobs --site lumi-g --state running --since 2d
     """
     from hpclaunch import api
     from hpclaunch.job.job_documents import job_document
@@ -67,7 +61,7 @@ def _table(records: list[JobRecord]) -> str:
     rows = [
         (
             record.id,
-            short(record.scheduler_id or ""),
+            record.scheduler_id or "",
             record.name,
             record.site,
             shown_state(record),
@@ -78,4 +72,5 @@ def _table(records: list[JobRecord]) -> str:
         for record in records
     ]
     header = ("ID", "JOBID", "NAME", "SITE", "STATE", "EXIT", "NODES x RANKS", "AGE")
-    return terminal_table(rows, header, max_widths={2: 40}, states=4)
+    drop = ("NODES x RANKS", "AGE", "JOBID", "EXIT", "SITE")
+    return terminal_table(rows, header, drop=drop, states=4)

@@ -10,6 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document, read_script_file
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.plural import counted
 
@@ -18,18 +19,8 @@ if TYPE_CHECKING:
     from hpclaunch.lint.lint_files import Linted, LintTask
     from hpclaunch.lint.lint_rule import Finding
 
-_EPILOG = """\b
-Examples:
-  hpclaunch lint job.sh
-  hpclaunch lint --site lumi-g --fix job.sh
-  hpclaunch lint -j 4 jobs/ --ignore time-missing,placeholder
-  hpclaunch lint --write-baseline lint.json jobs/ && hpclaunch lint --baseline lint.json jobs/
-  hpclaunch lint --sarif job.sh > lint.sarif
-  hpclaunch lint --rules
-"""
 
-
-@click.command(epilog=_EPILOG)
+@click.command()
 @options("lint")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
@@ -110,12 +101,12 @@ def _usage(options: dict[str, Any]) -> None:
 
 
 def _rules_of(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the rules that an option names; a name that no rule has is wrong usage."""
+    """Return the rules that an option names. Raises BadParameter for a name that no rule has."""
     from hpclaunch.lint.chosen_findings import unknown_rule
 
     patterns = tuple(part.strip() for value in values for part in value.split(",") if part.strip())
     for unknown in filter(None, map(unknown_rule, patterns)):
-        raise click.UsageError(f"{option}: {unknown}; hpclaunch lint --rules lists them")
+        raise click.BadParameter(f"{unknown}; hpclaunch lint --rules lists them", param_hint=option)
     return patterns
 
 
@@ -173,7 +164,7 @@ def _print_rules(options: dict[str, Any]) -> bool:
     elif options["markdown"]:
         click.echo(rules_page(all_rules()), nl=False)
     else:
-        click.echo(rules_list(all_rules()))
+        click.echo(rules_list(all_rules(), terminal_width()))
     return True
 
 
@@ -189,7 +180,7 @@ def _print(options: dict[str, Any], found: dict[str, tuple[Finding, ...]]) -> No
     elif options["as_sarif"]:
         click.echo(json.dumps(sarif(found, all_rules()), indent=2))
     elif options["statistics"]:
-        click.echo(statistics(found), nl=any(found.values()))
-    else:
+        click.echo(statistics(found, terminal_width()), nl=any(found.values()))
+    elif any(found.values()):
         style = lambda text, severity: click.style(text, fg=_COLOURS[severity], bold=True)  # noqa: E731
-        click.echo(report(found, style), nl=False)
+        echo_text(report(found, style).removesuffix("\n"))

@@ -45,13 +45,7 @@ class _Tail:
 def command(
     job: str, follow: bool, index: int | None, rank: int | None, tail: int | None, as_json: bool
 ) -> None:
-    """Print the output of JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
-
-    \b
-    Examples:
-      hpclaunch logs -f last
-      hpclaunch logs --rank 3 --tail 20 last
-    """
+    """Print the output of JOB: an id, an end of one, the scheduler's id, a name, or last (the default)."""
     from hpclaunch.job.job_documents import LogDocument
 
     if follow and (index is not None or as_json):

@@ -22,6 +22,7 @@ TABLE = json.loads(text_beside(__file__, "commands.json"))
 """``listed``: title -> command -> its line in the help; ``unlisted``: such lines that the help does not show.
 
 ``former``: name that a command had -> its name; ``meant``: word that people try -> words to type instead;
+``misread``: letter, value that shows another meaning, on sites of which schedulers (none: all), answer;
 ``short help``: command -> names of the options that its ``--help`` shows, where ``--help-all`` shows all.
 """
 COMMANDS: dict[str, str] = {n: line for part in TABLE["listed"].values() for n, line in part.items()}
@@ -41,7 +42,10 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            _print_error(ctx, "usage", error.format_message(), None, error.exit_code)
+            if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+                error.exit_code = EXIT_BAD_INPUT  # a value: as the same one in a job file
+            kind = _ERROR_KINDS.get(error.exit_code, "usage")
+            _print_error(ctx, kind, error.format_message(), None, error.exit_code)
             raise
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise

@@ -11,22 +11,18 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document, read_script_file
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text
 from hpclaunch.errors import BadInputError
 from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
     from hpclaunch.site.schema import SiteProfile
 
-_EPILOG = """\b
-Examples:
-  hpclaunch port job.sh --to polaris
-  hpclaunch port job.sh --from lumi-g --to olivia --output ported --diff
-"""
 _SCRIPT = "job.sh"
 _LOOK_S = 60.0
 
 
-@click.command(epilog=_EPILOG)
+@click.command()
 @options("port")
 def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool, as_json: bool) -> None:
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.
@@ -36,12 +32,14 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     """
     from hpclaunch.lint.finding_report import difference
     from hpclaunch.port.port_script import port_script
-    from hpclaunch.port.port_text import port_document, report_text
-    from hpclaunch.port.rendered_port import JOB_FILE_NAME, rendered_port
+    from hpclaunch.port.port_text import JOB_FILE_NAME, port_document, rendered_port, report_text
     from hpclaunch.site.load_profile import load_site, site_reference
+    from hpclaunch.site.site_scheduler import no_submission
 
     text = _text(script)
     target = load_site(to)
+    if said := no_submission(target):
+        click.echo(f"note: nothing can be submitted to {target.name}: {said}", err=True)
     source = _source(from_, text)
     try:
         ported = port_script(text, source, target, site_reference(to))
@@ -53,7 +51,7 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     if as_json:
         print_document(port_document(ported, str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)), indent=2)
     else:
-        click.echo(report_text(ported))
+        echo_text(report_text(ported))
         click.echo(f"written: {printable(str(folder / JOB_FILE_NAME))}, {printable(str(folder / _SCRIPT))}")
         click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / JOB_FILE_NAME))} --dry-run")
     if diff:

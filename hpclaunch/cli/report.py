@@ -10,6 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 
@@ -54,7 +55,7 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None, bundle
     else:
         from hpclaunch.usage.report_text import shown
 
-        click.echo(shown(document))
+        echo_text(shown(document, terminal_width()))
 
 
 def _of_ours(job: str) -> ReportDocument:

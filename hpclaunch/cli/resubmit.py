@@ -33,8 +33,6 @@ def command(
     """Submit the request of JOB again, in the folder where it ran; options replace what it requested.
 
     JOB: its id or the start of it, its scheduler's id, or last (the default).
-
-    Example: hpclaunch resubmit last --time 2h --exclude-bad-nodes
     """
     from hpclaunch.cli.submit import given_settings, run, settings_table, show
     from hpclaunch.job.prepare import SubmitMode

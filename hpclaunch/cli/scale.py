@@ -10,10 +10,10 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.cli.submit import SubmitCommand, setting_options
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
-from hpclaunch.text_table import text_table
 
 if TYPE_CHECKING:
     from hpclaunch.scaling.scaling_laws import FittedLaw
@@ -57,10 +57,7 @@ def import_file(
     work: float | None,
     **report: Any,
 ) -> None:
-    """Judge times that you measured: columns gpus or ranks, and seconds or images/s; a size may be repeated.
-
-    Example: hpclaunch scale import times.csv --kind strong --gpus-per-node 8
-    """
+    """Judge times that you measured: columns gpus or ranks, seconds or images/s; sizes may be repeated."""
 
     from hpclaunch.scaling.measured_sizes import RATES, read_measurement, seconds_of_rates
     from hpclaunch.scaling.study_report import StudyRequest, study_document
@@ -91,6 +88,8 @@ def _whole_numbers(ctx: click.Context, param: click.Parameter, text: str | None)
     for word in text.split(",") if text else ():
         if not word.strip().isdecimal() or not 1 <= int(word) <= 10**6:
             raise click.BadParameter(f"{word!r} is not a whole number above 0")
+        if int(word) in found:
+            raise click.BadParameter(f"{word} stands there twice; --repeats says how often a size runs")
         found.append(int(word))
     return tuple(found)
 
@@ -124,11 +123,6 @@ def run(
 
     Called again, it goes on where it was; with more sizes it adds them. In the command {nodes}, {ranks} and
     {batch} stand for the size.
-
-    \b
-    Examples:
-      hpclaunch scale --site local --ranks 1,2 --strong --batch 128 mnist -- --batch-size {batch}
-      hpclaunch scale --site lumi-g --nodes 1,2,4,8 --weak --metric 'images/s: (\\S+)' -- python train.py
     """
     from hpclaunch.cli.submit import command_words
 
@@ -200,7 +194,7 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
     click.echo(f"study {study.name}: {study.kind} scaling, {jobs} left", err=True)
     if rows:
         header = ("nodes", "ranks", "jobs", "queue", f"{unit} at most")
-        click.echo(text_table(rows, header), err=True)
+        click.echo(terminal_table(rows, header, drop=("queue", "jobs"), err=True), err=True)
         if not unknown:
             click.echo(f"all together at most {total:.4g} {unit}", err=True)
             if study.budget is not None and total > study.budget:
@@ -241,10 +235,7 @@ def _report(study: StudyFile, report: dict[str, Any]) -> None:
 @command.command()
 @options("scale show")
 def show(study: str, **report: Any) -> None:
-    """Show a study, with the jobs that have ended since.
-
-    Example: hpclaunch scale show study-1a2b3c4d --markdown
-    """
+    """Show a study, with the jobs that have ended since."""
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study
 
@@ -258,10 +249,7 @@ def _note(text: str) -> None:
 @command.command()
 @options("scale add", sizes=_whole_numbers)
 def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: Any) -> None:
-    """Add sizes to a study and run them.
-
-    Example: hpclaunch scale add study-1a2b3c4d --sizes 16,32
-    """
+    """Add sizes to a study and run them."""
     from hpclaunch.study.study_file import load_study, planned_points, with_more_points
 
     grown = with_more_points(load_study(study), planned_points(sizes, repeats))
@@ -272,10 +260,7 @@ def add(study: str, sizes: tuple[int, ...], repeats: int, wait: bool, **report: 
 @command.command()
 @options("scale compare")
 def compare(studies: tuple[str, ...], as_json: bool) -> None:
-    """Compare studies size by size: seconds per step, and relative to the first.
-
-    Example: hpclaunch scale compare before after
-    """
+    """Compare studies size by size: seconds per step, and relative to the first."""
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study, measurement_of
@@ -294,7 +279,7 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
         ratios = ["" if value is None else f"{value:.3f}" for value in row.relative[1:]]
         cells.append([str(row.size), *times, *ratios])
     header = ["size", *(f"{name} s" for name in studies), *(f"{name} / {studies[0]}" for name in studies[1:])]
-    click.echo(text_table(cells, header))
+    click.echo(terminal_table(cells, header))
 
 
 def _boundaries(site: str | None, gpus_per_node: int | None, nodes_per_group: int | None) -> Boundaries:
@@ -323,4 +308,7 @@ def _print_study(document: StudyDocument, law: FittedLaw | None, report: dict[st
         print_document(document)
     else:
         forms = {"markdown": as_markdown, "csv": as_csv}
-        click.echo(forms.get(report["form"], as_text)(document))
+        if report["form"] in forms:
+            click.echo(forms[report["form"]](document))
+        else:
+            echo_text(as_text(document, terminal_width()))

@@ -54,10 +54,8 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
     """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
 
     Your profile hides a shipped profile of the same name; the list shows which.
-
-    Example: hpclaunch sites list
     """
-    from hpclaunch.cli._terminal import terminal_table
+    from hpclaunch.cli._terminal import echo_text, terminal_table
     from hpclaunch.site.site_documents import listed_sites
 
     if as_markdown:
@@ -83,7 +81,7 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
     widest = max(len(site.name) for site in sites)
     for title, rows in groups.items():
         if rows:
-            click.echo(title)
+            echo_text(title)
             click.echo(terminal_table(("", name.ljust(widest), text) for _, name, text in rows))
 
 
@@ -93,8 +91,6 @@ def show(site: str, as_json: bool) -> None:
     """Show a site's profile, merged over what it starts from, with the source and date of its facts.
 
     SITE is a name or the path of a YAML file; a node kind is shown, too.
-
-    Example: hpclaunch sites show daint
     """
     from hpclaunch.site.load_profile import load_kind, load_merged
 
@@ -210,10 +206,7 @@ def _scalar(value: Any) -> str:
 @command.command()
 @options("sites validate")
 def validate(sites: tuple[str, ...], as_json: bool) -> None:
-    """Check profiles and node kinds: types, sources, values that must fit. Exit 3 when one is wrong.
-
-    Example: hpclaunch sites validate my-site.yaml
-    """
+    """Check profiles and node kinds: types, sources, values that must fit. Exit 3 when one is wrong."""
     from hpclaunch.site.site_documents import validated_site
 
     results = [validated_site(site) for site in sites]
@@ -237,8 +230,6 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
     Limits of queues, modules and partitions change; the pages listed should be read again. Without names, all
     profiles but those of retired machines are checked. --page compares the profile with the page on which the
     site announces changes of its software. The file of a probe (.json) is compared with its site's profile.
-
-    Example: hpclaunch sites check polaris --page system-updates.html
     """
     import datetime as dt
 
@@ -296,10 +287,7 @@ def _show_facts(found: SourcesDocument, oldest: dt.date | None) -> None:
 @command.command()
 @options("sites detect")
 def detect(as_json: bool) -> None:
-    """Detect which site this is and show the evidence; "unknown" where it does not decide.
-
-    Example: hpclaunch sites detect
-    """
+    """Detect which site this is and show the evidence; "unknown" where it does not decide."""
     import socket
 
     from hpclaunch.json_document import document_of
@@ -321,10 +309,7 @@ def detect(as_json: bool) -> None:
 @command.command()
 @options("sites schema")
 def schema(as_markdown: bool, job_file: bool) -> None:
-    """Print the JSON Schema of profiles, for editors.
-
-    Example: hpclaunch sites schema > hpclaunch-site.json
-    """
+    """Print the JSON Schema of profiles, for editors."""
     from hpclaunch.site.profile_reference import json_schema, markdown
 
     if job_file:
@@ -345,8 +330,6 @@ def new(
     """Write a profile that describes this node; run it on a compute node.
 
     On a node that runs no jobs, such as a login node, the nodes are described as the scheduler tells.
-
-    Example: srun --nodes 1 hpclaunch sites new mycluster
     """
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.site.load_profile import load_site, site_names
@@ -363,7 +346,7 @@ def new(
     bases = base_profiles()
     base = base or base_here()
     if base not in bases:
-        raise click.UsageError(f"--extends {base}: it must be one of {', '.join(bases)}")
+        raise BadInputError(f"--extends {base}: it must be one of {', '.join(bases)}")
     text = _new_text(name, base, bases[base], folder, queues_file)
     hidden = None if output else site_names().get(name)
     host = LocalHost()

@@ -9,6 +9,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text
 from hpclaunch.errors import EXIT_FAILED
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ def show(sites: tuple[str, ...], as_json: bool) -> None:
 
     "in the setup": every job has it. "taken by submit": a job whose program needs it gets it. "to install":
     hpclaunch software plan tells how. "unknown": our profile says nothing about it.
-
-    Example: hpclaunch software show --site lumi-g
     """
     from hpclaunch.site.load_profile import load_all, load_site
     from hpclaunch.software.site_software import SoftwareDocument, live, site_software
@@ -43,7 +42,7 @@ def show(sites: tuple[str, ...], as_json: bool) -> None:
         print_document(SoftwareDocument(sites=rows))
         return
     for name, found in rows.items():
-        click.echo("\n".join([name, *(line for row in found for line in row.lines)]))
+        echo_text("\n".join([name, *(line for row in found for line in row.lines)]))
 
 
 @command.command(name="plan")
@@ -64,8 +63,6 @@ def plan_software(
     Ways: what the site has, EasyBuild, EESSI (natively or in its container), an image, the site's container
     wrapper, pip. --write makes a script that installs and a job file that uses what it installed. Exit
     status: 1 if no way is known.
-
-    Example: hpclaunch software plan --site lumi-g --for torch --write install.sh
     """
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.software.install_plan import plan_install

@@ -18,12 +18,6 @@ def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> 
     its end is printed again.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
-
-    \b
-    Examples:
-      hpclaunch stacks last
-      hpclaunch stacks last --watch 60
-      hpclaunch stacks last --json
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date

@@ -13,7 +13,6 @@ import click
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
-from hpclaunch.text_table import short
 from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ def command(job: str, watch: float | None, as_json: bool) -> None:
     """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
-
-    Example: hpclaunch status last
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date
@@ -123,7 +120,7 @@ def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
 def _number(record: JobRecord) -> str:
     """Return the scheduler's kind, the id there and the cluster, where that has a name."""
     on = f" on {record.cluster}" if record.cluster else ""
-    return f"{record.scheduler} {short(record.scheduler_id or 'without id')}{on}"
+    return f"{record.scheduler} {record.scheduler_id or 'without id'}{on}"
 
 
 def _size(record: JobRecord) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.plan.settings_table import Row, rows
-from hpclaunch.text_table import printable, printable_lines, short
+from hpclaunch.text_table import printable, printable_lines
 
 if TYPE_CHECKING:
     from hpclaunch.check.check_report import Report
@@ -120,11 +120,14 @@ class SubmitCommand(SettingsCommand):
             self._refuse_own_options(ctx, words, at)
             ctx.meta["is_file"] = True
         ctx.meta["tail"] = (*words[at:], *tail)
+        ctx.allow_extra_args = True
         try:
-            return super().parse_args(ctx, words[:at])
+            super().parse_args(ctx, words[:at])
         except click.NoSuchOption as error:
             self._explain(ctx, error, words)
             raise
+        _refuse_words(ctx)
+        return []
 
     def _explain(self, ctx: click.Context, error: click.NoSuchOption, words: list[str]) -> None:
         """Raise UsageError for an unknown option that may be the program's."""
@@ -151,7 +154,8 @@ class SubmitCommand(SettingsCommand):
         except click.UsageError:  # which the parser of all words reports
             return len(words)
         job = found.get("job")
-        return len(words) - len(behind) - 1 if job and is_script_name(job) else len(words)
+        is_file = isinstance(job, str) and is_script_name(job)
+        return len(words) - len(behind) - 1 if is_file else len(words)
 
     def _refuse_own_options(self, ctx: click.Context, words: list[str], at: int) -> None:
         """Raise UsageError with both spellings where options of ours stand after the file."""
@@ -167,6 +171,22 @@ class SubmitCommand(SettingsCommand):
             f"{named} stands after {file}: is it meant for hpclaunch or for the program?\n"
             f"for hpclaunch: {ctx.command_path} {own}\n"
             f"for the program: {ctx.command_path} {join([*words[:at], '--', front, *words[at:]])}",
+            ctx,
+        )
+
+
+def _refuse_words(ctx: click.Context) -> None:
+    """Raise UsageError for words in front of ``--`` that are neither options nor a job."""
+    from shlex import join
+
+    words = [word for word in (ctx.params.get("job"), *ctx.args) if word]
+    if words and (name := words[0].lstrip("\u2010\u2011\u2012\u2013\u2014\u2212")) != words[0]:
+        raise click.UsageError(f"{words[0]} begins with a dash of a text program: type --{name}", ctx)
+    if ctx.args:
+        told = " ".join((*(words[:1] if words[0] == "mnist" else ()), "--"))
+        rest = join(words[1:] if words[0] == "mnist" else words)
+        raise click.UsageError(
+            f"{rest}: what is started, with its words, comes after --: hpclaunch submit ... {told} {rest}",
             ctx,
         )
 
@@ -274,13 +294,6 @@ def command(
     arguments, any command after --, or the bundled training (mnist).
 
     Options of hpclaunch stand before the FILE. In FILE -- ARG... all words after -- are the program's.
-
-    \b
-    Examples:
-      hpclaunch submit --site local --tasks 2 train.py --lr 0.1
-      hpclaunch submit --site local --tasks 2 mnist -- --epochs 1
-      hpclaunch submit --site lumi-g --nodes 2 --account project_465000001 --dry-run mnist
-      hpclaunch submit --site polaris --account MyProject --time 30m -- python -m package --lr 0.1
     """
     from hpclaunch.job.prepare import SubmitMode, prepare
     from hpclaunch.job.settings_files import read_layers
@@ -292,12 +305,25 @@ def command(
         read_layers(settings, file, is_program=job is None, is_file="is_file" in ctx.meta),
         SubmitMode(here=here, interactive=interactive, host=host, sync=sync),
     )
+    if prepared.request.model:
+        _warn_of_memory(prepared)
     if dry_run or explain:
         ok = show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
         ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     else:
         wait = prepared.waits if wait is None else wait
         ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
+
+
+def _warn_of_memory(prepared: Prepared) -> None:
+    """Say if the network that the job names does not fit the GPUs. Raises BadInputError if it is unknown."""
+    from hpclaunch.api import Job
+    from hpclaunch.cli.predict import does_not_fit
+
+    plan = Job.of(prepared).dry_run()[0]
+    words, ranks = prepared.request.model, plan.nodes * plan.tasks_per_node
+    if warning := does_not_fit(words, prepared.request.site, ranks):
+        click.echo(f"hpclaunch: {warning}", err=True)
 
 
 def _refuse_mixtures(given: dict[str, Any]) -> None:
@@ -366,7 +392,7 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
     """Return the settings as a table, one line per setting: name, value, origin; ``err``: for stderr."""
     from hpclaunch.cli._terminal import terminal_table
 
-    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), max_widths={1: 40}, err=err)
+    return terminal_table(((s.name, s.value or "", s.origin) for s in settings), err=err)
 
 
 def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
@@ -382,9 +408,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
             return EXIT_FAILED
         handle = job.submit(test_first=test_first)
         record = handle.record
-        click.echo(
-            f"hpclaunch: job {record.id} ({record.scheduler} {short(record.scheduler_id or '')})", err=True
-        )
+        click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id or ''})", err=True)
         if wait:
             output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
             cancels = prepared.waits  # it runs here; a night in the queue is not lost by one key

@@ -10,6 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.file_chunks import file_chunks
 
@@ -33,12 +34,6 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
     FILE is a Horovod timeline, a trace of torch.profiler, a dump of PyTorch's flight recorder or a timeline
     of the bundled training, also compressed with gzip, cut or never closed; give one per rank. JOB is a job's
     id, or last: its files are found in its folder, and its ranks are named with node and GPU.
-
-    \b
-    Examples:
-      hpclaunch timeline timeline.json
-      hpclaunch timeline traces/ --html report.html
-      hpclaunch timeline last --merge all-ranks.json
     """
     with ExitStack() as stack:
         record, paths = _found(sources or ("last",), options["index"], stack)
@@ -160,7 +155,7 @@ def _report(
     if options["as_json"]:
         print_document(document)
     else:
-        click.echo(shown(document))
+        echo_text(shown(document, terminal_width()))
 
 
 def _places(record: JobRecord | None) -> Mapping[int, Place]:
@@ -208,6 +203,8 @@ def _repair(paths: Mapping[str, Path], target: Path) -> None:
     if len(paths) != 1:
         raise click.UsageError("--repair takes one FILE")
     ((name, path),) = paths.items()
+    if target.exists() and path.samefile(target):
+        raise BadInputError(f"--repair {target}: this is the broken file itself", "name another one")
 
     def parts() -> Iterator[str]:
         try:

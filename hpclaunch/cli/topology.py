@@ -11,6 +11,7 @@ import click
 
 from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 
@@ -19,13 +20,6 @@ if TYPE_CHECKING:
     from hpclaunch.topology.node_topology import NodeTopology
 
 SOURCES = tuple(kind.name for kind in SOURCE_KINDS)
-_EPILOG = """\b
-Examples:
-  hpclaunch topology
-  hpclaunch topology --site lumi-g --tasks-per-node 8 --format srun
-  hpclaunch topology --lscpu lscpu.txt --rocm-smi rocm.txt --site lumi-g --format map_cpu
-  hpclaunch topology --site lumi-g --check-map 49,57,17,25,1,9,33,41
-"""
 
 
 def _source_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -42,7 +36,7 @@ def _source_options(function: Callable[..., None]) -> Callable[..., None]:
     return function
 
 
-@click.command(epilog=_EPILOG)
+@click.command()
 @_source_options
 @options("topology")
 @click.pass_context
@@ -195,7 +189,7 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
     if options["as_json"] or options["form"] == "json":
         print_document(judge_masks.document(judgement), indent=2)
     else:
-        click.echo(judge_masks.report(judgement))
+        echo_text(judge_masks.report(judgement, terminal_width()))
     _echo_notes(topology.notes, err=True)
     return judgement.right
 
@@ -212,18 +206,20 @@ def _print(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBind
 
     form = "json" if options["as_json"] else options["form"] or "table"
     notes = (*topology.notes, *binding.notes)
+    if form == "json":
+        print_document(dialects.document(topology, binding), indent=2)
+        return
     if form != "table":
         click.echo(dialects.FORMATS[form](topology, binding))
-        if form != "json":  # the document holds them
-            _echo_notes(notes, err=True)
+        _echo_notes(notes, err=True)
         return
     if sys.stdout.isatty() or not binding.ranks:
-        click.echo(draw(topology, binding) + ("\n" if binding.ranks else ""))
+        echo_text(draw(topology, binding, terminal_width()) + ("\n" if binding.ranks else ""))
     if binding.ranks:
-        click.echo(dialects.table(binding))
+        click.echo(dialects.table(binding, terminal_width()))
     _echo_notes(notes, err=False)
 
 
 def _echo_notes(notes: tuple[str, ...], *, err: bool) -> None:
     for note in notes:
-        click.echo(f"note: {note}", err=err)
+        echo_text(f"note: {note}", err=err)

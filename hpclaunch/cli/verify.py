@@ -10,8 +10,9 @@ import click
 
 from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
-from hpclaunch.text_table import printable, text_table
+from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
     from hpclaunch.job.attached_ranks import AttachedVerdict, RankDetails
@@ -36,12 +37,6 @@ def command(
 
     With --attach it reads on the nodes what the ranks of a running job have, and judges it for the site's
     node. The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
-
-    \b
-    Examples:
-      hpclaunch verify last
-      hpclaunch verify last --picture got.svg
-      hpclaunch verify --attach 123456 --site lumi-g
     """
     if attach is not None:
         given = {"JOB": job, "--picture": picture, "--node": node}
@@ -81,10 +76,10 @@ def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_jso
         print_document(document_of(VerifyDocument, found, id=record.id, note=note))
     else:
         if found.ranks:
-            click.echo(table(found.ranks))
-        click.echo(found.finding)
+            click.echo(table(found.ranks, terminal_width()))
+        echo_text(found.finding)
         if found.ranks:
-            click.echo(NOT_SEEN)
+            echo_text(NOT_SEEN)
     if picture is not None:
         from hpclaunch.job.binding_picture import binding_picture
 
@@ -145,15 +140,15 @@ def _print_attached(
         click.echo(_summary(found))
     else:
         _print_ranks(found)
-    click.echo(found.finding)
+    echo_text(found.finding)
     for remedy in found.remedies:
-        click.echo(f"  {printable(remedy)}")
+        echo_text(f"  {printable(remedy)}")
     for rule in rules:
-        click.echo(f"  rule {rule}: hpclaunch docs lint, or hpclaunch lint --rules")
+        echo_text(f"  rule {rule}: hpclaunch docs lint, or hpclaunch lint --rules")
     if found.right and not found.ok:
-        click.echo(f"right would be: {found.right}")
+        echo_text(f"right would be: {found.right}")
     if note:
-        click.echo(f"note: {note}")
+        echo_text(f"note: {note}")
 
 
 def _print_ranks(found: AttachedVerdict) -> None:
@@ -166,9 +161,9 @@ def _print_ranks(found: AttachedVerdict) -> None:
             click.echo(f"step {step}:")
         pairs = zip(found.ranks, found.details, strict=True)
         ranks = [(report, details) for report, details in pairs if details.step == step]
-        click.echo(table(report for report, _ in ranks))
+        click.echo(table((report for report, _ in ranks), terminal_width()))
         for _, details in ranks:
-            click.echo(printable(_details(details)))
+            echo_text(printable(_details(details)))
 
 
 def _summary(found: AttachedVerdict) -> str:
@@ -186,7 +181,7 @@ def _summary(found: AttachedVerdict) -> str:
         )
         for (host, step, verdict), ranks in kinds.items()
     ]
-    return text_table(rows, ("host", "step", "ranks", "verdict", "which"))
+    return terminal_table(rows, ("host", "step", "ranks", "verdict", "which"), drop=("which", "step"))
 
 
 def _details(one: RankDetails) -> str:

@@ -18,8 +18,6 @@ def command(ctx: click.Context, job: str, timeout: float | None, as_json: bool) 
 
     The exit status is 0 if the job succeeded, 124 if it has not ended when --timeout is over, else 1. Ctrl-C
     ends the waiting, not the job.
-
-    Example: hpclaunch wait last && hpclaunch logs last
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import goes_on, up_to_date

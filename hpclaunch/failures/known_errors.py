@@ -1,4 +1,4 @@
-"""The table of errors that programs, libraries and launchers write: ``known_errors.yaml``."""
+"""Errors that programs and libraries write, ``known_errors.yaml``, and lines of launchers and schedulers."""
 
 import re
 from functools import cache, lru_cache
@@ -118,3 +118,27 @@ def error_lines() -> str:
     """Return a POSIX extended regular expression of the lines with a known error or a traceback's head."""
     patterns = (f"({error.pattern.pattern})" for error in known_errors())
     return "|".join((*patterns, r"Traceback \(most recent call last\)", "^Fatal Python error: "))
+
+
+# slurmstepd names itself up to 24.11, and from 25.05 on its time only, as the programs of others do: of those
+# lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site
+# may have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
+SLURM_ENDS = (
+    r"^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* ((HET)?JOB|STEP) [^ ]+ ON [^ ]+ .*\*\*\*$"
+    r"|^(slurmstepd[^ ]*:|\[[^]]*[0-9]\]) error: \*\*\* REASON: .*\*\*\*$"
+)
+"""A line in which Slurm says that it ends a job or a step, as a POSIX extended regular expression."""
+SLURM_SAYS = (
+    rf"^(srun|slurmstepd[^ ]*): |{SLURM_ENDS}"
+    r"|^\[[^]]*[0-9]\] (error|fatal): (Detected [0-9]+ oom[_-]kill event"
+    r"|(mpi|task|gres|cgroup|auth|cred|switch|proctrack|job_container)/[a-z0-9_]+: "
+    r"|couldn't chdir to |Could not open std|execve\(\): )"
+)
+"""A line of Slurm's own programs, likewise."""
+SAYS_RANK = "rank[ :=]*[0-9]+ *(of|/|out of|,? *(world[ _])?size[ :=]*) *[0-9]+"
+"""A line with a rank and its size, likewise, in any case; the words before it decide whether it counts."""
+
+
+def launchers_own(line: str) -> bool:
+    """Whether a line is blank, ours, or one in which a launcher reports the end."""
+    return bool(log_words("launchers_own").search(line) or re.search(SLURM_SAYS, line))

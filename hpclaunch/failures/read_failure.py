@@ -21,14 +21,15 @@ from hpclaunch.failures.known_errors import (
     OWN_ERROR,
     RANK_ENDED,
     RANKS_DIFFER,
+    SLURM_SAYS,
     TIMED_OUT,
     KnownError,
     error_named,
     error_of,
     error_of_code,
+    launchers_own,
     log_words,
 )
-from hpclaunch.failures.launcher_lines import SLURM_SAYS, launchers_own
 from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank
 

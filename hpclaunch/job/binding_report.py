@@ -163,13 +163,14 @@ def verdict(log: str, tasks: int) -> BindingVerdict:
 
 
 _COLUMNS = ("rank", "host", "local_rank", "cpus", "planned", "mems", "gpus", "bus", "gpu_numa", "verdict")
+_DROPPED = ("gpu_numa", "bus", "mems", "local_rank", "later", "host", "gpus", "planned")
 _SHOWN = 3
 
 
-def table(reports: Iterable[RankReport]) -> str:
-    """Lay the reports out in columns, one line per rank."""
+def table(reports: Iterable[RankReport], width: int | None = None) -> str:
+    """Lay the reports out in columns, one line per rank; ``width``: of the terminal."""
     rows = [[*(str(getattr(report, name)) or "-" for name in _COLUMNS), _later(report)] for report in reports]
-    return text_table(rows, (*_COLUMNS, "later"))
+    return text_table(rows, (*_COLUMNS, "later"), width=width, drop=_DROPPED)
 
 
 def _later(report: RankReport) -> str:

@@ -1,11 +1,10 @@
-"""Causes of a failure in a job's log: the first failed rank, a mask, an MPI plugin, bad nodes."""
+"""Causes of a failure in a job's log: the first failed rank, a mask, bad nodes."""
 
 import re
-from collections.abc import Iterator
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
-from hpclaunch.failures.launcher_lines import SLURM_ENDS, launchers_own
+from hpclaunch.failures.known_errors import SLURM_ENDS, launchers_own
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from hpclaunch.job.preflight_report import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
@@ -128,40 +127,6 @@ def refused_mask(record: JobRecord, log: str) -> str | None:
 
 # What may stand before "rank 0 of 1" where it means the whole job; a "local rank" or a "tensor parallel rank"
 # is 0 of 1 in good jobs, too.
-_BEFORE_RANK = frozenset(("am", "from", "global", "hello", "is", "mpi", "process", "this", "world"))
-_WHO = re.compile(
-    r"(?<![A-Za-z])rank[\s:=]*(\d+)\s*(?:of|/|out of|,?\s*(?:world[ _])?size[\s:=]*)\s*(\d+)(?![\d.])",
-    re.IGNORECASE,
-)
-
-
-def alone(record: JobRecord, log: str) -> str | None:
-    """Return why a job of several ranks that exited with 0 is a failure: each rank prints "rank 0 of 1".
-
-    That is how an MPI behaves that was started by a plugin which it does not speak; it exits with 0.
-    With ``--mpi none`` it was meant so.
-    """
-    if record.request.get("mpi") == "none":
-        return None
-    said = [(match[1], match[2]) for line in log.splitlines() for match in _who_of_all(line)]
-    if record.tasks < 2 or len(said) < record.tasks or set(said) != {("0", "1")}:
-        return None
-    launch = " ".join(record.plan.get("launch", ()))
-    started = "mpiexec belongs to another MPI than the program's"
-    if launch.startswith("srun"):
-        plugin = re.search(r"--mpi=(\S+)", launch)
-        by = f"srun's plugin {plugin[1]}" if plugin else "srun's default plugin"
-        started = f"{by} is not what the program's MPI speaks; Open MPI needs --mpi pmix, MPICH --mpi pmi2"
-    return f"all {record.tasks} ranks print 'rank 0 of 1': each ran alone, as {started}"
-
-
-def _who_of_all(line: str) -> Iterator[re.Match[str]]:
-    for match in _WHO.finditer(line):
-        before = re.search(r"([A-Za-z_']+) *$", line[: match.start()])
-        if before is None or before[1].lower() in _BEFORE_RANK:
-            yield match
-
-
 def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
     """Return node -> why: a failed preflight, a report of Slurm, or ranks not bound as planned."""
     found = failed_nodes(record.preflight or read_preflight(log))

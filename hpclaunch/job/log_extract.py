@@ -4,14 +4,10 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
 
 import msgspec
 
-from hpclaunch.failures.failed_ranks import ranks_to_read
-from hpclaunch.failures.known_errors import error_lines, log_words
-from hpclaunch.failures.launcher_lines import SAYS_RANK, SLURM_SAYS
-from hpclaunch.failures.read_failure import FailureLog
+from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
 from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
@@ -35,47 +31,13 @@ _PATTERNS = {
 }
 
 
-_END = 400
-"""The last lines that are read of a log."""
-_KEPT, _LEAST_KEPT = 3200, 60
-"""The last lines that are read of all ranks' stderr together, about, and of each at least."""
-
-
-def read_failures(host: Host, folders: Iterable[str]) -> dict[str, FailureLog]:
-    """Return folder -> what its log and the failed ranks' stderr hold about a failure, for those with a log.
-
-    That takes one round trip for all logs and one for the ranks. Raises RefusedError where the host cannot be
-    asked.
-    """
-    parts = _look(host, "failures", folders)
-    logs, written = dict[str, FailureLog](), dict[str, list[str]]()
-    for folder, ranks, errors, end, count, names in zip(*[iter(parts)] * 6, strict=False):
-        logs[folder] = FailureLog(ranks, (*_before(errors, int(count) - _END), *end.splitlines()))
-        written[folder] = ranks_to_read(ranks, names.split())
-    pairs = [(folder, rank) for folder, ranks in written.items() for rank in ranks]
-    most = max(map(len, written.values()), default=0)
-    kept = max(_LEAST_KEPT, min(_END, _KEPT // max(1, most)))
-    parts = _look(host, "rank_ends", (text for pair in pairs for text in pair), KEPT=str(kept))
-    found = dict[str, dict[str, tuple[str, ...]]]()
-    for folder, rank, words in zip(*[iter(parts)] * 3, strict=False):
-        found.setdefault(folder, {})[rank] = tuple(words.splitlines())
-    return {folder: log._replace(stderr=found.get(folder, {})) for folder, log in logs.items()}
-
-
-def _before(lines: str, last: int) -> list[str]:
-    """Return the text of the lines of ``grep -n`` whose numbers go up to ``last``."""
-    numbered = (re.match(r"(\d+)[-:](.*)", line) for line in lines.splitlines())
-    return [match[2] for match in numbered if match and int(match[1]) <= last]
-
-
-def _look(host: Host, function: str, names: Iterable[str], **env: str) -> list[str]:
+def look(host: Host, function: str, names: Iterable[str], env: Mapping[str, str]) -> list[str]:
     """Return what a function of ``looks.sh`` prints about names, split at NUL; without names nothing."""
     given = "".join(f"{name}\0" for name in names)
     if not given:
         return []
-    patterns = {**_patterns_of_failures(), **env}
     answer = host.run(
-        _command(function, "-n", "1000"), stdin=os.fsencode(given), env=patterns, timeout_s=_TIMEOUT_S
+        _command(function, "-n", "1000"), stdin=os.fsencode(given), env=env, timeout_s=_TIMEOUT_S
     )
     return answer.stdout.split("\0")
 
@@ -83,11 +45,6 @@ def _look(host: Host, function: str, names: Iterable[str], **env: str) -> list[s
 def _command(function: str, *options: str) -> tuple[str, ...]:
     """Return the command that calls a function of ``looks.sh`` with the names on its stdin, any number."""
     return ("xargs", "-0", "-r", *options, *shell_words(__file__, "looks.sh", function))
-
-
-@cache
-def _patterns_of_failures() -> dict[str, str]:
-    return {"LC_ALL": "C", "RANKS": log_words("rank_lines").pattern, "ERRORS": error_lines()}
 
 
 def reason_left(files: Mapping[str, bytes], folder: str) -> str | None:

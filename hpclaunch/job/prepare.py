@@ -12,7 +12,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.imported_framework import look_on, read_in, read_program
-from hpclaunch.job.settings_files import refused_by_centre
+from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan, Problem
 from hpclaunch.plan.launcher_rules import script_problems
@@ -129,6 +129,7 @@ def settle(
         profile=profile,
         is_file=is_file,
         problems=(*without_queue, *refused_by_centre(settings)),
+        notes=tuple(sites_without_profile()),
     )
     # On another host the files are read when there is a connection to it.
     folder = mode.sync or (Path(workdir) if host is None else None)
@@ -307,11 +308,14 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
         allocation=prepared.allocation,
     )
     plan = plan_of(prepared, place)
-    if prepared.host is None or prepared.sync is not None:
-        from hpclaunch.job.program_check import missing_here
+    from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
 
-        missing = missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
-        plan = msgspec.structs.replace(plan, problems=(*plan.problems, *missing))
+    found = option_problems(prepared.request)
+    if site_scheduler(prepared.profile).starts_at_once:
+        found += unknown_program(prepared.request)
+    if prepared.host is None or prepared.sync is not None:
+        found += missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
+    plan = msgspec.structs.replace(plan, problems=(*plan.problems, *found))
     return plan, render(plan, place, script_templates(), plain=plain)
 
 

@@ -1,7 +1,9 @@
 """Requirements that a job's command lacks where it will run: files, and options that its program takes."""
 
 import os
+import shutil
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 from hpclaunch.host.host_interface import Host
@@ -10,7 +12,10 @@ from hpclaunch.job.prepare import Prepared
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import needed_files
 from hpclaunch.plan.launch_plan import Problem
+from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.wrappers import program_at
+from hpclaunch.remote.stage_sources import split_sum
 
 _LOOK_S = 60.0
 # Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
@@ -46,10 +51,26 @@ def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem
     return tuple(found)
 
 
+def unknown_program(request: JobRequest) -> tuple[Problem, ...]:
+    """Return a problem where no folder of PATH has the program of a job on this machine.
+
+    Its software may bring folders along; then nothing is known.
+    """
+    argv = request.command.argv
+    name = argv[program_at(argv)] if argv and not request.command.bundled else "/"
+    own = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+    if "/" in name or request.environment is not None or shutil.which(name, path=own):
+        return ()
+    near = " ".join(get_close_matches(name, ("python", "python3", "bash", "torchrun", "accelerate"), n=1))
+    hint = f"did you mean {near}?" if near else "name its path, such as ./program"
+    return (Problem(message=f"{name}: there is no such program on PATH", hint=hint),)
+
+
 def missing_here(request: JobRequest, folder: Path) -> tuple[Problem, ...]:
     """Return a problem for each needed file that is not on this machine, for a dry run."""
     found = []
-    for path in needed_files(request):
+    staged = () if request.after else (split_sum(split_item(text)[0])[0] for text in request.stage)
+    for path in (*needed_files(request), *(path for path in staged if "$" not in path)):
         place = folder / path
         known = not path.startswith("/") or os.path.isdir(place.parent)
         if known and not os.path.exists(place):  # which takes a name of any length
@@ -68,7 +89,7 @@ def _missing(path: str, where: str, here: Path | None) -> Problem:
 
 def option_problems(request: JobRequest) -> tuple[Problem, ...]:
     """Return what the bundled training says about its options, if anything."""
-    if not request.command.bundled:
+    if not (request.command.bundled and request.command.argv):
         return ()
     words = request.command.argv
     parser = ("measure_allreduces", *words[1:]) if words[:1] == ("bench",) else ("option_parser", *words)

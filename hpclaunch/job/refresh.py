@@ -34,7 +34,6 @@ from hpclaunch.job.log_extract import (
     RESTARTS,
     SCRIPT,
     WORKER_RESTARTS,
-    read_failures,
     read_traces,
 )
 from hpclaunch.job.record import JobRecord
@@ -190,6 +189,10 @@ def _end_logs(host: Host, changed: Iterable[JobRecord]) -> EndLogs:
     """Read, in one round trip each, the logs of the jobs that have ended."""
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in run_folders(new)]
     failed = [folder for new in changed for folder in run_folders(new, "failed")]
+    if not failed:
+        return EndLogs(read_traces(host, ended), {})
+    from hpclaunch.job.failed_logs import read_failures  # the reader of errors, for failed jobs alone
+
     return EndLogs(read_traces(host, ended), read_failures(host, failed))
 
 

@@ -2,6 +2,7 @@
 
 import grp
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import Setting
 from hpclaunch.plan.settings import ANY_VALUE, CentreConfig, JobSettings, Layer, UserConfig, highest
+from hpclaunch.site.load_profile import site_names
 from hpclaunch.user_folders import user_config_folder
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -27,7 +29,12 @@ def config_path() -> Path:
 def read_config() -> UserConfig:
     """Read the user's config; without the file it is empty. Raises BadInputError."""
     path = config_path()
-    return _read(path, UserConfig) if path.exists() else UserConfig()
+    return _read(path, UserConfig) if path.exists() and not _says_nothing(path) else UserConfig()
+
+
+def _says_nothing(path: Path) -> bool:
+    """Whether a file is empty or has only comments: defaults that are still to come."""
+    return path.is_file() and not re.search(rb"^\s*[^#\s]", path.read_bytes(), re.MULTILINE)
 
 
 def _read(path: Path, wanted: type[_T]) -> _T:
@@ -62,6 +69,16 @@ def read_layers(
     return layers
 
 
+def sites_without_profile() -> Iterator[str]:
+    """Yield notes about misspelt names of sites in the configurations, whose settings nothing reads."""
+    from difflib import get_close_matches  # only where sites are configured
+
+    for path, config in ((config_path(), read_config()), *_centre_configs()):
+        for name in config.sites.keys() - site_names().keys() if config.sites else ():
+            for near in get_close_matches(name, site_names(), n=1):
+                yield f"{path}: sites.{name}: no profile has this name; did you mean {near}?"
+
+
 def refused_by_centre(settings: Iterable[Setting]) -> Iterator[Problem]:
     """Yield what a centre refuses of the settings that a user gave, with its own words.
 
@@ -84,11 +101,13 @@ _NOT_GIVEN = ("centre config", "site profile", "default", "computed", "the alloc
 def _centre_configs() -> Iterator[tuple[Path, CentreConfig]]:
     for folder in centre_folders():
         for path in centre_files(folder, "config.yaml"):
-            config = _read(path, CentreConfig)
-            for name in config.refused.keys() - set(JobSettings.__struct_fields__):
-                raise BadInputError(
-                    f"{path}: refused.{name}: no setting", "the keys of a job file are settings"
-                )
+            config = CentreConfig() if _says_nothing(path) else _read(path, CentreConfig)
+            for name in config.refused.keys() - set(known := JobSettings.__struct_fields__):
+                from hpclaunch.site.validate import did_you_mean
+                from hpclaunch.site.yaml_tree import read_tree
+
+                where = read_tree(path).at(("refused", name)).where
+                raise BadInputError(f"{where}: refused.{name}: no setting", did_you_mean(name, known))
             yield path, config
 
 

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
-from hpclaunch.lint.script_language import Language, code_lines, language_of
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
 from hpclaunch.scheduler.directive_reader import (
     COMPONENT_SEPARATORS,
@@ -18,6 +19,44 @@ from hpclaunch.scheduler.directive_reader import (
 from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command, Shell, Word, without_beginning
+
+Language = Literal["bash", "sh", "ksh", "zsh", "csh", "python", "other"]
+"""bash, sh, ksh, zsh: read as a shell script. csh: csh or tcsh, of which only the lines that start programs
+and set variables are read. python and other: only the directives are read."""
+
+_SHELLS: dict[str, Language] = {
+    "bash": "bash", "sh": "sh", "dash": "sh", "ksh": "ksh", "mksh": "ksh", "ksh93": "ksh", "zsh": "zsh",
+    "csh": "csh", "tcsh": "csh",
+}  # fmt: skip
+_PYTHON_LINE = re.compile(r"(import|from)\s+[A-Za-z_.]+|\"\"\"|'''|def \w+\(|class \w+")
+
+
+def language_of(text: str) -> Language:
+    """Return the language of a script; without a ``#!`` line it is bash unless it begins like Python."""
+    first = text.partition("\n")[0].strip()
+    if first.startswith("#!"):
+        return _by_interpreter(first[2:])
+    code = next((line for line in text.split("\n") if line.strip() and not line.startswith("#")), "")
+    return "python" if _PYTHON_LINE.match(code) else "bash"
+
+
+def _by_interpreter(words: str) -> Language:
+    """Return the language of the program that a ``#!`` line names; a template's placeholder is a shell."""
+    names = [word.rpartition("/")[2] for word in words.split()]
+    names = [
+        name for name in names if name and not name.startswith("-") and "=" not in name and name != "env"
+    ]
+    name = names[0] if names else "bash"
+    if re.match(r"(python|pypy|ipython)[\d.]*$", name):
+        return "python"
+    return _SHELLS.get(name, "bash" if name.startswith(("@", "{", "<", "$")) else "other")
+
+
+def code_lines(text: str) -> list[int]:
+    """Return the lines of code of a script in another language."""
+    lines = enumerate(text.split("\n"), 1)
+    return [number for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+
 
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
@@ -210,29 +249,7 @@ def _lines_of_texts(shell: Shell) -> frozenset[int]:
     return frozenset(lines)
 
 
-# Placeholders of samples and templates: what a script leaves open is said once, and no rule takes it for a
-# value.
-_WORDS = (
-    r"<[A-Za-z_][^<>\n=]*>",
-    r"<<[^<>\n]*>>",
-    r"\[[A-Za-z][A-Za-z _.-]*\]",
-    r"\{\{(?!(?:id|name|jobid|size|tmpdir|env|taskid|nnodes)\b)[^{}\n]*\}\}",  # Flux has its own
-    r"\{%[^{}\n]*%\}",
-    r"%\([A-Za-z_]\w*\)[sdf]",
-    r"@[A-Z][A-Z0-9_]*@",
-    r"\b__\w+__",
-    r"(?<![${])\{[a-z_]\w*\}(?!\})",
-    r"\b\w*[xX]{4,}\w*\b",
-    r"\b(?:nn|NN|g|p|ta|dd)[xXN]{3,}k?\b",
-    r"\bHH:MM(:SS)?\b|\bhh:mm(:ss)?\b",
-    r"\?{2,}",
-    r"\.{3}",
-    r"(?i:(?<![$\w])(?:your[-_ ]?(?:\w+[-_])?|my[-_])(?:project|account|allocation|budget|queue|partition"
-    r"|email)\w*)",
-    r"(?i:\bto[-_ ]be[-_ ](?:specified|filled)\b|\b(?:change|fill|replace)[-_]?me\b)",
-    r"(?<![${\w])(?:PROJECT|PROJ|ACCOUNT|BUDGET|PARTITION|QUEUE|ALLOCATION|RESERVATION)(?:_?(?:ID|CODE|NAME|NUMBER))?\b",
-)
-_PLACEHOLDER = re.compile("|".join(_WORDS))
+_PLACEHOLDER = re.compile("|".join(TABLE["placeholders"]))
 
 
 def placeholder_in(text: str) -> str | None:

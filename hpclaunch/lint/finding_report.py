@@ -84,10 +84,11 @@ def report(found: Found, style: Callable[[str, str], str] = _plain_style) -> str
     return "".join([*lines, f"{about}: {_counted(every)}\n"]) if lines else ""
 
 
-def statistics(found: Found) -> str:
+def statistics(found: Found, width: int | None = None) -> str:
     """Return how many findings each rule has, the most frequent first."""
     every = Counter((one.rule, one.severity) for findings in found.values() for one in findings)
-    return text_table((str(count), rule, severity) for (rule, severity), count in every.most_common())
+    rows = [(str(count), rule, severity) for (rule, severity), count in every.most_common()]
+    return text_table(rows, width=width)
 
 
 def explanation(rule: Rule) -> str:
@@ -168,9 +169,10 @@ def _uri(name: str) -> str:
     return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
-def rules_list(rules: Sequence[Rule]) -> str:
+def rules_list(rules: Sequence[Rule], width: int | None = None) -> str:
     """Return the rules for a terminal."""
-    return text_table((rule.id, rule.severity, rule.what.replace("`", "")) for rule in rules)
+    rows = [(rule.id, rule.severity, rule.what.replace("`", "")) for rule in rules]
+    return text_table(rows, width=width)
 
 
 def rules_page(rules: Sequence[Rule]) -> str:

@@ -1,27 +1,29 @@
 """Names and values of variables and options that programs of jobs read: ``known_variables.yaml``."""
 
 from pathlib import Path
+from typing import Any
 
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.site.yaml_tree import read_tree
 
-_TABLE = read_tree(Path(__file__).with_suffix(".yaml")).plain()
-NAMES = name_set(f"{_TABLE['nccl']} {_TABLE['others']}")
+TABLE: dict[str, Any] = read_tree(Path(__file__).with_suffix(".yaml")).plain()
+"""The whole file; what one rule alone needs, it takes from here."""
+NAMES = name_set(f"{TABLE['nccl']} {TABLE['others']}")
 PREFIXES = ("NCCL_", "MIOPEN_", "MASTER_", "OMP_", "ROCR_", "HIP_VIS")
 """Beginnings of names that are compared with ``NAMES``."""
-SLIPS: dict[str, str] = _TABLE["slips"]
+SLIPS: dict[str, str] = TABLE["slips"]
 """Names that people write -> the name that is read."""
-SYSTEM = name_set(_TABLE["system"])
+SYSTEM = name_set(TABLE["system"])
 """Variables that every job has."""
-INFORMATION_COMMANDS = name_set(_TABLE["information_commands"])
+INFORMATION_COMMANDS = name_set(TABLE["information_commands"])
 """Commands that only print information."""
-SLURM = name_set(_TABLE["slurm"])
+SLURM = name_set(TABLE["slurm"])
 """Names that Slurm sets."""
-VALUES: dict[str, frozenset[str]] = {name: name_set(values) for name, values in _TABLE["values"].items()}
+VALUES: dict[str, frozenset[str]] = {name: name_set(values) for name, values in TABLE["values"].items()}
 """Variables with few values, in any case of letters; of a list each item."""
 OPTION_VALUES: dict[str, dict[str, dict[str, str]]] = {
     kind: {name: row for names, row in rows.items() for name in names.split()}
-    for kind, rows in _TABLE["option_values"].items()
+    for kind, rows in TABLE["option_values"].items()
 }
 """Scheduler -> option -> ``form``, a regular expression of the values read, and ``reads``, in words."""
 FILE_SYSTEMS = name_set("SCRATCH PSCRATCH CSCRATCH WORK FAST")

@@ -8,23 +8,14 @@ from typing import Any
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.lint.batch_script import Language
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Finding, Severity
-from hpclaunch.lint.script_language import Language
 
 LIMIT_S = 30
 PREFIX = "shellcheck-SC"
 
-# Codes that are left out -> why: a rule of lint covers it, or it is wrong for batch scripts.
-_LEFT_OUT = {
-    "SC1090": "files that are sourced lie on the cluster",
-    "SC1091": "files that are sourced lie on the cluster",
-    "SC1017": "the rule line-endings reports it",
-    "SC2034": "a step may use the variable; master-addr-unused and variable-name-mismatch are more exact",
-    "SC2154": "modules set variables; mask-undefined-variable and variable-name-mismatch are more exact",
-    "SC2155": "the sites' own pages write export X=$(command)",
-}
-
-
+_LEFT_OUT = TABLE["no_shellcheck"]
 LANGUAGES: tuple[Language, ...] = ("bash", "sh", "ksh")
 """Shellcheck reads no other ones (SC1071)."""
 

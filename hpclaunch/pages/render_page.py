@@ -1,5 +1,6 @@
 """Write HTML and SVG from the templates of this folder: no script, nothing from the network."""
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,14 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markupsafe import Markup
 
 from hpclaunch.json_document import document_text
+from hpclaunch.package_data import text_beside
 from hpclaunch.plural import counted
+
+PALETTE: dict[str, Any] = json.loads(text_beside(__file__, "palette.json"))
+"""``colours``: of ranks and of parts of a whole, in order; ``line``, ``late``, ``wrong``: on either paper.
+
+tests/pages measures how far they are apart, also for the colour-blind and in print.
+"""
 
 
 def render(template: str, **facts: Any) -> str:
@@ -23,6 +31,14 @@ def html_page(template: str, document: msgspec.Struct, **facts: Any) -> str:
     return render(template, document=document, data=data, **facts)
 
 
+def ink(fill: str) -> str:
+    """Return black or white, whichever has more contrast on a colour ``#rrggbb`` (WCAG 2.2)."""
+    shares = [int(fill[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    luminance = sum(map(float.__mul__, (0.2126, 0.7152, 0.0722), linear))
+    return "#000000" if luminance > 0.179 else "#ffffff"
+
+
 @cache
 def _templates() -> Environment:
     environment = Environment(
@@ -34,7 +50,8 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(px="{:.1f}".format, counted=lambda count, word: counted(count, word))
+    environment.filters.update(px="{:.1f}".format, counted=lambda count, word: counted(count, word), ink=ink)
+    environment.globals["palette"] = PALETTE
     return environment
 
 

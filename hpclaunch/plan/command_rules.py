@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from pathlib import PurePosixPath
 
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.launch_plan import Problem
@@ -34,6 +35,11 @@ def command_problems(request: JobRequest, layout: JobLayout) -> tuple[Problem, .
     if re.match(r"[A-Za-z_]\w*=", argv[0]):
         message = f"{argv[0]!r} is taken for the name of a program: no shell reads the command"
         problems.append(Problem(message=message, hint=f"-- env {shlex.join(argv)}"))
+    if (name := PurePosixPath(argv[0]).name) in ("sbatch", "qsub", "bsub", "salloc"):
+        message = f"{name} is started by each rank of this job, and submits another one"
+        problems.append(
+            Problem(message=message, hint="hpclaunch port SCRIPT --to SITE makes a job of a script")
+        )
     return (*problems, *launcher_problems(request, layout))
 
 

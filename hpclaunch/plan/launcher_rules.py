@@ -33,12 +33,20 @@ def launcher_problems(request: JobRequest, layout: JobLayout) -> Iterator[Proble
     found = found or launcher_in_script(request)
     if found is None:
         return
+    yield from _without_program(request.command.argv, found)
     if layout.started is not None:
         yield from _contradictions(request, found)
         yield from _distributed_type(request, layout, found)
         yield from _rendezvous(layout, found)
     elif per_node_launcher(request) is None and _starts_again(request, layout, found):
         yield _in_each_rank(request, layout, found)
+
+
+def _without_program(argv: tuple[str, ...], found: Started) -> Iterator[Problem]:
+    """Yield a problem where no word can be a program, not even one behind an option that is not known."""
+    if found.launcher.per_node and not found.tail and not any(set("./").intersection(each) for each in argv):
+        command = shlex.join(argv)
+        yield Problem(message=f"{command}: no program is named", hint=f"-- {command} train.py")
 
 
 def script_problems(

@@ -113,7 +113,8 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
     if one_node:
         if nodes not in (None, 1):
             raise BadInputError(
-                f"--nodes {nodes}: site {request.site} is this one machine", "leave --nodes out"
+                f"--nodes {nodes}: site {request.site} is this one machine",
+                "leave --nodes out; ranks are --tasks, in a study --ranks",
             )
         nodes = 1
     if tasks is None:

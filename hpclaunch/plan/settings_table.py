@@ -107,6 +107,7 @@ class SettingsTable(Struct, frozen=True, kw_only=True):
     python: str | None = None
 
     check: bool = False
+    model: tuple[str, ...] = ()
     preflight: bool = False
     check_imports: bool = False
     exclude_bad_nodes: bool = False

@@ -32,13 +32,16 @@ _ENVIRONMENT = "environments are installed per machine"
 
 def port_body(port: Port) -> None:
     """Judge every command that is not the launch, and the words of the shell between them."""
-    main = port.launch.command if port.launch else None
+    main = port.launch.command if port.launch else last_program(port)
     own = request_lines(port) if port.own else {}
     for command in port.script.commands:
         if port.written is not None and command is port.written_at.command:
             judge_written(port, port.written_at)
             port_body(port.written)
             continue
+        if command is main and port.launch is None:
+            why = "the script has no launch line: its last program is taken"
+            port.verdicts.note(port.lines_of(command), Verdict("changed", "command", why, JOB_FILE))
         if command is main or command.depth:
             continue
         if is_bind(own.get(command.line)):
@@ -214,13 +217,29 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return left_out(_CONDITION)
     if name in PRINTS:
         return left_out("it prints or waits only; hpclaunch status and logs show the job")
+    if port.launch is None and (taken := last_program(port)) is not None and _is_program(command):
+        return left_out(
+            f"undecided: a job of hpclaunch has one launch, here the program of line {taken.line}, the last"
+            " one: port this one as a job that follows (--after)"
+        )
     return left_out(
         f"undecided: a job file has no place for it: run it on {port.here} before, or in the program"
     )
 
 
+def last_program(port: Port) -> Command | None:
+    """Return the program of a script without a launch: the last command with a path, or an interpreter."""
+    return next((one for one in reversed(port.script.commands) if _is_program(one)), None)
+
+
+def _is_program(command: Command) -> bool:
+    hidden = command.depth or command.block or command.function or command.condition
+    path = r"(\./|/|\$\w+/)|(R|Rscript|julia|bash|sh|matlab|perl)$"
+    return bool(command.words and not hidden and re.match(path, command.words[0].raw))
+
+
 def _other_launch(port: Port, launch: Launch) -> Verdict:
-    if launch.trivial:
+    if launch.trivial and not (port.launch and port.launch.trivial):
         return left_out("it prints information only; hpclaunch submit --preflight checks the nodes")
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
     why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
@@ -293,8 +312,11 @@ def _environment(port: Port, command: Command) -> Verdict:
         return _same_environment(port, [word or "" for word in words])
     if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):
         lines = "; ".join(step.text for step in port.target.software.setup)
-        name = " ".join(filter(None, words[1:]))
-        port.do(f"environment: {port.here} must have what {name} had (hpclaunch software plan)")
+        shown = " ".join(word.raw for word in command.words)
+        port.do(
+            f"environment: {port.here} must have what line {command.line} sets up, {shown}"
+            " (hpclaunch software plan)"
+        )
         source = port.cited(port.target.software.setup[-1].source)
         return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
     why = (

@@ -17,7 +17,7 @@ from hpclaunch.port.launcher_words import (
 )
 from hpclaunch.port.line_report import KEPT, Verdict, left_out
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_body import PRINTS, sole_program
+from hpclaunch.port.port_body import PRINTS, last_program, sole_program
 from hpclaunch.port.port_directives import binding_verdict, container_verdict, exported, fabric_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, gpus_of, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
@@ -33,7 +33,7 @@ from hpclaunch.port.ported_command import (
     with_binds,
     workers_of,
 )
-from hpclaunch.port.written_script import Written, find_written, read_written, text_of_shell
+from hpclaunch.port.written_script import Written, find_written, read_written, text_fed, text_of_shell
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
@@ -210,12 +210,17 @@ def port_program(port: Port, values: Values) -> None:
 
 def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
     """Return the command of a launch, and with it the script that the launch starts and this script holds."""
-    words = program_of(port, launch, values) if launch is not None else _last_program(port, values)
+    if launch is not None:
+        words = program_of(port, launch, values)
+    else:
+        last = last_program(port)
+        words = words_of(values, last.words) if last else []
     found = port_command(words, launch.launcher if launch is not None else "", port.here)
     programs = [word for word in found.words if word.plain not in ("bash", "sh")]
     place = find_written(port, values, programs[0]) if len(programs) == 1 else None
     if place is None and launch is not None:
-        place = _shell_text(found, launch)
+        found, place = _with_text_fed(found, launch)
+        place = place or _shell_text(found, launch)
     inner = read_written(port, values, place) if place is not None else None
     if inner is None or place is None:
         return found
@@ -231,11 +236,22 @@ def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) 
     program = program_of(inner, inner.launch, inner.values)
     own = inner.command = port_command(program, inner.launch.launcher, port.here)
     inner.in_container = found.image is not None
-    fields = ("words", "framework", "inner", "workers", "workers_of_job")
+    fields = ("words", "framework", "inner", "workers", "workers_of_job", "nodes")
     taken = {name: getattr(own, name) for name in fields}
     said = "" if place.in_launch else f"the program of the file that line {place.command.line} writes"
     found = replace(found, inside=inner, inside_at=place, to_do=(*found.to_do, *own.to_do), **taken)
     return found.but(said=said)
+
+
+def _with_text_fed(found: PortedCommand, launch: Launch) -> tuple[PortedCommand, Written | None]:
+    """Return ``bash -c`` for a shell that reads a here-document, and that as a script in the script."""
+    bodies = [one for one in launch.command.redirects if one.body is not None and one.fd in ("", "0")]
+    texts = [word.plain or "" for word in found.words]
+    shell = texts and PurePosixPath(texts[0]).name in ("bash", "sh")
+    if not shell or not bodies or not all(re.fullmatch(r"-[sl]+|-", text) for text in texts[1:]):
+        return found, None
+    dash = Value("-c", "-c")
+    return found.but(words=(found.words[0], dash, Value(None, None))), text_fed(launch.command, bodies[-1])
 
 
 def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
@@ -286,18 +302,6 @@ def _with_numbers_of(port: Port, started: Started, text: str) -> str:
             spelt = re.escape(name).replace("_", "[_-]")
             text = re.sub(rf"(?<!\S)({spelt}[= ]\s*)[^\s;&|]+", rf"\g<1>{number}", text)
     return text
-
-
-def _last_program(port: Port, values: Values) -> list[Piece]:
-    """Return the program of a script without a launch: the last command with a path, or an interpreter."""
-    found = [
-        command.words
-        for command in port.script.commands
-        if command.words
-        and not (command.depth or command.block or command.function or command.condition)
-        and re.match(r"(\./|/|\$\w+/)|(R|Rscript|julia|bash|sh|matlab|perl)$", command.words[0].raw)
-    ]
-    return words_of(values, found[-1]) if found else []
 
 
 def set_command(port: Port) -> None:

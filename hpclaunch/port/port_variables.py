@@ -61,6 +61,8 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         line = f'export {name}="{value.shell}"'
         if line not in port.exports:
             port.exports.append(line)
+        for path in filter(is_path, () if port.same_machine else value.shell.split(":")):
+            port.do(f"env {name}: {path} has to be a path on {port.here}")
         return Verdict("changed", f"command: {line}", "its value is known at run time only", JOB_FILE)
     return left_out(f"undecided: the value of {name} is computed at run time on {port.there}")
 

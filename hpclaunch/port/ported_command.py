@@ -48,6 +48,8 @@ class PortedCommand:
     framework: str | None = None
     workers: int | None = None
     workers_of_job: bool = False
+    nodes: int | None = None
+    """Nodes that the framework's launcher names."""
     inside: Any = None
     """The port (`port_state.Port`) of the script that the launch starts and the batch script holds."""
     inside_at: Any = None
@@ -186,6 +188,7 @@ def _without_inner(found: PortedCommand, launcher: str) -> PortedCommand:
         words=(*own, *found.words[len(found.words) - started.tail :]),
         workers=workers,
         workers_of_job=workers_of_job,
+        nodes=whole_number(started.options.get(row.nodes)),
         inner=inner,
         framework=row.framework,
         said=f"without {inner}: hpclaunch starts one rank for each of its workers",

@@ -44,6 +44,11 @@ def _here_document(command: Command, body: Redirect) -> Written:
     return Written(command, body.line + 1, body.body or "", not quoted)
 
 
+def text_fed(command: Command, body: Redirect) -> Written:
+    """Return the here-document that a launch gives to a shell as a script in the script."""
+    return _here_document(command, body)._replace(in_launch=True)
+
+
 def text_of_shell(command: Command, word: Word) -> Written:
     """Return the text that a launch gives to ``bash -c`` as a script in the script."""
     raw = word.raw

@@ -12,15 +12,17 @@ This file goes to nodes. It imports only ``safe_unpack`` of hpclaunch and runs o
 
 import importlib
 import shutil
-import zlib
-from typing import IO, Any, Callable, Dict, Iterator, Optional, Tuple
+import tarfile
+from typing import IO, Any, Iterator, Optional, Tuple
 
-from hpclaunch.remote.safe_unpack import BLOCK, FILE, FOLDER, HARD_LINK, KINDS, LINK, Member, shown
+from hpclaunch.remote.safe_unpack import BLOCK, KINDS, Member, shown
 
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ".tar.zst", ".tzst")
 _MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_READERS = {"gzip": ("gzip", "GzipFile"), "bzip2": ("bz2", "BZ2File"), "xz": ("lzma", "LZMAFile")}
 _TAR_BLOCK = 512
 _ZEROS = bytes(_TAR_BLOCK)
+_EXTENSIONS = b"xgXLK"
 _LONGEST_EXTENSION = 16 << 20
 
 
@@ -62,23 +64,10 @@ def plain(stream: "IO[bytes]") -> _Blocks:
     """The archive without its compression, which its first bytes tell."""
     first = stream.read(6)
     kind = next((name for magic, name in _MAGIC.items() if first.startswith(magic)), "")
-    compressed = _chunks(first, stream)
+    blocks = _chunks(first, stream)
     if kind == "zstd":
-        return _Blocks(_unzstd(compressed))
-    makers: Dict[str, Callable[[], Any]] = {
-        "gzip": lambda: zlib.decompressobj(31),  # with gzip's header and trailer
-        "bzip2": lambda: _module("bz2", kind).BZ2Decompressor(),
-        "xz": lambda: _module("lzma", kind).LZMADecompressor(),
-    }
-    return _Blocks(_decompressed(compressed, kind, makers[kind]) if kind else compressed)
-
-
-def _module(name: str, kind: str) -> Any:
-    """A module that a Python may have been built without; its errors are none of this module's."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise DamagedArchive(f"this node's Python cannot read {kind}: {error}") from error
+        return _Blocks(_unzstd(blocks))
+    return _Blocks(_decompressed(_Blocks(blocks), kind) if kind else blocks)
 
 
 def _chunks(first: bytes, stream: "IO[bytes]") -> Iterator[bytes]:
@@ -90,28 +79,24 @@ def _chunks(first: bytes, stream: "IO[bytes]") -> Iterator[bytes]:
         yield block
 
 
-def _decompressed(compressed: Iterator[bytes], kind: str, make: Callable[[], Any]) -> Iterator[bytes]:
-    """Streams of compressed data one after the other; zeros may follow the last one."""
-    current, rest = make(), b""
+def _decompressed(compressed: _Blocks, kind: str) -> Iterator[bytes]:
+    """By Python's reader of the format; each checks the sums, and that the data have their end."""
+    module, name = _READERS[kind]
     try:
-        for block in compressed:
-            rest += block
-            while rest:
-                data = current.decompress(rest)
-                rest = current.unused_data if current.eof else b""
-                if data:
-                    yield data
-                if not current.eof:
-                    break
-                rest = rest.lstrip(b"\0")
-                if rest:
-                    current = make()
+        reader = getattr(importlib.import_module(module), name)
+    except ImportError as error:  # a Python may have been built without it
+        raise DamagedArchive(f"this node's Python cannot read {kind}: {error}") from error
+    try:
+        file = reader(filename="", fileobj=compressed) if kind == "gzip" else reader(compressed)
+        while True:
+            block = file.read(BLOCK)
+            if not block:
+                return
+            yield block
     except DamagedArchive:
         raise
     except Exception as error:  # each module has its own
         raise DamagedArchive(f"its {kind} data are damaged: {error}") from error
-    if not current.eof:
-        raise DamagedArchive(f"its {kind} data end early")
 
 
 def _unzstd(compressed: Iterator[bytes]) -> Iterator[bytes]:
@@ -157,21 +142,47 @@ def _unzstd(compressed: Iterator[bytes]) -> Iterator[bytes]:
 # --- tar --------------------------------------------------------------------------------------------------
 
 
+class _Header(tarfile.TarInfo):
+    """A header, and those that extend it; tarfile itself takes a damaged one for the archive's end."""
+
+    @classmethod
+    def frombuf(cls, buf: "bytes | bytearray", encoding: str, errors: str) -> "_Header":
+        """As tarfile's, but DamagedArchive for sizes that no archive has."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.size < 0:
+            raise DamagedArchive(f"{shown(found.name)}: a header with a number that is none")
+        if found.type in _EXTENSIONS and found.size > _LONGEST_EXTENSION:
+            raise DamagedArchive(f"an extended header of {found.size:,} bytes")
+        return found
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> "_Header":
+        """As tarfile's, but DamagedArchive where it is not whole."""
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.HeaderError as error:
+            kind = type(error).__name__  # the classes have no public names
+            if kind == "EOFHeaderError":
+                raise
+            why = str(error).replace("bad checksum", "a header's checksum is wrong")
+            why += ": the archive is damaged, or not a tar"
+            if kind in ("EmptyHeaderError", "TruncatedHeaderError"):
+                why = "the archive ends early: without the two blocks of zeros that end a tar"
+            raise DamagedArchive(why) from None
+
+
 class _Content:
     """The bytes of one member, as a file."""
 
-    def __init__(self, archive: _Blocks) -> None:
-        self._archive = archive
-        self.left = 0
+    def __init__(self, file: "Optional[IO[bytes]]") -> None:
+        self._file = file
 
     def read(self, size: int = -1) -> bytes:
         """As a file's; DamagedArchive where the archive ends in it."""
-        size = self.left if size < 0 else min(size, self.left)
-        block = self._archive.read(size)
-        if len(block) < size:
-            raise DamagedArchive("the archive ends within a member")
-        self.left -= size
-        return block
+        try:
+            return self._file.read(size) if self._file else b""
+        except tarfile.TarError:
+            raise DamagedArchive("the archive ends within a member") from None
 
 
 def members(stream: "IO[bytes]") -> Iterator[Tuple[Member, Any]]:
@@ -179,135 +190,38 @@ def members(stream: "IO[bytes]") -> Iterator[Tuple[Member, Any]]:
 
     DamagedArchive where it is not whole.
     """
-    archive = plain(stream)
-    content = _Content(archive)
-    everywhere: Dict[str, str] = {}
-    while True:
-        header, extended = _next_header(archive, everywhere)
-        if header is None:
-            _need_the_end(archive)
-            return
-        member = _member(header, extended)
-        content.left = member.size
-        yield member, content
-        while content.left:
-            content.read(BLOCK)
-        _skip_padding(archive, member.size)
+    blocks: Any = plain(stream)
+    try:
+        with tarfile.open(
+            fileobj=blocks, mode="r|", tarinfo=_Header, encoding="utf-8", errors="surrogateescape"
+        ) as archive:
+            while True:
+                header = archive.next()
+                if header is None:
+                    break
+                archive.members = []  # type: ignore[attr-defined]  # it keeps all of them
+                yield _member(header), _Content(archive.extractfile(header) if header.isreg() else None)
+            _need_the_end(archive.fileobj)
+    except (tarfile.TarError, ValueError, EOFError) as error:
+        raise DamagedArchive(f"the archive is damaged, or ends early: {error}") from None
 
 
-def _next_header(archive: _Blocks, everywhere: Dict[str, str]) -> Tuple[Optional[bytes], Dict[str, str]]:
-    """The header of the next member, None at the end, and what the extended headers before it give for it."""
-    extended: Dict[str, str] = {}
-    while True:
-        header = _header(archive)
-        kind = header[156:157] if header else b""
-        if header is None and extended:
-            raise DamagedArchive("the archive ends before the member that its last header tells of")
-        if header is None or kind not in b"gxLK":
-            return header, {**everywhere, **extended}
-        data = _extension(archive, _number(header[124:136]))
-        if kind == b"g":
-            everywhere.update(_records(data))
-        elif kind == b"x":
-            extended.update(_records(data))
-        else:
-            extended["path" if kind == b"L" else "linkpath"] = _text(data)
-
-
-def _extension(archive: _Blocks, size: int) -> bytes:
-    if size > _LONGEST_EXTENSION:
-        raise DamagedArchive(f"an extended header of {size:,} bytes")
-    data = archive.read(size)
-    if len(data) < size:
-        raise DamagedArchive("the archive ends within an extended header")
-    _skip_padding(archive, size)
-    return data
-
-
-def _header(archive: _Blocks) -> Optional[bytes]:
-    """The next block with its checksum verified; None for one of zeros."""
-    header = archive.read(_TAR_BLOCK)
-    if len(header) < _TAR_BLOCK:
-        raise DamagedArchive("the archive ends early: without the two blocks of zeros that end a tar")
-    if header == _ZEROS:
-        return None
-    expected = _number(header[148:156])
-    if sum(header) - sum(header[148:156]) + 8 * ord(" ") != expected:
-        raise DamagedArchive("a header's checksum is wrong: the archive is damaged, or not a tar")
-    return header
-
-
-def _need_the_end(archive: _Blocks) -> None:
+def _need_the_end(stream: Any) -> None:
     """One block of zeros was read: another one, and nothing else, must follow."""
-    block = archive.read(_TAR_BLOCK)
+    block = stream.read(_TAR_BLOCK)
     if block != _ZEROS:
         raise DamagedArchive("the archive is damaged: one block of zeros where two end a tar")
     while block:
         if block.count(0) < len(block):
             raise DamagedArchive("something follows the end of the archive: damaged, or two archives in one")
-        block = archive.read(BLOCK)
+        block = stream.read(BLOCK)
 
 
-def _skip_padding(archive: _Blocks, size: int) -> None:
-    padding = -size % _TAR_BLOCK
-    if len(archive.read(padding)) < padding:
-        raise DamagedArchive("the archive ends early")
-
-
-def _member(header: bytes, extended: Dict[str, str]) -> Member:
-    name, link = _text(header[:100]), _text(header[157:257])
-    if header[257:263] == b"ustar\0" and header[345]:
-        name = f"{_text(header[345:500])}/{name}"
-    name, link = extended.get("path", name), extended.get("linkpath", link)
-    kind = KINDS.get(header[156:157], f"member of type {header[156:157]!r}")
-    if any(key.startswith("GNU.sparse") for key in extended):
+def _member(header: tarfile.TarInfo) -> Member:
+    kind = KINDS.get(header.type, f"member of type {header.type!r}")
+    if header.issparse():
         kind = KINDS[b"S"]
-    if kind == FILE and name.endswith("/"):  # as archives before POSIX have it
-        kind = FOLDER
-    try:
-        size, mtime_ns = _size_and_time(header, extended)
-    except ValueError:
-        raise DamagedArchive(f"{shown(name)}: a header with a number that is none") from None
-    has_content = kind not in (FOLDER, LINK, HARD_LINK)
-    return Member(name, kind, _number(header[100:108]), mtime_ns, size if has_content else 0, link)
-
-
-def _size_and_time(header: bytes, extended: Dict[str, str]) -> Tuple[int, int]:
-    size = int(extended["size"]) if "size" in extended else _number(header[124:136])
-    seconds, _, fraction = extended.get("mtime", str(_number(header[136:148]))).partition(".")
-    if size < 0:
-        raise ValueError
-    return size, int(seconds) * 10**9 + int((fraction + "0" * 9)[:9])
-
-
-def _records(data: bytes) -> Dict[str, str]:
-    """Of a pax header: ``LENGTH KEY=VALUE\\n``, repeated."""
-    found = {}
-    try:
-        while data.strip(b"\0"):
-            size = int(data[: data.index(b" ")])
-            record, data = data[:size], data[size:]
-            key, equals, value = record.partition(b" ")[2].partition(b"=")
-            if len(record) != size or record[-1:] != b"\n" or not equals:
-                raise ValueError
-            found[key.decode("utf-8", "replace")] = value[:-1].decode("utf-8", "surrogateescape")
-    except (ValueError, IndexError):
-        raise DamagedArchive("an extended header is damaged") from None
-    return found
-
-
-def _text(field: bytes) -> str:
-    return field.partition(b"\0")[0].decode("utf-8", "surrogateescape")
-
-
-def _number(field: bytes) -> int:
-    """Octal digits; of GNU tar also base 256, marked by the first bit."""
-    if field[0] in (0x80, 0xFF):
-        return int.from_bytes(field[1:], "big", signed=False) - (
-            256 ** (len(field) - 1) if field[0] == 0xFF else 0
-        )
-    text = field.partition(b"\0")[0].strip()
-    try:
-        return int(text, 8) if text else 0
-    except ValueError:
-        raise DamagedArchive("a header's number is none: the archive is damaged, or not a tar") from None
+    seconds, _, fraction = header.pax_headers.get("mtime", str(int(header.mtime))).partition(".")
+    mtime_ns = int(seconds) * 10**9 + int((fraction + "0" * 9)[:9])
+    size = header.size if header.isreg() else 0
+    return Member(header.name, kind, header.mode, mtime_ns, size, header.linkname)

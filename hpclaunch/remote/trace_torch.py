@@ -1,21 +1,39 @@
-"""Print a torch network as a table of layers for ``hpclaunch predict``, without computing anything.
+"""Print what a torch network costs, layer by layer, for ``hpclaunch predict``, without computing anything.
 
-``MODULE:FUNCTION`` returns the network; it is traced by torch.fx and its shapes are found on the meta device,
-so neither memory nor a GPU is needed. An interpreter with torch runs this file: it imports nothing from
-hpclaunch. Arguments: MODULE:FUNCTION and the shape of one sample, such as 3,224,224. What it cannot express
+``MODULE:FUNCTION`` returns the network, or the network and its inputs (a dict of keywords, or a tensor). Its
+forward pass runs on fake tensors, so neither memory nor a GPU is needed. A call of a function of torch is
+a layer: its operations are those that torch's counter knows, what it saves is what autograd asks its hooks
+to keep. An interpreter with torch runs this file: it imports nothing from hpclaunch. Arguments:
+MODULE:FUNCTION and the shape of one sample, such as 3,224,224, or a number of tokens. What cannot be run
 ends it with a message and exit code 3.
 """
 
 from __future__ import annotations
 
 import importlib
-import operator
+import json
+import math
 import os
 import re
 import sys
 from typing import Any, NoReturn
 
-SKIPPED = "skip"
+BATCH = 2
+"""Samples of the traced step: a normalisation over a batch of one refuses to train."""
+KINDS = """conv: conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
+linear: linear matmul bmm addmm baddbmm einsum mm __matmul__
+attention: scaled_dot_product_attention; relu: relu relu_; gelu: gelu; embedding: embedding
+batchnorm: batch_norm; layernorm: layer_norm group_norm instance_norm; rmsnorm: rms_norm
+maxpool: max_pool1d max_pool2d max_pool3d adaptive_max_pool2d boolean_dispatch; dropout: dropout dropout2d
+avgpool: avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d
+add: add add_ __add__ __iadd__ sub; multiply: mul mul_ __mul__ __imul__; concat: cat concat stack
+softmax: softmax log_softmax"""
+"""The functions of each kind of layer; others with operations are ``linear``, the rest ``elementwise``."""
+KIND_OF = {
+    name: kind
+    for kind, _, names in (line.partition(":") for line in re.split(r"[;\n] ?", KINDS))
+    for name in names.split()
+}
 
 
 def fail(message: str) -> NoReturn:
@@ -24,123 +42,153 @@ def fail(message: str) -> NoReturn:
     sys.exit(3)
 
 
-def pair(value: Any) -> str:
-    """Return a number or a pair as ``[height, width]``."""
-    both = tuple(value) if isinstance(value, tuple | list) else (value, value)
-    return "[" + ", ".join(str(int(item)) for item in both) + "]"
+def tensors(torch: Any, *values: Any) -> list[Any]:
+    """Return the tensors in nested lists, tuples and dicts."""
+    leaves = torch.utils._pytree.tree_leaves(values)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def window(module: Any) -> dict[str, str]:
-    """Return the keys of a convolution's or a pooling's window that are not the defaults."""
-    stride = module.kernel_size if module.stride is None else module.stride
-    if isinstance(module.padding, str):
-        fail(f"padding {module.padding!r} is not supported; state numbers")
-    keys = {"kernel": pair(module.kernel_size), "stride": pair(stride), "padding": pair(module.padding)}
-    if hasattr(module, "dilation"):
-        keys["dilation"] = pair(module.dilation)
-    usual = {"kernel": "[1, 1]", "stride": "[1, 1]", "padding": "[0, 0]", "dilation": "[1, 1]"}
-    return {key: value for key, value in keys.items() if value != usual[key]}
+class Trace:
+    """The layers of a forward pass, as it runs."""
+
+    def __init__(self, torch: Any, network: Any) -> None:
+        """``network``: of fake tensors."""
+        self.torch, self.blocks = torch, [""]
+        self.layers: list[dict[str, Any]] = []
+        self.parameters = dict.fromkeys(network.parameters())
+        self.own = [*self.parameters, *network.buffers()]
+        self.stored = {tensor.untyped_storage()._cdata for tensor in self.own}
+        self.held: list[Any] = []  # a storage that is freed could give its address to another
+        self.now: dict[str, Any] = {"name": "outside", "saves": [0, 0], "flops": [0, 0]}
+        for name, module in network.named_modules():
+            block = re.match(r"(?:[^.\d][^.]*\.)*\d+(?=\.|$)|[^.]*", name)
+            label = block.group() if block else ""
+            module.register_forward_pre_hook(lambda *_, label=label: self.blocks.append(label))
+            module.register_forward_hook(lambda *_: self.blocks.pop() and None)
+
+    def pack(self, tensor: Any) -> Any:
+        """Count a tensor that autograd saves, each storage once."""
+        storage = tensor.untyped_storage()
+        if storage._cdata not in self.stored:
+            self.stored.add(storage._cdata)
+            self.held.append(storage)
+            size, other = storage.nbytes() // BATCH, not tensor.is_floating_point()
+            if "row" in self.now:  # a function of the user's own saves after the calls in it
+                late = {"raw_bytes": size} if other else {"elements": size // 4}
+                self.now["row"].setdefault("saves", []).append(late)
+            else:
+                self.now["saves"][other] += size
+        return tensor
+
+    def operation(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run one of torch's operations and count it."""
+        known = self.torch.utils.flop_counter.flop_registry.get(function._overloadpacket)
+        out = function(*arguments, **keywords)
+        if known:
+            flops = known(*arguments, **keywords, out_val=out)
+            inputs = [one for one in arguments if isinstance(one, self.torch.Tensor)]
+            factors = inputs[1:3] if "add" in str(function) else inputs[:2]  # before them, what is added
+            self.now["flops"][0] += flops
+            self.now["flops"][1] += flops * sum(one.requires_grad for one in factors)
+        return out
+
+    def call(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run one of torch's functions as a layer."""
+        name = getattr(function, "__name__", str(function))
+        self.now = {"name": name, "saves": [0, 0], "flops": [0, 0]}
+        if name == "scaled_dot_product_attention":
+            out = self.attention(*arguments, **keywords)
+        else:
+            out = function(*arguments, **keywords)
+        self.layer(tensors(self.torch, arguments, keywords), tensors(self.torch, out))
+        return out
+
+    def attention(self, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Any:
+        """Return the result of attention that does not store its scores, as GPUs compute it."""
+
+        def forward(context: Any, *inputs: Any) -> Any:
+            same = query.shape[-1] == value.shape[-1]  # its layout is that of the queries
+            out = query.new_empty(*query.shape[:-1], value.shape[-1])
+            out = self.torch.empty_like(query) if same else out
+            context.save_for_backward(*inputs, out)
+            return out
+
+        rows = math.prod(query.shape[:-1])
+        products = 2 * rows * key.shape[-2] * (query.shape[-1] + value.shape[-1])
+        self.now["flops"] = [products, products * 5 // 2]
+        self.now["saves"][1] += 4 * rows // BATCH
+        flash: Any = type("Flash", (self.torch.autograd.Function,), {"forward": staticmethod(forward)})
+        return flash.apply(query, key, value)
+
+    def layer(self, inputs: list[Any], outputs: list[Any]) -> None:
+        """Add the layer that has just run, if it costs anything."""
+        if self.layers:
+            self.now["row"] = self.layers[-1]
+        if not outputs:  # such as the type of a parameter
+            return
+        own, now = {id(one) for one in self.own}, self.now
+        found, fed = [one for one in inputs if id(one) in own], [one for one in inputs if id(one) not in own]
+        weights = sum(one.numel() for one in found if self.parameters.pop(one, True) is None)
+        stored = {one.untyped_storage()._cdata for one in inputs}
+        view = all(one.untyped_storage()._cdata in stored for one in outputs)
+        if view and not weights and not any(now["flops"]) and not any(now["saves"]):
+            return
+        fed = fed or inputs
+        kind = KIND_OF.get(now["name"], "linear" if now["flops"][0] else "elementwise")
+        row = {
+            "name": f"{now['name']}_{len(self.layers)}",
+            "kind": kind,
+            "x": sum(one.numel() for one in fed) // BATCH,
+            "y": sum(one.numel() for one in outputs) // BATCH,
+            "weights": weights,
+            "forward_flops": now["flops"][0] // BATCH,
+            "backward_flops": now["flops"][1] // BATCH,
+            "block": self.blocks[-1],
+        }
+        if any(now["saves"]):
+            row["saves"] = [{"elements": now["saves"][0] // 4, "raw_bytes": now["saves"][1]}]
+        if kind in ("conv", "linear"):
+            row |= shape_of(fed[0], outputs[0], found)
+        self.layers.append(row)
+        now["row"] = row
 
 
-def of_module(module: Any, name: str) -> dict[str, str]:  # long: one line per kind of module
-    """Return the kind of a module and its keys."""
-    from torch import nn
-
-    if isinstance(module, nn.Conv2d):
-        more = {"groups": str(module.groups)} if module.groups > 1 else {}
-        bias = {} if module.bias is not None else {"bias": "false"}
-        return {"kind": "conv", "filters": str(module.out_channels), **window(module), **more, **bias}
-    if isinstance(module, nn.Linear):
-        bias = {} if module.bias is not None else {"bias": "false"}
-        return {"kind": "linear", "outputs": str(module.out_features), **bias}
-    if isinstance(module, nn.MaxPool2d | nn.AvgPool2d):
-        if module.ceil_mode:
-            fail(f"{name}: ceil_mode is not supported")
-        return {"kind": "maxpool" if isinstance(module, nn.MaxPool2d) else "avgpool", **window(module)}
-    if isinstance(module, nn.AdaptiveAvgPool2d):
-        return {"kind": "avgpool", "size": pair(module.output_size)}
-    if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
-        return {"kind": "flatten"}
-    kinds = {
-        "relu": nn.ReLU,
-        "gelu": nn.GELU,
-        "batchnorm": nn.BatchNorm2d,
-        "layernorm": nn.LayerNorm,
-        "dropout": (nn.Dropout, nn.Dropout2d),
-        "softmax": (nn.Softmax, nn.LogSoftmax),
-        "elementwise": (nn.SiLU, nn.Sigmoid, nn.Tanh, nn.LeakyReLU, nn.Hardswish, nn.ELU),
-        SKIPPED: nn.Identity,
+def shape_of(source: Any, out: Any, found: list[Any]) -> dict[str, int]:
+    """Return the channels of a convolution, or the features of a linear layer, and its borders."""
+    if out.dim() < 3 or not found or found[0].dim() != out.dim():
+        return {"channels": source.shape[-1] if source.dim() else 1, "filters": out.shape[-1]}
+    rows = found[0].shape[2] // 2
+    return {
+        "channels": source.shape[1],
+        "filters": out.shape[1],
+        "area": math.prod(out.shape[2:]),
+        "halo_x": rows * math.prod(source.shape[3:]) * source.shape[1],
+        "halo_y": rows * math.prod(out.shape[3:]) * out.shape[1],
     }
-    for kind, types in kinds.items():
-        if isinstance(module, types):  # type: ignore[arg-type,unused-ignore]
-            return {"kind": kind}
-    return fail(f"{name}: modules of type {type(module).__name__} are not supported")
 
 
-def of_function(node: Any) -> dict[str, str]:
-    """Return the kind of a function or method in the graph."""
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-    if node.target in (operator.add, operator.iadd) or name in ("add", "add_"):
-        return {"kind": "add"}
-    if name in ("relu", "relu_", "gelu", "dropout", "softmax", "log_softmax"):
-        return {"kind": {"relu_": "relu", "log_softmax": "softmax"}.get(name, name)}
-    if name in ("sigmoid", "tanh", "silu", "leaky_relu"):
-        return {"kind": "elementwise"}
-    if name in ("cat", "concat") and node.kwargs.get("dim", (*node.args, 0)[1]) == 1:
-        return {"kind": "concat"}
-    if name == "flatten" and tuple(node.args[1:2]) == (1,):
-        return {"kind": "flatten"}
-    return fail(
-        f"{node.name}: the function {name} is not supported; write it as a module, or write the table"
-    )
+def traced(torch: Any, network: Any, inputs: Any) -> Trace:
+    """Run the network of fake tensors and return what it cost."""
+    trace = Trace(torch, network.train())
+
+    def mode(base: Any, name: str, run: Any) -> Any:
+        def method(_: Any, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return run(function, args, kwargs or {})
+
+        return type(base.__name__, (base,), {name: method})()
+
+    operations = mode(torch.utils._python_dispatch.TorchDispatchMode, "__torch_dispatch__", trace.operation)
+    calls = mode(torch.overrides.TorchFunctionMode, "__torch_function__", trace.call)
+    with torch.autograd.graph.saved_tensors_hooks(trace.pack, lambda tensor: tensor), operations, calls:
+        network(**inputs) if isinstance(inputs, dict) else network(inputs)
+    rest = sum(one.numel() for one in trace.parameters)
+    if rest:
+        trace.layers.append({"name": "unused", "kind": "elementwise", "x": 0, "y": 0, "weights": rest})
+    return trace
 
 
-def rows(traced: Any) -> list[str]:
-    """Return a line for each layer of the graph, with shapes found already."""
-    modules = dict(traced.named_modules())
-    shown: dict[Any, str] = {}
-    lines: list[str] = []
-    before = "input"
-    for node in traced.graph.nodes:
-        if node.op == "placeholder":
-            shown[node] = "input"
-        elif node.op in ("call_module", "call_function", "call_method"):
-            name = str(node.target) if node.op == "call_module" else node.name
-            keys = of_module(modules[node.target], name) if node.op == "call_module" else of_function(node)
-            inputs = [shown[other] for other in node.all_input_nodes]
-            if keys["kind"] == SKIPPED:
-                shown[node] = inputs[0]
-                continue
-            label = unused(re.sub(r"\W", "_", name), lines)
-            source = {} if inputs == [before] else {"from": f"[{', '.join(inputs)}]"}
-            items = {"name": label, "kind": keys.pop("kind"), **source, **keys}
-            lines.append("  - {" + ", ".join(f"{key}: {value}" for key, value in items.items()) + "}")
-            shown[node] = before = label
-        elif node.op == "get_attr":
-            fail(f"{node.name}: parameters outside of modules are not supported")
-    return lines
-
-
-def unused(name: str, lines: list[str]) -> str:
-    """Return the name, with a number where a layer has it: a module may be called twice."""
-    names, number = [line.split("name: ")[1].split(",")[0] for line in lines], 1
-    unique = name = name if name[0].isalpha() else f"layer_{name}"
-    while unique in names:
-        number += 1
-        unique = f"{name}_{number}"
-    return unique
-
-
-def main() -> None:
-    """Print the table."""
-    place, shape = sys.argv[1], tuple(int(length) for length in sys.argv[2].split(","))
-    sys.path.insert(0, os.getcwd())
-    try:
-        import torch
-        from torch.fx import symbolic_trace
-        from torch.fx.passes.shape_prop import ShapeProp
-    except ImportError as error:
-        fail(f"{sys.executable} cannot import torch: {error}; name one that can: --python PATH")
+def made(torch: Any, place: str) -> tuple[Any, Any]:
+    """Return the network and its inputs, which may be None."""
     module_name, _, function_name = place.partition(":")
     try:
         make = getattr(importlib.import_module(module_name), function_name)
@@ -148,15 +196,67 @@ def main() -> None:
         fail(f"{place}: {error}")
     with torch.device("meta"):
         network = make()
+    return network if isinstance(network, tuple) else (network, None)
+
+
+def faked(torch: Any, mode: Any, network: Any, inputs: Any) -> Any:
+    """Turn the network's tensors into fake ones of a processor, and return its inputs so, of BATCH samples.
+
+    Networks ask tensors of the meta device for values, but know that fake ones have none.
+    """
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    done: dict[int, Any] = {}
+
+    def fake(tensor: Any) -> Any:
+        made = FakeTensor(mode, tensor.detach(), torch.device("cpu"))
+        parameter = isinstance(tensor, torch.nn.Parameter)
+        return torch.nn.Parameter(made, requires_grad=tensor.requires_grad) if parameter else made
+
+    for module in network.modules():
+        for table in (module._parameters, module._buffers):
+            for name, tensor in table.items():
+                if tensor is not None:
+                    table[name] = done[id(tensor)] = done[id(tensor)] if id(tensor) in done else fake(tensor)
+                    done[id(table[name])] = table[name]
+
+    def batch(one: Any) -> Any:
+        return fake(one)[:1].expand(BATCH, *one.shape[1:]).contiguous()
+
+    return torch.utils._pytree.tree_map(batch, inputs)
+
+
+def main() -> None:
+    """Print the table."""
+    place, shape = sys.argv[1], [int(length) for length in "".join(sys.argv[2:]).split(",") if length]
+    sys.path.insert(0, os.getcwd())
     try:
-        traced = symbolic_trace(network)
-        ShapeProp(traced).propagate(torch.empty(1, *shape, device="meta"))
+        import torch
+        from torch._subclasses import fake_tensor
+        from torch.utils import flop_counter  # noqa: F401
+    except ImportError as error:
+        fail(f"{sys.executable} cannot import torch: {error}; name one that can: --python PATH")
+    network, inputs = made(torch, place)
+    if inputs is None:
+        if not shape:
+            fail(f"{place} returns no inputs: state the shape of one sample with --input")
+        words = any(isinstance(module, torch.nn.Embedding) for module in network.modules())
+        kind = torch.long if words and len(shape) == 1 else torch.get_default_dtype()
+        inputs = torch.empty(1, *shape, dtype=kind, device="meta")
+    shape = list(tensors(torch, inputs)[0].shape[1:])
+    mode = fake_tensor.FakeTensorMode()
+    try:
+        inputs = faked(torch, mode, network, inputs)
+        with mode:
+            layers = traced(torch, network, inputs).layers
     except Exception as error:  # whatever the user's network raises
-        fail(f"{place}: torch.fx cannot trace it with one sample of {shape}: {error}")
-    lines = rows(traced)
-    print(f"schema: 1\nname: {function_name}\ndescription: traced from {place} by torch {torch.__version__}")
-    print(f"input: [{', '.join(map(str, shape))}]\nlayers:")
-    print("\n".join(lines))
+        fail(f"{place}: it cannot be run with samples of {tuple(shape)}: {error}")
+    name = place.partition(":")[2]
+    print(f"schema: 1\nname: {name}\ndescription: counted from {place} by torch {torch.__version__}")
+    print(f"input: [{', '.join(map(str, shape))}]\ncounted:")
+    for row in layers:
+        kept = {key: value for key, value in row.items() if value not in (0, "")}
+        print(f"  - {json.dumps({'x': 0, 'y': 0, **kept})}")
 
 
 if __name__ == "__main__":

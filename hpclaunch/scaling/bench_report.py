@@ -7,7 +7,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.pages.render_page import render
 from hpclaunch.plural import counted
-from hpclaunch.scaling.study_picture import Axes, frame, ticks
+from hpclaunch.scaling.study_picture import one_plot
 from hpclaunch.text_table import text_table
 
 COPY = "copy"
@@ -105,7 +105,5 @@ def as_svg(bench: Bench) -> str:
         lines.setdefault((row.algorithm, row.buffer), []).append((row.bytes, row.median_us))
     sizes = sorted({row.bytes for row in bench.rows})
     times = [row.median_us for row in bench.rows]
-    axes = Axes(sizes[0], max(sizes[-1], 2 * sizes[0]), min(times) / 1.3, max(times) * 1.3)
-    title, marks = f"Allreduce of {_place(bench)}", ticks(axes.low, axes.high)
-    facts = {"title": title, "axes": axes, "sizes": sizes, "ticks": marks, "lines": lines, "copy": COPY}
-    return render("bench.svg.j2", **facts, **frame(legend=190))
+    facts = {"title": f"Allreduce of {_place(bench)}", "sizes": sizes, "lines": lines, "copy": COPY}
+    return render("bench.svg.j2", **facts, **one_plot(min(times), max(times), sizes, legend=190))

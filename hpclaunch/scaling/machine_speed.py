@@ -3,13 +3,16 @@
 Pure.
 """
 
+import json
 import re
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import text_beside
 from hpclaunch.plural import counted
 from hpclaunch.scaling.link_tests import LinkTest
 from hpclaunch.scaling.measured_sizes import MeasuredSize
@@ -29,18 +32,17 @@ class GpuSpeed(NamedTuple):
     source: str
 
 
-SPEEDS = (
-    GpuSpeed("V100", {"fp32": 15.7}, 900, "NVIDIA V100 data sheet, SXM2"),
-    GpuSpeed("A100", {"fp32": 19.5, "tf32": 156, "bf16": 312}, 1555, "NVIDIA A100 data sheet, SXM4 40 GB"),
-    GpuSpeed("GH200", {"fp32": 67, "tf32": 494, "bf16": 990}, 4000, "NVIDIA GH200 data sheet, 96 GB HBM3"),
-    GpuSpeed("H100", {"fp32": 67, "tf32": 494, "bf16": 990}, 3350, "NVIDIA H100 data sheet, SXM5 80 GB"),
-    GpuSpeed("MI250X", {"fp32": 23.9, "bf16": 191.5}, 1638, "AMD Instinct MI250X data sheet, half of a card"),
-)
+@cache
+def speed_table() -> dict[str, Any]:
+    """Return ``speeds.json``: data sheets, measured shares of them, and how often layers read or write."""
+    found: dict[str, Any] = json.loads(text_beside(__file__, "speeds.json"))
+    return found
 
 
 def gpu_speed(model: str | None) -> GpuSpeed | None:
     """Return the data sheet's figures for a profile's GPU; None: not in the table."""
-    return next((speed for speed in SPEEDS if re.search(rf"\b{speed.model}\b", model or "")), None)
+    speeds = [GpuSpeed(**row) for row in speed_table()["gpus"]]
+    return next((speed for speed in speeds if re.search(rf"\b{speed.model}\b", model or "")), None)
 
 
 _STATED = 0.1
@@ -69,19 +71,17 @@ class Parameter(msgspec.Struct, frozen=True):
     """Relative standard deviation."""
 
 
-MEASURED_SHARES: dict[tuple[str, Precision], Parameter] = {
-    ("V100", "fp32"): Parameter(
-        "gpu_share",
-        0.785,
-        "",
-        "measured: one V100, VGG16 and ResNet-50 in Chainer, public logs of arXiv 2104.09075",
-        0.1,
-    ),
-}
-"""The share of the data sheet's speed that training reaches."""
 ASSUMED_SHARE = Parameter(
     "gpu_share", 0.6, "", "assumed: half to three quarters of the data sheet is usual", 0.35
 )
+
+
+def _share(model: str, precision: Precision) -> Parameter:
+    """Return the share of the data sheet's speed that training reaches."""
+    for row in speed_table()["shares"]:
+        if (row["model"], row["precision"]) == (model, precision):
+            return Parameter("gpu_share", row["value"], "", row["origin"], row["uncertainty"])
+    return ASSUMED_SHARE
 
 
 class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +95,9 @@ class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     network_gb_s: float | None = None
     network_latency_us: float | None = None
     contention: float | None = None
-    overlap: float = 0.0
+    overlap: float | None = None
+    hidden_by_default: float = 0.0
+    """The overlap where none is stated."""
     precision: Precision = "fp32"
 
 
@@ -142,7 +144,14 @@ def machine_of(
     """
     node = profile.node
     per_node = gpus_per_node or (len(node.gpus) if node and node.gpus else None)
-    hidden = "option --overlap" if options.overlap else "assumed: the exchange follows the computation"
+    hidden, overlap = "option --overlap", options.overlap
+    if overlap is None:
+        overlap = options.hidden_by_default
+        hidden = (
+            "assumed: layers are fetched ahead"
+            if overlap
+            else "assumed: the exchange follows the computation"
+        )
     contention = Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0)
     if options.contention is not None:
         contention = Parameter("contention", options.contention, "", "option --contention", 0.0)
@@ -156,7 +165,7 @@ def machine_of(
         network_latency_s=_latency("network_latency_s", options.network_latency_us, 2e-5),
         network_gb_s=_network_bandwidth(profile, options),
         contention=contention,
-        overlap=Parameter("overlap", options.overlap, "", hidden, 0.0),
+        overlap=Parameter("overlap", overlap, "", hidden, 0.0),
         step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
         gpus_per_node=per_node,
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
@@ -205,7 +214,7 @@ def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parame
     model = profile.node.gpu_model if profile.node else None
     known = gpu_speed(model)
     peak = known.tflops.get(options.precision) if known else None
-    share = MEASURED_SHARES.get((known.model if known else "", options.precision), ASSUMED_SHARE)
+    share = _share(known.model if known else "", options.precision)
     if options.tflops is not None:
         tflops = _stated("gpu_tflops", options.tflops, "TFLOP/s", "--tflops")
         share = Parameter("gpu_share", 1.0, "", "--tflops is what training reaches", _STATED)

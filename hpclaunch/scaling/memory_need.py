@@ -1,21 +1,45 @@
-"""The memory that training needs on each GPU: parameters, gradients, optimiser slots, saved tensors. Pure.
+"""The memory that training needs on each GPU: parameters, gradients, optimiser, saved tensors, reserve. Pure.
 
-Libraries, workspaces and fragments of the allocator come in addition; they are not counted. ZeRO (Rajbhandari
-et al. 2020, arXiv 1910.02054) divides the slots (stage 1), the gradients (2) and the parameters (3) among the
-workers. Recomputation stores the input of each block and, for a moment, all tensors of one block.
+ZeRO (Rajbhandari et al. 2020, arXiv 1910.02054) divides the optimiser (stage 1), the gradients (2) and the
+parameters (3) among the workers. Tensor parallelism, its sequence parallelism and the micro-batches that a
+1F1B pipeline has under way count as in Korthikanti et al. 2022, arXiv 2205.05198. Full recomputation stores
+the input of each block and, for a moment, all tensors of one block; selective recomputation drops what
+attention saves of tokens x tokens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
+from typing import Literal
 
 import msgspec
 
-from hpclaunch.scaling.model_table import Layer, Model
+from hpclaunch.scaling.model_table import Layer
 from hpclaunch.scaling.strategy_costs import Division, Strategy
 
 GIB = 1 << 30
 SLOTS = {"sgd": 0, "momentum": 1, "adam": 2}
 """Optimiser -> tensors that it stores per parameter."""
+Recompute = Literal["none", "selective", "full"]
+Copies = Literal["fp32", "master", "master-fp32-gradients", "deepspeed-fp16", "deepspeed-bf16", "pure"]
+"""What is stored of a parameter: all in fp32; half-precision parameters and gradients with a master copy and
+the optimiser in fp32 (ZeRO's 16 bytes for Adam); the same with gradients in fp32 (Megatron-LM's 18);
+DeepSpeed's two, of which that for bf16 has both kinds of gradients; all in bf16."""
+_BYTES: dict[Copies, tuple[int, int, int, int]] = {
+    "fp32": (4, 4, 0, 4),
+    "master": (2, 2, 4, 4),
+    "master-fp32-gradients": (2, 4, 4, 4),
+    "deepspeed-fp16": (2, 2, 4, 4),
+    "deepspeed-bf16": (2, 6, 4, 4),
+    "pure": (2, 2, 0, 2),
+}
+"""Bytes per parameter: parameters, gradients, master copy, each slot of the optimiser."""
+CONTEXT_GIB = 1573 / 1024
+"""Of an A100: code and buffers of the libraries (github.com/bigscience-workshop/bigscience, tr11)."""
+BUCKETS_GIB = 9e9 / GIB
+"""Of DeepSpeed's ZeRO 1 and 2, whose buckets have 5e8 elements (transformers' documentation of DeepSpeed)."""
+FRAGMENTS = 0.2
+"""Of the saved tensors: what the allocator holds and cannot use. Of 0 to 0.5 it leaves the least error in the
+published peaks of the open half of tests/data/scaling/transformers.json."""
 
 
 class MemoryOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,9 +47,15 @@ class MemoryOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     slots: int = 1
     zero: int = 0
-    recompute: bool = False
+    recompute: Recompute = "none"
     saved_bytes: int = 4
     """Bytes per element of the saved tensors: 2 in mixed precision."""
+    copies: Copies = "fp32"
+    sequence_parallel: bool = False
+    interleave: int = 1
+    """Parts of a stage in an interleaved pipeline."""
+    reserved: bool = False
+    """Whether libraries and fragments of the allocator take room: on a GPU they do."""
 
 
 class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,60 +65,112 @@ class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):
     gradients: float
     optimiser: float
     saved: float
+    working: float = 0.0
+    reserve: float = 0.0
 
     @property
     def total(self) -> float:
         """Return the sum."""
-        return self.parameters + self.gradients + self.optimiser + self.saved
+        return float(sum(msgspec.structs.astuple(self)))
 
 
 def memory_need(
-    strategy: Strategy,
-    model: Model,
-    stages: Sequence[Sequence[Layer]],
-    division: Division,
-    options: MemoryOptions,
+    strategy: Strategy, stages: Sequence[Sequence[Layer]], division: Division, options: MemoryOptions
 ) -> MemoryNeed:
     """Return what the fullest GPU needs. ``stages``: those of a pipeline, else one with all layers."""
-    workers = {"data": division.p, "data+filter": division.p1, "data+spatial": division.p1}.get(strategy, 1)
     parts = {"filter": division.p, "channel": division.p, "data+filter": division.p2}.get(strategy, 1)
+    hybrid = strategy in ("data+filter", "data+spatial")
+    workers = division.p1 if hybrid else division.workers if strategy in ("data", "3d") else 1
     # Samples whose saved tensors one GPU holds; a spatial division holds a part of each.
-    held = division.batch / {
-        "data": division.p,
-        "spatial": division.p,
-        "data+spatial": division.p,
-        "data+filter": division.p1,
-    }.get(strategy, 1)
-    needs = [_stage_need(stage, held, workers, parts, options) for stage in stages]
+    held = division.batch / (division.p if strategy in ("spatial", "data+spatial") else workers)
+    if strategy in ("data", "3d"):
+        held /= division.segments
+    needs = []
+    for number, stage in enumerate(stages):
+        under_way = _under_way(number, len(stages), division, options) if strategy == "3d" else 1.0
+        needs.append(_stage_need(stage, held, under_way, workers, parts, division, options))
     return max(needs, key=lambda need: need.total)
 
 
+def _under_way(number: int, stages: int, division: Division, options: MemoryOptions) -> float:
+    """Return the micro-batches whose tensors a stage of a 1F1B pipeline holds."""
+    parts = options.interleave
+    ahead = stages - number + ((stages - 1) / parts if parts > 1 and stages > 1 else 0.0)
+    return min(ahead, float(division.segments))
+
+
 def _stage_need(
-    stage: Sequence[Layer], held: float, workers: int, parts: int, options: MemoryOptions
+    stage: Sequence[Layer],
+    held: float,
+    under_way: float,
+    workers: int,
+    parts: int,
+    division: Division,
+    options: MemoryOptions,
 ) -> MemoryNeed:
-    weights = 4 * sum(layer.weights for layer in stage) / parts / GIB
+    per_parameter, per_gradient, per_master, per_slot = _BYTES[options.copies]
+    twice = division.pipeline > 1
+    count = sum(weights_of(layer, division.tensor, twice) for layer in stage) / parts / GIB
 
     def divided(from_stage: int) -> float:
-        return weights / (workers if options.zero >= from_stage else 1)
+        return count / (workers if options.zero >= from_stage else 1)
 
-    saved = _recomputed(stage) if options.recompute else sum(layer.saved_bytes for layer in stage)
+    blocks = by_block(stage)
+    saved = [sum(_saved(layer, division.tensor, options) for layer in some) for some in blocks.values()]
+    stored = under_way * sum(saved)
+    if options.recompute == "full":
+        inputs = sum(layers[0].x for layers in blocks.values()) * options.saved_bytes
+        stored = under_way * inputs / (division.tensor if options.sequence_parallel else 1) + max(
+            saved, default=0
+        )
+    working = held * max((_moment(layer, division.tensor, options) for layer in stage), default=0.0)
+    if options.zero == 3 and workers > 1:  # the block at work and the one that is fetched
+        sums = [sum(weights_of(one, division.tensor) for one in some) for some in by_block(stage).values()]
+        working += min(2, len(sums)) * max(sums) * options.saved_bytes
+    stored, working = held * stored / GIB, working / GIB
+    reserve = CONTEXT_GIB + FRAGMENTS * (stored + working)
+    if options.copies.startswith("deepspeed") and options.zero in (1, 2):
+        reserve += BUCKETS_GIB
     return MemoryNeed(
-        parameters=divided(3),
-        gradients=divided(2),
-        optimiser=options.slots * divided(1),
-        saved=held * saved * options.saved_bytes / 4 / GIB,
+        parameters=per_parameter * divided(3),
+        gradients=per_gradient * divided(2),
+        optimiser=(per_master + per_slot * options.slots) * divided(1),
+        saved=stored,
+        working=working,
+        reserve=reserve if options.reserved else 0.0,
     )
 
 
-def _recomputed(stage: Sequence[Layer]) -> float:
-    """Return the inputs of the blocks and the tensors of the largest block."""
-    inputs = 0.0
-    blocks: dict[str, float] = {}
-    for layer in stage:
-        if layer.block not in blocks:
-            inputs += 4 * layer.x
-        blocks[layer.block] = blocks.get(layer.block, 0.0) + layer.saved_bytes
-    return inputs + max(blocks.values(), default=0.0)
+def weights_of(layer: Layer, tensor: int, twice: bool = False) -> float:
+    """Return the parameters of a layer on one GPU; ``twice``: shared ones are on another stage, too."""
+    weights = layer.weights + (layer.shared_weights if twice else 0)
+    return weights / (tensor if layer.parallel or layer.joins else 1)
+
+
+def by_block(layers: Iterable[Layer]) -> dict[str, list[Layer]]:
+    """Return the layers of each block, in their order."""
+    blocks: dict[str, list[Layer]] = {}
+    for layer in layers:
+        blocks.setdefault(layer.block, []).append(layer)
+    return blocks
+
+
+def _saved(layer: Layer, tensor: int, options: MemoryOptions) -> float:
+    """Return the bytes that a layer saves, per sample."""
+    size = 0.0
+    for one in layer.saves:
+        if not (one.core and options.recompute == "selective"):
+            divided = one.parallel or options.sequence_parallel
+            size += one.bytes(options.saved_bytes) / (tensor if divided else 1)
+    return size
+
+
+def _moment(layer: Layer, tensor: int, options: MemoryOptions) -> float:
+    """Return the bytes of the gradients of a layer's input and output, per sample."""
+    if layer.kind == "loss":
+        return 4.0 * layer.x / tensor
+    divided = tensor if layer.parallel or options.sequence_parallel else 1
+    return options.saved_bytes * (layer.y / divided + (layer.x + layer.scores) / tensor)
 
 
 def what_would_fit(
@@ -100,7 +182,12 @@ def what_would_fit(
         return need(batch, msgspec.structs.replace(options, **changes)).total <= room_gib
 
     zeros = (f"--zero {zero}" for zero in range(options.zero + 1, 4) if fits(batch, zero=zero))
-    again = ["--recompute"] if not options.recompute and fits(batch, recompute=True) else []
+    again = ["--recompute"] if options.recompute != "full" and fits(batch, recompute="full") else []
     halves = (batch >> times for times in range(1, batch.bit_length()))
     batches = (f"--batch-per-worker {smaller}" for smaller in halves if fits(smaller))
-    return (*islice(zeros, 1), *again, *islice(batches, 1))
+    both = (
+        f"--zero 3 --recompute --batch-per-worker {smaller}"
+        for smaller in (batch, 1)
+        if fits(smaller, zero=3, recompute="full")
+    )
+    return (*islice(zeros, 1), *again, *islice(batches, 1)) or (*islice(both, 1),)

@@ -1,25 +1,29 @@
 """A neural network as a table of layers: shapes, parameters, operations and saved tensors of each. Pure.
 
-Operations are counted as torch's counter does: two per multiplication with addition, of convolutions and
-linear layers only; backward twice the forward ones, once in the first layer, whose input needs no gradient.
-Saved are the tensors that autograd stores for the backward pass, each storage once: inputs of convolutions,
-linear layers, normalisations and poolings, results of ReLU.
+Operations are counted as torch's counter does: two per multiplication with addition, of convolutions, linear
+layers and attention only; backward twice the forward ones, once in the first layer, whose input needs no
+gradient, 2.5 times in attention without stored scores, which are computed again. Saved are the tensors that
+autograd stores for the backward pass, each storage once: inputs of convolutions, linear layers,
+normalisations and poolings, results of ReLU; of attention queries, keys and values with the result, or with
+the scores. A file states the layers, or a transformer by its sizes, or what torch counted.
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.scaling.transformer_rows import Transformer, transformer_rows
 from hpclaunch.site.validate import show_keys, to_struct
 from hpclaunch.site.yaml_tree import Tree
 
 Kind = Literal[
-    "conv", "linear", "relu", "gelu", "batchnorm", "layernorm", "maxpool", "avgpool", "dropout", "flatten",
-    "add", "concat", "softmax", "elementwise",
+    "conv", "linear", "relu", "gelu", "batchnorm", "layernorm", "rmsnorm", "maxpool", "avgpool", "dropout",
+    "flatten", "add", "concat", "softmax", "elementwise", "embedding", "positions", "attention",
+    "multiply", "tokens", "loss",
 ]  # fmt: skip
 Count = Annotated[int, Meta(ge=1, le=1 << 40, description="a whole number, at least 1")]
 Padding = Annotated[int, Meta(ge=0, le=1 << 20, description="a whole number, at least 0")]
@@ -46,6 +50,14 @@ class Row(_Strict, frozen=True, kw_only=True):
     bias: bool = True
     size: tuple[Count, ...] = ()
     block: str | None = None
+    vocabulary: Count | None = None
+    heads: Count | None = None
+    kv_heads: Count | None = None
+    flash: bool = True
+    dropout: bool = False
+    tied: bool = False
+    extra: Padding = 0
+    parallel: bool = False
 
 
 class ModelTable(_Strict, frozen=True, kw_only=True):
@@ -56,35 +68,50 @@ class ModelTable(_Strict, frozen=True, kw_only=True):
     description: str = ""
     input: tuple[Count, ...]
     samples: Count | None = None
-    layers: tuple[Row, ...]
+    layers: tuple[Row, ...] = ()
+    transformer: Transformer | None = None
+    counted: tuple["Layer", ...] = ()
 
 
-class Layer(msgspec.Struct, frozen=True, kw_only=True):
+class Saved(_Strict, frozen=True, kw_only=True):
+    """What autograd saves of one tensor, per sample."""
+
+    elements: int = 0
+    raw_bytes: int = 0
+    parallel: bool = False
+    core: bool = False
+
+    def bytes(self, per_element: float) -> float:
+        """Return its bytes."""
+        return self.elements * per_element + self.raw_bytes
+
+
+class Layer(_Strict, frozen=True, kw_only=True):
     """Cost of one row, per sample."""
 
     name: str
     kind: Kind
     x: int
-    """Elements of its inputs."""
     y: int
-    """Elements of its output."""
-    weights: int
-    """Parameters, biases included."""
-    forward_flops: int
-    backward_flops: int
-    channels: int
-    """Channels, or features, of the input."""
-    filters: int
-    """Channels, or features, of the output."""
-    area: int
-    """Height x width of the output; 1 where it has none."""
-    halo_x: int
-    """Elements of one border of the input that a neighbour of a spatial split needs."""
-    halo_y: int
-    """The same of the gradient of the output."""
-    saved_bytes: int
-    """Bytes that autograd saves here and at no layer before, per sample, of 4-byte elements."""
-    block: str
+    weights: int = 0
+    shared_weights: int = 0
+    forward_flops: int = 0
+    backward_flops: int = 0
+    channels: int = 1
+    filters: int = 1
+    area: int = 1
+    halo_x: int = 0
+    halo_y: int = 0
+    scores: int = 0
+    saves: tuple[Saved, ...] = ()
+    block: str = ""
+    parallel: bool = False
+    joins: bool = False
+
+    @property
+    def saved_bytes(self) -> float:
+        """Return the bytes of that with 4-byte elements."""
+        return sum(one.bytes(4) for one in self.saves)
 
     @property
     def weighted(self) -> bool:
@@ -106,59 +133,118 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
         """Return the number of its parameters."""
         return sum(layer.weights for layer in self.layers)
 
+    @property
+    def can_be_tensor_parallel(self) -> bool:
+        """Return whether it is known which layers tensor parallelism divides."""
+        return any(layer.parallel for layer in self.layers)
 
-def read_model(tree: Tree) -> Model:
-    """Return the model of a YAML file. Raises BadInputError with file and line."""
+
+def read_named(tree: Tree, name: str, tokens: int | None) -> Model:
+    """Return one of the transformers of a file that has them by their names."""
+    head = {"schema": Tree(1, tree.file, tree.line), "name": Tree(name, tree.file, tree.line)}
+    return read_model(Tree({**head, **tree.value[name].value}, tree.file, tree.value[name].line), tokens)
+
+
+def read_model(tree: Tree, tokens: int | None = None) -> Model:
+    """Return the model of a YAML file; ``tokens``: of a sample. Raises BadInputError with file and line."""
     table = to_struct(tree, ModelTable)
+    if tokens:
+        if table.transformer is None or len(table.input) != 1:
+            raise BadInputError(f"{table.name} has no tokens whose number could be chosen")
+        table = msgspec.structs.replace(table, input=(tokens,))
     if not table.input:
         raise BadInputError(f"{tree.at(('input',)).where}: input is empty", "write [channels, height, width]")
-    if not any(row.kind in ("conv", "linear") for row in table.layers):
+    if [bool(table.layers), table.transformer is not None, bool(table.counted)].count(True) != 1:
+        raise BadInputError(f"{tree.where}: a model has layers, or a transformer, or what torch counted")
+    if table.transformer:
+        hidden, heads = table.transformer.hidden, table.transformer.heads
+        if hidden % heads:
+            where = tree.at(("transformer",)).where
+            raise BadInputError(f"{where}: hidden is {hidden}, no multiple of {heads} heads")
+        rows = tuple(msgspec.convert(row, Row) for row in transformer_rows(table.transformer, table.input))
+        layers = _layers(rows, table.input, tree.at(("transformer",)), "transformer")
+    else:
+        layers = table.counted or _layers(table.layers, table.input, tree, "layers")
+    if not any(layer.weighted for layer in layers):
         raise BadInputError(f"{tree.at(('layers',)).where}: no layer is a conv or a linear one")
-    shapes: dict[str, Shape] = {"input": table.input}
-    stored: dict[str, str] = {"input": "input"}
-    """Layer -> the layer whose storage holds its output: a view has none."""
+    return Model(name=table.name, input=math.prod(table.input), samples=table.samples, layers=layers)
+
+
+def _layers(rows: tuple[Row, ...], sample: Shape, tree: Tree, key: str) -> tuple[Layer, ...]:
+    """Return what each row costs. Raises BadInputError with its place."""
+    done: dict[str, _Output] = {"input": _Output(sample, "input")}
     saved: set[str] = set()
     layers: list[Layer] = []
     before, block = "input", "input"
-    for number, row in enumerate(table.layers):
-        where = tree.at(("layers", number))
-        if row.name in shapes:
-            raise BadInputError(f"{where.where}: layers[{number}]: the name {row.name!r} is used already")
+    for number, row in enumerate(rows):
+        where = tree.at((key, number)).where if key == "layers" else tree.where
+        if row.name in done:
+            raise BadInputError(f"{where}: layers[{number}]: the name {row.name!r} is used already")
         inputs = row.inputs or (before,)
-        missing = [name for name in inputs if name not in shapes]
+        missing = [name for name in inputs if name not in done]
         if missing:
             raise BadInputError(
-                f"{where.where}: layer {row.name!r}: from names {missing[0]!r}, which is not above it"
+                f"{where}: layer {row.name!r}: from names {missing[0]!r}, which is not above it"
             )
         block = row.block or (row.name if row.kind in ("conv", "linear") else block)
+        came = [done[name] for name in inputs]
         try:
-            layer, shape = _layer(
-                row, [shapes[name] for name in inputs], first="input" in inputs, block=block
-            )
+            layer, shape = _layer(row, [one.shape for one in came], first="input" in inputs, block=block)
         except ValueError as error:
-            place = show_keys(("layers", number))
-            raise BadInputError(f"{where.where}: {place}: {row.kind} {row.name!r}: {error}") from None
-        shapes[row.name] = shape
-        stored[row.name] = stored[inputs[0]] if row.kind == "flatten" else row.name
-        keep = {stored[name] for name in _saved_tensors(row, inputs)} - saved
+            place = show_keys((key, number))
+            raise BadInputError(f"{where}: {place}: {row.kind} {row.name!r}: {error}") from None
+        view = row.kind in ("flatten", "tokens")
+        done[row.name] = _Output(shape, came[0].storage if view else row.name, row.parallel)
+        keep = {done[name].storage for name in _saved_tensors(row, inputs)} - saved
         saved |= keep
-        # What is not an output: where a maximum was (8 bytes), the factors of a dropout (4).
-        more = {"maxpool": 8, "dropout": 4}.get(row.kind, 0) * layer.y
-        size = sum(4 * math.prod(shapes[name]) for name in keep) + more
-        layers.append(msgspec.structs.replace(layer, saved_bytes=size))
+        kept = [done[name] for name in sorted(keep)]
+        saves = [Saved(elements=math.prod(one.shape), parallel=one.parallel) for one in kept]
+        saves += _saved_besides(row, layer, came[0].shape)
+        joins = row.kind == "embedding" or (row.kind == "linear" and came[0].parallel and not row.parallel)
+        layers.append(msgspec.structs.replace(layer, saves=tuple(saves), joins=joins))
         before = row.name
-    return Model(name=table.name, input=math.prod(table.input), samples=table.samples, layers=tuple(layers))
+    return tuple(layers)
 
 
-_SAVES_INPUT = ("conv", "linear", "gelu", "batchnorm", "layernorm", "maxpool", "elementwise")
+class _Output(NamedTuple):
+    """The output of a layer."""
+
+    shape: Shape
+    storage: str
+    """The layer whose storage holds it: a view has none."""
+    parallel: bool = False
+
+
+_SAVES_INPUT = (
+    "conv", "linear", "gelu", "batchnorm", "layernorm", "rmsnorm", "maxpool", "elementwise", "attention",
+    "multiply",
+)  # fmt: skip
 
 
 def _saved_tensors(row: Row, inputs: tuple[str, ...]) -> tuple[str, ...]:
     """Return the layers whose outputs autograd stores for this one."""
     if row.kind in ("relu", "softmax"):
         return (row.name,)
-    pooled = row.kind == "avgpool" and row.size != (1, 1)  # pooling to one element is a mean
+    if row.kind == "attention" and row.flash:
+        return (*inputs, row.name)
+    pooled = row.kind == "avgpool" and set(row.size) != {1}  # pooling to one element is a mean
     return inputs if row.kind in _SAVES_INPUT or pooled else ()
+
+
+def _saved_besides(row: Row, layer: Layer, shape: Shape) -> tuple[Saved, ...]:
+    """Return what is saved that is no output: places of maxima, masks, scores of attention."""
+    if row.kind == "maxpool":
+        return (Saved(raw_bytes=8 * layer.y),)
+    if row.kind == "dropout":
+        return (Saved(raw_bytes=layer.y, parallel=row.parallel),)
+    if row.kind == "loss":
+        return (Saved(raw_bytes=4 * layer.x, parallel=True),)
+    if row.kind != "attention":
+        return ()
+    if row.flash:
+        return (Saved(raw_bytes=4 * shape[0] * (row.heads or 1), parallel=True),)
+    dropped = Saved(elements=layer.scores, raw_bytes=layer.scores, parallel=True, core=True)
+    return (Saved(elements=layer.scores, parallel=True, core=True), *((dropped,) if row.dropout else ()))
 
 
 def _layer(row: Row, inputs: list[Shape], *, first: bool, block: str) -> tuple[Layer, Shape]:
@@ -172,10 +258,19 @@ def _layer(row: Row, inputs: list[Shape], *, first: bool, block: str) -> tuple[L
     elif row.kind == "linear":
         weights = shape[-1] * out[-1] + (out[-1] if row.bias else 0)
         products = math.prod(shape) * out[-1]
-    elif row.kind in ("batchnorm", "layernorm"):
-        weights = 2 * (shape[0] if row.kind == "batchnorm" else shape[-1])
-    image = len(shape) == 3
+    elif row.kind in ("batchnorm", "layernorm", "rmsnorm"):
+        width = shape[0] if row.kind == "batchnorm" else shape[-1]
+        weights = width if row.kind == "rmsnorm" or not row.bias else 2 * width
+    elif row.kind in ("embedding", "positions"):
+        weights = (row.vocabulary or 0) * out[-1]
+    elif row.kind == "attention":
+        products = 2 * shape[0] * shape[0] * out[-1]
+    shared = weights if row.tied else 0
+    if row.tied:
+        weights = out[-1] if row.bias else 0
+    image = len(shape) in (3, 4)
     rows = row.kernel[0] // 2 if row.kind == "conv" else 0
+    stored = row.kind == "attention" and not row.flash
     layer = Layer(
         name=row.name,
         kind=row.kind,
@@ -183,14 +278,16 @@ def _layer(row: Row, inputs: list[Shape], *, first: bool, block: str) -> tuple[L
         y=math.prod(out),
         weights=weights,
         forward_flops=2 * products,
-        backward_flops=2 * products * (1 if first else 2),
+        backward_flops=5 * products if row.kind == "attention" and row.flash else 2 * products * (2 - first),
         channels=shape[0] if image else shape[-1],
-        filters=out[0] if len(out) == 3 else out[-1],
-        area=out[1] * out[2] if len(out) == 3 else 1,
-        halo_x=rows * shape[2] * shape[0] if image else 0,
-        halo_y=rows * out[2] * out[0] if image and len(out) == 3 else 0,
-        saved_bytes=0,
+        filters=out[0] if len(out) in (3, 4) else out[-1],
+        area=math.prod(out[1:]) if len(out) in (3, 4) else 1,
+        halo_x=rows * math.prod(shape[2:]) * shape[0] if image else 0,
+        halo_y=rows * math.prod(out[2:]) * out[0] if image and len(out) in (3, 4) else 0,
+        scores=(row.heads or 1) * shape[0] * shape[0] if stored else 0,
+        shared_weights=shared - weights if shared else 0,
         block=block,
+        parallel=row.parallel,
     )
     return layer, out
 
@@ -206,7 +303,15 @@ def _shape(row: Row, inputs: list[Shape]) -> Shape:
         return (*shape[:-1], row.outputs)
     if row.kind in ("conv", "maxpool", "avgpool"):
         return _window(row, shape)
-    if row.kind == "add" and any(other != shape for other in inputs):
+    if row.kind == "embedding":
+        if row.outputs is None or row.vocabulary is None:
+            raise ValueError("it lacks outputs or vocabulary")
+        return (*shape, row.outputs)
+    if row.kind == "attention":
+        return _attended(row, shape)
+    if row.kind == "tokens":  # of an image; of tokens, the first
+        return (math.prod(shape[1:]) + row.extra, shape[0]) if len(shape) > 2 else shape[-1:]
+    if row.kind in ("add", "multiply") and any(other != shape for other in inputs):
         raise ValueError(f"its inputs have the shapes {', '.join(map(str, inputs))}")
     if row.kind == "concat":
         if any(other[1:] != shape[1:] for other in inputs):
@@ -215,8 +320,18 @@ def _shape(row: Row, inputs: list[Shape]) -> Shape:
     return shape
 
 
+def _attended(row: Row, shape: Shape) -> Shape:
+    """Return the shape of attention's result; its input has queries, keys and values beside one another."""
+    if row.heads is None or len(shape) != 2:
+        raise ValueError("it lacks heads, or its input is not [tokens, features]")
+    parts = row.heads + 2 * (row.kv_heads or row.heads)
+    if shape[1] % parts:
+        raise ValueError(f"{shape[1]} features are not queries, keys and values of {parts} heads")
+    return (shape[0], shape[1] // parts * row.heads)
+
+
 def _window(row: Row, shape: Shape) -> Shape:
-    if len(shape) != 3:
+    if len(shape) not in (3, 4):
         raise ValueError(f"its input has the shape {shape}, not channels, height, width")
     if row.kind == "conv":
         if row.filters is None:
@@ -226,19 +341,26 @@ def _window(row: Row, shape: Shape) -> Shape:
                 f"{shape[0]} channels and {row.filters} filters are not divisible by {row.groups} groups"
             )
     channels = row.filters if row.kind == "conv" and row.filters else shape[0]
+    count = len(shape) - 1
     if row.size:
-        return (channels, *_two(row.size, "size"))
-    lengths = [_two(getattr(row, name), name) for name in ("padding", "dilation", "kernel", "stride")]
+        return (channels, *_each(row.size, "size", count))
+    lengths = [_each(getattr(row, name), name, count) for name in ("padding", "dilation", "kernel", "stride")]
     sides = []
     for side, length in enumerate(shape[1:]):
-        padding, dilation, kernel, stride = (both[side] for both in lengths)
+        padding, dilation, kernel, stride = (each[side] for each in lengths)
         sides.append((length + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1)
     if min(sides) < 1:
-        raise ValueError(f"its window is larger than its input of {shape[1]} x {shape[2]}")
+        raise ValueError(f"its window is larger than its input of {' x '.join(map(str, shape[1:]))}")
     return (channels, *sides)
 
 
-def _two(pair: tuple[int, ...], name: str) -> tuple[int, int]:
-    if len(pair) != 2:
-        raise ValueError(f"{name} has {len(pair)} numbers; it must be [height, width]")
-    return pair[0], pair[1]
+_DEFAULTS = ((0, 0), (1, 1))
+
+
+def _each(lengths: tuple[int, ...], name: str, count: int) -> tuple[int, ...]:
+    """Return one length for each side; a default is that of any number of sides."""
+    if len(lengths) != count and lengths not in _DEFAULTS:
+        raise ValueError(
+            f"{name} has {len(lengths)} numbers; it must be [{'depth, ' * (count - 2)}height, width]"
+        )
+    return lengths if len(lengths) == count else lengths[:1] * count

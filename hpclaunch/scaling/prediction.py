@@ -14,6 +14,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 from hpclaunch.scaling.calibration import TERMS, Calibration, calibrate, not_calibrated
+from hpclaunch.scaling.grid_cost import exchange_bytes, exchanges, grid_cost, grid_stages
 from hpclaunch.scaling.machine_speed import Machine, Parameter, node_sharing
 from hpclaunch.scaling.measured_sizes import MeasuredSize
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
@@ -45,8 +46,6 @@ _DOES_NOT_FIT = 0.1
 """Relative error from which a measured size is named."""
 _OTHER_UNIT = 100.0
 """Times of what the origins give, from which a measured size may be in another unit than seconds."""
-_STAGE_3 = 1.5
-"""ZeRO's third stage gathers the parameters in both passes: 3 times the weights, not 2 (arXiv 1910.02054)."""
 
 
 class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +61,10 @@ class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
     strategies: tuple[Strategy, ...]
     memory: MemoryOptions = MemoryOptions()
     segments: int = 8
+    accumulate: int = 1
+    """Micro-batches of a worker's step, in data and 3d."""
+    tensor: int = 1
+    pipeline: int = 1
     measured: tuple[MeasuredSize, ...] = ()
     """Small sizes of the first strategy, in seconds per step."""
     samples: int | None = None
@@ -162,7 +165,7 @@ def predict_all(request: PredictRequest) -> Prediction:
 
 def _uncertainties(strategy: Strategy, machine: Machine) -> list[float]:
     """Return the relative uncertainty of each of ``TERMS`` before any calibration."""
-    whole = strategy in ("serial", "data", "pipeline")
+    whole = strategy in ("serial", "data", "pipeline", "3d")
     compute = max(machine.gpu_share.uncertainty, 0.0 if whole else _DIVIDED_LAYERS)
     links = (machine.node_latency_s, machine.node_gb_s, machine.network_latency_s, machine.network_gb_s)
     return [compute, *(link.uncertainty for link in links), machine.step_deviation_s.uncertainty]
@@ -171,7 +174,11 @@ def _uncertainties(strategy: Strategy, machine: Machine) -> list[float]:
 def division_of(strategy: Strategy, gpus: int, request: PredictRequest) -> Division:
     """Return how that many GPUs divide a step."""
     p2 = request.gpus_per_worker
-    workers = {"data": gpus}.get(strategy, gpus // p2 if strategy in HYBRIDS else 1)
+    if strategy in ("data", "3d"):
+        tensor, pipeline = (request.tensor, request.pipeline) if strategy == "3d" else (1, 1)
+        batch = request.batch * (gpus // (tensor * pipeline))
+        return Division(batch, gpus, 1, request.accumulate, tensor, pipeline)
+    workers = gpus // p2 if strategy in HYBRIDS else 1
     segments = max(1, min(request.segments, request.batch))
     return Division(request.batch * workers, gpus, p2 if strategy in HYBRIDS else 1, segments)
 
@@ -182,6 +189,10 @@ def why_impossible(
     """Return why the strategy cannot use that many GPUs; None: it can."""
     most = most_of(strategy, groups, request)
     p2 = request.gpus_per_worker
+    if strategy == "3d" and (why := _no_grid(gpus, request)):
+        return why
+    if request.batch % request.accumulate and strategy in ("data", "3d"):
+        return f"{counted(request.batch, 'sample')} are not {request.accumulate} equal micro-batches"
     if strategy in HYBRIDS and (gpus % p2 or gpus < p2):
         return f"{gpus} GPUs are not workers of {p2}"
     if strategy in HYBRIDS:
@@ -190,6 +201,17 @@ def why_impossible(
         if p2 > least:
             return f"a worker can use at most {counted(least, 'GPU')}"
     return f"it can use at most {counted(most, 'GPU')}" if gpus > most else None
+
+
+def _no_grid(gpus: int, request: PredictRequest) -> str | None:
+    """Return why the GPUs are no tensor x pipeline x data grid; None: they are."""
+    size = request.tensor * request.pipeline
+    if gpus % size:
+        return f"{gpus} GPUs are not workers of {request.tensor} x {request.pipeline}"
+    if request.tensor > 1 and not request.model.can_be_tensor_parallel:
+        return "which layers tensor parallelism divides is known of models with a transformer only"
+    most = len(grid_stages(request.model.layers, request.pipeline))
+    return f"the model has {most} stages at most" if most < request.pipeline else None
 
 
 def _sizes(groups: Sequence[tuple[Layer, ...]]) -> list[LayerCost]:
@@ -204,8 +226,8 @@ def _sizes(groups: Sequence[tuple[Layer, ...]]) -> list[LayerCost]:
 def most_of(strategy: Strategy, groups: Sequence[tuple[Layer, ...]], request: PredictRequest) -> int:
     """Return the most GPUs that the strategy can use: no more workers than an epoch has batches."""
     workers = request.samples // request.batch if request.samples else 1 << 40
-    if strategy == "data":
-        return workers
+    if strategy in ("data", "3d"):
+        return workers * (request.tensor * request.pipeline if strategy == "3d" else 1)
     most = most_gpus(strategy, _sizes(groups), request.batch)
     return workers * request.gpus_per_worker if strategy in HYBRIDS else most
 
@@ -216,14 +238,16 @@ def terms_of(
     """Return the seconds of each of ``TERMS`` in a step, by the parameters' origins."""
     machine, options = request.machine, request.memory
     division = division_of(strategy, gpus, request)
+    if strategy == "3d":
+        return _grid_terms(division, request)
     cost = step_cost(strategy, _costs(groups, request), division)
     node, network = [0.0, 0.0], [0.0, 0.0]
     inner_size = gpus if strategy in WHOLE_WORKERS else division.p2
     phi = machine.contention.value if strategy in HYBRIDS else 1.0
-    shown = (1.0 - machine.overlap.value) * (_STAGE_3 if options.zero == 3 else 1.0)
+    shown = (1.0 - machine.overlap.value) * exchanges(options, division.segments)
     for traffic, size, slower, width, share in (
         (cost.inner, inner_size, 1.0, options.saved_bytes, 1.0),
-        (cost.outer, gpus, phi, 4, shown),
+        (cost.outer, gpus, phi, exchange_bytes(options), shown),
     ):
         target = node if machine.gpus_per_node is None or size <= machine.gpus_per_node else network
         target[0] += share * traffic.messages
@@ -238,6 +262,24 @@ def terms_of(
     )
 
 
+def _grid_terms(division: Division, request: PredictRequest) -> tuple[float, ...]:
+    """Return the seconds of each of ``TERMS`` in a step of 3d."""
+    machine = request.machine
+    cost = grid_cost(grid_stages(request.model.layers, division.pipeline), division, request.memory, machine)
+    node, network = list(cost.node), list(cost.network)
+    target = node if machine.gpus_per_node is None or division.p <= machine.gpus_per_node else network
+    for place, amount in enumerate(cost.gradients):
+        target[place] += (1.0 - machine.overlap.value) * amount
+    return (
+        cost.compute_s * machine.ranks_per_core(division.p),
+        node[0] * machine.node_latency_s.value,
+        node[1] / (machine.node_gb_s.value * 1e9),
+        network[0] * machine.network_latency_s.value,
+        network[1] / (machine.network_gb_s.value * 1e9),
+        machine.step_deviation_s.value * slowest_of(division.p),
+    )
+
+
 def slowest_of(count: int) -> float:
     """Return by how many standard deviations the largest of that many normal values is above the mean.
 
@@ -249,8 +291,9 @@ def slowest_of(count: int) -> float:
 
 def _costs(groups: Sequence[tuple[Layer, ...]], request: PredictRequest) -> list[LayerCost]:
     options = request.memory
-    costs = layer_costs(groups, request.machine, request.batch, options.slots, options.saved_bytes)
-    if options.recompute:  # the forward pass is done again before the backward pass
+    micro = max(1.0, request.batch / request.accumulate)
+    costs = layer_costs(groups, request.machine, micro, options.slots, options.saved_bytes)
+    if options.recompute == "full":  # the forward pass is done again before the backward pass
         costs = [cost._replace(bw=cost.bw + cost.fw) for cost in costs]
     return costs
 
@@ -292,8 +335,19 @@ def _point(
         cost_per_epoch=_cost(gpus, epoch, request),
         memory=here,
         remedies=() if fits or room is None else what_would_fit(need, request.batch, request.memory, room),
-        remarks=shared.remarks,
+        remarks=(*shared.remarks, *_beyond(int(division.batch), request)),
     )
+
+
+_IMAGENET, _LARGEST_BATCH = 1281167, 81920
+
+
+def _beyond(batch: int, request: PredictRequest) -> tuple[str, ...]:
+    """Return a remark where a batch of ImageNet is larger than any that was trained to a good accuracy."""
+    if batch <= _LARGEST_BATCH or request.samples != _IMAGENET:
+        return ()
+    read = f"{_LARGEST_BATCH:,} images to 75.08 % (Yamazaki et al. 2019, ResNet-50)"
+    return (f"{batch:,} images per step: no paper read trained ImageNet beyond {read}",)
 
 
 def _need(
@@ -307,13 +361,15 @@ def _need(
     other = msgspec.structs.replace(request, batch=batch)
     division = division_of(strategy, gpus, other)
     stages: list[list[Layer]] = [[layer for group in groups for layer in group]]
+    if strategy == "3d":
+        stages = grid_stages(request.model.layers, request.pipeline)
     if strategy == "pipeline":
         stages, start = [], 0
         for stage in balanced_stages(_costs(groups, other), gpus):
             some = groups[start : start + len(stage)]
             stages.append([layer for group in some for layer in group])
             start += len(stage)
-    return memory_need(strategy, request.model, stages, division, options)
+    return memory_need(strategy, stages, division, options)
 
 
 def _cost(gpus: int, epoch_s: float | None, request: PredictRequest) -> float | None:

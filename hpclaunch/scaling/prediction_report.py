@@ -7,6 +7,7 @@ from hpclaunch.scaling.simulated_exchange import simulation_text
 from hpclaunch.text_table import text_table
 
 _HEADER = ("GPUs", "strategy", "step s", "range", "compute", "communic.", "GiB", "fits", "at most", "epoch")
+_DROPPED = ("at most", "epoch", "communic.", "compute", "GiB", "range")
 
 
 def as_text(prediction: Prediction, width: int | None = None) -> str:
@@ -16,7 +17,11 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
     header = [*_HEADER, *([f"{prediction.cost_unit} per epoch"] if cost else [])]
     lines = [f"{prediction.model}: predicted seconds per step; ranges of about 95 %", ""]
     if points:
-        lines.append(text_table([_row(point, cost) for point in points], header))
+        lines.append(
+            text_table(
+                [_row(point, cost) for point in points], header, width=width, drop=(*_DROPPED, header[-1])
+            )
+        )
     lines += [f"{one.strategy} on {one.gpus} GPUs: {one.why}" for one in prediction.impossible]
     lines += dict.fromkeys(remark for point in points for remark in point.remarks)
     for point in (point for point in points if point.fits is False):
@@ -29,7 +34,7 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
         lines += ["", f"calibrated with {name}; measured relative to the calibrated model: {shown}"]
         lines += [f"  {remark}" for remark in prediction.calibration.remarks]
     if prediction.simulation:
-        lines += ["", simulation_text(prediction.simulation)]
+        lines += ["", simulation_text(prediction.simulation, width)]
     rows = [(p.name, f"{p.value:.4g}", p.unit, p.origin) for p in prediction.parameters]
     return "\n".join([*lines, "", text_table(rows, ("parameter", "value", "", "origin"), width=width)])
 
@@ -46,7 +51,7 @@ def _row(point: PredictedPoint, cost: bool) -> tuple[str, ...]:
         f"{point.communication_s:.4g}",
         f"{point.memory_gib:.1f}",
         fits,
-        str(point.most_gpus),
+        "" if point.most_gpus >= 1 << 40 else str(point.most_gpus),
         _time(point.epoch_s),
     )
     return (

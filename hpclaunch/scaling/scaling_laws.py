@@ -122,6 +122,11 @@ class FittedLaw:
         """Return the mean of the relative errors, without their signs."""
         return sum(map(abs, self.left_out)) / len(self.left_out) if self.left_out else None
 
+    @property
+    def fits(self) -> bool:
+        """Whether it predicts each point from the rest, as far as that can be tried."""
+        return self.left_out_error is None or self.left_out_error <= 0.1
+
     def half_range(self, p: float) -> float | None:
         """Return half the 90 % range at p, no less than the leave-one-out error; None: unknown."""
         if self.deviation is None:
@@ -243,7 +248,7 @@ def _doubts(law: FittedLaw) -> tuple[str, ...]:
     found = []
     if not law.left_out:
         found.append(f"{len(law.sizes)} points are too few to test this law: measure more sizes")
-    elif law.left_out_error is not None and law.left_out_error > 0.1:
+    elif not law.fits:
         found.append(
             f"no law fits: leaving one point out gives errors of {law.left_out_error:.0%}; do not extrapolate"
         )

@@ -235,11 +235,12 @@ def replay_text(shape: NetworkShape, nodes: int, parameters: dict[str, Parameter
     return f"{first}\n{second}\n{programs}"
 
 
-def simulation_text(simulation: Simulation) -> str:
+def simulation_text(simulation: Simulation, width: int | None = None) -> str:
     """Return the table and what the network consists of."""
     rows = [_row(one) for one in simulation.exchanges]
     header = ("GPUs", "nodes", "allreduce", "simulated s", "closed form s", "ratio", "messages", "step s")
-    lines = ["sum of the gradients between nodes, replayed in SimGrid:", "", text_table(rows, header)]
+    table = text_table(rows, header, width=width, drop=("messages", "step s", "nodes", "ratio"))
+    lines = ["sum of the gradients between nodes, replayed in SimGrid:", "", table]
     lines += [
         f"{one.allreduce} on {one.gpus} GPUs: {one.remark}" for one in simulation.exchanges if one.remark
     ]

@@ -14,13 +14,14 @@ alpha seconds per message, beta seconds per byte, delta bytes per element, S seg
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, get_args
 
-from hpclaunch.scaling.machine_speed import Machine
-from hpclaunch.scaling.model_table import Kind, Layer, Model
+from hpclaunch.scaling.machine_speed import Machine, speed_table
+from hpclaunch.scaling.model_table import Layer, Model
 
 Strategy = Literal[
-    "serial", "data", "spatial", "pipeline", "filter", "channel", "data+filter", "data+spatial"
+    "serial", "data", "spatial", "pipeline", "filter", "channel", "data+filter", "data+spatial", "3d"
 ]
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)[:-1]
+"""Those of the paper; ``3d`` is tensor x pipeline x data parallelism (grid_cost.py)."""
 HYBRIDS: tuple[Strategy, ...] = ("data+filter", "data+spatial")
 WHOLE_WORKERS: tuple[Strategy, ...] = ("spatial", "pipeline", "filter", "channel")
 """One worker of p GPUs: more GPUs do not see more samples."""
@@ -58,7 +59,16 @@ class Division(NamedTuple):
     p2: int = 1
     """GPUs of a worker, in the hybrids."""
     segments: int = 1
-    """S of the pipeline."""
+    """S of the pipeline; micro-batches of a worker's step in data and 3d."""
+    tensor: int = 1
+    """GPUs that divide each layer, in 3d."""
+    pipeline: int = 1
+    """Stages, in 3d."""
+
+    @property
+    def workers(self) -> int:
+        """Workers of data and 3d."""
+        return self.p // (self.tensor * self.pipeline)
 
     @property
     def p1(self) -> int:
@@ -86,7 +96,7 @@ class StepCost(NamedTuple):
 
 def step_cost(strategy: Strategy, layers: Sequence[LayerCost], division: Division) -> StepCost:
     """Return what a step costs."""
-    batch, p, p2, segments = division
+    batch, p, p2, segments = division[:4]
     p1 = division.p1
     compute = sum(layer.fw + layer.bw for layer in layers)
     update = sum(layer.wu for layer in layers)
@@ -182,22 +192,14 @@ def most_gpus(strategy: Strategy, layers: Sequence[LayerCost], batch: int, p2: i
         "channel": channels,
         "data+filter": batch * filters,
         "data+spatial": batch * area,
+        "3d": 1 << 40,
     }[strategy]
 
 
-_PASSES: dict[Kind, tuple[int, int]] = {
-    "relu": (2, 3),
-    "gelu": (2, 3),
-    "dropout": (3, 3),
-    "softmax": (2, 3),
-    "elementwise": (2, 3),
-    "batchnorm": (3, 5),
-    "layernorm": (3, 5),
-    "add": (3, 0),
-    "concat": (2, 2),
-    "flatten": (0, 0),
-}
-"""Kind -> how often forward and backward read or write a tensor of the output's size."""
+_SCORE_PASSES = (6, 8)
+"""Attention with stored scores writes and reads them: product, softmax, dropout, product."""
+_LOSS_BYTES = (14, 18)
+"""Of an element of the last layer's output: its conversion to fp32, log-softmax, and back."""
 _INDEX_PASSES = 2
 """The places of the maxima have 8 bytes each."""
 _UPDATE_PASSES = 3
@@ -229,7 +231,7 @@ def layer_costs(
     for group in groups:
         main = next((layer for layer in group if layer.weighted), group[0])
         weights = sum(layer.weights for layer in group)
-        times = [_seconds(layer, speed, memory, batch, bytes_per_element) for layer in group]
+        times = [layer_seconds(layer, speed, memory, batch, bytes_per_element) for layer in group]
         costs.append(
             LayerCost(
                 x=main.x,
@@ -237,7 +239,7 @@ def layer_costs(
                 w=weights,
                 fw=sum(forward for forward, _ in times),
                 bw=sum(backward for _, backward in times),
-                wu=4 * (_UPDATE_PASSES + 2 * slots) * weights / memory,
+                wu=update_seconds(weights, slots, machine),
                 filters=main.filters,
                 channels=main.channels,
                 area=main.area,
@@ -249,15 +251,26 @@ def layer_costs(
     return costs
 
 
-def _seconds(layer: Layer, speed: float, memory: float, batch: float, size: int) -> tuple[float, float]:
-    """Return forward and backward of one sample."""
-    if layer.weighted:
+def update_seconds(weights: float, slots: int, machine: Machine) -> float:
+    """Return the time of the update of that many parameters."""
+    moved = 4 * (_UPDATE_PASSES + 2 * slots) * weights
+    return moved / (machine.memory_gb_s.value * 1e9 * machine.gpu_share.value)
+
+
+def layer_seconds(layer: Layer, speed: float, memory: float, batch: float, size: int) -> tuple[float, float]:
+    """Return forward and backward of one sample; ``speed``: operations, ``memory``: bytes per second."""
+    if layer.forward_flops:
         moved = size * (layer.x + layer.y + layer.weights / batch)
-        times = layer.backward_flops / layer.forward_flops if layer.forward_flops else 2
+        times = layer.backward_flops / layer.forward_flops
+        scores = [size * passes * layer.scores / memory for passes in _SCORE_PASSES]
         forward = max(layer.forward_flops / speed, moved / memory)
-        return forward, max(layer.backward_flops / speed, times * moved / memory)
+        backward = max(layer.backward_flops / speed, times * moved / memory)
+        return forward + scores[0], backward + scores[1]
+    if layer.kind == "loss":
+        return _LOSS_BYTES[0] * layer.y / memory, _LOSS_BYTES[1] * layer.y / memory
     if layer.kind in ("maxpool", "avgpool"):
         moved = size * (layer.x + layer.y) + (layer.kind == "maxpool") * 4 * _INDEX_PASSES * layer.y
         return moved / memory, moved / memory
-    forward_passes, backward_passes = _PASSES[layer.kind]
-    return size * forward_passes * layer.y / memory, size * backward_passes * layer.y / memory
+    # How often forward and backward read or write a tensor of the output's size.
+    passes = speed_table()["passes"].get(layer.kind, (2, 3))
+    return size * passes[0] * layer.y / memory, size * passes[1] * layer.y / memory

@@ -188,6 +188,11 @@ _HEADER = (
     *("load balance", "comm. eff.", "cost", "remarks"),
 )
 
+_DROPPED = (
+    *("comm. eff.", "load balance", "Karp-Flatt", "cost", "nodes", "per second", "spread", "remarks"),
+    "speed-up",
+)
+
 
 def _rows(document: StudyDocument) -> list[tuple[str, ...]]:
     return [
@@ -214,7 +219,7 @@ def _shown(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def _columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
+def columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
     """Return header and rows without the columns that are empty."""
     rows = _rows(document)
     header = [unit_name(document.points) if name == "size" else name for name in _HEADER]
@@ -224,12 +229,18 @@ def _columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
 
 def as_text(document: StudyDocument, width: int | None = None) -> str:
     """Return the study for a terminal."""
-    header, rows = _columns(document)
-    lines = [f"{document.study}: {document.kind} scaling", "", text_table(rows, header, width=width), ""]
-    return "\n".join([*lines, *_fit_lines(document), *_advice_lines(document)])
+    header, rows = columns(document)
+    lines = [
+        f"{document.study}: {document.kind} scaling",
+        "",
+        text_table(rows, header, width=width, drop=_DROPPED),
+        "",
+    ]
+    return "\n".join([*lines, *fit_lines(document), *advice_lines(document)])
 
 
-def _fit_lines(document: StudyDocument) -> list[str]:
+def fit_lines(document: StudyDocument) -> list[str]:
+    """Return the law, its parameters, what it predicts, and what makes it doubtful."""
     fit = document.fit
     if fit is None:
         return ["one size: nothing to fit"]
@@ -253,19 +264,20 @@ def _fit_lines(document: StudyDocument) -> list[str]:
     return [*lines, *(f"  doubt: {remark}" for remark in fit.remarks)]
 
 
-def _advice_lines(document: StudyDocument) -> list[str]:
+def advice_lines(document: StudyDocument) -> list[str]:
+    """Return which size to ask for."""
     best = document.recommended
     return ["", best.sentence] if best else ["", "no measured size has the requested efficiency"]
 
 
 def as_markdown(document: StudyDocument) -> str:
     """Return the study as a section of a proposal."""
-    header, rows = _columns(document)
+    header, rows = columns(document)
     lines = [header, ["---:" if name != "remarks" else "---" for name in header], *rows]
     table = ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
     title = f"## {document.study}: {document.kind} scaling"
-    facts = "\n".join(f"    {line}" for line in _fit_lines(document))
-    return "\n".join([title, "", *table, "", facts, *_advice_lines(document)])
+    facts = "\n".join(f"    {line}" for line in fit_lines(document))
+    return "\n".join([title, "", *table, "", facts, *advice_lines(document)])
 
 
 def as_csv(document: StudyDocument) -> str:

@@ -135,8 +135,11 @@ def _notable(
         return [
             f"super-linear: check what else differs from the smallest size (caches, input, other jobs){where}"
         ]
+    change = seconds / before.step_s.median
+    if before.efficiency < _COLLAPSE * efficiency:
+        smaller = counted(before.size, UNIT_NAMES[unit][:-1])
+        return [f"more than linear: {1 / change:.2f} times as fast as {smaller}: was that slowed down?"]
     if efficiency < _COLLAPSE * before.efficiency:
-        change = seconds / before.step_s.median
         return [
             f"collapse: {change:.2f} times the time with {counted(before.size, UNIT_NAMES[unit][:-1])}{where}"
         ]

@@ -39,18 +39,9 @@ def _read_after(text: str) -> After | None:
 
 
 DIRECTIVES = DirectiveReader(
-    kind="cobalt",
-    sentinel="COBALT",
-    # "#COBALT directives following a blank line will be ignored" (ALCF, ThetaGPU)
-    read_in="lines at top",
-    submit_command="qsub",
+    **DirectiveReader.facts("cobalt"),
     read=_OPTIONS.read,
     requested=_requested,
-    account_option="-A ",
-    requests_gpus=False,
-    retired="the machines that had it, ALCF's Theta and ThetaGPU, are switched off",
     known_options=_OPTIONS.flags | _OPTIONS.valued,
-    # Cobalt itself expands $jobid and $COBALT_JOBID there (man qsub, jobid expansion).
-    dollar_options=frozenset({"env", "jobname", "output", "error", "outputprefix", "debuglog"}),
     words=ForeignWords(kind="cobalt", mail_by_user=frozenset({"begin", "end"}), read_after=_read_after),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.foreign_words import ForeignWords, word_table
 
 Role = Literal[
@@ -161,7 +162,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Scripts request GPUs; False: a node comes with all of its GPUs."""
     known_options: frozenset[str] = frozenset()
     """Names that a misspelt option may have meant; empty: names are not checked."""
-    dollar_options: frozenset[str] | None = None
+    dollar_options: Sequence[str] | None = None
     """Options in whose value a ``$`` is right; None: not known, so a ``$`` is never reported."""
     refuses_zero_walltime: bool = False
     retired: str = ""
@@ -174,6 +175,12 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """A backslash at the end of a directive joins the next line to it."""
     words: ForeignWords = ForeignWords()
     """The meaning of its options and variables, for ``port``."""
+
+    @staticmethod
+    def facts(kind: str) -> dict[str, Any]:
+        """Return the fields that are data: ``directives`` of ``KIND.json``."""
+        data = msgspec.json.decode(text_beside(__file__, f"{kind}.json"))
+        return {"kind": kind, "submit_command": data["submit_program"], **data["directives"]}
 
     @property
     def roles(self) -> Mapping[str, Role]:

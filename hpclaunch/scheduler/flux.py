@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import (
@@ -106,12 +105,6 @@ class FluxAttach(Attach, frozen=True, kw_only=True):
 
 class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     """Flux. An id is what flux batch prints, with an ``f`` instead of the ``ƒ``, as Flux takes it too."""
-
-    def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
-        """Return queues and nodes by the instance's configuration and resource set."""
-        from hpclaunch.scheduler.flux_nodes import parse_flux_facts
-
-        return parse_flux_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the directives (RFC 36), options of flux batch, which splits them as a shell does."""

@@ -33,13 +33,9 @@ def flux_time_s(text: str, usual: str = "m") -> int | None:
 
 
 DIRECTIVES = DirectiveReader(
-    kind="flux",
-    sentinel="flux:",
-    line_start=r"#+[ \t]*(?:flux|FLUX):[ \t]*",
-    submit_command="flux batch",
+    **DirectiveReader.facts("flux"),
     read=_OPTIONS.read,
     requested=_requested,
-    account_option="--bank=",
     known_options=_OPTIONS.flags | _OPTIONS.valued,
     words=ForeignWords(kind="flux", read_after=read_after_ok),
 )

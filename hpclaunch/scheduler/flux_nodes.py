@@ -28,7 +28,7 @@ _HOSTS = re.compile(r"(?P<name>[^,\[\]]+)(?:\[(?P<numbers>[\d,-]+)\])?(?P<rest>[
 _Table = Mapping[str, Any]
 
 
-def parse_flux_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
+def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
     """Return what the answers to these of Flux' ``facts_commands`` say.
 
     Raises RefusedError with Flux' own words, or where an answer cannot be read.

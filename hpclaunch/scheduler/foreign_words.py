@@ -56,8 +56,6 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
     """Reads the jobs that must end first; None: another kind of dependency."""
     read_name: Callable[[str], str] = lambda text: text
     """Reads a job's name, which may hold the indices of an array."""
-    at_site: Mapping[Subject, str] = {}
-    """The answer at a site with this scheduler where no option is about the subject."""
 
     @property
     def options(self) -> Mapping[str, Subject]:
@@ -73,6 +71,11 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
     def owned(self) -> Mapping[str, str]:
         """Options that the plan sets (separated by blanks) -> the option of ``submit`` instead."""
         return _table(self.kind, "owned")
+
+    @property
+    def at_site(self) -> Mapping[str, str]:
+        """Subject -> the answer at a site with this scheduler where no option is about it."""
+        return _table(self.kind, "at_site")
 
     def shown(self, name: str) -> str:
         """Return an option as it is typed."""

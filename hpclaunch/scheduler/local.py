@@ -12,7 +12,7 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import UNBOUND, Launch, Launcher, Mpiexec
-from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler
+from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler, scheduler_data
 
 CANCEL_GRACE_S = 10
 
@@ -90,21 +90,9 @@ class Direct(Launcher, frozen=True, kw_only=True):
 
 
 SCHEDULER = LocalScheduler(
-    kind="local",
-    title="this machine",
-    submit_program="setsid",
-    template="local.sh.j2",
+    **scheduler_data("local"),
     launchers=(
         Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh", without_mpi="direct"),
         Direct(),
     ),
-    job_number="$$",
-    submit_folder="$PWD",
-    port_number="$$",
-    first_node="MASTER_ADDR=127.0.0.1",
-    node_names="echo localhost",
-    id_pattern=r"\d+:\d+",
-    starts_at_once=True,
-    poll_s=(0.05, 0.5),
-    status_sources=("proc",),
 )

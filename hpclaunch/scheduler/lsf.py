@@ -157,22 +157,9 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
             raise RefusedError(f"bjobs gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
         return {number: status for number, status in with_arrays(rows).items() if number in ids}
 
-    def parse_cluster(self, answer: CommandResult) -> str:
-        """Return the cluster's name (lsid command reference)."""
-        match = re.search(r"^My cluster name is (\S+)", answer.stdout, re.MULTILINE)
-        if answer.exit_code != 0 or not match:
-            raise RefusedError(f"lsid does not name its cluster: {own_words(answer)}")
-        return match[1]
-
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Signal the job with SIGINT, then SIGTERM, then SIGKILL."""
         return ("bkill", scheduler_id)
-
-    def parse_cancel(self, answer: CommandResult) -> None:
-        """Raise RefusedError unless the job is ended, ending, or unknown by now."""
-        over = r"is being terminated|already finished|no matching job found"
-        if answer.exit_code != 0 and not re.search(over, answer.stdout + answer.stderr, re.IGNORECASE):
-            raise RefusedError(f"LSF did not cancel the job: {own_words(answer)}")
 
 
 def _rows(source: str, text: str) -> list[tuple[str, str, int | None, JobStatus]]:

@@ -73,14 +73,9 @@ def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ..
 
 
 DIRECTIVES = DirectiveReader(
-    kind="lsf",
-    sentinel="BSUB",
-    read_in="whole script",  # where they end is not documented
-    submit_command="bsub",
+    **DirectiveReader.facts("lsf"),
     read=lambda words: (option._replace(known=option.name != "") for option in word_options(words, _VALUES)),
     requested=_requested,
-    account_option="-P ",
-    account_variable="LSB_DEFAULTPROJECT",
     words=ForeignWords(
         kind="lsf",
         dashes="-",

@@ -4,19 +4,17 @@ Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     AccountedJob,
     Accounting,
     Attach,
-    JobStatus,
     RunningJob,
     Scheduler,
     own_words,
@@ -24,8 +22,6 @@ from hpclaunch.scheduler.scheduler_interface import (
     unknown_job,
 )
 from hpclaunch.walltime import format_walltime
-
-_UNKNOWN_JOB, _FINISHED, _BAD_STATE = 153, 35, 168
 
 
 class Pals(Launcher, frozen=True, kw_only=True):
@@ -81,12 +77,6 @@ _FILE, _SPLITS = r"[\w./@%+=:,-]+", "#PBS line: PBS splits it at blanks and quot
 
 class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     """PBS. An id is what qsub prints, ``NUMBER.SERVER``."""
-
-    def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
-        """Return queues and nodes as qstat and pbsnodes print them."""
-        from hpclaunch.scheduler.pbs_nodes import parse_pbs_facts
-
-        return parse_pbs_facts(answers)
 
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
@@ -150,26 +140,9 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         jobs = text_jobs(answer.stdout).items()
         return next((job for job, a in jobs if script in str(a.get("Submit_arguments", ""))), None)
 
-    def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """Return one qstat for all: JSON, and text for jobs whose JSON cannot be read."""
-        from hpclaunch.scheduler.pbs_status import status_commands
-
-        return status_commands(source, ids)
-
-    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read qstat's answer; an unknown job fails the command, but the answer has the other jobs."""
-        from hpclaunch.scheduler.pbs_status import parse_status
-
-        return parse_status(source, ids, answer)
-
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """End the job."""
         return ("qdel", scheduler_id)
-
-    def parse_cancel(self, answer: CommandResult) -> None:
-        """Raise RefusedError unless the job is ended, ending, or unknown by now."""
-        if answer.exit_code not in (0, _UNKNOWN_JOB, _FINISHED, _BAD_STATE):
-            raise RefusedError(f"PBS did not cancel the job: {own_words(answer)}")
 
 
 def _select(want: Resources) -> str:

@@ -125,17 +125,9 @@ def write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...
 
 
 DIRECTIVES = DirectiveReader(
-    kind="pbs",
-    sentinel="PBS",
-    submit_command="qsub",
+    **DirectiveReader.facts("pbs"),
     read=_read,
     requested=_requested,
-    account_option="-A ",
-    dollar_options=frozenset({"v", "W", "S"}),
-    comments=False,
-    indented=True,
-    continued=True,
-    refuses_zero_walltime=True,
     words=ForeignWords(
         kind="pbs",
         dashes="-",
@@ -143,10 +135,5 @@ DIRECTIVES = DirectiveReader(
         write_mail=write_mail,
         write_array=lambda text: f"-J {text}",
         read_after=lambda text: read_after_ok(text.removeprefix("depend=")),
-        at_site={
-            "reservation": "--queue {value}: a reservation of PBS is a queue",
-            "constraint": "scheduler: select: of a site profile says what nodes must have on PBS",
-            "node list": "scheduler: select: of a site profile says which nodes are meant on PBS",
-        },
     ),
 )

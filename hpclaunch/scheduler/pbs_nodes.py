@@ -30,7 +30,7 @@ _ASKED = {"server": "qstat -B -f -F json", "nodes": "pbsnodes -a -F json", "queu
 _Attributes = Mapping[str, Any]
 
 
-def parse_pbs_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
+def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
     """Return what the answers to these of PBS' ``facts_commands`` say.
 
     Raises RefusedError with PBS' own words, or where an answer is not JSON.

@@ -293,7 +293,7 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
 
     # --- what it can do ---
-    reads_directives: bool = False
+    directives: Mapping[str, Any] = {}
     no_submission: str = ""
     told_by: str = ""
     queue_kinds: tuple[str, ...] = ()
@@ -325,7 +325,10 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     poll_s: tuple[float, float] = (1.0, 30.0)
     query_env: Mapping[str, str] = {}
     cluster_command: tuple[str, ...] = ()
+    cluster_pattern: str = ""
     status_sources: tuple[str, ...] = ()
+    over_words: str = ""
+    over_codes: tuple[int, ...] = ()
     notes: Mapping[str, str] = {}
 
 
@@ -353,7 +356,8 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
         """Return what the answers to these of ``facts_commands`` say, by name. Raises RefusedError."""
-        raise NotImplementedError
+        facts: ClusterFacts = self._module("nodes").parse_facts(answers)
+        return facts
 
     def shortened(self, name: str, text: str) -> str:
         """Return what ``facts_commands[name]`` printed, nodes that are alike as one line of the same form."""
@@ -366,11 +370,14 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def directive_reader(self) -> "DirectiveReader | None":
         """Return what reads the directives of other people's scripts; None: they are not read."""
-        if not self.reads_directives:
+        if not self.directives:
             return None
-        module = import_module(f"hpclaunch.scheduler.{self.kind}_directives")
-        reader: DirectiveReader = module.DIRECTIVES
+        reader: DirectiveReader = self._module("directives").DIRECTIVES
         return reader
+
+    def _module(self, part: str) -> Any:
+        """Return ``KIND_PART.py``, which is loaded where it is needed: a submission reads no answers."""
+        return import_module(f"hpclaunch.scheduler.{self.kind}_{part}")
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return the allocation of this shell; None outside one, and inside a batch job.
@@ -419,7 +426,11 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the name of the cluster; raise RefusedError where the answer has none."""
-        raise NotImplementedError
+        match = re.search(self.cluster_pattern, answer.stdout, re.MULTILINE)
+        if answer.exit_code != 0 or not match:
+            program = self.cluster_command[0]
+            raise RefusedError(f"{program} does not name its cluster: {own_words(answer)[:200]}")
+        return match[1]
 
     def find_command(self) -> tuple[str, ...]:
         """Return the command that lists the user's jobs with their scripts; nothing where there is none.
@@ -445,7 +456,8 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return the commands (nearly always one) that ask ``source`` for all these jobs."""
-        raise NotImplementedError
+        commands: tuple[tuple[str, ...], ...] = self._module("status").status_commands(source, ids)
+        return commands
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read one such answer; jobs that it does not know are not in the result.
@@ -453,7 +465,8 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         Raises RefusedError where the source could not be reached or its answer cannot be read, whatever its
         exit status: then the states are not known.
         """
-        raise NotImplementedError
+        statuses: dict[str, JobStatus] = self._module("status").parse_status(source, ids, answer)
+        return statuses
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Return the words of the command that cancels the job."""
@@ -461,4 +474,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def parse_cancel(self, answer: CommandResult) -> None:
         """Return where the job is ended or ending or had ended before; raise RefusedError otherwise."""
-        raise NotImplementedError
+        words = answer.stdout + answer.stderr
+        over = self.over_words and re.search(self.over_words, words, re.IGNORECASE)
+        if answer.exit_code not in (0, *self.over_codes) and not over:
+            raise RefusedError(f"{self.title} did not cancel the job: {own_words(answer)}")

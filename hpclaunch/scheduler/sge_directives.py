@@ -55,14 +55,9 @@ def _read_after(text: str) -> After | None:
 
 
 DIRECTIVES = DirectiveReader(
-    kind="sge",
-    sentinel="$",
-    line_start=r"#\$(?:[ \t]+|(?=-))",  # not #$HOME/bin/x, a line of a shell script that is switched off
-    read_in="whole script",  # tried: the last -N counts, wherever it stands
-    submit_command="qsub",
+    **DirectiveReader.facts("sge"),
     read=_read,
     requested=_requested,
-    account_option="-P ",
     known_options=frozenset(_VALUES),
     words=ForeignWords(
         kind="sge",

@@ -11,13 +11,11 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.plural import listed
-from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.job_header import Line, Resources, given, lines
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     Allocation,
     Attach,
-    JobStatus,
     RunningJob,
     Scheduler,
     Trial,
@@ -35,12 +33,6 @@ _NEXT = 'sbatch --parsable --dependency=afterany:"$SLURM_JOB_ID"'
 
 class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     """Slurm. An id is ``JOBID``, or ``JOBID;CLUSTER`` where sbatch names a cluster."""
-
-    def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
-        """Return partitions, nodes and settings as scontrol shows them."""
-        from hpclaunch.scheduler.slurm_nodes import parse_cluster_facts
-
-        return parse_cluster_facts(answers)
 
     def shortened(self, name: str, text: str) -> str:
         """Return nodes that are alike as one line, with their number."""
@@ -106,7 +98,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return those that sbatch would put above the script's options, and the one that makes it wait."""
-        from hpclaunch.scheduler.sbatch_variables import overriding_variables
+        from hpclaunch.scheduler.slurm_directives import overriding_variables
 
         return overriding_variables(script)
 
@@ -125,12 +117,6 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     def cluster_in(self, scheduler_id: str) -> str | None:
         """Return the cluster of ``JOBID;CLUSTER``."""
         return scheduler_id.partition(";")[2] or None
-
-    def parse_cluster(self, answer: CommandResult) -> str:
-        """Return ClusterName."""
-        from hpclaunch.scheduler.slurm_status import parse_cluster
-
-        return parse_cluster(answer)
 
     def find_command(self) -> tuple[str, ...]:
         """List the user's jobs, also those that ended a short while ago (MinJobAge)."""
@@ -151,30 +137,11 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
         """Return the values of FailedNode."""
         return tuple(re.findall(r"(?:^|\s)FailedNode=([\w.-]+)(?=\s)", answer.stdout))
 
-    def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """Return one command per cluster; jobs whose sbatch named no cluster are one group."""
-        from hpclaunch.scheduler.slurm_status import status_commands
-
-        return status_commands(source, ids)
-
-    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Read what squeue, sacct or scontrol reports about the jobs."""
-        from hpclaunch.scheduler.slurm_status import parse_status
-
-        return parse_status(source, ids, answer)
-
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Cancel the job with all its steps."""
         from hpclaunch.scheduler.slurm_status import cluster_of, number_of
 
         return ("scancel", *cluster_of(scheduler_id), number_of(scheduler_id))
-
-    def parse_cancel(self, answer: CommandResult) -> None:
-        """Raise RefusedError unless the job is ended or was."""
-        if answer.exit_code != 0 and not re.search(
-            r"invalid job id|already complet|job/step already", answer.stderr, re.IGNORECASE
-        ):
-            raise RefusedError(f"Slurm did not cancel the job: {own_words(answer)}")
 
 
 # What only batch scripts have (man sbatch, man salloc).

@@ -1,9 +1,16 @@
-"""The ``#SBATCH`` lines of a batch script (man sbatch)."""
+"""The ``#SBATCH`` lines of a batch script (man sbatch), and the variables that sbatch puts above them.
+
+man sbatch, INPUT ENVIRONMENT VARIABLES, of 22.05 to 25.11, and the table ``env_vars`` in src/sbatch/opt.c of
+the same versions; tried with 22.05.8 and 25.05.9.
+"""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import get_args
 
+import msgspec
+
+from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.directive_reader import (
     COMPONENT_SEPARATORS,
     Directive,
@@ -84,15 +91,10 @@ def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ..
 
 
 DIRECTIVES = DirectiveReader(
-    kind="slurm",
-    sentinel="SBATCH",
-    submit_command="sbatch",
+    **DirectiveReader.facts("slurm"),
     read=_OPTIONS.read,
     requested=_requested,
-    account_option="--account=",
-    account_variable="SBATCH_ACCOUNT",
     known_options=_OPTIONS.flags | _OPTIONS.valued,
-    dollar_options=frozenset({"export", "comment", "wrap", "job-name", "mail-user", "export-file"}),
     words=ForeignWords(
         kind="slurm",
         read_mail=_read_mail,
@@ -101,3 +103,27 @@ DIRECTIVES = DirectiveReader(
         read_after=read_after_ok,
     ),
 )
+
+
+_TABLE = msgspec.json.decode(text_beside(__file__, "slurm_variables.json"))
+VARIABLES: dict[str, str] = _TABLE["read by sbatch"]
+"""Long name of an option -> its variables. The option's letter is in ``slurm_options.json``."""
+SINCE: dict[str, str] = _TABLE["since"]
+"""Variable -> the first version that reads it, where that is not 22.05 or older."""
+
+
+def overriding_variables(script: str) -> tuple[str, ...]:
+    """Return the variables that would replace options of the script, and the one that makes sbatch wait."""
+    given = {option.name for line in _directive_lines(script) for option in DIRECTIVES.read_text(line)}
+    # Options that request the same thing in other ways: a script that gives one of them has decided.
+    decided = given.union(*(same for same in _TABLE["same thing"] if given.intersection(same)), ("wait",))
+    return tuple(name for option in VARIABLES if option in decided for name in VARIABLES[option].split())
+
+
+def _directive_lines(script: str) -> Iterator[str]:
+    """Yield the texts after #SBATCH, which sbatch reads up to the first command."""
+    for line in script.splitlines():
+        if line.strip() and not line.startswith("#"):
+            return
+        if line.startswith("#SBATCH "):
+            yield line.removeprefix("#SBATCH ")

@@ -31,7 +31,7 @@ COUNT = "HpclaunchNodes"
 _Row = dict[str, str]
 
 
-def parse_cluster_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
+def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
     """Return what the answers to these of Slurm's ``facts_commands`` say.
 
     Raises RefusedError with Slurm's own words.

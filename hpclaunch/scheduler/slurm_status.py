@@ -109,14 +109,6 @@ def _header_only(text: str) -> bool:
     return all(re.match(r"CLUSTER: ", line) for line in text.splitlines() if line.strip())
 
 
-def parse_cluster(answer: CommandResult) -> str:
-    """Return the ClusterName of ``scontrol show config``; raise RefusedError where there is none."""
-    match = re.search(r"^ClusterName\s*= (\S+)$", answer.stdout, re.MULTILINE)
-    if answer.exit_code != 0 or not match:
-        raise RefusedError(f"scontrol does not name its cluster: {own_words(answer)[:200]}")
-    return match[1]
-
-
 def number_of(scheduler_id: str) -> str:
     """Return the job's number of ``NUMBER;CLUSTER``."""
     return scheduler_id.partition(";")[0]

@@ -366,7 +366,7 @@ def _regex(path: KeyPath, pattern: str) -> Iterator[Broken]:
     try:
         re.compile(pattern)
     except re.error as error:
-        yield path, f"{pattern!r} is not a regular expression: {error}", "see Python's re"
+        yield path, f"{path[0]}: {pattern!r} is not a regular expression: {error}", "see Python's re"
 
 
 def _variable(path: KeyPath, name: str) -> Iterator[Broken]:

@@ -200,11 +200,16 @@ def show_keys(path: KeyPath, document: type[msgspec.Struct] | None = None) -> st
     return text.removeprefix(".") or _DOCUMENTS.get(document.__name__ if document else "", "the file")
 
 
+_MEANT = {"partition": "queue", "qos": "queue", "project": "account", "gpus": "gpus_per_task"}
+"""Word that is near none, of an option or another tool -> the key that a job file has for it."""
+
+
 def did_you_mean(word: str, known: Any) -> str:
     """Return ``did you mean 'x'?``, or the list of known words."""
     names = sorted(known)
     from difflib import get_close_matches  # only messages need it
 
-    same = [name for name in names if name.lower() == word.lower()]
+    meant = (word.lower(), _MEANT.get(word.lower()))
+    same = [name for name in names if name.lower() in meant]
     near = same or get_close_matches(word.lower(), names, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names) or 'none'}"

@@ -106,7 +106,9 @@ def parse_tree(text: str, file: str) -> Tree:
         mark = error.problem_mark or error.context_mark
         line = f":{mark.line + 1}" if mark else ""
         problem = ", ".join(filter(None, (error.context, error.problem)))
-        raise BadInputError(f"{file}{line}: not YAML: {problem}") from None
+        found = text.split("\n")[mark.line : mark.line + 1] if mark else []
+        hint = "indent with blanks: YAML takes no tab there" if "\t" in "".join(found) else None
+        raise BadInputError(f"{file}{line}: not YAML: {problem}", hint) from None
     except yaml.YAMLError as error:
         raise BadInputError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
 

@@ -70,7 +70,7 @@ def undocumented(profile: SiteProfile, container: JobContainer) -> str | None:
     Apptainer where it names none.
     """
     name, launcher = runtime_of(profile, container), profile.scheduler.launcher
-    return _unfit(container, name, launcher) or _unknown_runtime(profile, container)
+    return _unknown_runtime(profile, container) or _unfit(container, name, launcher)
 
 
 def _unfit(container: JobContainer, name: str, launcher: str) -> str | None:

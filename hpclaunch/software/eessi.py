@@ -59,13 +59,6 @@ def eessi_modules() -> dict[str, dict[str, tuple[EessiModule, ...]]]:
     return msgspec.convert(table, dict[str, dict[str, tuple[EessiModule, ...]]])
 
 
-# CPU targets that EESSI builds for.
-_CPU_TARGETS = (
-    "x86_64/generic", "x86_64/intel/haswell", "x86_64/intel/skylake_avx512", "x86_64/intel/cascadelake",
-    "x86_64/intel/icelake", "x86_64/intel/sapphirerapids", "x86_64/amd/zen2", "x86_64/amd/zen3",
-    "x86_64/amd/zen4", "x86_64/amd/zen5", "aarch64/generic", "aarch64/a64fx", "aarch64/neoverse_n1",
-    "aarch64/neoverse_v1", "aarch64/nvidia/grace", "aarch64/google/axion",
-)  # fmt: skip
 _ACCELERATOR = re.compile(r"accel/(nvidia/cc[0-9]+|amd/gfx[0-9a-f]+)")
 
 
@@ -126,10 +119,11 @@ def _check_version(version: str) -> None:
 
 def _overrides(eessi: JobEessi) -> Iterable[Line]:
     if eessi.cpu_target is not None:
-        if eessi.cpu_target not in _CPU_TARGETS:
+        targets = package_table("software/install_recipes.yaml")["eessi_cpu_targets"].split()
+        if eessi.cpu_target not in targets:
             raise BadInputError(
                 f"eessi cpu_target {eessi.cpu_target!r} is not one of EESSI's",
-                f"known: {', '.join(sorted(_CPU_TARGETS))}",
+                f"known: {', '.join(sorted(targets))}",
             )
         yield line("eessi cpu target", target=eessi.cpu_target)
     if eessi.accelerator is not None:

@@ -5,6 +5,7 @@ Names and meanings: Horovod 0.28.1, docs/install.rst and CMakeLists.txt.
 
 import shlex
 
+from hpclaunch.package_data import package_table
 from hpclaunch.site.schema import SiteProfile
 
 VERSION = "0.28.1"
@@ -36,21 +37,11 @@ def _device_variables(profile: SiteProfile | None) -> dict[str, str]:
     node = profile.node if profile else None
     if node is None or not node.gpus:
         return {"HOROVOD_WITH_GLOO": "1"}
-    variables = _BY_VENDOR.get(node.gpu_vendor or "", {"HOROVOD_WITH_GLOO": "1"})
+    by_vendor: dict[str, dict[str, str]] = package_table("software/install_recipes.yaml")["horovod_variables"]
+    variables = by_vendor.get(node.gpu_vendor or "", {"HOROVOD_WITH_GLOO": "1"})
     if node.gpu_vendor == "nvidia" and node.gpu_arch and node.gpu_arch.startswith("sm_"):
         return {**variables, "HOROVOD_BUILD_CUDA_CC_LIST": node.gpu_arch.removeprefix("sm_")}
     return variables
-
-
-_BY_VENDOR = {
-    "amd": {
-        "HOROVOD_GPU": "ROCM",
-        "HOROVOD_GPU_OPERATIONS": "NCCL",  # also the name for RCCL
-        "HOROVOD_ROCM_HOME": "$ROCM_PATH",
-    },
-    "nvidia": {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"},
-    "intel": {"HOROVOD_CPU_OPERATIONS": "CCL"},
-}
 
 
 def rebuild_command(profile: SiteProfile | None, framework: str) -> str:

@@ -6,6 +6,7 @@ message.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from hpclaunch.study.point_measure import measured_point
 from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, save_study
 
 _PLACES = ("{batch}", "{nodes}", "{ranks}")
+_NO_PLACE = re.compile(r"(?<!\$)\{(?:gpus|tasks|ntasks|node|rank|size|n)\}")
+"""What is meant as one of them; behind a ``$`` it is the shell's."""
 
 
 class PointJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +43,8 @@ def point_job(
 ) -> PointJob:
     """Return the job of a point. Raises as a submission does, and for a batch that does not divide."""
     command = tuple(study.settings["command"])
+    if wrong := _NO_PLACE.search(" ".join(command)):
+        raise BadInputError(f"{wrong[0]} in the command stands for nothing", f"{', '.join(_PLACES)} do")
     plan = _job(study, point, _filled(command, dict.fromkeys(_PLACES, "1")), after, note).plan()
     ranks = plan.tasks
     values = {"{nodes}": str(plan.nodes), "{ranks}": str(ranks)}

@@ -10,9 +10,8 @@ import pickle
 from typing import Any
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.timeline.collective_count import kind_of, size_of
 from hpclaunch.timeline.rank_steps import RankSteps
-from hpclaunch.timeline.rank_trace import RankTrace
+from hpclaunch.timeline.rank_trace import RankTrace, kind_of, size_of
 
 LARGEST = 256 << 20
 """Bytes of a dump; 2,000 collectives, which is torch's default, take less than 2 MB."""

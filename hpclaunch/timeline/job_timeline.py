@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.timeline.collective_count import bus_factor
 from hpclaunch.timeline.late_ranks import deviation
 from hpclaunch.timeline.rank_steps import COLUMNS, PHASES
-from hpclaunch.timeline.rank_trace import RankTrace
+from hpclaunch.timeline.rank_trace import RankTrace, bus_factor
 from hpclaunch.timeline.read_timeline import TimelineFile
 
 FIRST_TIMES = 2.0

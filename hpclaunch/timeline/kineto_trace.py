@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from hpclaunch.timeline.collective_count import kind_of, size_of
 from hpclaunch.timeline.intervals import Intervals
 from hpclaunch.timeline.rank_steps import RankSteps
-from hpclaunch.timeline.rank_trace import RankTrace
+from hpclaunch.timeline.rank_trace import RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
 _COLLECTIVE = re.compile(r"(gloo|mpi|ucc|nccl|xccl|hccl):", re.IGNORECASE)

@@ -2,23 +2,11 @@
 
 import msgspec
 
-from hpclaunch.pages.render_page import html_page
-from hpclaunch.timeline.job_timeline import Place
+from hpclaunch.pages.render_page import PALETTE, html_page
+from hpclaunch.timeline.job_timeline import SHARES, Place
 from hpclaunch.timeline.timeline_documents import TimelineDocument
 from hpclaunch.timeline.timeline_summary import SHARE_NAMES
 from hpclaunch.timeline.timeline_verdicts import shown_ms
-
-_COLOURS = {
-    "computing": "#4c9f70",
-    "negotiating": "#e0a030",
-    "queueing": "#c9b458",
-    "copying": "#8d6cab",
-    "moving": "#3b7dd8",
-    "waiting": "#d64545",
-    "input": "#e07b39",
-    "idle": "#b8b8b8",
-    "unseen": "#9fb4a5",
-}
 
 
 def page(document: TimelineDocument) -> str:
@@ -34,9 +22,9 @@ def page(document: TimelineDocument) -> str:
         ms=shown_ms,
         named=lambda rank: Place(rank.node, rank.gpu).named(rank.rank),
         shares=[
-            (f"{SHARE_NAMES.get(name, name)} {100 * share:.1f} %", share, _COLOURS[name])
-            for name, share in document.shares.items()
-            if share
+            (f"{SHARE_NAMES.get(name, name)} {100 * share:.1f} %", share, colour)
+            for name, colour in zip(SHARES, PALETTE["colours"], strict=True)
+            if (share := document.shares[name])
         ],
         times=[(number / max(1, len(times) - 1), time) for number, time in enumerate(times)],
         # A first step that is far above the rest is cut at the top.

@@ -6,7 +6,6 @@ from statistics import median
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
-from hpclaunch.timeline.collective_count import Collective, Tensor, bus_factor
 from hpclaunch.timeline.job_timeline import (
     JobTimeline,
     Place,
@@ -16,6 +15,7 @@ from hpclaunch.timeline.job_timeline import (
     step_times,
 )
 from hpclaunch.timeline.late_ranks import lateness_by_rank
+from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import (
     CollectiveSummary,
@@ -212,8 +212,8 @@ def _damage(whole: bool, repaired: int, lost: int) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def shown(document: TimelineDocument) -> str:
-    """Return the summary as text."""
+def shown(document: TimelineDocument, width: int | None = None) -> str:
+    """Return the summary as text; ``width``: of the terminal."""
     forms = sorted({file.format for file in document.files})
     lines = [
         f"{counted(len(document.files), 'file')} ({', '.join(forms)}), {counted(document.ranks, 'rank')}, "
@@ -227,7 +227,7 @@ def shown(document: TimelineDocument) -> str:
             f"{shown_ms(times['min'])} to {shown_ms(times['max'])}"
             + (f"; first {shown_ms(times['first'])}" if times["first"] is not None else "")
         )
-    lines += ["", *_share_lines(document)]
+    lines += ["", *_share_lines(document, width)]
     for number, verdict in enumerate(document.verdicts):
         lines += ["", f"{'verdict' if not number else 'also'}: {verdict.kind}: {printable(verdict.evidence)}"]
         lines.append(f"  {printable(verdict.remedy)}")
@@ -235,7 +235,7 @@ def shown(document: TimelineDocument) -> str:
         lines += ["", f"what if the last rank came with the median one: {shown_ms(last)} per step"]
     if (hidden := document.what_if["communication_hidden"]) is not None:
         lines.append(f"what if all communication were hidden: {shown_ms(hidden)} per step")
-    lines += _tables(document)
+    lines += _tables(document, width)
     lines += [f"note: {printable(note)}" for note in document.notes]
     return "\n".join(lines)
 
@@ -250,29 +250,30 @@ _COLUMNS = {
     "site GB/s": "site_bus_gb_s",
 }
 """Of the table of collectives: header and field."""
+_DROPPED = ("per message", "messages", "site GB/s", "tensors", "bytes")
 SHARE_NAMES = {"unseen": "computing, input or idle: not told apart here"}
 
 
-def _share_lines(document: TimelineDocument) -> list[str]:
+def _share_lines(document: TimelineDocument, width: int | None) -> list[str]:
     rows = [
         (f"{100 * value:5.1f} %", SHARE_NAMES.get(name, name))
         for name, value in document.shares.items()
         if value is not None
     ]
-    lines = [text_table(rows)] if rows else []
+    lines = [text_table(rows, width=width)] if rows else []
     if document.hidden is not None:
         lines.append(f"{100 * document.hidden:.0f} % of the communication is hidden behind computing")
     return lines
 
 
-def _tables(document: TimelineDocument) -> list[str]:
+def _tables(document: TimelineDocument, width: int | None) -> list[str]:
     lines = []
     if document.collectives:
         rows = [
             (one.name, *(_cell(getattr(one, key)) for key in _COLUMNS.values()))
             for one in document.collectives
         ]
-        lines += ["", text_table(rows, ("collective", *_COLUMNS))]
+        lines += ["", text_table(rows, ("collective", *_COLUMNS), width=width, drop=_DROPPED)]
     if len(document.by_rank) > 1:
         rows2 = [
             (str(one.rank), one.node or "-", one.gpu or "-", shown_ms(one.waiting_ms), shown_ms(one.step_ms))
@@ -280,14 +281,15 @@ def _tables(document: TimelineDocument) -> list[str]:
                 document.by_rank, key=lambda one: (one.waiting_ms is None, one.waiting_ms, one.rank)
             )
         ]
-        lines += ["", text_table(rows2[:20], ("rank", "node", "GPU", "waits per step", "step"))]
+        lines += ["", text_table(rows2[:20], ("rank", "node", "GPU", "waits per step", "step"), width=width)]
         lines += [f"... and {len(rows2) - 20} ranks that wait longer"] if len(rows2) > 20 else []
     if document.tensors:
         rows3 = [
             (one.name[:60], str(one.count), _cell(one.bytes), shown_ms(one.mean_ms), shown_ms(one.longest_ms))
             for one in document.tensors[:5]
         ]
-        lines += ["", text_table(rows3, ("slowest tensors", "times", "bytes", "mean", "longest"))]
+        header = ("slowest tensors", "times", "bytes", "mean", "longest")
+        lines += ["", text_table(rows3, header, width=width, drop=("bytes", "times"))]
     return [*lines, ""] if document.notes and lines else lines
 
 

@@ -4,6 +4,8 @@ states the rules; the numbers are the constants here."""
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from msgspec.structs import replace
+
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
@@ -109,14 +111,17 @@ def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) ->
 
 
 def _late(late: Lateness, evidence: str, remedy: str, place: Place) -> Verdict:
+    found = _costs("straggler", late.late_ms, late.share, late.noise_ms, evidence, remedy)
+    return replace(found, rank=late.rank, node=place.node, gpu=place.gpu)
+
+
+def _costs(kind: str, ms: float, share: float, noise: float | None, evidence: str, remedy: str) -> Verdict:
+    """Return the verdict on a cause that costs these milliseconds in this share of the steps."""
     return Verdict(
-        kind="straggler",
-        rank=late.rank,
-        node=place.node,
-        gpu=place.gpu,
-        share_of_steps=round(late.share, 4),
-        late_ms=round(late.late_ms, 3),
-        noise_ms=round(late.noise_ms, 3),
+        kind=kind,
+        share_of_steps=round(share, 4),
+        late_ms=round(ms, 3),
+        noise_ms=None if noise is None else round(noise, 3),
         evidence=evidence,
         remedy=remedy,
     )
@@ -204,16 +209,8 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
 def _in_steps(
     kind: str, ms: float, evidence: str, remedy: str, noise: Sequence[float] = (), *, share: float = 1.0
 ) -> list[tuple[float, Verdict]]:
-    """Return the verdict on a cause that costs these milliseconds in this share of the steps."""
-    verdict = Verdict(
-        kind=kind,
-        share_of_steps=round(share, 4),
-        late_ms=round(ms, 3),
-        noise_ms=round(deviation(noise), 3) if noise else None,
-        evidence=evidence,
-        remedy=remedy,
-    )
-    return [(ms * share, verdict)]
+    """Return that verdict with what it costs per step."""
+    return [(ms * share, _costs(kind, ms, share, deviation(noise) if noise else None, evidence, remedy))]
 
 
 def _negotiates(job: JobTimeline, late: Lateness) -> bool:
@@ -303,15 +300,10 @@ def _idle_verdict(
     job: JobTimeline, times: Sequence[float], every: Sequence[float], where: str
 ) -> tuple[float, Verdict]:
     shown = "nothing is executed" if job.sees_computing else "nothing is communicated"
-    verdict = Verdict(
-        kind="idle",
-        share_of_steps=round(len(times) / len(every), 4),
-        late_ms=round(median(times), 3),
-        noise_ms=round(deviation(every), 3),
-        evidence=f"in {len(times)} of {len(every)} steps {shown} for {shown_ms(median(times))} {where}",
-        remedy="see what the program does there: checkpoints, evaluation, logging, Python between kernels",
-    )
-    return sum(times) / len(every), verdict
+    ms, share = median(times), len(times) / len(every)
+    evidence = f"in {len(times)} of {len(every)} steps {shown} for {shown_ms(ms)} {where}"
+    remedy = "see what the program does there: checkpoints, evaluation, logging, Python between kernels"
+    return sum(times) / len(every), _costs("idle", ms, share, deviation(every), evidence, remedy)
 
 
 def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tuple[float, Verdict]]:
@@ -356,17 +348,13 @@ def _start(job: JobTimeline) -> list[Verdict]:
     recorded = (trace.steps.last - zero) / 1e3
     if before < max(START_S * 1e3, START_SHARE * recorded, START_STEPS * job.step_ms):
         return []
-    return [
-        Verdict(
-            kind="start",
-            share_of_steps=round(job.first / max(len(job.times), 1), 4),
-            late_ms=round(before, 3),
-            evidence=f"{shown_ms(before)} pass before the steps have their usual time, "
-            f"{100 * before / recorded:.0f} % of the {shown_ms(recorded)} recorded",
-            remedy="many small files of Python on a parallel file system start slowly: a container or staged "
-            "environment; of a longer run this part is smaller",
-        )
-    ]
+    evidence = f"{shown_ms(before)} pass before the steps have their usual time, "
+    evidence += f"{100 * before / recorded:.0f} % of the {shown_ms(recorded)} recorded"
+    remedy = (
+        "many small files of Python on a parallel file system start slowly: a container or staged "
+        "environment; of a longer run this part is smaller"
+    )
+    return [_costs("start", before, job.first / max(len(job.times), 1), None, evidence, remedy)]
 
 
 def _nothing(job: JobTimeline) -> Verdict:

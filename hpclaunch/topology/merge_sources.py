@@ -34,7 +34,7 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
     notes = [note for partial in partials for note in partial.notes]
     nodes = _numa_nodes(ranked, notes)
     cores = _cores(ranked, nodes, notes)
-    nodes = _online_only(nodes, cores, notes)
+    nodes = _online_only(nodes, cores)
     gpus = merge_gpus(ranked, nodes, notes)
     nodes = _with_gpu_memory(nodes, ranked)
     _note_missing_nodes(ranked, nodes, notes)
@@ -271,9 +271,7 @@ def _counts_agree(lscpu: Partial, online: int) -> bool:
     return lscpu.sockets * lscpu.cores_per_socket * lscpu.threads_per_core == online
 
 
-def _online_only(
-    nodes: tuple[NumaNode, ...], cores: tuple[Core, ...], notes: list[str]
-) -> tuple[NumaNode, ...]:
+def _online_only(nodes: tuple[NumaNode, ...], cores: tuple[Core, ...]) -> tuple[NumaNode, ...]:
     """Drop CPUs that are offline from the nodes' lists (s390 and some hypervisors list them)."""
     online = frozenset(cpu for core in cores for cpu in core.cpus)
     return tuple(

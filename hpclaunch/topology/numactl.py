@@ -26,7 +26,7 @@ def read(text: str, origin: str) -> Partial:
     }
     if not nodes:
         raise BadInputError(f"{origin}: no line such as 'node 0 cpus: 0 1 2 3'", _HINT)
-    listed = _listed(lines, origin)
+    listed = _listed(lines)
     if listed is not None and listed != nodes.keys():
         odd = min(listed ^ nodes.keys())
         where = "announced but has no line 'cpus'" if odd in listed else "shown but not announced"
@@ -73,7 +73,7 @@ def _numbers(text: str, origin: str, number: int) -> list[int]:
     return cpus
 
 
-def _listed(lines: list[tool.Line], origin: str) -> frozenset[int] | None:
+def _listed(lines: list[tool.Line]) -> frozenset[int] | None:
     """Read ``available: 6 nodes (0,8,252-255)``: the node numbers, None without that line."""
     for line in lines:
         if match := _AVAILABLE.match(line.text):

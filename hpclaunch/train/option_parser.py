@@ -17,7 +17,7 @@ from .engine import ENGINES
 from .engine.optimizers import OPTIMIZERS
 from .exchange import COMMS
 from .learning_rate import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
-from .run_errors import UsageError
+from .run_errors import BadRequestError, UsageError
 from .run_options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     given = vars(parser.parse_args(argv))
     as_json = given.pop("json", False)
     if given["comm"] != "horovod":  # Horovod reads its variables itself
-        _take_from_environment(given, os.environ, parser)
+        _take_from_environment(given, os.environ)
     if given["overlap"]:
         given.setdefault("fusion_bytes", OVERLAP_FUSION_BYTES)
     given.setdefault("optimizer", DEFAULT_OPTIMIZER[given["model"]])
@@ -127,9 +127,7 @@ def _keywords(option: str, row: dict[str, Any], default: Options) -> dict[str, A
     return words
 
 
-def _take_from_environment(
-    given: dict[str, Any], environment: Mapping[str, str], parser: argparse.ArgumentParser
-) -> None:
+def _take_from_environment(given: dict[str, Any], environment: Mapping[str, str]) -> None:
     """Use the variables of Horovod where the option is not given."""
     for variable, name, kind in (
         ("HOROVOD_TIMELINE", "timeline", Path),
@@ -142,4 +140,4 @@ def _take_from_environment(
         try:
             given[name] = kind(value)
         except ValueError:
-            parser.error(f"{variable}={value}: not a number")
+            raise BadRequestError(f"{variable}={value}: not a number", "Unset it, or give bytes.") from None

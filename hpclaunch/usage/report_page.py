@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from hpclaunch.pages.render_page import html_page
+from hpclaunch.pages.render_page import PALETTE, html_page
 from hpclaunch.plural import counted
 from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.report_documents import GpuUse, NodeUse, ReportDocument
@@ -19,17 +19,13 @@ from hpclaunch.usage.report_text import (
 )
 
 _SERIES = (
-    ("cpus_busy", "CPUs busy per node", "#4c9f70", 1.0, ""),
-    ("memory", "memory in use per node", "#3b7dd8", float(GIB), " GiB"),
-    ("gpu_busy", "GPUs busy", "#e07b39", 1.0, " %"),
-    ("power_w", "power per node", "#8d6cab", 1.0, " W"),
+    ("cpus_busy", "CPUs busy per node", 1.0, ""),
+    ("memory", "memory in use per node", float(GIB), " GiB"),
+    ("gpu_busy", "GPUs busy", 1.0, " %"),
+    ("power_w", "power per node", 1.0, " W"),
 )
-"""Field, title, colour, divisor, unit."""
-_PARTS = (
-    ("queue_s", "in the queue", "#b8b8b8"),
-    ("start_up_s", "start-up", "#e0a030"),
-    ("run_s", "ranks ran", "#4c9f70"),
-)
+"""Field, title, divisor, unit."""
+_PARTS = (("queue_s", "in the queue"), ("start_up_s", "start-up"), ("run_s", "ranks ran"))
 
 
 def page(report: ReportDocument) -> str:
@@ -55,8 +51,9 @@ def page(report: ReportDocument) -> str:
 
 def _bar(report: ReportDocument) -> list[tuple[str, float, str]]:
     """Return the known parts of the time with their share of it."""
-    spans = [(label, getattr(report.times, name), colour) for name, label, colour in _PARTS]
-    known = [(label, seconds, colour) for label, seconds, colour in spans if seconds is not None]
+    spans = zip(_PARTS, PALETTE["colours"], strict=False)
+    parts = [(label, getattr(report.times, name), colour) for (name, label), colour in spans]
+    known = [(label, seconds, colour) for label, seconds, colour in parts if seconds is not None]
     total = sum(seconds for _, seconds, _ in known)
     return [(f"{label} {s:.0f} s", s / total, colour) for label, s, colour in known] if total else []
 
@@ -84,11 +81,11 @@ def _gpu_row(node: NodeUse, gpu: GpuUse) -> tuple[str | None, ...]:
 
 def _pictures(report: ReportDocument) -> Iterator[dict[str, Any]]:
     """Yield what the template needs to draw each quantity that was seen at least twice."""
-    for field, title, colour, divisor, unit in _SERIES:
+    for field, title, divisor, unit in _SERIES:
         points = [(point.second, getattr(point, field)) for point in report.over_time]
         known = [(second, value / divisor) for second, value in points if value is not None]
         if len(known) > 1:
-            yield {"label": title, "colour": colour, "height": 130, **_curve(title, known, unit)}
+            yield {"label": title, "height": 130, **_curve(title, known, unit)}
 
 
 def _curve(title: str, known: list[tuple[int, float]], unit: str) -> dict[str, Any]:

@@ -11,31 +11,35 @@ from hpclaunch.walltime import format_walltime
 _MOST_ROWS = 32
 """Of nodes and ranks; --json has all."""
 NODE_HEADER = (
-    *("node", "looks", "CPUs busy", "of", "memory peak", "of", "from", "GPUs busy", "GPU memory"),
+    *("node", "looks", "CPUs busy", "of CPUs", "memory peak", "of memory", "from", "GPUs busy", "GPU memory"),
     "power",
 )
 RANK_HEADER = ("rank", "node", "CPUs busy", "most", "bound to", "memory peak", "GPU busy", "waits per step")
+_DROPPED = (
+    *("looks", "from", "of memory", "of CPUs", "bound to", "power", "most", "GPU memory", "waits per step"),
+    *("GPUs busy", "GPU busy"),
+)
 
 
-def shown(report: ReportDocument) -> str:
-    """Return the report for a terminal."""
-    parts = [text_table(list(_about(report)))]
+def shown(report: ReportDocument, width: int | None = None) -> str:
+    """Return the report for a terminal of that width."""
+    parts = [text_table(list(_about(report)), width=width)]
     if report.by_node:
-        parts.append(_table("nodes", NODE_HEADER, list(node_rows(report))))
+        parts.append(_table("nodes", NODE_HEADER, list(node_rows(report)), width))
     if report.by_rank:
-        parts.append(_table("ranks", RANK_HEADER, list(rank_rows(report))))
+        parts.append(_table("ranks", RANK_HEADER, list(rank_rows(report)), width))
     if report.next:
-        parts.append(
-            "next time\n" + text_table([("", one.what, one.ask or "-", one.text) for one in report.next])
-        )
+        rows = [("", one.what, one.ask or "-", one.text) for one in report.next]
+        parts.append("next time\n" + text_table(rows, width=width))
     if report.unknown:
         parts.append("\n".join(["not known", *(f"  {printable(text)}" for text in report.unknown)]))
     return "\n\n".join(parts)
 
 
-def _table(title: str, header: Sequence[str], rows: list[tuple[str, ...]]) -> str:
+def _table(title: str, header: Sequence[str], rows: list[tuple[str, ...]], width: int | None) -> str:
     more = f"  ... and {len(rows) - _MOST_ROWS} more (--json has all)" if len(rows) > _MOST_ROWS else ""
-    table = text_table([("", *row) for row in rows[:_MOST_ROWS]], ("", *header))
+    shown = [("", *row) for row in rows[:_MOST_ROWS]]
+    table = text_table(shown, ("", *header), width=width, drop=_DROPPED)
     return "\n".join(filter(None, (title, table, more)))
 
 

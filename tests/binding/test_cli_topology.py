@@ -141,11 +141,12 @@ def test_a_request_that_no_binding_fulfils_is_refused(words: list[str]) -> None:
 
 
 BAD_INPUT = [
-    (["--tasks-per-node", "0"], "tasks_per_node is 0"),
+    (["--tasks-per-node", "0"], "'--tasks-per-node': 0 is not in the range"),
+    (["--format", "nonsense"], "'nonsense' is not one of"),
     (["--tasks-per-node", "57"], "57 ranks need 57 cores"),
     (["--cpus-per-task", "9", "--tasks-per-node", "8"], "8 ranks of 9 cores need 72 cores"),
     (["--reserve", "200"], "cannot reserve CPUs 200"),
-    (["--reserve", "a"], "bad CPU list"),
+    (["--reserve", "a"], "--reserve a: bad CPU list"),
 ]
 
 
@@ -163,7 +164,6 @@ USAGE = [
     ["--check-mask", "1", "--check-map", "1"],
     ["--json", "--format", "srun"],
     ["--check-map", "1", "--format", "srun"],
-    ["--format", "nonsense"],
 ]
 
 

@@ -8,8 +8,8 @@ import sys
 
 import msgspec
 
-from hpclaunch.check.across_nodes import NODE_MARK, merge_reports, node_command, read_nodes
 from hpclaunch.check.check_report import Check, Report, Status
+from hpclaunch.check.run_check import NODE_MARK, merge_reports, node_command, read_nodes
 
 
 def report(nccl: Status = "have", clock: str = "0.01 s", host: str = "") -> Report:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -127,20 +133,83 @@ def test_python_comes_from_one_place(home: Path) -> None:
     assert "one of --module" in init(*LUMI, "--venv", "v", "--python-from", "path", code=2).stderr
 
 
-def test_on_a_terminal_it_asks(home: Path) -> None:
-    answers = [b"lumi-g", b"project_465000001", b"venv", b"/projappl/venv"]
+def on_terminal(*words: str, answers: Sequence[str]) -> tuple[int, str]:
+    """Return the exit status and what is shown on a terminal where these answers are typed."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execv(INIT[0], INIT)
-    os.write(terminal, b"\n".join([*answers, b""]))
+        os.execv(INIT[0], [*INIT, *words])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    os.write(terminal, "".join(f"{answer}\n" for answer in answers).encode() or b"\x04")
     shown = b""
     try:
         while more := os.read(terminal, 4096):
             shown += more
     except OSError:  # the other side has closed
         pass
-    assert os.waitpid(pid, 0)[1] == 0, shown
-    for question in (b"Site (hpclaunch sites list)", b"Project account", b"How do jobs", b"Folder of"):
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode().replace("\r", "")
+
+
+def config_of(home: Path) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((home / ".config/hpclaunch/config.yaml").read_text())
+    return found
+
+
+def test_on_a_terminal_it_asks(home: Path) -> None:
+    code, shown = on_terminal(answers=["lumi-g", "project_465000001", "venv", "/projappl/venv"])
+    assert code == 0, shown
+    for question in ("Site: its number or name", "Project account", "Python of the jobs", "Its folder"):
         assert question in shown
-    config = yaml.safe_load((home / ".config/hpclaunch/config.yaml").read_text())
-    assert config["sites"]["lumi-g"] == {"account": "project_465000001", "venv": "/projappl/venv"}
+    assert config_of(home)["sites"]["lumi-g"] == {"account": "project_465000001", "venv": "/projappl/venv"}
+
+
+def test_a_wrong_answer_is_named_at_once_and_loses_nothing(home: Path) -> None:
+    (home / "train.py").write_text("import torch\n")
+    wrong = [
+        "lumi",
+        "999",
+        "0",
+        "lumi-g",
+        "proj",
+        "project_465000001",
+        "7",
+        "cond",
+        "container",
+        "",
+        "a b\x07",
+    ]
+    code, shown = on_terminal("train.py", answers=[*wrong, "docker://pytorch/pytorch"])
+    assert code == 0, shown
+    said = ("'lumi'", "'999' is not in the list", "'0' is not", "'proj' is not an account", "'7' is not in")
+    assert all(words in shown for words in said), shown
+    assert "did you mean 'conda'?" in shown
+    at_lumi = {"account": "project_465000001", "container": "docker://pytorch/pytorch"}
+    assert config_of(home)["sites"]["lumi-g"] == at_lumi
+
+
+def test_the_software_of_the_site_is_offered_and_taken_by_default(home: Path) -> None:
+    """So the script that the first Enter gives has what the program imports."""
+    (home / "train.py").write_text("import torch\n")
+    code, shown = on_terminal("train.py", answers=["lumi-g", "project_465000001", ""])
+    assert code == 0, shown
+    assert "  1  site       what the site offers; site profile lumi-g: torch" in shown
+    assert "lumi-multitorch" in shown
+    assert config_of(home)["sites"]["lumi-g"] == {"account": "project_465000001"}
+
+
+def test_a_site_is_chosen_by_its_number_and_its_software_can_be_left_out(home: Path) -> None:
+    (home / "train.py").write_text("import torch\n")
+    _, shown = on_terminal("train.py", answers=[])
+    number = re.search(r"^ *(\d+)  lumi-g ", shown, re.MULTILINE)
+    assert number
+    assert written(home) == set(), "the terminal was closed before an answer"
+    code, shown = on_terminal("train.py", answers=[number[1], "project_465000001", "none"])
+    assert code == 0, shown
+    assert config_of(home)["sites"]["lumi-g"] == {"account": "project_465000001", "software": "none"}
+
+
+def test_what_no_answer_can_repair_ends_it_before_the_questions_that_follow(home: Path) -> None:
+    code, shown = on_terminal("--time", "soon", answers=["lumi-g"])
+    assert code == 3, shown
+    assert "soon" in shown
+    assert "Project account" not in shown
+    assert written(home) == set()

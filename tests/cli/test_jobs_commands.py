@@ -52,7 +52,7 @@ def test_the_list_refreshes_and_names_each_job(tmp_path: Path) -> None:
     assert lines[1].split()[1] == good.scheduler_id
     assert len(lines) == 3
     assert len(call("jobs", "-n", "1").stdout.splitlines()) == 2
-    assert call("jobs", "-n", "0").returncode == 2
+    assert call("jobs", "-n", "0").returncode == 3
 
 
 def test_a_damaged_record_is_reported_and_the_other_jobs_are_listed(tmp_path: Path) -> None:
@@ -130,7 +130,8 @@ def test_cancel_takes_several_jobs_and_all_of_them(tmp_path: Path) -> None:
     assert facts[0]["message"] == f"{jobs[0]} was cancelled already"
     for words in ((), ("last", "--all"), ("last", "--site", "local")):
         assert call("cancel", *words).returncode == 2
-    assert call("cancel", "--all", "--site", "elsewhere").stdout == ""
+    assert call("cancel", "--all", "--site", "olivia").stdout == ""
+    assert call("cancel", "--all", "--site", "elsewhere").returncode == 3
     store.forget(elsewhere.id)
     done = call("cancel", "--all", "--name", "t?y")
     assert (done.returncode, done.stdout) == (0, f"{jobs[2]} cancelled\n{jobs[3]} cancelled\n")
@@ -161,8 +162,9 @@ def test_jobs_are_found_by_what_people_remember_and_listed_by_it(tmp_path: Path)
     assert listed("--state", "failed", "--state", "done") == [old.id, other.id]
     assert listed("--since", "1h") == [new.id, other.id]
     assert listed("--since", "2026-01-01", "-n", "1") == [other.id]
-    assert call("jobs", "--since", "yesterday").returncode == 2
-    assert call("jobs", "--site", "nowhere").stderr == "no job fits\n"
+    assert call("jobs", "--since", "yesterday").returncode == 3
+    assert call("jobs", "--site", "olivia").stderr == "no job fits\n"
+    assert "did you mean 'lumi-g'?" in call("jobs", "--site", "lumig").stderr
 
 
 def test_status_shows_the_last_known_state_where_the_scheduler_cannot_be_asked(
@@ -188,7 +190,7 @@ def test_wait_gives_up_after_its_timeout_and_the_job_goes_on(tmp_path: Path) -> 
     assert (done.returncode, json.loads(done.stdout)["state"]) == (124, "running")
     assert done.stderr == f"hpclaunch: job {record.id} has not ended after 0.5 s\n"
     assert call("cancel", record.id).returncode == 0
-    assert (call("wait", "--timeout", "60").returncode, call("wait", "--timeout", "-1").returncode) == (1, 2)
+    assert (call("wait", "--timeout", "60").returncode, call("wait", "--timeout", "-1").returncode) == (1, 3)
 
 
 def test_status_is_shown_again_until_the_job_has_ended(tmp_path: Path) -> None:
@@ -214,7 +216,7 @@ def test_logs_print_the_last_lines(tmp_path: Path) -> None:
     assert follower.wait() == 0
     assert call("logs", "--tail", "3").stdout == "50000\nmore\nend\n"
     assert call("logs", "--tail", "70000").stdout.count("\n") == 50002
-    assert call("logs", "--tail", "0").returncode == 2
+    assert call("logs", "--tail", "0").returncode == 3
     document = json.loads(call("logs", "--tail", "1", "--json", record.id).stdout)
     assert (document["id"], document["rank"], document["text"]) == (record.id, None, "end\n")
     assert call("logs", "--json", "-f").returncode == 2

@@ -230,7 +230,7 @@ def test_the_version_and_the_short_options_of_sbatch() -> None:
         (("Queue",), 2, "did you mean hpclaunch jobs?"),
         (("submit", "--site", "LUMI-G", "--", "a"), 3, "did you mean 'lumi-g'?"),
         (("submit", "--site", "lumig", "--", "a"), 3, "did you mean 'lumi-g'?"),
-        (("submit", "--framework", "pytorch", "--", "a"), 2, "Did you mean torch?"),
+        (("submit", "--framework", "pytorch", "--", "a"), 3, "Did you mean torch?"),
     ],
 )
 def test_a_name_that_is_nearly_right_is_offered(words: tuple[str, ...], code: int, hint: str) -> None:

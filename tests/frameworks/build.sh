@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs torch, Accelerate, DeepSpeed, Lightning, Ray and JAX, all for CPUs, and prints the virtual environment
+# Installs torch, transformers, Accelerate, DeepSpeed, Lightning, Ray and JAX, all for CPUs, and prints the virtual environment
 # that holds them. Takes 2 to 5 minutes on two cores and 1.9 GB the first time; then it is kept in
 # ${XDG_CACHE_HOME:-~/.cache}/hpclaunch-tests, under a name made of all that it depends on. Needs g++ and Python's
 # headers; PYTHON names the interpreter, 3.11 or newer.

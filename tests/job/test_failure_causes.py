@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.binding_report import PREFIX, verdict
-from hpclaunch.job.failure_causes import alone, bad_nodes, failure_of, first_death, refused_mask
+from hpclaunch.job.failure_causes import bad_nodes, failure_of, first_death, refused_mask
+from hpclaunch.job.job_end import alone
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
 

@@ -118,12 +118,17 @@ def test_what_cannot_be_read_is_status_3(arguments: list[str], tmp_path: Path) -
         ["--markdown", "job.sh"],
         ["--json", "--sarif", "job.sh"],
         ["--fix", "-"],
-        ["--select", "status-lots", "job.sh"],
-        ["--ignore", "nothing-*-like-this", "job.sh"],
     ],
 )
 def test_wrong_usage_is_status_2(arguments: list[str], tmp_path: Path) -> None:
     assert run_lint(*arguments, cwd=tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("arguments", [("--select", "status-lots"), ("--ignore", "nothing-*-like-this")])
+def test_a_rule_that_does_not_exist_is_bad_input(arguments: tuple[str, str], tmp_path: Path) -> None:
+    answer = run_lint(*arguments, "job.sh", cwd=tmp_path)
+    assert answer.returncode == 3
+    assert f"{arguments[0]}: no rule is called {arguments[1]}" in answer.stderr
 
 
 PIPE = "#!/bin/bash\n#SBATCH -t 10\nsrun ./app | tee log\n"
@@ -165,7 +170,7 @@ def test_a_rule_is_explained_and_an_unknown_one_is_wrong_usage(tmp_path: Path) -
     assert text.startswith("status-lost (warning): ")
     assert "# wrong" in text
     assert "# right" in text
-    assert run_lint("--explain", "status-gone", cwd=tmp_path).returncode == 2
+    assert run_lint("--explain", "status-gone", cwd=tmp_path).returncode == 3
     assert run_lint("--explain", "status-*", cwd=tmp_path).returncode == 2
 
 

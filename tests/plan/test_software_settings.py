@@ -94,7 +94,7 @@ def test_all_of_them_are_in_the_script(here: Path) -> None:
         (("--container-bind", "/data"), 3, "the job has no container"),
         (("--container", "x.sif", "--conda", "base"), 3, "the container has its own Python"),
         (("--container", "x.sif", "--env", "APPTAINER_BIND=/x"), 3, "it would replace what the site"),
-        (("--env", "novalue"), 2, "'novalue' is not NAME=VALUE"),
+        (("--env", "novalue"), 3, "'novalue' is not NAME=VALUE"),
         (("--env", "1A=x"), 3, "is not a name of an environment variable"),
         (("--container", "-x"), 3, "container.image: '-x' is not a name or path"),
         (("--module", "a\nb"), 3, "control character"),

@@ -113,7 +113,7 @@ def test_an_archive_needs_its_end_and_nothing_after_it(tree: Path) -> None:
         (archive[:-1024], "without the two blocks of zeros"),
         (archive[:-512], "one block of zeros where two end a tar"),
         (archive + archive, "something follows the end"),
-        (b"not a tar" * 100, "checksum is wrong|number is none"),
+        (b"not a tar" * 100, "not a tar"),
         (b"", "without the two blocks"),
     ):
         with pytest.raises(DamagedArchive, match=message):

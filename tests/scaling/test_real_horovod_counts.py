@@ -48,13 +48,17 @@ def test_operations_and_memory_are_those_of_torch(name: str, torch_counts: dict[
     assert BATCH * sum(layer.backward_flops for layer in model.layers) == counted["backward_flops"]
     assert model.weights == counted["weights"]
     options = MemoryOptions(slots=SLOTS["momentum"])
-    need = memory_need("data", model, [model.layers], Division(BATCH * 4, 4), options)
-    assert need.total * GIB == pytest.approx(3 * 4 * counted["weights"] + counted["saved_bytes"], rel=0.01)
+    need = memory_need("data", [model.layers], Division(BATCH * 4, 4), options)
+    stored = need.total - need.working
+    assert stored * GIB == pytest.approx(3 * 4 * counted["weights"] + counted["saved_bytes"], rel=0.01)
 
 
 @pytest.mark.parametrize(("function", "shape"), [("resnet50", "3,224,224"), ("mnist_cnn", "1,28,28")])
 def test_a_traced_network_has_the_table_of_ours(function: str, shape: str) -> None:
-    """The same network, by hand as modules of torch and as our table, costs the same layer by layer."""
+    """The same network, by hand as modules of torch and as our table, costs the same layer by layer.
+
+    Of a batch normalisation torch stores its statistics, too.
+    """
     place = f"tests.scaling.programs.count_in_torch:{function}"
     words = ["predict", "--from-torch", place, "--input", shape, "--python", str(PYTHON)]
     with pytest.MonkeyPatch.context() as patch:
@@ -65,24 +69,20 @@ def test_a_traced_network_has_the_table_of_ours(function: str, shape: str) -> No
 
     def costs(model: Model) -> list[tuple[int, ...]]:
         kept = [layer for layer in model.layers if layer.kind not in ("softmax", "flatten")]
-        return sorted(
-            (one.x, one.y, one.weights, one.forward_flops, one.backward_flops, one.saved_bytes)
-            for one in kept
-        )
+        return sorted((one.x, one.y, one.weights, one.forward_flops, one.backward_flops) for one in kept)
 
     assert costs(traced) == costs(table)
+    # Of a dropout a processor saves floats, a GPU, as the table has it, bytes.
+    masks = 3 * sum(layer.y for layer in table.layers if layer.kind == "dropout")
+    saved = [sum(layer.saved_bytes for layer in model.layers) for model in (traced, table)]
+    assert saved[0] == pytest.approx(saved[1] + masks, rel=0.002)
 
 
 def test_what_cannot_be_traced_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "nets.py").write_text(
-        "from torch import nn\n"
-        "def odd(): return nn.Sequential(nn.Conv2d(3, 4, 3), nn.PReLU())\n"
-        "def wrong(): return nn.Linear(4, 2)\n"
-    )
+    (tmp_path / "nets.py").write_text("from torch import nn\ndef wrong(): return nn.Linear(4, 2)\n")
     monkeypatch.chdir(tmp_path)
     for place, message in (
-        ("nets:odd", "modules of type PReLU are not supported"),
-        ("nets:wrong", "torch.fx cannot trace it with one sample of (3, 8, 8)"),
+        ("nets:wrong", "it cannot be run with samples of (3, 8, 8)"),
         ("nets:absent", "has no attribute 'absent'"),
         ("nosuch:f", "No module named 'nosuch'"),
     ):

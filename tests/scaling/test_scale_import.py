@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -192,6 +193,15 @@ def test_csv_markdown_and_text_hold_the_same_efficiencies(tmp_path: Path) -> Non
     assert {line.count("|") for line in marks if line.startswith("|")} == {6}
 
 
+def test_a_size_that_is_slower_than_its_neighbours_makes_two_remarks(tmp_path: Path) -> None:
+    text = "gpus,seconds\n8,4.0\n16,2.1\n32,1.12\n64,2.0\n128,0.5\n256,0.26\n"
+    points = document(tmp_path, text, "--kind", "strong")["points"]
+    assert {point["gpus"]: point["remarks"] for point in points if point["remarks"]} == {
+        64: ["collapse: 1.79 times the time with 32 GPUs"],
+        128: ["more than linear: 4.00 times as fast as 64 GPUs: was that slowed down?"],
+    }
+
+
 def test_the_picture_and_the_page(tmp_path: Path) -> None:
     svg, html = tmp_path / "a.svg", tmp_path / "a.html"
     named = ("--name", "<b>&", "--svg", str(svg), "--html", str(html))
@@ -199,15 +209,34 @@ def test_the_picture_and_the_page(tmp_path: Path) -> None:
     assert scale_import(tmp_path, text, "--kind", "strong", *named).exit_code == 0
     root = ElementTree.fromstring(svg.read_text())
     space = "{http://www.w3.org/2000/svg}"
-    kinds = [element.attrib["class"] for element in root.iter() if "class" in element.attrib]
-    assert sorted(kinds) == ["band", "fit", "ideal", "point", "point", "point", "point"]
-    heights = [float(circle.get("cy", "0")) for circle in root.iter(f"{space}circle")]
-    assert heights == sorted(heights)  # faster is lower
+    kinds = Counter(element.get("class", "").partition(" ")[0] for element in root.iter())
+    assert (kinds["band"], kinds["fit"], kinds["ideal"], kinds["point"]) == (3, 3, 4, 12)
+    points = [each for each in root.iter(f"{space}circle") if each.get("class", "").startswith("point")]
+    heights = [float(circle.get("cy", "0")) for circle in points]
+    assert heights[:4] == sorted(heights[:4])  # faster is lower
+    assert heights[4:8] == sorted(heights[4:8], reverse=True)  # speed-up
+    assert heights[8:] == sorted(heights[8:])  # efficiency
     page = html.read_text()
     assert "&lt;b&gt;&amp;" in page
     assert "<b>&" not in page
     assert re.findall("<script[^>]*>", page) == ["<script type='application/json' id='document'>"]  # data
     assert not re.search(r"src=|href=(?!'data:,')", page)
+
+
+def test_a_point_with_a_remark_has_another_shape_and_a_law_that_does_not_fit_is_not_drawn(
+    tmp_path: Path,
+) -> None:
+    svg, html = tmp_path / "a.svg", tmp_path / "a.html"
+    text = "gpus,seconds\n8,4.0\n16,2.1\n32,1.2\n64,0.66\n128,0.7\n"
+    scale_import(tmp_path, text, "--kind", "strong", "--svg", str(svg), "--html", str(html))
+    root = ElementTree.fromstring(svg.read_text())
+    shapes = Counter((each.tag.split("}")[1], each.get("class")) for each in root.iter())
+    assert shapes["path", "point noted"] == 3, "the collapse, in each of the three plots"
+    assert shapes["circle", "point ink"] == 12
+    assert not [kind for _, kind in shapes if kind in ("fit", "band")]
+    assert "no law is drawn: none fits these points" in svg.read_text()
+    assert "<td>16</td><td>2.1</td>" in html.read_text()
+    assert "<p class='note'>128: collapse: " in html.read_text()
 
 
 @pytest.mark.parametrize(

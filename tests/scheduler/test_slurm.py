@@ -11,7 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
-from hpclaunch.scheduler.slurm_status import WORDS, pending_sentence
+from hpclaunch.scheduler.slurm_status import WORDS, job_status, pending_sentence
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
 
@@ -228,3 +228,29 @@ def test_cancelling_what_is_gone_is_fine_and_no_answer_is_not() -> None:
     SLURM.parse_cancel(answer("", "scancel: error: Kill job error on job id 9: Invalid job id specified", 1))
     with pytest.raises(RefusedError, match="Unable to contact"):
         SLURM.parse_cancel(answer("", "scancel: error: Unable to contact slurm controller", 1))
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "words"),
+    [
+        ("3:0", 3, "the script ended with exit status 3"),
+        ("0:9", 137, "the script was ended by SIGKILL"),
+        ("128:0", 128, "the script ended with exit status 128"),
+        ("192:0", 192, "the script ended with exit status 192"),  # srun's own: it cannot bind
+    ],
+)
+def test_how_a_failed_script_ended(code: str, exit_code: int, words: str) -> None:
+    status = job_status("FAILED", code, "1764061200", "1764064800")
+    assert (status.state, status.exit_code, status.reason) == ("failed", exit_code, f"FAILED: {words}")
+
+
+def test_a_cancelled_job_that_never_started_has_no_start() -> None:
+    at = "1764061200"
+    never = job_status("CANCELLED by 1000", "0:0", at, at)
+    assert (never.state, never.started, never.reason) == ("cancelled", None, "CANCELLED by 1000")
+    assert job_status("CANCELLED by 1000", "0:0", at, "1764064800").started is not None
+
+
+def test_a_job_that_slurm_says_completed_has_the_code_0() -> None:
+    status = job_status("COMPLETED", "0:0", "1764061200", "1764064800")
+    assert (status.state, status.exit_code, status.reason) == ("done", 0, None)

@@ -13,7 +13,7 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import NodeGpus, NodeKind, QueueFacts
-from hpclaunch.scheduler.slurm_nodes import parse_cluster_facts
+from hpclaunch.scheduler.slurm_nodes import parse_facts
 from hpclaunch.site.load_profile import load_site
 from tests.testbed.cluster import Slurm
 
@@ -33,7 +33,7 @@ def answer(text: str, exit_code: int = 0, stderr: str = "") -> CommandResult:
 
 
 def parse_partitions(said: CommandResult) -> tuple[QueueFacts, ...]:
-    return parse_cluster_facts({"queues": said}).queues
+    return parse_facts({"queues": said}).queues
 
 
 def test_the_default_partition_is_first_and_closed_ones_are_left_out() -> None:
@@ -76,7 +76,7 @@ USUAL = {
 
 def kinds(*nodes: dict[str, object]) -> tuple[NodeKind, ...]:
     lines = (NODE.format(**{"name": f"n{number}", **USUAL, **node}) for number, node in enumerate(nodes))
-    return parse_cluster_facts({"nodes": answer("\n".join(lines) + "\n")}).nodes
+    return parse_facts({"nodes": answer("\n".join(lines) + "\n")}).nodes
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_partition_has_gpus_where_one_of_its_nodes_has_some() -> None:
             {"name": "n2", "queues": "long"},
         )
     )
-    facts = parse_cluster_facts(
+    facts = parse_facts(
         {
             "nodes": answer(nodes),
             "queues": answer("PartitionName=gpu\nPartitionName=debug\nPartitionName=long\n"),
@@ -153,13 +153,13 @@ ConstrainCores          = yes
 
 
 def test_settings_say_how_gpus_are_requested_and_what_holds_a_job_in_its_cores() -> None:
-    facts = parse_cluster_facts({"config": answer(CONFIG)})
+    facts = parse_facts({"config": answer(CONFIG)})
     assert (facts.version, facts.cluster, facts.mpi_default) == ("23.11.4", "lab", "pmix")
     assert (facts.gpu_request, facts.counts_memory, facts.confines_cpus) == ("gpus-per-node", True, True)
     older = CONFIG.replace("cons_tres", "cons_res").replace("= yes", "= no").replace("_MEMORY", "")
-    facts = parse_cluster_facts({"config": answer(older)})
+    facts = parse_facts({"config": answer(older)})
     assert (facts.gpu_request, facts.counts_memory, facts.confines_cpus) == ("gres", False, False)
-    assert parse_cluster_facts({"config": answer("", 1)}).confines_cpus is None
+    assert parse_facts({"config": answer("", 1)}).confines_cpus is None
 
 
 @pytest.mark.slurm
@@ -235,3 +235,26 @@ def test_a_file_without_queues_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "no queue that takes jobs is in it" in done.stderr
     assert not (tmp_path / "x.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("sockets", "each", "threads", "cpus", "expected"),
+    [
+        (2, 32, 2, 128, 2),
+        (2, 32, 2, 64, 1),  # CPUs is the number of cores: jobs get cores
+        (2, 32, 1, 64, 1),
+    ],
+)
+def test_threads_of_a_core_that_jobs_get(
+    sockets: int, each: int, threads: int, cpus: int, expected: int
+) -> None:
+    text = NODE.format(**{"name": "n1", **USUAL})
+    for was, is_now in (
+        ("CPUTot=128", f"CPUTot={cpus}"),
+        ("ThreadsPerCore=2", f"ThreadsPerCore={threads}"),
+        ("Sockets=2", f"Sockets={sockets}"),
+        ("CoresPerSocket=32", f"CoresPerSocket={each}"),
+    ):
+        text = text.replace(was, is_now)
+    (kind,) = parse_facts({"nodes": answer(f"{text}\n")}).nodes
+    assert (kind.cores, kind.threads_per_core) == (sockets * each, expected)

@@ -16,7 +16,7 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.failures.failed_ranks import first_failed_rank
-from hpclaunch.failures.launcher_lines import SLURM_ENDS, SLURM_SAYS
+from hpclaunch.failures.known_errors import SLURM_ENDS, SLURM_SAYS
 from hpclaunch.scheduler.scheduler_interface import JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from tests.testbed.record_slurm import DATA, JOBS, NEVER, UNKNOWN

@@ -131,13 +131,23 @@ def test_the_bundled_training_measures_its_steps_without_the_first_epoch() -> No
         (("--ranks", "1", "--", "true"), "--strong (the same work) or --weak"),
         (("--strong", "--", "true"), "give the sizes"),
         (("--strong", "--ranks", "1"), "name a file (train.py) or mnist, or put a command after --"),
-        (("--strong", "--ranks", "1,x", "--", "true"), "'x' is not a whole number above 0"),
-        (("--strong", "--metric", "(", "--", "true"), "'(' is not a regular expression"),
-        (("--strong", "--metric", "images", "--", "true"), "'images' has 0 groups; put the figure into"),
     ],
 )
 def test_wrong_usage(words: tuple[str, ...], message: str) -> None:
     assert message in scale("--site", "local", *words, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--ranks", "1,x"), "'x' is not a whole number above 0"),
+        (("--ranks", "2,1,2"), "2 stands there twice; --repeats says how often a size runs"),
+        (("--metric", "("), "'(' is not a regular expression"),
+        (("--metric", "images"), "'images' has 0 groups; put the figure into"),
+    ],
+)
+def test_a_wrong_value_is_bad_input(words: tuple[str, ...], message: str) -> None:
+    assert message in scale("--site", "local", "--strong", *words, "--", "true", code=3).stderr
 
 
 def test_elapsed_time_is_a_last_resort_and_says_so() -> None:

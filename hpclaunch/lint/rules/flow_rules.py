@@ -6,20 +6,13 @@ from difflib import get_close_matches
 from itertools import pairwise
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
 from hpclaunch.shell.shell_syntax import Command, Redirect, Word
 
-_SET_LETTERS = {
-    "allexport": "-a", "errexit": "-e", "nounset": "-u", "xtrace": "-x", "verbose": "-v", "noglob": "-f",
-    "noclobber": "-C", "errtrace": "-E", "functrace": "-T", "monitor": "-m", "noexec": "-n", "onecmd": "-t",
-    "notify": "-b", "hashall": "-h", "keyword": "-k", "physical": "-P", "privileged": "-p",
-    "braceexpand": "-B", "histexpand": "-H",
-}  # fmt: skip
-_SET_NAMES = [
-    *_SET_LETTERS, "pipefail", "posix", "emacs", "vi", "history", "ignoreeof", "interactive-comments",
-    "nolog",
-]  # fmt: skip
+_SET_LETTERS: dict[str, str] = TABLE["set_letters"]
+_SET_NAMES = [*_SET_LETTERS, *TABLE["set_names"].split()]
 _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 
 

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 
@@ -17,25 +18,8 @@ class Signature(NamedTuple):
     required: int
 
 
-# horovod/tensorflow/keras/callbacks.py and horovod/keras/callbacks.py of 0.28.1
 _CALLBACKS = {
-    "BroadcastGlobalVariablesCallback": Signature(("root_rank", "device", "local_variables"), 1),
-    "MetricAverageCallback": Signature(("device",), 0),
-    "LearningRateScheduleCallback": Signature(
-        (
-            "initial_lr",
-            "multiplier",
-            "start_epoch",
-            "end_epoch",
-            "staircase",
-            "momentum_correction",
-            "steps_per_epoch",
-        ),
-        2,
-    ),
-    "LearningRateWarmupCallback": Signature(
-        ("initial_lr", "warmup_epochs", "momentum_correction", "steps_per_epoch", "verbose"), 1
-    ),
+    name: Signature(tuple(row["names"].split()), row["required"]) for name, row in TABLE["callbacks"].items()
 }
 
 

@@ -8,6 +8,7 @@ from math import inf
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
@@ -19,16 +20,8 @@ _STARTS_ITSELF = re.compile(
     r"(?i)(?<![a-z])(submitit|dask|ray|vllm|parsl|snakemake|nextflow|slurm|srun|mpi(run|exec)|launch|horovodrun|deepspeed|"
     r"accelerate|torchrun|jupyter|wandb|ssh|pdsh|spawn|lightning|mlflow|hydra|runner?)"
 )
-_SETUP = name_set(
-    "echo printf module ml export cd source . set unset mkdir rm cp mv ln cat date hostname env printenv "
-    "ulimit conda mamba micromamba pip umask chmod touch ls pwd true : [ [[ test declare typeset local "
-    "readonly eval shopt type which scontrol sleep hash trap alias setenv unsetenv exit return read let "
-    "wait nvidia-smi rocm-smi"
-)
-_ENDING = name_set(
-    "echo printf date rm mkdir cp mv sleep ls cat touch module ml conda deactivate ln cd : true sacct"
-)
-_ONE_TASK = name_set("ntasks n np ntasks-per-node tasks-per-node ppn")
+_SETUP, _ENDING = name_set(TABLE["prepares"]), name_set(TABLE["ends"])
+_ONE_TASK, _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("one_task", "limits", "own_slots"))
 
 
 def option_number(script: Script, launch: Launch, *names: str) -> int | None:
@@ -125,16 +118,8 @@ def _asks_for_cpus(context: Context) -> bool:
     script, requested = context.script, context.requested
     if script.reader is None:
         return True
-    names = (
-        "cpus-per-task",
-        "cpus-per-gpu",
-        "mincpus",
-        "cores-per-socket",
-        "ntasks-per-core",
-        "tres-per-task",
-    )
     many = (requested.ranks_per_node or 1) > 4 * max(1, context.requested.gpus_of_node or 1)
-    return many or any(script.has_option(name) for name in names)
+    return many or any(map(script.has_option, TABLE["requests_cpus"].split()))
 
 
 def _gives_cpus(launch: Launch) -> bool:
@@ -204,12 +189,6 @@ def _launchers_after(script: Script, steps: list[Launch]) -> set[str]:
     return {one.launcher for one in script.launches if _is_later(one, steps) and one.command.start < end}
 
 
-_LIMITS = (
-    *("exact", "overlap", "exclusive", "het-group", "pack-group", "nodelist", "relative", "cpus-per-task"),
-    *("cpus-per-gpu", "O", "overcommit"),
-)
-
-
 def _is_later(one: Launch, steps: list[Launch]) -> bool:
     """Tell whether a launch of ranks comes after these steps began, and is not one of them.
 
@@ -232,19 +211,6 @@ def ranks_differ_from_tasks(context: Context) -> Iterator[Violation]:
             yield Violation(launch.line, message)
         elif 1 < ranks < tasks and launch.launcher == "mpiexec" and len(_real(script)) == 1:
             yield Violation(launch.line, message, severity="note")
-
-
-_OWN_SLOTS = (
-    "overcommit",
-    "O",
-    "oversubscribe",
-    "oversubscribed",
-    "host",
-    "hosts",
-    "hostfile",
-    "H",
-    "machinefile",
-)
 
 
 def _must_match(context: Context, launch: Launch, ranks: int, tasks: int) -> bool:

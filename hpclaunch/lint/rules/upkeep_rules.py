@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, starts_here, torch_run
@@ -69,45 +70,21 @@ def container_module_renamed(context: Context) -> Iterator[Violation]:
             yield Violation(module.line, f"module {module.name}: the site's is {other}", f"load {other}")
 
 
-# Variable -> (the one that is read now, since when). NCCL user guide, Environment Variables; HPE, intro_mpi;
-# Horovod's install guide.
-_OBSOLETE = {
-    "MPICH_RDMA_ENABLED_CUDA": ("MPICH_GPU_SUPPORT_ENABLED", "Cray MPICH on Cray EX"),
-    "NCCL_IB_CUDA_SUPPORT": ("NCCL_NET_GDR_LEVEL", "NCCL 2.4"),
-    "NCCL_LL_THRESHOLD": ("NCCL_PROTO", "NCCL 2.5"),
-    "NCCL_TREE_THRESHOLD": ("NCCL_ALGO", "NCCL 2.5"),
-    "NCCL_MAX_NRINGS": ("NCCL_MAX_NCHANNELS", "NCCL 2.5"),
-    "NCCL_MIN_NRINGS": ("NCCL_MIN_NCHANNELS", "NCCL 2.5"),
-    "NCCL_BLOCKING_WAIT": ("TORCH_NCCL_BLOCKING_WAIT", "PyTorch 2.2"),
-    "NCCL_ASYNC_ERROR_HANDLING": ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "PyTorch 2.2"),
-}
-
-
 @rule("variable-obsolete")
 def variable_obsolete(context: Context) -> Iterator[Violation]:
     """Find obsolete names among the exported variables."""
     variables = context.script.variables
-    for name, (newer, since) in _OBSOLETE.items():
+    for name, (newer, since) in TABLE["obsolete"].items():
         for one in variables.assignments.get(name, [])[:1]:
             if newer not in variables.assignments:
                 yield Violation(one.line, f"{name} is obsolete since {since}", f"use {newer}")
-
-
-# Beginning of a path -> the file system that was switched off. ORNL, "Retiring - and shredding - the Alpine
-# storage system"; OLCF, 2024 Notable System Changes; NERSC's documentation without Cori, 7 June 2023. Read
-# 2026-11-25.
-_RETIRED = {
-    "/gpfs/alpine/": "OLCF's Alpine, dismantled in 2024",
-    "/gpfs/alpine2/": "OLCF's Alpine2, switched off in January 2025",
-    "/global/cscratch1/": "the scratch of NERSC's Cori, switched off in 2023",
-}
 
 
 @rule("path-retired")
 def path_retired(context: Context) -> Iterator[Violation]:
     """Find the first use of each file system that was switched off, in commands and directives."""
     directives = {one.line for one in context.script.directives}
-    left = dict(_RETIRED)
+    left = dict(TABLE["retired_paths"])
     for number, line in enumerate(context.script.text.split("\n"), 1):
         for path in [path for path in left if re.search(rf"(?<![\w/.}}]){path}", line)]:
             if number in directives or not line.lstrip().startswith("#"):

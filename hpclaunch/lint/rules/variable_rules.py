@@ -7,7 +7,7 @@ from itertools import chain
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
-from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, VALUES
+from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, TABLE, VALUES
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.plan.request_texts import looks_secret
@@ -161,18 +161,9 @@ def variable_value_unknown(context: Context) -> Iterator[Violation]:
                 yield Violation(one.line, f"{name}={text}: known are {', '.join(sorted(values))}")
 
 
-_OF_SCHEDULERS = {
-    "SBATCH": r"SLURM_\w+",
-    "PBS": r"PBS_\w+",
-    "BSUB": r"LSB_\w+",
-    "COBALT": r"COBALT_\w+",
-    "$": r"NSLOTS|PE_HOSTFILE|SGE_TASK_\w+|SGE_O_\w+",
-    "flux:": r"FLUX_JOB_(ID|SIZE|NNODES)|FLUX_TASK_\w+",
-}
-"""Sentinel of a scheduler's directives -> the variables that only it sets."""
 _FOREIGN = {
-    own: re.compile("|".join(text for other, text in _OF_SCHEDULERS.items() if other != own))
-    for own in _OF_SCHEDULERS
+    own: re.compile("|".join(text for other, text in TABLE["of_schedulers"].items() if other != own))
+    for own in TABLE["of_schedulers"]
 }
 """Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
 
@@ -390,19 +381,6 @@ def _installs(launch: Launch) -> bool:
     )
 
 
-_BY_OPTION = {
-    "SLURM_GPUS_PER_NODE": ("gpus-per-node",),
-    "SLURM_GPUS_PER_TASK": ("gpus-per-task",),
-    "SLURM_GPUS": ("gpus",),
-    "SLURM_NTASKS_PER_NODE": ("ntasks-per-node", "tasks-per-node"),
-    "SLURM_CPUS_PER_TASK": ("cpus-per-task",),
-    "SLURM_CPUS_PER_GPU": ("cpus-per-gpu",),
-    "SLURM_MEM_PER_NODE": ("mem",),
-    "SLURM_MEM_PER_CPU": ("mem-per-cpu",),
-}
-"""Variable -> the option without which sbatch does not set it (man sbatch, OUTPUT ENVIRONMENT VARIABLES)."""
-
-
 @rule("scheduler-variable-unset")
 def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
     """Find variables that only an option sets which the script does not give."""
@@ -411,7 +389,7 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
     if not script.active_directives:
         return
     for name, ref in _first_uses(script).items():
-        options = _BY_OPTION.get(name)
+        options = TABLE["by_option"].get(name, "").split()
         if options and name not in known and not any(map(script.has_option, options)):
             yield Violation(
                 ref.line, f"${name} is empty: --{options[0]} is not given", f"give --{options[0]}"

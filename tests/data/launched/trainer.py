@@ -6,7 +6,7 @@ import lightning
 import torch
 from dealt import dataset
 from torch.utils.data import DataLoader
-from trained import STEPS, model, write
+from trained import STEPS, leave, model, write
 
 
 class Regression(lightning.LightningModule):
@@ -45,3 +45,5 @@ if __name__ == "__main__":
     trainer.fit(regression, DataLoader(data, batch_size=4))
     if trainer.is_global_zero:
         write(regression.parameters(), trainer.world_size, arguments.digest)
+    trainer.strategy.barrier()
+    leave()

@@ -1,0 +1,128 @@
+"""The state of an array: from what its scheduler says of each job, or from the files that the jobs left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from hpclaunch.errors import BadInputError
+from hpclaunch.job.array_status import array_verdict, ended_as, job_of_array, with_array_status
+from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.record import ArrayJob, JobRecord
+from hpclaunch.job.refresh import keep
+from hpclaunch.job.store import Store
+from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
+from tests.testbed.kit import new_record
+
+NOW = "2026-11-25T10:00:00+00:00"
+REPORT = PREFIX + "rank=0 host=n1 local_rank=0 cpus=0 planned=0 verdict={}\n"
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> JobRecord:
+    """An array of three jobs with one rank each, which Slurm has taken."""
+    return replace(
+        new_record(Store(tmp_path), "slurm", tmp_path),
+        array={index: ArrayJob(state="queued") for index in (1, 2, 3)},
+        plan={"binding": {"ranks": []}},
+        tasks=1,
+    )
+
+
+def judged(
+    record: JobRecord, said: Mapping[int, JobStatus], left: Mapping[str, bytes], *, asked: bool = True
+) -> JobRecord:
+    files = {f"{record.folder}/{name}": text for name, text in left.items()}
+    status = JobStatus(state="running", jobs=dict(said)) if said else None
+    return with_array_status(record, status, files, NOW, asked=asked)
+
+
+def states(record: JobRecord) -> list[JobState]:
+    return [job.state for _, job in sorted(record.array.items())]
+
+
+def test_jobs_that_the_scheduler_forgot_are_judged_by_their_files(record: JobRecord) -> None:
+    found = judged(record, {}, {"1/exit_status": b"0\n", "2/exit_status": b"3\n"})
+    assert states(found) == ["done", "failed", "lost"]
+    assert (found.array[1].exit_code, found.array[2].exit_code) == (0, 3)
+    assert found.array[1].reason is None
+    assert found.array[2].reason == "it ended with exit status 3"
+    assert found.exit_code == 3
+    assert found.reason is not None
+    assert "not done: 2 (it ended with exit status 3)" in found.reason
+
+
+def test_jobs_of_an_array_that_was_cancelled_did_not_fail(record: JobRecord) -> None:
+    found = judged(record, {}, {"cancelled": b"1", "1/exit_status": b"0", "2/exit_status": b"143"})
+    assert states(found) == ["done", "cancelled", "cancelled"]
+
+
+def test_a_scheduler_that_did_not_answer_changes_nothing(record: JobRecord) -> None:
+    found = judged(record, {}, {"1/exit_status": b"0"}, asked=False)
+    assert states(found) == ["done", "queued", "queued"]
+    assert found.ended is None
+
+
+def test_an_array_is_done_when_all_its_jobs_are(record: JobRecord) -> None:
+    done = JobStatus(state="done", exit_code=0, started="2026-11-25T09:00:00+00:00", ended=NOW, restarts=1)
+    found = judged(record, dict.fromkeys((1, 2, 3), done), {})
+    assert (found.state, found.exit_code, found.reason, found.restarts) == ("done", 0, None, 3)
+    assert (found.started, found.ended) == ("2026-11-25T09:00:00+00:00", NOW)
+
+
+def test_the_reason_that_a_script_wrote_stands_before_its_schedulers(record: JobRecord) -> None:
+    failed = JobStatus(state="failed", exit_code=1, reason="FAILED")
+    found = judged(record, {1: failed, 2: failed}, {"1/reason": b"restarts are used up\n"})
+    assert found.array[1].reason == "restarts are used up"
+    assert found.array[2].reason == "FAILED"
+
+
+def test_a_job_that_its_scheduler_ended_has_no_good_exit_code() -> None:
+    """Its script had ended well, and the scheduler counts it as failed: a node was lost."""
+    job, failed = ArrayJob(state="running"), JobStatus(state="failed", reason="NODE_FAIL")
+    assert ended_as(job, failed, 0).exit_code is None
+    assert ended_as(job, failed, 7).exit_code == 7
+    assert ended_as(job, JobStatus(state="done"), 0).exit_code == 0
+    assert ended_as(job, replace(failed, exit_code=9), 7).exit_code == 9
+
+
+def test_the_binding_of_an_array_is_that_of_each_of_its_jobs(record: JobRecord) -> None:
+    done = replace(record, array=dict.fromkeys((1, 2, 3), ArrayJob(state="done")))
+    good, wrong = REPORT.format("ok"), REPORT.format("cpus-differ")
+    assert array_verdict(done, dict.fromkeys((1, 2, 3), good)).ok
+    differs = array_verdict(done, {1: good, 2: wrong, 3: good})
+    assert not differs.ok
+    assert differs.finding.startswith("job 2 of the array: ")
+    silent = array_verdict(done, {1: good, 3: good})
+    assert not silent.ok
+    assert silent.finding.startswith("job 2 of the array: ")
+
+
+def test_a_job_that_never_began_has_no_binding_to_judge(record: JobRecord) -> None:
+    cancelled = replace(record, array={1: ArrayJob(state="done"), 2: ArrayJob(state="cancelled")})
+    assert array_verdict(cancelled, {1: REPORT.format("ok")}).ok
+    none = replace(record, array={1: ArrayJob(state="cancelled")})
+    assert array_verdict(none, {}).finding == "no job of the array reported its binding"
+
+
+def test_an_index_that_the_array_does_not_have_is_refused(record: JobRecord) -> None:
+    assert job_of_array(record, 2).folder == f"{record.folder}/2"
+    with pytest.raises(BadInputError, match="has no index 7: its indices are 1, 2, 3"):
+        job_of_array(record, 7)
+
+
+def test_a_record_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state")
+    record = new_record(store, "slurm", tmp_path)
+    said: list[str] = []
+    assert keep(store, record, said.append).id == record.id
+    assert said == []
+    (tmp_path / "state").rename(tmp_path / "gone")
+    (tmp_path / "state").write_text("a file where the folder was")
+    for _ in range(2):
+        assert keep(store, replace(record, state="running"), said.append).state == "running"
+    assert len(said) == 1
+    assert "the state shown is right, and is not saved" in said[0]

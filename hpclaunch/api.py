@@ -486,16 +486,17 @@ def as_completed(handles: Iterable[JobHandle], *, timeout: float | None = None) 
     done
     done
     """
+    from hpclaunch.job.refresh import once
     from hpclaunch.scheduler.registry import get_scheduler
 
-    over, left, noted = _time_limit(timeout), list(handles), set[str]()
+    over, left, note = _time_limit(timeout), list(handles), once(_warning)
     pause_s, longest_s = max((get_scheduler(each.record.scheduler).poll_s for each in left), default=(0, 0))
     connections = {each.record.host: each._connection for each in _open(left)}
     with ExitStack() as stack:
         for connection in connections.values():
             stack.enter_context(connection.connected())
         while left:
-            _look_at(left, connections, noted)
+            _look_at(left, connections, note)
             yield from (each for each in left if each.ended)
             left = _open(left)
             if left and over():
@@ -508,18 +509,10 @@ def _open(handles: Iterable[JobHandle]) -> list[JobHandle]:
     return [handle for handle in handles if not handle.ended]
 
 
-def _look_at(
-    handles: Sequence[JobHandle], connections: Mapping[str | None, _Connection], noted: set[str]
-) -> None:
-    """Ask for the states of the jobs that have not ended; ``noted``: what the log says already."""
-
-    def note_once(text: str) -> None:
-        if text not in noted:
-            _warning(text)
-        noted.add(text)
-
+def _look_at(handles: Sequence[JobHandle], hosts: Mapping[str | None, _Connection], note: Note) -> None:
+    """Ask for the states of the jobs that have not ended."""
     for name in {handle.record.host for handle in _open(handles)}:
-        _update_on(name, connections[name].connected(), handles, note_once)
+        _update_on(name, hosts[name].connected(), handles, note)
     for handle in handles:
         if handle.record.state == "lost":
             handle.wait()  # what it left may come late

@@ -28,7 +28,7 @@ except Exception as error:
     print(error)
     sys.exit(getattr(error, "exit_code", 0))
 """
-"""Without numpy nothing is said of the options; --help is none of the exceptions with an exit code."""
+"""Errors of options have an exit code; a missing numpy and --help have none."""
 
 
 def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem, ...]:

@@ -57,6 +57,18 @@ def to_stderr(text: str) -> None:
     sys.stderr.write(f"hpclaunch: {printable(text)}\n")
 
 
+def once(note: Note) -> Note:
+    """Return what takes the notes of several jobs: what each of them says is said once."""
+    said = set[str]()
+
+    def say(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            note(text)
+
+    return say
+
+
 def now() -> str:
     """Return this moment as ISO 8601 with time zone."""
     return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")

@@ -7,7 +7,6 @@ message.
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import msgspec
 from hpclaunch.api import Job, JobHandle, find_job, jobs
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.job.prepare import prepare
+from hpclaunch.job.refresh import Note, once
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
@@ -35,9 +35,6 @@ class PointJob(msgspec.Struct, frozen=True, kw_only=True):
     plan: LaunchPlan
     script: str
     most_cost: float | None
-
-
-Note = Callable[[str], None]
 
 
 def point_job(
@@ -105,7 +102,7 @@ def continue_study(study: StudyFile, note: Note) -> StudyFile:
     """Submit and wait for what is left of the study; return it. Ctrl-C leaves the running job alone."""
     if os.getcwd() != study.workdir:
         raise BadInputError(f"the study {study.name} runs in {study.workdir}", f"cd {study.workdir}")
-    study, note = msgspec.structs.replace(study, stopped=None), _once(note)
+    study, note = msgspec.structs.replace(study, stopped=None), once(note)
     while True:
         study, planned = next_point(study)
         if planned is None:
@@ -135,7 +132,7 @@ def submit_all(study: StudyFile, note: Note) -> StudyFile:
             f"--timeline {study.settings['timeline']}: with --no-wait all jobs of the study write this file",
             "use --profile N, whose files are in the folder of each job, or leave --no-wait out",
         )
-    before, note = None, _once(note)
+    before, note = None, once(note)
     for planned in study.points:
         if planned.state in ("measured", "failed"):
             continue
@@ -145,18 +142,6 @@ def submit_all(study: StudyFile, note: Note) -> StudyFile:
         study = save_study(study.with_point(msgspec.structs.replace(point, job=before, state="submitted")))
         note(f"{_label(study, point)}: job {before}")
     return study
-
-
-def _once(note: Note) -> Note:
-    """Return what takes notes for all jobs of a study: what each of them says is said once."""
-    said = set[str]()
-
-    def say(text: str) -> None:
-        if text not in said:
-            said.add(text)
-            note(text)
-
-    return say
 
 
 def look_again(study: StudyFile, note: Note) -> StudyFile:

@@ -57,7 +57,7 @@ class GpuSpeed(msgspec.Struct, frozen=True):
 
 
 def gpu_speed(model: str | None) -> GpuSpeed | None:
-    """Return what is known of a profile's GPU; None: not in the table."""
+    """Return the row of a profile's GPU; None: it is not in the table."""
     known = msgspec.convert(package_table("scaling/gpu_speeds.yaml"), tuple[GpuSpeed, ...])
     return next((speed for speed in known if re.search(rf"\b{speed.model}\b", model or "")), None)
 

@@ -9,7 +9,7 @@ attention saves of tokens x tokens.
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -185,7 +185,7 @@ def what_would_fit(
 ) -> tuple[str, ...]:
     """Name the changes that make the need fit. ``need``: of a batch per worker and options."""
 
-    def first(changes: Iterable[tuple[str, int, dict[str, object]]]) -> tuple[str, ...]:
+    def first(changes: Iterable[tuple[str, int, dict[str, Any]]]) -> tuple[str, ...]:
         fit = (
             words
             for words, size, change in changes
@@ -193,12 +193,10 @@ def what_would_fit(
         )
         return (*islice(fit, 1),)
 
-    full: dict[str, object] = {"recompute": "full"}
-    zeros = [(f"--zero {zero}", batch, {"zero": zero}) for zero in range(options.zero + 1, 4)]
-    again = [("--recompute", batch, full)] if options.recompute != "full" else []
     halves = [batch >> times for times in range(1, batch.bit_length())]
-    batches = [(f"--batch-per-worker {size}", size, {}) for size in halves]
-    all_of_them = [
-        (f"--zero 3 --recompute --batch-per-worker {size}", size, {**full, "zero": 3}) for size in (batch, 1)
-    ]
-    return first(zeros) + first(again) + first(batches) or first(all_of_them)
+    both, all_of_them = {"recompute": "full", "zero": 3}, "--zero 3 --recompute --batch-per-worker"
+    return (
+        *first((f"--zero {zero}", batch, {"zero": zero}) for zero in range(options.zero + 1, 4)),
+        *first([("--recompute", batch, {"recompute": "full"})] if options.recompute != "full" else []),
+        *first((f"--batch-per-worker {size}", size, {}) for size in halves),
+    ) or first((f"{all_of_them} {size}", size, both) for size in (batch, 1))

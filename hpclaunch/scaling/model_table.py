@@ -11,7 +11,7 @@ the scores. A file states the layers, or a transformer by its sizes, or what tor
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
 import math
 from collections.abc import Callable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -247,7 +247,8 @@ def _saved_besides(row: Row, layer: Layer, shape: Shape) -> list[Saved]:
 def _layer(row: Row, inputs: list[Shape], *, first: bool, block: str) -> tuple[Layer, Shape]:
     """Return what a row costs, without what it saves, and its output's shape. Raises ValueError."""
     shape, out = inputs[0], _shape(row, inputs)
-    weights, biases, products = _COUNTS.get(row.kind, lambda *_: (0, 0, 0))(row, shape, out)
+    count = _COUNTS.get(row.kind)
+    weights, biases, products = count(row, shape, out) if count else (0, 0, 0)
     biases *= row.bias
     fused = row.kind == "attention" and row.flash
     layer = Layer(
@@ -267,7 +268,7 @@ def _layer(row: Row, inputs: list[Shape], *, first: bool, block: str) -> tuple[L
     return layer, out
 
 
-def _sides(row: Row, shape: Shape, out: Shape) -> dict[str, int]:
+def _sides(row: Row, shape: Shape, out: Shape) -> dict[str, Any]:
     """Return channels, area and borders of input and output; of features, their number."""
     image, rows = len(shape) in (3, 4), row.kernel[0] // 2 if row.kind == "conv" else 0
     sizes = {"channels": shape[0] if image else shape[-1], "filters": out[-1]}

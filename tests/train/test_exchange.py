@@ -259,5 +259,5 @@ def test_horovods_variables_are_defaults(digits: Path) -> None:
     alone = train(2, *options, "--overlap")
     assert (alone["fusion_bytes"], alone["messages_per_step"]) == (256 << 10, 2)
     wrong = run_ranks(2, *RUNNER, *options, HOROVOD_FUSION_THRESHOLD="64M")
-    assert wrong.returncode == 2
+    assert wrong.returncode == 3
     assert wrong.stderr.count("HOROVOD_FUSION_THRESHOLD=64M: not a number") == 1

@@ -114,18 +114,16 @@ def _pack(facts: IoFacts) -> Iterator[Advice]:
 
 
 def _stripe(facts: IoFacts) -> Iterator[Advice]:
-    advised = facts.site_striping
-    site = f"; {facts.site} advises: {advised}" if advised else ""
+    site = f"; {facts.site} advises: {facts.site_striping}" if facts.site_striping else ""
     source = facts.site_source or LUSTRE_WIKI
     folder = shlex.quote(facts.path if facts.is_folder else facts.path.rpartition("/")[0] or ".")
     if has_many_small_files(facts) and _is_wide(facts.stripes):
+        text, commands = _small_files(facts, folder)
         yield Advice(
             name="stripe",
-            text=f"stripe new files here as {facts.site} advises"
-            if advised
-            else "use one stripe per file for new files here",
+            text=text,
             why=f"new files get several stripes, and most are small{site}",
-            commands=() if advised else (f"lfs setstripe -c 1 {folder}",),
+            commands=commands,
             source=source,
         )
     if facts.census.large_files and _is_narrow(facts.largest_stripes):
@@ -139,6 +137,13 @@ def _stripe(facts: IoFacts) -> Iterator[Advice]:
             commands=(f"lfs setstripe {wide} {folder}", f"lfs migrate {wide} {file}"),
             source=source,
         )
+
+
+def _small_files(facts: IoFacts, folder: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text and the commands; none of ours next to the site's own advice."""
+    if facts.site_striping:
+        return f"stripe new files here as {facts.site} advises", ()
+    return "use one stripe per file for new files here", (f"lfs setstripe -c 1 {folder}",)
 
 
 def _is_wide(stripes: Stripes | None) -> bool:

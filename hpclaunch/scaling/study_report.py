@@ -98,7 +98,7 @@ def study_document(
         kind=kind,
         points=points,
         fit=describe_fit(law, points, kind) if law else None,
-        recommended=_recommended(points, request),
+        recommended=None if any(map(_to_the_second, points)) else _recommended(points, request),
         facts={str(size): fact for size, fact in facts.items() if fact != PointFacts()},
     )
     return document, law
@@ -108,7 +108,7 @@ def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended 
     """Return the largest comparable size with the efficiency: of equal value to smaller ones, but faster."""
     first = points[0]
     good = [point for point in points if point.comparable and point.efficiency >= request.efficiency]
-    if not good or any(map(_to_the_second, points)):
+    if not good:
         return None
     best = good[-1]
     seconds = best.step_s.median

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.api import Job
+from hpclaunch.api import Job, JobHandle
 from hpclaunch.errors import BadInputError
 from hpclaunch.study.point_measure import read_metric
 from hpclaunch.text_table import text_table
@@ -45,12 +45,19 @@ def sweep(
     runs = []
     for values, handle in zip(combinations, handles, strict=True):
         state = handle.wait().state
-        try:
-            figure = read_metric(metric, handle.logs().decode(errors="replace")) if state == "done" else None
-        except BadInputError:
-            figure = None
-        runs.append(SweepRun(values=values, job=handle.id, state=state, figure=figure))
+        runs.append(
+            SweepRun(values=values, job=handle.id, state=state, figure=_figure(handle, metric, state))
+        )
     return runs
+
+
+def _figure(handle: JobHandle, metric: str, state: str) -> float | None:
+    if state != "done":
+        return None
+    try:
+        return read_metric(metric, handle.logs().decode(errors="replace"))
+    except BadInputError:
+        return None
 
 
 def sweep_table(runs: Sequence[SweepRun]) -> str:

@@ -175,7 +175,5 @@ def _notable(
             "much: measure more (--until 5%)"
         ]
     if left < _COLLAPSE:
-        return [
-            f"collapse: {change:.2f} times the time with {smaller}{where}"
-        ]
+        return [f"collapse: {change:.2f} times the time with {smaller}{where}"]
     return []

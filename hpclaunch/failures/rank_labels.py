@@ -31,7 +31,7 @@ _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?
 """Labels that a rank itself puts before a line, after a launcher's label or alone; torchrun's after one."""
 _AGENT = re.compile(r"  rank +: \d+ \(local_rank: |.*torch/distributed/elastic/multiprocessing/api\.py")
 _AGENT_ELSEWHERE = re.compile(r"  rank +: (\d+) \(local_rank: (?!\1\))")
-"""What torchrun writes about ranks, so that a label before it counts nodes; about those of a further node."""
+"""Lines of torchrun about ranks, so that a label before it counts nodes; about those of a further node."""
 # Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first, and in
 # vLLM's lines the logger's words after the label.
 _COLOURS = re.compile(

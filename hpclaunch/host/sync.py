@@ -38,7 +38,7 @@ _TELL_S = 5.0
 """Between two notes of how far a copy is."""
 _OF_TOOLS = frozenset((".git", "__pycache__", ".ipynb_checkpoints", "node_modules", "venv", ".venv", "wandb"))
 _MARKS = ("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG")
-"""What a virtual environment, one of conda, and a cache (bford.info/cachedir) have in their folder."""
+"""Files in the folder of a virtual environment, of one of conda, and of a cache (bford.info/cachedir)."""
 Note = Callable[[str], None]
 
 

@@ -127,7 +127,7 @@ class ActionDocument(Document, frozen=True, kw_only=True):
     done: bool
     """False: it could not be cancelled or forgotten."""
     message: str
-    """What was done, or why it was not."""
+    """The action, or why it was not done."""
 
 
 class LogDocument(Document, frozen=True, kw_only=True):

@@ -36,7 +36,7 @@ class LintTask(NamedTuple):
 
 
 class Linted(NamedTuple):
-    """What lint found in one script."""
+    """The findings in one script."""
 
     findings: tuple[Finding, ...]
     site: str | None
@@ -44,7 +44,7 @@ class Linted(NamedTuple):
     why: str
     """Why for that site; empty: it was named."""
     said: str = ""
-    """What --fix did."""
+    """The changes that --fix made."""
 
 
 class _Sites:

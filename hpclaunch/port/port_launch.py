@@ -243,12 +243,14 @@ def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) 
     return found.but(said=said)
 
 
+_READS_STDIN = re.compile(r"(\S*/)?(ba)?sh( -[sl]+| -)*")
+"""A shell without the name of a script."""
+
+
 def _with_text_fed(found: PortedCommand, launch: Launch) -> tuple[PortedCommand, Written | None]:
     """Return ``bash -c`` for a shell that reads a here-document, and that as a script in the script."""
     bodies = [one for one in launch.command.redirects if one.body is not None and one.fd in ("", "0")]
-    texts = [word.plain or "" for word in found.words]
-    shell = texts and PurePosixPath(texts[0]).name in ("bash", "sh")
-    if not shell or not bodies or not all(re.fullmatch(r"-[sl]+|-", text) for text in texts[1:]):
+    if not bodies or not _READS_STDIN.fullmatch(" ".join(word.plain or "?" for word in found.words)):
         return found, None
     dash = Value("-c", "-c")
     return found.but(words=(found.words[0], dash, Value(None, None))), text_fed(launch.command, bodies[-1])

@@ -251,7 +251,7 @@ def terms_of(
     smallest = request.measured[0].size if request.measured else 1
     division = division_of(strategy, gpus, request)
     if strategy == "3d":
-        return _grid_terms(division, request)
+        return _grid_terms(division, request, smallest)
     cost = step_cost(strategy, _costs(groups, request), division)
     node, network = [0.0, 0.0], [0.0, 0.0]
     inner_size = gpus if strategy in WHOLE_WORKERS else division.p2
@@ -275,8 +275,8 @@ def terms_of(
     )
 
 
-def _grid_terms(division: Division, request: PredictRequest) -> tuple[float, ...]:
-    """Return the seconds of each of ``TERMS`` in a step of 3d."""
+def _grid_terms(division: Division, request: PredictRequest, smallest: int) -> tuple[float, ...]:
+    """Return the seconds of each of ``TERMS`` in a step of 3d; ``smallest``: of the measured sizes."""
     machine = request.machine
     cost = grid_cost(grid_stages(request.model.layers, division.pipeline), division, request.memory, machine)
     node, network = list(cost.node), list(cost.network)
@@ -290,6 +290,7 @@ def _grid_terms(division: Division, request: PredictRequest) -> tuple[float, ...
         network[0] * machine.network_latency_s.value,
         network[1] / (machine.network_gb_s.value * 1e9),
         machine.step_deviation_s.value * slowest_of(division.p),
+        cost.compute_s * max(0.0, math.log2(division.p / smallest)),
     )
 
 

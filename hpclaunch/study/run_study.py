@@ -25,7 +25,7 @@ from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, ne
 
 _PLACES = ("{batch}", "{nodes}", "{ranks}")
 _NO_PLACE = re.compile(r"(?<!\$)\{(?:gpus|tasks|ntasks|node|rank|size|n)\}")
-"""What is meant as one of them; behind a ``$`` it is the shell's."""
+"""The text that is meant as one of them; behind a ``$`` it is the shell's."""
 
 
 class PointJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -349,11 +349,11 @@ def test_the_ranking_names_neighbours_whose_ranges_overlap() -> None:
     ("options", "code", "message"),
     [
         (("--model", "vgg15"), 3, "no model is named 'vgg15'; did you mean 'vgg16'?"),
-        (("--gpus", "8,x"), 2, "'x' is not a number of GPUs"),
-        (("--gpus", "8,...,9"), 2, "write as in 8,16,...,1024"),
+        (("--gpus", "8,x"), 3, "'x' is not a number of GPUs"),
+        (("--gpus", "8,...,9"), 3, "write as in 8,16,...,1024"),
         (("--calibrate", "/nonexistent.csv"), 3, "cannot be read"),
-        (("--tflops", "1e-300"), 2, "'--tflops'"),
-        (("--strategy", "model"), 2, "'model' is not one of"),
+        (("--tflops", "1e-300"), 3, "'--tflops'"),
+        (("--strategy", "model"), 3, "'model' is not one of"),
         (("--network-test-allreduce", "ring"), 2, "--network-test-allreduce is for --network-test"),
     ],
 )

@@ -185,8 +185,8 @@ def test_the_page_has_speed_up_and_efficiency_with_shapes_as_well_as_colours(tmp
     page = tmp_path / "page.html"
     document(tmp_path, text, "--kind", "strong", "--html", str(page))
     html = page.read_text()
-    assert html.count('class="point odd"') == 3
-    assert html.count('class="point"') == 6
+    assert html.count('class="point noted"') == 3
+    assert html.count('class="point ink"') == 6
     assert html.count('class="error"') == 4
     assert [name in html for name in ("<title>speed-up</title>", "<title>efficiency</title>")] == [True, True]
 

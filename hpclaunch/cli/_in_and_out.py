@@ -46,7 +46,7 @@ def check_picture_name(path: Path | None) -> None:
     """Refuse a file whose name does not end in .svg, before anything is computed."""
     if path is not None and path.suffix.lower() != ".svg":
         raise BadInputError(
-            f"--picture {str(path) if path.name else repr('')}: the picture is an SVG document",
+            f"--picture {path}: the picture is an SVG document",
             "name a file that ends in .svg; a browser or Inkscape shows it, and converts it to PNG or PDF",
         )
 

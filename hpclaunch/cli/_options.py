@@ -87,12 +87,20 @@ def _keywords(row: _Row) -> _Row:
     return keywords
 
 
+class _Path(click.Path):
+    """A path that is not empty, as that of an unset variable is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; raises BadParameter."""
+        return super().convert(value, param, ctx) if value != "" else self.fail("it is empty", param, ctx)
+
+
 _TYPES: dict[str, Callable[..., Any]] = {
     "number": {"int": click.INT, "float": click.FLOAT}.get,
     "int": lambda limits: click.IntRange(*limits),
     "float": lambda limits, **more: click.FloatRange(*limits, **more),
     "choices": click.Choice,
-    "path": lambda more: click.Path(**{"path_type": Path, **more}),
+    "path": lambda more: _Path(**{"path_type": Path, **more}),
     "file": lambda _: click.File(encoding="utf-8", errors="replace"),
 }
 """Key of a row that names a type -> what makes it."""

@@ -248,7 +248,9 @@ def _option(row: Row) -> click.Option:
 
 
 def _split(_ctx: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """Split at commas and blanks, but not inside of ``n[1,3-5]``."""
+    """Split at commas and blanks, but not inside of ``n[1,3-5]``. Raises BadParameter for an empty text."""
+    if value == "":
+        raise click.BadParameter("it is empty")
     return tuple(filter(None, re.split(r"[,\s]+(?![^\[\]]*\])", value or "")))
 
 

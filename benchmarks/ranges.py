@@ -207,6 +207,15 @@ def deviation(case: Case, floor: float, apart: float) -> float:
     return math.hypot(case.mixture.deviation, floor, apart * pstdev(case.mixture.logarithms()))
 
 
+def rounded(value: Any) -> Any:
+    """The same with four digits, so that the file changes only where what was learned does."""
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
 def best_mixture(known: Sequence[Case]) -> Place:
     """The shares of model, naive fit and carrying on, in tenths, with the least mean error."""
     total = sum(case.weight for case in known)
@@ -363,7 +372,9 @@ def main() -> None:
     sources = len({one.source for one in curves})
     if options.learn:
         file = resource_dir("scaling") / "learned_range.json"
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(learn(cases))) + b"\n")
+        file.write_bytes(
+            msgspec.json.format(json.dumps(rounded(msgspec.to_builtins(learn(cases)))).encode()) + b"\n"
+        )
         print(f"{file.name}: written")
         return
     print(f"{len(curves)} curves of {sources} sources, {len(cases)} predictions; ranges of 90 %")

@@ -223,6 +223,7 @@ _WORDS = (
     r"\b__\w+__",
     r"(?<![${])\{[a-z_]\w*\}(?!\})",
     r"\b\w*[xX]{4,}\w*\b",
+    r"\bX{3}[a-z]\w*?X{3}\b",  # RELION's
     r"\b(?:nn|NN|g|p|ta|dd)[xXN]{3,}k?\b",
     r"\bHH:MM(:SS)?\b|\bhh:mm(:ss)?\b",
     r"\?{2,}",

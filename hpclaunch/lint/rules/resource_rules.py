@@ -375,11 +375,17 @@ def _is_switched_off(word: str) -> bool:
     )
 
 
+def _is_command(word: str, line: str) -> bool:
+    """Tell whether a comment shows how the job is submitted: ``#sbatch -p gpu job.sh``."""
+    last = line.partition("#")[2].split(" #")[0].split()[-1]
+    return word == "sbatch" and ("." in last or last.startswith(("$", "'", '"')))
+
+
 def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
     """Find misspelt directives next to right ones; alone they may be those of another program."""
     for number, line in enumerate(script.text.split("\n") if script.active_directives else (), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
-        if match is None or _is_switched_off(match[1]):
+        if match is None or _is_switched_off(match[1]) or _is_command(match[1], line):
             continue
         for sentinel in get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75):
             yield Violation(number, f"#{match[1]} is a comment, not a directive", f"write #{sentinel}")
@@ -402,13 +408,18 @@ def directive_variable(context: Context) -> Iterator[Violation]:
 def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Find folders of --output and --error that do not exist."""
     for folder, found in _output_folders(context.script).items():
+        if of_job := re.search(r"\$\{?(JOB_ID|TASK_ID)\b", folder) if context.kind == "sge" else None:
+            message = f"{folder} cannot exist before the job has its {of_job[1]}: Grid Engine does not start it"
+            yield Violation(found.line, message, "leave the number of the job out of the folder", "error")
         if "$" in folder or _exists(context, folder) or _makes_it_and_submits(context.script, folder):
             continue
         if "%" in folder:
             problem, remedy = "has a pattern in its name, and does not exist", None
         else:
             problem, remedy = "does not exist", f"mkdir -p {shlex.quote(folder)} before submitting"
-        yield Violation(found.line, f"the output goes into the directory {folder}, which {problem}", remedy)
+        message = f"the output goes into the directory {folder}, which {problem}"
+        severity: Severity | None = None if context.kind == "slurm" else "note"
+        yield Violation(found.line, message, remedy, severity)
 
 
 def _output_folders(script: Script) -> dict[str, Directive]:

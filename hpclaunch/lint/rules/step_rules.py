@@ -50,13 +50,19 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
         return
     nodes = context.requested.node_count or 1
-    if nodes == 1 and tasks != context.requested.gpus_of_node:
+    if nodes == 1 and (tasks != context.requested.gpus_of_node or _chooses_gpus(script, started[0])):
         return  # tasks that only count the cores of one process
     if not _starts_others(script, started[0]):
         over = f"{nodes} nodes" if nodes > 1 else "one node"
         yield Violation(
             started[0].line, f"{tasks} tasks on {over} are requested, this line starts one process"
         )
+
+
+def _chooses_gpus(script: Script, launch: Launch) -> bool:
+    """Tell whether a program gets its GPUs by an option, as one that uses several of them does."""
+    words = program_words(script, launch)
+    return any(re.match(r"(?i)--?(num[-_])?(gpus?|devices)([-_]?ids?)?(=|$)", word) for word in words)
 
 
 def _launches_elsewhere(script: Script) -> bool:

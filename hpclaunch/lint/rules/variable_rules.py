@@ -189,7 +189,15 @@ def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
     for name, ref in _first_uses(script).items():
         if pattern.fullmatch(name) and name not in known:
             message = f"${name} is not set in a job of {script.reader.submit_command}"
-            yield Violation(ref.line, message, _own_variable(name, script.reader.kind))
+            severity: Severity | None = "note" if _only_shown(script, name) else None
+            yield Violation(ref.line, message, _own_variable(name, script.reader.kind), severity)
+
+
+def _only_shown(script: Script, name: str) -> bool:
+    """Tell whether every use of a variable is in a text that echo or printf writes."""
+    shown = [one for one in script.commands if one.name in ("echo", "printf") and not one.redirects]
+    uses = [ref.offset for ref in script.shell.refs if ref.name == name]
+    return all(any(one.start <= at < one.end for one in shown) for at in uses)
 
 
 def _own_variable(name: str, kind: str) -> str | None:

@@ -650,6 +650,8 @@ class _ListState:
         if raw == "function":
             self._take_function_name()
             return True
+        if raw == "time" and (posix := re.compile(r"[ \t]+-p(?=\s)").match(self.reader.text, self.reader.at)):
+            self.reader.at = posix.end()
         return raw in _LEADING
 
     def _take_function_name(self) -> None:
@@ -666,6 +668,8 @@ class _ListState:
     def _close(self, word: str) -> None:
         """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
+        if not self.blocks:
+            self.reader.shell.misplaced.append((self.reader.line_of(self.reader.at - 1), word))
         opened = self.blocks.pop() if self.blocks else None
         first = opened.commands if opened else len(self._commands)
         self.chain = opened.chain if opened else None
@@ -712,6 +716,8 @@ class _ListState:
             reader.at += 2
             reader.skip_arithmetic()
         else:
+            if words and reader.text[reader.at - 1].isascii():  # else a template's own sign for a dollar
+                reader.shell.misplaced.append((reader.line_of(reader.at), "("))
             reader.at += 1
             self.end_command("(")
             self._open("(", 1)

@@ -8,7 +8,13 @@ from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
-from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Given, RequestedResources
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveReader,
+    Given,
+    RequestedResources,
+    last_directive,
+)
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import About, cite, misfits
@@ -409,9 +415,16 @@ def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Find folders of --output and --error that do not exist."""
     for folder, found in _output_folders(context.script).items():
         if of_job := re.search(r"\$\{?(JOB_ID|TASK_ID)\b", folder) if context.kind == "sge" else None:
-            message = f"{folder} cannot exist before the job has its {of_job[1]}: Grid Engine does not start it"
+            message = (
+                f"{folder} cannot exist before the job has its {of_job[1]}: Grid Engine does not start it"
+            )
             yield Violation(found.line, message, "leave the number of the job out of the folder", "error")
-        if "$" in folder or _exists(context, folder) or _makes_it_and_submits(context.script, folder):
+        if (
+            context.kind == "sge"
+            or "$" in folder
+            or _exists(context, folder)
+            or _makes_it_and_submits(context.script, folder)
+        ):
             continue
         if "%" in folder:
             problem, remedy = "has a pattern in its name, and does not exist", None
@@ -461,6 +474,46 @@ def _exists(context: Context, folder: str) -> bool:
         top = "/" + folder.lstrip("/").split("/")[0]
         return context.files.find(top) is None or context.files.find(folder) is not None
     return context.script.directive("folder") is not None or context.files.find(folder) is not None
+
+
+@rule("node-list-too-long")
+def node_list_too_long(context: Context) -> Iterator[Violation]:
+    """Compare the hosts of --nodelist with the most nodes that --nodes allows."""
+    for part in context.components:
+        hosts, nodes = last_directive(part.directives, "nodelist"), last_directive(part.directives, "nodes")
+        most = re.fullmatch(r"(?:\d+-)?(\d{1,6})", (nodes.value or "") if nodes else "")
+        count = _hosts_in((hosts.value or "") if hosts else "")
+        if hosts and most and count and count > int(most[1]):
+            message = f"{hosts.text} names {count} nodes, {nodes.text if nodes else ''} allows {most[1]}"
+            yield Violation(hosts.line, message)
+
+
+def _hosts_in(text: str) -> int | None:
+    """Count the hosts of a list such as ``a[1-3,7],b``; None: it is no such list."""
+    total = 0
+    for item in re.findall(r"(?:\[[^\]]*\]|[^,])+", text):
+        ranges = [each for inner in re.findall(r"\[(.*?)\]", item) for each in inner.split(",")]
+        ends = [re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", each) for each in ranges]
+        if not re.fullmatch(r"[\w.-]+(\[[\d,-]+\])?", item) or None in ends:
+            return None
+        total += sum(int(end[2] or end[1]) - int(end[1]) + 1 for end in ends if end) if ends else 1
+    return total
+
+
+_UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
+
+
+@rule("memory-limit-below-request")
+def memory_limit_below_request(context: Context) -> Iterator[Violation]:
+    """Compare LSF's limit of memory, -M, with the memory that the job reserves, where both have a unit."""
+    limit = last_directive(context.directives, "M")
+    given = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)([KMGT])B?", (limit.value or "").strip("\"'") if limit else "")
+    asked = [re.search(r"(?i)rusage\[[^\]]*\bmem=(\d+(?:\.\d+)?)([KMGT])B?", one.value or "")
+             for one in context.directives if one.name == "R"]  # fmt: skip
+    for match in (one for one in asked if one and given and limit):
+        least, most = (float(one[1]) * _UNITS[one[2].upper()] for one in (match, given) if one)
+        if limit and most < least:
+            yield Violation(limit.line, f"{limit.text}: less than the job reserves, {match[1]}{match[2]}B")
 
 
 @rule("line-endings")

@@ -12,7 +12,7 @@ from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
-from hpclaunch.shell.shell_syntax import Command
+from hpclaunch.shell.shell_syntax import Command, Word
 from hpclaunch.topology.node_topology import NodeTopology
 
 _STARTS_ITSELF = re.compile(
@@ -99,10 +99,16 @@ def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
     if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
         return
-    files = [(one.line, partly_expanded(script, word)) for one in _real(script) for word in python_files(one)]
-    for line, name in files[:1]:
+    found = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
+    for line, name in [(line, partly_expanded(script, word)) for line, word in found[:1]]:
         if not name.startswith(("/", "~", "$", "?")):
             yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
+
+
+def _own_files(launch: Launch) -> list[Word]:
+    """Return the words that name the program as a file, ``./a.out``, and its file for stdin."""
+    inputs = [one.target for one in launch.command.redirects if one.operator == "<"]
+    return [*(word for word in launch.program[:1] if word.visible.startswith(("./", "../"))), *inputs]
 
 
 @rule("one-cpu-per-gpu-rank")
@@ -123,7 +129,9 @@ def _gets_cpus(context: Context) -> bool:
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
     whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
     all_of_a_node = whole and (not by_steps or context.profile is None)
-    return all_of_a_node or any(_gives_cpus(launch) for launch in context.script.launches)
+    texts = [evaluated(context.script, one) for one in context.script.commands]
+    by_eval = any(re.search(r"srun\b.* (-c|--cpus-per-(task|gpu))\b", text) for text in texts)
+    return all_of_a_node or by_eval or any(_gives_cpus(launch) for launch in context.script.launches)
 
 
 def _asks_for_cpus(context: Context) -> bool:
@@ -151,19 +159,52 @@ def _gives_cpus(launch: Launch) -> bool:
 def steps_without_wait(context: Context) -> Iterator[Violation]:
     """Find launches in the background with neither a wait nor another program after them."""
     script = context.script
-    behind = _in_background(script)
-    if not behind or not script.is_posix or script.reader is None:
+    if not script.is_posix or script.reader is None:
         return
-    later = [command for command in script.commands if command.start > behind[-1].command.end]
-    if not any(_waits(command) or _is_launch(script, command) for command in later):
-        message = f"{behind[-1].launcher} runs in the background, and the script ends without wait"
-        yield Violation(behind[-1].line, message)
+    behind = [(one.command, one.launcher, one.program[:2]) for one in _in_background(script)]
+    behind += [(one, "what eval starts", []) for one in script.commands if _is_evaluated_behind(script, one)]
+    for command, launcher, program in sorted(behind, key=lambda one: one[0].start)[-1:]:
+        later = [one for one in script.commands if one.start > command.end and not one.piped_in]
+        before = [_texts(one.words) for one in script.commands if one.start < command.start]
+        later = [
+            one for one in later if _texts(one.words) not in before
+        ]  # it did not take long before, either
+        same = [one for one in script.launches if program and _texts(one.program[:2]) == _texts(program)]
+        twins = [one.command for one in same if one.command in later and one.command.path == command.path]
+        if not any(_waits(one) or _is_launch(script, one) for one in later if one not in twins):
+            line = f"with line {twins[-1].line}, " if twins else ""
+            message = f"{launcher} runs in the background, and the script ends {line}without wait"
+            yield Violation(command.line, message, severity="warning" if twins else None)
+
+
+def _texts(words: list[Word]) -> list[str]:
+    return [word.visible for word in words]
+
+
+def _is_evaluated_behind(script: Script, command: Command) -> bool:
+    """Tell whether ``eval`` runs a text that ends in ``&``."""
+    text = evaluated(script, command)
+    return command.after != "&" and text.rstrip().endswith("&") and not text.rstrip().endswith("&&")
+
+
+def evaluated(script: Script, command: Command) -> str:
+    """Return the text that an ``eval`` runs, as far as it is known; empty for other commands."""
+    return " ".join(script.variables.fields(command.words[1:])) if command.name == "eval" else ""
 
 
 def _in_background(script: Script, *launchers: str) -> list[Launch]:
     """Return the launches in the background, all or those by these launchers."""
-    behind = [one for one in script.launches if one.command.after == "&" and not one.command.depth]
+    alone = [one for one in script.launches if not one.command.depth]
+    behind = [one for one in alone if _end_of_pipeline(script, one.command).after == "&"]
     return [one for one in behind if not launchers or one.launcher in launchers]
+
+
+def _end_of_pipeline(script: Script, command: Command) -> Command:
+    """Return the last command of a pipeline of plain commands; the command itself where it has none."""
+    if command.after not in ("|", "|&"):
+        return command
+    later = [one for one in script.commands if one.start > command.start and one.depth == command.depth]
+    return next((one for one in later if one.after not in ("|", "|&")), command)
 
 
 def _is_launch(script: Script, command: Command) -> bool:
@@ -277,6 +318,51 @@ def _tasks(context: Context) -> int | None:
     if requested.tasks_per_node and requested.node_count and not requested.cpus_per_node:
         return requested.tasks_per_node.value * requested.node_count
     return None
+
+
+@rule("step-takes-all-tasks")
+def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
+    """Find srun for fewer nodes than the job has that does not say how many tasks it starts there."""
+    script, tasks, nodes = context.script, _tasks(context), context.requested.node_count
+    if tasks is None or nodes is None or re.search(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=", script.text):
+        return
+    for launch in (one for one in script.launches if one.launcher == "srun" and not one.trivial):
+        own = _nodes_of_step(context, launch)
+        if own and own < min(nodes, tasks) and not launch.option(*_STEP_TASKS) and not _prepares(launch):
+            one_each = context.requested.ranks_per_node == 1 or launch.option("ntasks-per-node")
+            message = (
+                f"srun without -n takes the {tasks} tasks of the job: all start on {own} of {nodes} nodes"
+            )
+            yield Violation(launch.line, message, f"write -n {own}", None if one_each else "warning")
+
+
+_STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
+
+
+def _nodes_of_step(context: Context, launch: Launch) -> int | None:
+    """Return the nodes that srun's own option names, also as ``$((SLURM_NNODES - 1))``; None: not known."""
+    option, count = launch.option("nodes"), context.requested.node_count
+    word = option.value.raw if option and option.value else ""
+    less = re.search(r"\$\(\( *\$?\{?SLURM_(?:JOB_NUM_)?NNODES\}? *- *(\d) *\)\)", word)
+    return count - int(less[1]) if less and count else option_number(context.script, launch, "nodes")
+
+
+def _prepares(launch: Launch) -> bool:
+    return any(word.visible in _SETUP for word in launch.program[:1])
+
+
+@rule("srun-without-program")
+def srun_without_program(context: Context) -> Iterator[Violation]:
+    """Find srun with options and no program, as a lost backslash at the end of its line leaves it."""
+    if not context.script.is_posix:
+        return
+    for launch in context.script.launches:
+        words = [word.visible for word in launch.command.words]
+        alone = launch.launcher == "srun" and not launch.program and words[-1].startswith("-")
+        if alone and not re.search(
+            r"--(help|usage|version|mpi=list|cpu[-_]bind=help)|(^| )-[Vh]\b", " ".join(words)
+        ):
+            yield Violation(launch.line, "srun has no program: its line ends after the options")
 
 
 @rule("ranks-share-gpus")

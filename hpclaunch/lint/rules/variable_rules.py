@@ -276,7 +276,7 @@ def _secrecy(script: Script, one: Assignment) -> Severity | None:
     """Return how grave a secret variable's value is; None: it has no literal value."""
     if one.value is None:
         return None
-    if re.search(r"<\s*[a-z]|x{4,}|your", script.text[one.offset : one.value.end + 12], re.IGNORECASE):
+    if re.search(r"<\s*[a-z]|x{4,}|your|\.{3}", script.text[one.offset : one.value.end + 12], re.IGNORECASE):
         return "note"
     return "warning" if _is_secret(one.value.text or "") else None
 

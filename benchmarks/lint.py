@@ -25,8 +25,8 @@ and counts. ``--half open``: the half on which rules are made; who made them jud
 
 ``--third``: FOLDER holds the scripts of ``tests/data/lint_third/verdicts_HALF.yaml``, in which one judge wrote
 their defects down before any linter read them. A finding is right where a defect stands at its line, or where
-``lint_third_judged.tsv`` says so (script, line, rule, then ``right``, ``false`` or ``note``: no more than that,
-and the lines of defects that it tells although they stand elsewhere). Rules were made on the half ``open``.
+``lint_third_judged.tsv`` says so (script, line, rule, then ``right``, ``false`` or ``note``: no more than
+that, and the lines of defects that it tells although they stand elsewhere). Rules were made on the half ``open``.
 
 ``--cpu``: the CPU seconds of the command for all files below FOLDER, in a Python without shellcheck, and the
 same for 500 files. Five runs, one process each.

@@ -413,26 +413,29 @@ def directive_variable(context: Context) -> Iterator[Violation]:
 @rule("output-folder-missing")
 def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Find folders of --output and --error that do not exist."""
-    for folder, found in _output_folders(context.script).items():
-        if of_job := re.search(r"\$\{?(JOB_ID|TASK_ID)\b", folder) if context.kind == "sge" else None:
-            message = (
-                f"{folder} cannot exist before the job has its {of_job[1]}: Grid Engine does not start it"
-            )
-            yield Violation(found.line, message, "leave the number of the job out of the folder", "error")
-        if (
-            context.kind == "sge"
-            or "$" in folder
-            or _exists(context, folder)
-            or _makes_it_and_submits(context.script, folder)
-        ):
+    reader = context.script.reader
+    folders = _output_folders(context.script)
+    if reader is not None and reader.sentinel == "$":
+        yield from _named_after_the_job(folders)
+        return
+    severity: Severity | None = "note" if reader and reader.sentinel == "PBS" else None
+    for folder, found in folders.items():
+        if "$" in folder or _exists(context, folder) or _makes_it_and_submits(context.script, folder):
             continue
         if "%" in folder:
             problem, remedy = "has a pattern in its name, and does not exist", None
         else:
             problem, remedy = "does not exist", f"mkdir -p {shlex.quote(folder)} before submitting"
         message = f"the output goes into the directory {folder}, which {problem}"
-        severity: Severity | None = None if context.kind == "slurm" else "note"
         yield Violation(found.line, message, remedy, severity)
+
+
+def _named_after_the_job(folders: dict[str, Directive]) -> Iterator[Violation]:
+    """Find folders of Grid Engine's output files with the job's number in their name: they cannot exist."""
+    for folder, found in folders.items():
+        if number := re.search(r"\$\{?(JOB_ID|TASK_ID)\b", folder):
+            message = f"{folder} cannot exist before the job has its {number[1]}, and Grid Engine makes none"
+            yield Violation(found.line, message, "leave the number of the job out of the folder", "error")
 
 
 def _output_folders(script: Script) -> dict[str, Directive]:
@@ -479,25 +482,23 @@ def _exists(context: Context, folder: str) -> bool:
 @rule("node-list-too-long")
 def node_list_too_long(context: Context) -> Iterator[Violation]:
     """Compare the hosts of --nodelist with the most nodes that --nodes allows."""
-    for part in context.components:
-        hosts, nodes = last_directive(part.directives, "nodelist"), last_directive(part.directives, "nodes")
-        most = re.fullmatch(r"(?:\d+-)?(\d{1,6})", (nodes.value or "") if nodes else "")
-        count = _hosts_in((hosts.value or "") if hosts else "")
-        if hosts and most and count and count > int(most[1]):
-            message = f"{hosts.text} names {count} nodes, {nodes.text if nodes else ''} allows {most[1]}"
-            yield Violation(hosts.line, message)
+    hosts, nodes = last_directive(context.directives, "nodelist"), last_directive(context.directives, "nodes")
+    if hosts is None or nodes is None:
+        return
+    most = re.fullmatch(r"(?:\d+-)?(\d{1,6})", nodes.value or "")
+    count = sum(map(_hosts_of, re.findall(r"(?:\[[^\]]*\]|[^,])+", hosts.value or "")))
+    if most and count > int(most[1]):
+        message = f"{hosts.text} names {count} nodes, {nodes.text} allows {most[1]}"
+        yield Violation(hosts.line, message)
 
 
-def _hosts_in(text: str) -> int | None:
-    """Count the hosts of a list such as ``a[1-3,7],b``; None: it is no such list."""
-    total = 0
-    for item in re.findall(r"(?:\[[^\]]*\]|[^,])+", text):
-        ranges = [each for inner in re.findall(r"\[(.*?)\]", item) for each in inner.split(",")]
-        ends = [re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", each) for each in ranges]
-        if not re.fullmatch(r"[\w.-]+(\[[\d,-]+\])?", item) or None in ends:
-            return None
-        total += sum(int(end[2] or end[1]) - int(end[1]) + 1 for end in ends if end) if ends else 1
-    return total
+def _hosts_of(item: str) -> int:
+    """Count the hosts of an item such as ``a[1-3,7]`` of a list; 0: not known."""
+    match = re.fullmatch(r"[\w.-]+(?:\[([\d,-]+)\])?", item)
+    if match is None or match[1] is None:
+        return int(match is not None)
+    ends = re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", match[1])
+    return sum(int(last or first) - int(first) + 1 for first, last in ends)
 
 
 _UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
@@ -507,13 +508,18 @@ _UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 def memory_limit_below_request(context: Context) -> Iterator[Violation]:
     """Compare LSF's limit of memory, -M, with the memory that the job reserves, where both have a unit."""
     limit = last_directive(context.directives, "M")
-    given = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)([KMGT])B?", (limit.value or "").strip("\"'") if limit else "")
-    asked = [re.search(r"(?i)rusage\[[^\]]*\bmem=(\d+(?:\.\d+)?)([KMGT])B?", one.value or "")
-             for one in context.directives if one.name == "R"]  # fmt: skip
-    for match in (one for one in asked if one and given and limit):
-        least, most = (float(one[1]) * _UNITS[one[2].upper()] for one in (match, given) if one)
-        if limit and most < least:
-            yield Violation(limit.line, f"{limit.text}: less than the job reserves, {match[1]}{match[2]}B")
+    most = _kibibytes(r"(\S+)", limit)
+    for one in context.directives if limit and most else ():
+        least = _kibibytes(r"rusage\[[^\]]*\bmem=([^\]:,]+)", one) if one.name == "R" else None
+        if limit and most and least and most < least:
+            yield Violation(limit.line, f"{limit.text}: less than the job reserves, {one.text}")
+
+
+def _kibibytes(form: str, directive: Directive | None) -> float | None:
+    """Return the memory in a directive; None: it is not given, or without a unit, which the site sets."""
+    found = re.search(form, (directive.value or "").strip("\"'")) if directive else None
+    size = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)([KMGT])B?", found[1]) if found else None
+    return float(size[1]) * _UNITS[size[2].upper()] if size else None
 
 
 @rule("line-endings")

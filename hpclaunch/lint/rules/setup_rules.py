@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.lint_rule import Context, Violation, rule
@@ -18,7 +19,7 @@ _HAS_GPU = re.compile(r"(?i)--(nv|nvccli|rocm|oci|cleanenv-nv)\b|nvidia|libcuda|
 
 @rule("activation-without-effect")
 def activation_without_effect(context: Context) -> Iterator[Violation]:
-    """Find virtual environments that conda's command, or a process of its own, is to activate."""
+    """Find virtual environments that conda's command or a second shell is to activate."""
     for one in context.script.commands:
         words = [word.visible for word in one.words[:3]]
         by_conda = words[:2] in (["source", "activate"], [".", "activate"], ["conda", "activate"])
@@ -26,7 +27,7 @@ def activation_without_effect(context: Context) -> Iterator[Violation]:
             message = f"{' '.join(words)}: conda has no environment of this name; it is a script of venv"
             yield Violation(one.line, message, f"write source {words[2]}")
         elif words[:1] in (["bash"], ["sh"]) and len(words) > 1 and _VENV.fullmatch(words[1]):
-            message = f"{' '.join(words[:2])}: a shell of its own is activated, which then ends"
+            message = f"{' '.join(words[:2])}: a second shell is activated, which then ends"
             yield Violation(one.line, message, f"write source {words[1]}")
 
 
@@ -34,17 +35,8 @@ def activation_without_effect(context: Context) -> Iterator[Violation]:
 def conda_not_set_up(context: Context) -> Iterator[Violation]:
     """Find the first ``conda activate`` in a shell in which nothing has defined conda's function."""
     script = context.script
-    if (
-        script.language not in ("bash", "sh")
-        or script.reader is None
-        or _BRINGS_CONDA.search(_modules(script))
-    ):
-        return
-    if re.search(r"\s-\w*[li]|--login", script.shebang) or "hook" in script.text:
-        return
-    for one in script.commands:
-        if one.name in (".", "source", "eval") or _defines_conda(one):
-            return
+    commands = () if script.reader is None or _may_know_conda(script) else script.commands
+    for one in takewhile(lambda each: not _defines_conda(each), commands):
         if [word.visible for word in one.words[:2]] == ["conda", "activate"]:
             yield Violation(
                 one.line, "conda activate: nothing before it makes conda a function of this shell"
@@ -52,33 +44,43 @@ def conda_not_set_up(context: Context) -> Iterator[Violation]:
             return
 
 
-def _modules(script: Script) -> str:
-    return " ".join(ever_loaded(script))
+def _may_know_conda(script: Script) -> bool:
+    """Tell whether the shell, a module or the script itself may define conda's function."""
+    started = re.search(r"\s-\w*[li]|--login", script.shebang) or script.language not in ("bash", "sh")
+    return bool(started or "hook" in script.text or _BRINGS_CONDA.search(" ".join(ever_loaded(script))))
 
 
 def _defines_conda(command: Command) -> bool:
-    """Tell whether a command is in a function of the script, or may bring conda's own."""
+    """Tell whether a command may bring conda's function, or is in a function of the script."""
     restores = command.name in ("module", "ml") and any(word.visible == "restore" for word in command.words)
-    return restores or command.function
+    return restores or command.function or command.name in (".", "source", "eval")
 
 
 @rule("container-without-gpu")
 def container_without_gpu(context: Context) -> Iterator[Violation]:
     """Find containers that run a program for GPUs and get none, in scripts that give a GPU to none."""
-    requested, script = context.requested, context.script
+    within = () if _other_gpus(context) else _containers(context.script)
+    given = any(_HAS_GPU.search(text) or "$" in text.split(" exec ")[0] for _, text in within)
+    for line in [line for line, text in within if not given and _needs_gpu(context, text)][:1]:
+        yield Violation(line, "the container is started without --nv: its program finds no GPU")
+
+
+def _containers(script: Script) -> list[tuple[int, str]]:
+    """Return line and words of each start of a container."""
+    found = [(one.line, _CONTAINER.search(" ".join(program_words(script, one)))) for one in script.launches]
+    return [(line, match[0]) for line, match in found if match]
+
+
+def _other_gpus(context: Context) -> bool:
+    """Tell whether a variable gives GPUs to containers, or the GPUs are AMD's, which need no option."""
+    named = re.search(r"(SINGULARITY|APPTAINER)_NV\b|(?i:rocm|mi[23]\d\d|\bhip)", context.script.text)
+    return bool(named) or (context.node is not None and context.node.gpu_vendor != "nvidia")
+
+
+def _needs_gpu(context: Context, text: str) -> bool:
+    """Tell whether the program in a container is for GPUs: by its words, or also by the request."""
+    requested = context.requested
     asks = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
-    if re.search(r"(SINGULARITY|APPTAINER)_NV\b|(?i:rocm|mi[23]\d\d|\bhip)", script.text):
-        return
-    if context.node and context.node.gpu_vendor != "nvidia":
-        return
-    found = [
-        (launch, _CONTAINER.search(" ".join(program_words(script, launch)))) for launch in script.launches
-    ]
-    within = [(launch, match[0]) for launch, match in found if match]
-    if any(_HAS_GPU.search(text) or "$" in text.split(" exec ")[0] for _, text in within):
-        return
-    for launch, text in within:
-        program = re.sub(r"\S*\.(sif|simg|img)\b|(^| )\S+=\S*", " ", text)
-        if re.search(r"(?i)(^|[ =])cuda(:\d)?( |$)", program) or (asks and _USES_GPU.search(program)):
-            yield Violation(launch.line, "the container is started without --nv: its program finds no GPU")
-            return
+    program = re.sub(r"\S*\.(sif|simg|img)\b|(^| )\S+=\S*", " ", text)
+    named = re.search(r"(?i)(^|[ =])cuda(:\d)?( |$)", program)
+    return bool(named or (asks and _USES_GPU.search(program)))

@@ -50,8 +50,8 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
         return
     nodes = context.requested.node_count or 1
-    if nodes == 1 and (tasks != context.requested.gpus_of_node or _chooses_gpus(script, started[0])):
-        return  # tasks that only count the cores of one process
+    if nodes == 1 and _only_counts_cores(context, started[0]):
+        return
     if not _starts_others(script, started[0]):
         over = f"{nodes} nodes" if nodes > 1 else "one node"
         yield Violation(
@@ -59,10 +59,11 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
         )
 
 
-def _chooses_gpus(script: Script, launch: Launch) -> bool:
-    """Tell whether a program gets its GPUs by an option, as one that uses several of them does."""
-    words = program_words(script, launch)
-    return any(re.match(r"(?i)--?(num[-_])?(gpus?|devices)([-_]?ids?)?(=|$)", word) for word in words)
+def _only_counts_cores(context: Context, launch: Launch) -> bool:
+    """Tell whether the tasks of one node are the cores of one process, which may choose its GPUs."""
+    words = program_words(context.script, launch)
+    option = re.compile(r"(?i)--?(num[-_])?(gpus?|devices)([-_]?ids?)?(=|$)")
+    return context.requested.all_tasks != context.requested.gpus_of_node or any(map(option.match, words))
 
 
 def _launches_elsewhere(script: Script) -> bool:
@@ -99,10 +100,15 @@ def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
     if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
         return
-    found = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
-    for line, name in [(line, partly_expanded(script, word)) for line, word in found[:1]]:
+    for line, name in _files(script)[:1]:
         if not name.startswith(("/", "~", "$", "?")):
             yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
+
+
+def _files(script: Script) -> list[tuple[int, str]]:
+    """Return the files that the launches name, with their lines."""
+    found = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
+    return [(line, partly_expanded(script, word)) for line, word in found]
 
 
 def _own_files(launch: Launch) -> list[Word]:
@@ -129,9 +135,13 @@ def _gets_cpus(context: Context) -> bool:
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
     whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
     all_of_a_node = whole and (not by_steps or context.profile is None)
-    texts = [evaluated(context.script, one) for one in context.script.commands]
-    by_eval = any(re.search(r"srun\b.* (-c|--cpus-per-(task|gpu))\b", text) for text in texts)
-    return all_of_a_node or by_eval or any(_gives_cpus(launch) for launch in context.script.launches)
+    return all_of_a_node or _evaluates_cpus(context.script) or any(map(_gives_cpus, context.script.launches))
+
+
+def _evaluates_cpus(script: Script) -> bool:
+    """Tell whether an ``eval`` runs srun with a number of CPUs."""
+    texts = [evaluated(script, one) for one in script.commands]
+    return any(re.search(r"srun\b.* (-c|--cpus-per-(task|gpu))\b", text) for text in texts)
 
 
 def _asks_for_cpus(context: Context) -> bool:
@@ -159,22 +169,39 @@ def _gives_cpus(launch: Launch) -> bool:
 def steps_without_wait(context: Context) -> Iterator[Violation]:
     """Find launches in the background with neither a wait nor another program after them."""
     script = context.script
-    if not script.is_posix or script.reader is None:
-        return
-    behind = [(one.command, one.launcher, one.program[:2]) for one in _in_background(script)]
-    behind += [(one, "what eval starts", []) for one in script.commands if _is_evaluated_behind(script, one)]
-    for command, launcher, program in sorted(behind, key=lambda one: one[0].start)[-1:]:
-        later = [one for one in script.commands if one.start > command.end and not one.piped_in]
-        before = [_texts(one.words) for one in script.commands if one.start < command.start]
-        later = [
-            one for one in later if _texts(one.words) not in before
-        ]  # it did not take long before, either
-        same = [one for one in script.launches if program and _texts(one.program[:2]) == _texts(program)]
-        twins = [one.command for one in same if one.command in later and one.command.path == command.path]
-        if not any(_waits(one) or _is_launch(script, one) for one in later if one not in twins):
+    for command, launcher in _behind(script)[-1:]:
+        later = _new_after(script, command)
+        twins = [one for one in later if _same_program(script, one, command)]
+        if not any(_takes_time(script, one) for one in later if one not in twins):
             line = f"with line {twins[-1].line}, " if twins else ""
             message = f"{launcher} runs in the background, and the script ends {line}without wait"
             yield Violation(command.line, message, severity="warning" if twins else None)
+
+
+def _behind(script: Script) -> list[tuple[Command, str]]:
+    """Return what a batch script starts in the background, in order, and by what."""
+    if script.reader is None:
+        return []
+    found = [(one.command, one.launcher) for one in _in_background(script)]
+    found += [(one, "what eval starts") for one in script.commands if _is_evaluated_behind(script, one)]
+    return sorted(found, key=lambda one: one[0].start)
+
+
+def _same_program(script: Script, one: Command, other: Command) -> bool:
+    """Tell whether two commands start the same program, whatever its arguments."""
+    started = [_texts(each.program[:2]) for each in script.launches if each.command in (one, other)]
+    return len(started) == 2 and started[0] == started[1]
+
+
+def _new_after(script: Script, command: Command) -> list[Command]:
+    """Return the commands after one, without those that ran before it, too: they do not take long."""
+    before = [_texts(one.words) for one in script.commands if one.start < command.start]
+    later = [one for one in script.commands if one.start > command.end and not one.piped_in]
+    return [one for one in later if _texts(one.words) not in before]
+
+
+def _takes_time(script: Script, command: Command) -> bool:
+    return _waits(command) or _is_launch(script, command)
 
 
 def _texts(words: list[Word]) -> list[str]:
@@ -194,7 +221,7 @@ def evaluated(script: Script, command: Command) -> str:
 
 def _in_background(script: Script, *launchers: str) -> list[Launch]:
     """Return the launches in the background, all or those by these launchers."""
-    alone = [one for one in script.launches if not one.command.depth]
+    alone = [one for one in script.launches if not one.command.depth and script.is_posix]
     behind = [one for one in alone if _end_of_pipeline(script, one.command).after == "&"]
     return [one for one in behind if not launchers or one.launcher in launchers]
 
@@ -323,17 +350,24 @@ def _tasks(context: Context) -> int | None:
 @rule("step-takes-all-tasks")
 def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
     """Find srun for fewer nodes than the job has that does not say how many tasks it starts there."""
-    script, tasks, nodes = context.script, _tasks(context), context.requested.node_count
-    if tasks is None or nodes is None or re.search(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=", script.text):
-        return
-    for launch in (one for one in script.launches if one.launcher == "srun" and not one.trivial):
+    tasks, nodes = _tasks(context) or 1, context.requested.node_count or 1
+    for launch in filter(_takes_tasks, context.script.launches):
         own = _nodes_of_step(context, launch)
-        if own and own < min(nodes, tasks) and not launch.option(*_STEP_TASKS) and not _prepares(launch):
+        if own and own < min(nodes, tasks) and not _UNSET_TASKS.search(context.script.text):
             one_each = context.requested.ranks_per_node == 1 or launch.option("ntasks-per-node")
             message = (
                 f"srun without -n takes the {tasks} tasks of the job: all start on {own} of {nodes} nodes"
             )
             yield Violation(launch.line, message, f"write -n {own}", None if one_each else "warning")
+
+
+_UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
+
+
+def _takes_tasks(launch: Launch) -> bool:
+    """Tell whether srun starts a program with the tasks of the job, and not only something that prepares."""
+    prepares = launch.trivial or any(word.visible in _SETUP for word in launch.program[:1])
+    return launch.launcher == "srun" and not prepares and launch.option(*_STEP_TASKS) is None
 
 
 _STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
@@ -345,10 +379,6 @@ def _nodes_of_step(context: Context, launch: Launch) -> int | None:
     word = option.value.raw if option and option.value else ""
     less = re.search(r"\$\(\( *\$?\{?SLURM_(?:JOB_NUM_)?NNODES\}? *- *(\d) *\)\)", word)
     return count - int(less[1]) if less and count else option_number(context.script, launch, "nodes")
-
-
-def _prepares(launch: Launch) -> bool:
-    return any(word.visible in _SETUP for word in launch.program[:1])
 
 
 @rule("srun-without-program")

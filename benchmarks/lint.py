@@ -23,10 +23,10 @@ first look of those that followed. In today's run a class without a rule is a de
 and counts. ``--half open``: the half on which rules are made; who made them judged the findings
 (``lint_open_judged.tsv``), so its figures tell what was repaired, not how good lint is.
 
-``--third``: FOLDER holds the scripts of ``tests/data/lint_third/verdicts_HALF.yaml``, in which one judge wrote
-their defects down before any linter read them. A finding is right where a defect stands at its line, or where
-``lint_third_judged.tsv`` says so (script, line, rule, then ``right``, ``false`` or ``note``: no more than
-that, and the lines of defects that it tells although they stand elsewhere). Rules were made on the half ``open``.
+``--third``: FOLDER holds the scripts of ``tests/data/lint_third/verdicts_HALF.yaml``; one judge wrote their
+defects down before any linter read them. A finding is right where a defect stands at its line, or where
+``lint_third_judged.tsv`` says so: script, line, rule, then ``right``, ``false`` or ``note`` (no more than
+that), and the lines of defects that it tells although they stand elsewhere. Rules were made on ``open``.
 
 ``--cpu``: the CPU seconds of the command for all files below FOLDER, in a Python without shellcheck, and the
 same for 500 files. Five runs, one process each.

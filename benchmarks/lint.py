@@ -2,6 +2,7 @@
 
     python benchmarks/lint.py FOLDER [--unjudged] [--missed]
     python benchmarks/lint.py --unseen FOLDER [--half open] [--unjudged] [--missed]
+    python benchmarks/lint.py --third FOLDER [--half open] [--unjudged] [--missed]
     python benchmarks/lint.py --cpu FOLDER
 
 ``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
@@ -22,6 +23,11 @@ first look of those that followed. In today's run a class without a rule is a de
 and counts. ``--half open``: the half on which rules are made; who made them judged the findings
 (``lint_open_judged.tsv``), so its figures tell what was repaired, not how good lint is.
 
+``--third``: FOLDER holds the scripts of ``tests/data/lint_third/verdicts_HALF.yaml``; one judge wrote their
+defects down before any linter read them. A finding is right where a defect stands at its line, or where
+``lint_third_judged.tsv`` says so: script, line, rule, then ``right``, ``false`` or ``note`` (no more than
+that), and the lines of defects that it tells although they stand elsewhere. Rules were made on ``open``.
+
 ``--cpu``: the CPU seconds of the command for all files below FOLDER, in a Python without shellcheck, and the
 same for 500 files. Five runs, one process each.
 """
@@ -41,7 +47,9 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import yaml
 
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_rule import Finding
@@ -57,6 +65,8 @@ UNSEEN = DATA / "lint_unseen.json"
 UNSEEN_JUDGED = DATA / "lint_unseen_judged.tsv"
 OPEN_JUDGED = DATA / "lint_open_judged.tsv"
 UNSEEN_RUNS = DATA / "lint_unseen_runs.tsv"
+THIRD_JUDGED = DATA / "lint_third_judged.tsv"
+THIRD = Path(__file__).parents[1] / "tests" / "data" / "lint_third"
 NO_SCRIPTS = (".json", ".md", ".tsv")
 GRADES = ("error", "warning", "note")
 
@@ -128,8 +138,8 @@ def statements(text: str) -> list[range]:
     return found
 
 
-def is_found(script: Linted, line: int, rules: set[str]) -> bool:
-    """Tell whether a finding of one of the rules stands in the statement of a line; line 0: anywhere.
+def is_found(script: Linted, line: int, rules: set[str] | None) -> bool:
+    """Tell whether a finding of one of the rules, or of any, is in the statement of a line; line 0: anywhere.
 
     The lines of truth.json were counted by hand, so a neighbouring line counts, too. A finding also stands at
     the lines that it names (the status of the launch on line 9 is lost by the command on line 12), and one
@@ -139,7 +149,8 @@ def is_found(script: Linted, line: int, rules: set[str]) -> bool:
     near = {*span, span[0] - 1, span[-1] + 1}
     named = {one: {one.line, *map(int, re.findall(r"\bline (\d+)", one.message))} for one in script.findings}
     return any(
-        one.rule in rules and (not line or None in lines or near & lines) for one, lines in named.items()
+        (rules is None or one.rule in rules) and (not line or None in lines or near & lines)
+        for one, lines in named.items()
     )
 
 
@@ -166,13 +177,15 @@ def print_recall(folder: Path, linted: Iterable[Linted], *, missed: bool) -> Non
     print(text_table(rows))
 
 
-def print_unseen_run(title: str, counts: Counter[tuple[str, str]], found: Counter[bool]) -> None:
+def print_unseen_run(
+    title: str, counts: Counter[tuple[str, str]], found: Counter[bool], how: str = "surely"
+) -> None:
     """Print right, false and unjudged findings by severity, and the defects found that make a job fail."""
     print(f"\n{title}\n")
     rows: list[tuple[str, ...]] = [("severity", "right", "false", "unjudged")]
     rows += [(grade, *(str(counts[grade, v]) for v in rows[0][1:])) for grade in GRADES]
     print(text_table(rows))
-    print(f"defects found that surely make a job fail: {found[True]} of {found.total()}")
+    print(f"defects found that {how} make a job fail: {found[True]} of {found.total()}")
 
 
 def print_recorded_runs(judged: dict[tuple[str, ...], str]) -> None:
@@ -226,6 +239,59 @@ def print_unseen(folder: Path, half: str, *, unjudged: bool, missed: bool) -> No
         print_unseen_run(title, counts, found)
 
 
+Judged = dict[tuple[str, str, str], list[str]]
+"""Script, line, rule -> verdict, and the lines of defects that the finding tells."""
+
+
+def third_verdict(one: Finding, script: Linted, defects: list[dict[str, Any]], judged: Judged) -> str:
+    """Return the verdict on a finding: the judged one, else right at the line of a defect."""
+    verdict = judged.get((script.name, place(one), one.rule), [""])[0]
+    if verdict == "note":  # no more than a note
+        return "right" if one.severity == "note" else "false"
+    alone = script._replace(findings=(one,))
+    at_a_defect = one.line and any(is_found(alone, defect["line"], None) for defect in defects)
+    return verdict or ("right" if at_a_defect else "unjudged")
+
+
+def lines_told(script: Linted, verdicts: dict[Finding, str], judged: Judged) -> set[int]:
+    """Return the lines of defects that right findings tell although they stand elsewhere."""
+    right = [one for one in script.findings if verdicts[one] == "right"]
+    return {int(line) for one in right for line in judged.get((script.name, place(one), one.rule), [])[1:]}
+
+
+def print_third(folder: Path, half: str, *, unjudged: bool, missed: bool) -> None:
+    """Print the same of one half of the third set."""
+    with THIRD_JUDGED.open() as file:
+        judged = {(row[0], row[1], row[2]): row[3:] for row in csv.reader(file, delimiter="\t")}
+    profiles, _ = load_all()
+    truth = yaml.safe_load((THIRD / f"verdicts_{half}.yaml").read_text())
+    for with_site in (False, True):
+        counts: Counter[tuple[str, str]] = Counter()
+        found: dict[bool, Counter[bool]] = {True: Counter(), False: Counter()}
+        for entry in truth:
+            text = (folder / entry["file"]).read_bytes().decode("utf-8", errors="replace")
+            given = entry["site"].replace(" ", "-") if with_site else ""
+            site = site_of(read_script(text), profiles) or (given if given in profiles else None)
+            script = Linted(half, entry["file"], text, find_faults(text, profiles[site] if site else None))
+            verdicts = {f: third_verdict(f, script, entry["defects"], judged) for f in script.findings}
+            counts.update((one.severity, verdict) for one, verdict in verdicts.items())
+            open_ones = [
+                f for f, verdict in verdicts.items() if verdict == "unjudged" and f.severity != "note"
+            ]
+            for one in open_ones if unjudged else ():
+                print("\t".join((script.name, place(one), one.rule, one.severity, one.message)))
+            right = script._replace(findings=tuple(f for f in verdicts if verdicts[f] == "right" and f.line))
+            for defect in (each for each in entry["defects"] if each["fails"]):
+                told = defect["line"] in lines_told(script, verdicts, judged)
+                known = told or is_found(right, defect["line"], None)
+                found[defect["certainty"] != "possible"][known] += 1
+                if missed and not known:
+                    print(f"missed: {script.name}:{defect['line']}: {defect['certainty']}: {defect['class']}")
+        title = f"{half}, {len(truth)} scripts, {'with' if with_site else 'without'} --site"
+        print_unseen_run(title, counts, found[True], "surely or likely")
+        print(f"and of those that possibly do: {found[False][True]} of {found[False].total()}")
+
+
 def print_cpu(folder: Path) -> None:
     """Print the CPU time of the whole command, its start included."""
     scripts = [
@@ -251,13 +317,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--unseen", action="store_true", help="the scripts of lint_unseen.json")
+    parser.add_argument("--third", action="store_true", help="the scripts of tests/data/lint_third")
     parser.add_argument("--cpu", action="store_true", help="the CPU time of the command")
     parser.add_argument("--unjudged", action="store_true", help="list the findings without a verdict")
     parser.add_argument("--missed", action="store_true", help="list the defects that are not found")
-    parser.add_argument("--half", choices=("kept", "open"), default="kept", help="of --unseen")
+    parser.add_argument("--half", choices=("kept", "open"), default="kept", help="of --unseen and --third")
     options = parser.parse_args()
-    if options.unseen:
-        print_unseen(options.folder, options.half, unjudged=options.unjudged, missed=options.missed)
+    if options.unseen or options.third:
+        run = print_third if options.third else print_unseen
+        run(options.folder, options.half, unjudged=options.unjudged, missed=options.missed)
         return
     if options.cpu:
         print_cpu(options.folder)

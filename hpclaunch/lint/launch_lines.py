@@ -106,7 +106,9 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
 
 def _program_at(command: Command) -> int:
     """Return the position of the program's first word, behind time, exec, env NAME=value, timeout 10m."""
-    return program_at(tuple(word.visible for word in command.words))
+    words = tuple(word.visible for word in command.words)
+    option = int(words[:1] == ("-p",))  # that of time
+    return option + program_at(words[option:])
 
 
 def _resolved(words: list[Word], variables: Variables | None) -> list[Word]:

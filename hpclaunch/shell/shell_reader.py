@@ -663,10 +663,17 @@ class _ListState:
     def _commands(self) -> list[Command]:
         return self.reader.shell.commands
 
+    def _last_opened(self, word: str) -> "_Open | None":
+        """Return the compound command that a word closes, which is left; None: it closes none."""
+        if self.blocks:
+            return self.blocks.pop()
+        self.reader.shell.misplaced.append((self.reader.line_of(self.reader.at - 1), word))
+        return None
+
     def _close(self, word: str) -> None:
         """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
-        opened = self.blocks.pop() if self.blocks else None
+        opened = self._last_opened(word)
         first = opened.commands if opened else len(self._commands)
         self.chain = opened.chain if opened else None
         reader = self.reader
@@ -712,9 +719,16 @@ class _ListState:
             reader.at += 2
             reader.skip_arithmetic()
         else:
+            self._note_parenthesis(words)
             reader.at += 1
             self.end_command("(")
             self._open("(", 1)
+
+    def _note_parenthesis(self, words: list[Word]) -> None:
+        """Note a parenthesis among words; not behind a foreign letter, a template's sign."""
+        reader = self.reader
+        if words and reader.text[reader.at - 1].isascii():
+            reader.shell.misplaced.append((reader.line_of(reader.at), "("))
 
     def _close_parenthesis(self) -> bool:
         self.end_command(")")

@@ -154,6 +154,8 @@ class Shell:
     refs: list[Ref] = field(default_factory=list)
     quoted_texts: list[str] = field(default_factory=list)
     """Bodies of quoted here-documents and single-quoted words, which may be code of other shells."""
+    misplaced: list[tuple[int, str]] = field(default_factory=list)
+    """Line and text of each ``(`` among a command's words, and of each ``fi`` or ``done`` without begin."""
     placeholders: list[tuple[int, str]] = field(default_factory=list)
     """Line and text of what a sample leaves open in its commands: ``<program>``, ``<<path to it>>``."""
 

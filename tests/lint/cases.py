@@ -17,7 +17,8 @@ from hpclaunch.site.load_profile import load_site
 
 DATA = Path(__file__).parent.parent / "data" / "lint"
 SCRIPTS = sorted(DATA.glob("*.sh"))
-COMMON = {"no-directives", "time-missing", "one-cpu-per-gpu-rank", "no-cpu-binding"} | {"master-addr-missing"}
+COMMON = {"no-directives", "time-missing", "one-cpu-per-gpu-rank", "no-cpu-binding"}
+COMMON |= {"master-addr-missing", "submit-folder-not-entered"}
 
 
 class Case(NamedTuple):

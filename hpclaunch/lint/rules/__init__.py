@@ -2,7 +2,7 @@
 
 # ruff: noqa: I001
 from hpclaunch.lint.rules import binding_rules, flow_rules, resource_rules
-from hpclaunch.lint.rules import environment_rules, module_rules, python_rules
+from hpclaunch.lint.rules import environment_rules, module_rules, python_rules, setup_rules
 from hpclaunch.lint.rules import directive_rules, step_rules, rendezvous_rules, variable_rules, upkeep_rules
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "python_rules",
     "rendezvous_rules",
     "resource_rules",
+    "setup_rules",
     "step_rules",
     "upkeep_rules",
     "variable_rules",

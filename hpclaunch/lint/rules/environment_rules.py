@@ -256,7 +256,12 @@ def master_addr_unused(context: Context) -> Iterator[Violation]:
         and "MASTER_ADDR" not in variables.exported | variables.used
         and not _all_exported(context.script)
     ):
-        yield Violation(made[-1].line, "MASTER_ADDR is set but unused: neither exported nor read")
+        ranks = any(one.by_launcher and one.launcher != "torchrun" for one in context.script.launches)
+        counted = context.requested.tasks or context.requested.tasks_per_node
+        alone = not ranks or (counted and context.requested.all_tasks == 1)
+        severity: Severity | None = "note" if alone else None
+        message = "MASTER_ADDR is set but unused: neither exported nor read"
+        yield Violation(made[-1].line, message, severity=severity)
 
 
 def _all_exported(script: Script) -> bool:

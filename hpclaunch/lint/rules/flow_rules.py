@@ -73,6 +73,15 @@ def _pipefail_after(command: Command, on: bool) -> bool:
     return on
 
 
+@rule("shell-syntax")
+def shell_syntax(context: Context) -> Iterator[Violation]:
+    """Find the first word or sign at which bash stops to read the script."""
+    script = context.script
+    if script.language in ("bash", "sh") and not script.shell.placeholders:
+        for line, text in sorted(script.shell.misplaced)[:1]:
+            yield Violation(line, f"syntax error: unexpected {text}")
+
+
 @rule("script-path-copied")
 def script_path_copied(context: Context) -> Iterator[Violation]:
     """Find the folder of the batch script itself, taken from $0 or BASH_SOURCE."""

@@ -141,7 +141,8 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
 def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
     """Compare the compilers behind the toolchains in the modules' names."""
     first: tuple[Module, str] | None = None
-    for module in loaded(context.script):
+    given_up = any(_gives_up_compiler(one) for one in context.script.commands)
+    for module in () if given_up else loaded(context.script):
         foss, gcc = _TOOLCHAIN.search(module.name), _GCC.search(module.name)
         compiler = _GCC_OF_FOSS.get(foss[1]) if foss else (gcc[1] if gcc else None)
         if compiler is None:
@@ -151,6 +152,12 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
         elif compiler != first[1]:
             other = f"{first[0].name} (line {first[0].line}) with GCC {first[1]}"
             yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
+
+
+def _gives_up_compiler(command: Command) -> bool:
+    """Tell whether the script unloads the compiler itself before it loads what another one built."""
+    verb, names = _verb_and_names(command)
+    return command.name in ("module", "ml") and verb in _UNLOADING and any(n.startswith("GCC") for n in names)
 
 
 @rule("module-gpu-vendor")

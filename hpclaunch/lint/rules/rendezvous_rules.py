@@ -228,10 +228,24 @@ def rank_variable_too_early(context: Context) -> Iterator[Violation]:
     nodes, ranks = context.requested.node_count or 1, context.requested.ranks_per_node or 1
     severity: Severity | None = None if nodes * ranks > 1 else "note"
     for ref in script.shell.refs:
-        if ref.name in _STEP_VARIABLES and not ref.guarded and _in_launch(script, ref):
+        if _is_early(script, ref):
             yield Violation(
                 ref.line, f"${ref.name} is replaced before the ranks start: all get one value", None, severity
             )
+
+
+def _is_early(script: Script, ref: Ref) -> bool:
+    """Tell whether the batch shell replaces a variable of the rank that a launch reads."""
+    used = ref.name in _STEP_VARIABLES and not ref.guarded and _in_launch(script, ref)
+    return used and not _is_unread_node_rank(script, ref)
+
+
+def _is_unread_node_rank(script: Script, ref: Ref) -> bool:
+    """Tell whether a use is torchrun's --node_rank, which only the static rendezvous reads."""
+    backends = [run.given("--rdzv-backend") for run in _torch_runs(script)]
+    names = "|".join([ref.name, *_assigned_with(script, ref)])
+    dynamic = bool(backends) and not {None, "static"}.intersection(backends)
+    return dynamic and re.search(rf"--node[-_]rank[=\s]+[\"']?\$\{{?({names})\b", script.text) is not None
 
 
 def _in_launch(script: Script, ref: Ref) -> bool:

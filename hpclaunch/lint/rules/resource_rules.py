@@ -8,7 +8,13 @@ from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
-from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader, Given, RequestedResources
+from hpclaunch.scheduler.directive_reader import (
+    Directive,
+    DirectiveReader,
+    Given,
+    RequestedResources,
+    last_directive,
+)
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import About, cite, misfits
@@ -375,11 +381,17 @@ def _is_switched_off(word: str) -> bool:
     )
 
 
+def _is_command(word: str, line: str) -> bool:
+    """Tell whether a comment shows how the job is submitted: ``#sbatch -p gpu job.sh``."""
+    last = line.partition("#")[2].split(" #")[0].split()[-1]
+    return word == "sbatch" and ("." in last or last.startswith(("$", "'", '"')))
+
+
 def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
     """Find misspelt directives next to right ones; alone they may be those of another program."""
     for number, line in enumerate(script.text.split("\n") if script.active_directives else (), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
-        if match is None or _is_switched_off(match[1]):
+        if match is None or _is_switched_off(match[1]) or _is_command(match[1], line):
             continue
         for sentinel in get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75):
             yield Violation(number, f"#{match[1]} is a comment, not a directive", f"write #{sentinel}")
@@ -401,14 +413,29 @@ def directive_variable(context: Context) -> Iterator[Violation]:
 @rule("output-folder-missing")
 def output_folder_missing(context: Context) -> Iterator[Violation]:
     """Find folders of --output and --error that do not exist."""
-    for folder, found in _output_folders(context.script).items():
+    reader = context.script.reader
+    folders = _output_folders(context.script)
+    if reader is not None and reader.sentinel == "$":
+        yield from _named_after_the_job(folders)
+        return
+    severity: Severity | None = "note" if reader and reader.sentinel == "PBS" else None
+    for folder, found in folders.items():
         if "$" in folder or _exists(context, folder) or _makes_it_and_submits(context.script, folder):
             continue
         if "%" in folder:
             problem, remedy = "has a pattern in its name, and does not exist", None
         else:
             problem, remedy = "does not exist", f"mkdir -p {shlex.quote(folder)} before submitting"
-        yield Violation(found.line, f"the output goes into the directory {folder}, which {problem}", remedy)
+        message = f"the output goes into the directory {folder}, which {problem}"
+        yield Violation(found.line, message, remedy, severity)
+
+
+def _named_after_the_job(folders: dict[str, Directive]) -> Iterator[Violation]:
+    """Find folders of Grid Engine's output files with the job's number in their name: they cannot exist."""
+    for folder, found in folders.items():
+        if number := re.search(r"\$\{?(JOB_ID|TASK_ID)\b", folder):
+            message = f"{folder} cannot exist before the job has its {number[1]}, and Grid Engine makes none"
+            yield Violation(found.line, message, "leave the number of the job out of the folder", "error")
 
 
 def _output_folders(script: Script) -> dict[str, Directive]:
@@ -450,6 +477,49 @@ def _exists(context: Context, folder: str) -> bool:
         top = "/" + folder.lstrip("/").split("/")[0]
         return context.files.find(top) is None or context.files.find(folder) is not None
     return context.script.directive("folder") is not None or context.files.find(folder) is not None
+
+
+@rule("node-list-too-long")
+def node_list_too_long(context: Context) -> Iterator[Violation]:
+    """Compare the hosts of --nodelist with the most nodes that --nodes allows."""
+    hosts, nodes = last_directive(context.directives, "nodelist"), last_directive(context.directives, "nodes")
+    if hosts is None or nodes is None:
+        return
+    most = re.fullmatch(r"(?:\d+-)?(\d{1,6})", nodes.value or "")
+    count = sum(map(_hosts_of, re.findall(r"(?:\[[^\]]*\]|[^,])+", hosts.value or "")))
+    if most and count > int(most[1]):
+        message = f"{hosts.text} names {count} nodes, {nodes.text} allows {most[1]}"
+        yield Violation(hosts.line, message)
+
+
+def _hosts_of(item: str) -> int:
+    """Count the hosts of an item such as ``a[1-3,7]`` of a list; 0: not known."""
+    match = re.fullmatch(r"[\w.-]+(?:\[([\d,-]+)\])?", item)
+    if match is None or match[1] is None:
+        return int(match is not None)
+    ends = re.findall(r"(\d{1,6})(?:-(\d{1,6}))?", match[1])
+    return sum(int(last or first) - int(first) + 1 for first, last in ends)
+
+
+_UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
+
+
+@rule("memory-limit-below-request")
+def memory_limit_below_request(context: Context) -> Iterator[Violation]:
+    """Compare LSF's limit of memory, -M, with the memory that the job reserves, where both have a unit."""
+    limit = last_directive(context.directives, "M")
+    most = _kibibytes(r"(\S+)", limit)
+    for one in context.directives if limit and most else ():
+        least = _kibibytes(r"rusage\[[^\]]*\bmem=([^\]:,]+)", one) if one.name == "R" else None
+        if limit and most and least and most < least:
+            yield Violation(limit.line, f"{limit.text}: less than the job reserves, {one.text}")
+
+
+def _kibibytes(form: str, directive: Directive | None) -> float | None:
+    """Return the memory in a directive; None: it is not given, or without a unit, which the site sets."""
+    found = re.search(form, (directive.value or "").strip("\"'")) if directive else None
+    size = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)([KMGT])B?", found[1]) if found else None
+    return float(size[1]) * _UNITS[size[2].upper()] if size else None
 
 
 @rule("line-endings")

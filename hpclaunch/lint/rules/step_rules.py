@@ -13,7 +13,7 @@ from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
-from hpclaunch.shell.shell_syntax import Command
+from hpclaunch.shell.shell_syntax import Command, Word
 from hpclaunch.topology.node_topology import NodeTopology
 
 _STARTS_ITSELF = re.compile(
@@ -43,13 +43,20 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
         return
     nodes = context.requested.node_count or 1
-    if nodes == 1 and tasks != context.requested.gpus_of_node:
-        return  # tasks that only count the cores of one process
+    if nodes == 1 and _only_counts_cores(context, started[0]):
+        return
     if not _starts_others(script, started[0]):
         over = f"{nodes} nodes" if nodes > 1 else "one node"
         yield Violation(
             started[0].line, f"{tasks} tasks on {over} are requested, this line starts one process"
         )
+
+
+def _only_counts_cores(context: Context, launch: Launch) -> bool:
+    """Tell whether the tasks of one node are the cores of one process, which may choose its GPUs."""
+    words = program_words(context.script, launch)
+    option = re.compile(r"(?i)--?(num[-_])?(gpus?|devices)([-_]?ids?)?(=|$)")
+    return context.requested.all_tasks != context.requested.gpus_of_node or any(map(option.match, words))
 
 
 def _launches_elsewhere(script: Script) -> bool:
@@ -86,10 +93,21 @@ def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
     if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
         return
-    files = [(one.line, partly_expanded(script, word)) for one in _real(script) for word in python_files(one)]
-    for line, name in files[:1]:
+    for line, name in _files(script)[:1]:
         if not name.startswith(("/", "~", "$", "?")):
             yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
+
+
+def _files(script: Script) -> list[tuple[int, str]]:
+    """Return the files that the launches name, with their lines."""
+    found = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
+    return [(line, partly_expanded(script, word)) for line, word in found]
+
+
+def _own_files(launch: Launch) -> list[Word]:
+    """Return the words that name the program as a file, ``./a.out``, and its file for stdin."""
+    inputs = [one.target for one in launch.command.redirects if one.operator == "<"]
+    return [*(word for word in launch.program[:1] if word.visible.startswith(("./", "../"))), *inputs]
 
 
 @rule("one-cpu-per-gpu-rank")
@@ -110,7 +128,13 @@ def _gets_cpus(context: Context) -> bool:
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
     whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
     all_of_a_node = whole and (not by_steps or context.profile is None)
-    return all_of_a_node or any(_gives_cpus(launch) for launch in context.script.launches)
+    return all_of_a_node or _evaluates_cpus(context.script) or any(map(_gives_cpus, context.script.launches))
+
+
+def _evaluates_cpus(script: Script) -> bool:
+    """Tell whether an ``eval`` runs srun with a number of CPUs."""
+    texts = [evaluated(script, one) for one in script.commands]
+    return any(re.search(r"srun\b.* (-c|--cpus-per-(task|gpu))\b", text) for text in texts)
 
 
 def _asks_for_cpus(context: Context) -> bool:
@@ -130,19 +154,69 @@ def _gives_cpus(launch: Launch) -> bool:
 def steps_without_wait(context: Context) -> Iterator[Violation]:
     """Find launches in the background with neither a wait nor another program after them."""
     script = context.script
-    behind = _in_background(script)
-    if not behind or not script.is_posix or script.reader is None:
-        return
-    later = [command for command in script.commands if command.start > behind[-1].command.end]
-    if not any(_waits(command) or _is_launch(script, command) for command in later):
-        message = f"{behind[-1].launcher} runs in the background, and the script ends without wait"
-        yield Violation(behind[-1].line, message)
+    for command, launcher in _behind(script)[-1:]:
+        later = _new_after(script, command)
+        twins = [one for one in later if _same_program(script, one, command)]
+        if not any(_takes_time(script, one) for one in later if one not in twins):
+            line = f"with line {twins[-1].line}, " if twins else ""
+            message = f"{launcher} runs in the background, and the script ends {line}without wait"
+            yield Violation(command.line, message, severity="warning" if twins else None)
+
+
+def _behind(script: Script) -> list[tuple[Command, str]]:
+    """Return what a batch script starts in the background, in order, and by what."""
+    if script.reader is None:
+        return []
+    found = [(one.command, one.launcher) for one in _in_background(script)]
+    found += [(one, "what eval starts") for one in script.commands if _is_evaluated_behind(script, one)]
+    return sorted(found, key=lambda one: one[0].start)
+
+
+def _same_program(script: Script, one: Command, other: Command) -> bool:
+    """Tell whether two commands start the same program, whatever its arguments."""
+    started = [_texts(each.program[:2]) for each in script.launches if each.command in (one, other)]
+    return len(started) == 2 and started[0] == started[1]
+
+
+def _new_after(script: Script, command: Command) -> list[Command]:
+    """Return the commands after one, without those that ran before it, too: they do not take long."""
+    before = [_texts(one.words) for one in script.commands if one.start < command.start]
+    later = [one for one in script.commands if one.start > command.end and not one.piped_in]
+    return [one for one in later if _texts(one.words) not in before]
+
+
+def _takes_time(script: Script, command: Command) -> bool:
+    return _waits(command) or _is_launch(script, command)
+
+
+def _texts(words: list[Word]) -> list[str]:
+    return [word.visible for word in words]
+
+
+def _is_evaluated_behind(script: Script, command: Command) -> bool:
+    """Tell whether ``eval`` runs a text that ends in ``&``."""
+    text = evaluated(script, command)
+    return command.after != "&" and text.rstrip().endswith("&") and not text.rstrip().endswith("&&")
+
+
+def evaluated(script: Script, command: Command) -> str:
+    """Return the text that an ``eval`` runs, as far as it is known; empty for other commands."""
+    return " ".join(script.variables.fields(command.words[1:])) if command.name == "eval" else ""
 
 
 def _in_background(script: Script, *launchers: str) -> list[Launch]:
     """Return the launches in the background, all or those by these launchers."""
-    behind = [one for one in script.launches if one.command.after == "&" and not one.command.depth]
+    alone = [one for one in script.launches if not one.command.depth and script.is_posix]
+    behind = [one for one in alone if _end_of_pipeline(script, one.command).after == "&"]
     return [one for one in behind if not launchers or one.launcher in launchers]
+
+
+def _end_of_pipeline(script: Script, command: Command) -> Command:
+    """Return the last command of a pipeline of plain commands; the command itself where it has none."""
+    if command.after not in ("|", "|&"):
+        return command
+    later = [one for one in script.commands if one.start > command.start and one.depth == command.depth]
+    return next((one for one in later if one.after not in ("|", "|&")), command)
 
 
 def _is_launch(script: Script, command: Command) -> bool:
@@ -237,6 +311,54 @@ def _tasks(context: Context) -> int | None:
     if requested.tasks_per_node and requested.node_count and not requested.cpus_per_node:
         return requested.tasks_per_node.value * requested.node_count
     return None
+
+
+@rule("step-takes-all-tasks")
+def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
+    """Find srun for fewer nodes than the job has that does not say how many tasks it starts there."""
+    tasks, nodes = _tasks(context) or 1, context.requested.node_count or 1
+    for launch in filter(_takes_tasks, context.script.launches):
+        own = _nodes_of_step(context, launch)
+        if own and own < min(nodes, tasks) and not _UNSET_TASKS.search(context.script.text):
+            one_each = context.requested.ranks_per_node == 1 or launch.option("ntasks-per-node")
+            message = (
+                f"srun without -n takes the {tasks} tasks of the job: all start on {own} of {nodes} nodes"
+            )
+            yield Violation(launch.line, message, f"write -n {own}", None if one_each else "warning")
+
+
+_UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
+
+
+def _takes_tasks(launch: Launch) -> bool:
+    """Tell whether srun starts a program with the tasks of the job, and not only something that prepares."""
+    prepares = launch.trivial or any(word.visible in _SETUP for word in launch.program[:1])
+    return launch.launcher == "srun" and not prepares and launch.option(*_STEP_TASKS) is None
+
+
+_STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
+
+
+def _nodes_of_step(context: Context, launch: Launch) -> int | None:
+    """Return the nodes that srun's own option names, also as ``$((SLURM_NNODES - 1))``; None: not known."""
+    option, count = launch.option("nodes"), context.requested.node_count
+    word = option.value.raw if option and option.value else ""
+    less = re.search(r"\$\(\( *\$?\{?SLURM_(?:JOB_NUM_)?NNODES\}? *- *(\d) *\)\)", word)
+    return count - int(less[1]) if less and count else option_number(context.script, launch, "nodes")
+
+
+@rule("srun-without-program")
+def srun_without_program(context: Context) -> Iterator[Violation]:
+    """Find srun with options and no program, as a lost backslash at the end of its line leaves it."""
+    if not context.script.is_posix:
+        return
+    for launch in context.script.launches:
+        words = [word.visible for word in launch.command.words]
+        alone = launch.launcher == "srun" and not launch.program and words[-1].startswith("-")
+        if alone and not re.search(
+            r"--(help|usage|version|mpi=list|cpu[-_]bind=help)|(^| )-[Vh]\b", " ".join(words)
+        ):
+            yield Violation(launch.line, "srun has no program: its line ends after the options")
 
 
 @rule("ranks-share-gpus")

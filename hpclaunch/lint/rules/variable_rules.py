@@ -180,7 +180,15 @@ def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
     for name, ref in _first_uses(script).items():
         if pattern.fullmatch(name) and name not in known:
             message = f"${name} is not set in a job of {script.reader.submit_command}"
-            yield Violation(ref.line, message, _own_variable(name, script.reader.kind))
+            severity: Severity | None = "note" if _only_shown(script, name) else None
+            yield Violation(ref.line, message, _own_variable(name, script.reader.kind), severity)
+
+
+def _only_shown(script: Script, name: str) -> bool:
+    """Tell whether every use of a variable is in a text that echo or printf writes."""
+    shown = [one for one in script.commands if one.name in ("echo", "printf") and not one.redirects]
+    uses = [ref.offset for ref in script.shell.refs if ref.name == name]
+    return all(any(one.start <= at < one.end for one in shown) for at in uses)
 
 
 def _own_variable(name: str, kind: str) -> str | None:
@@ -259,7 +267,7 @@ def _secrecy(script: Script, one: Assignment) -> Severity | None:
     """Return how grave a secret variable's value is; None: it has no literal value."""
     if one.value is None:
         return None
-    if re.search(r"<\s*[a-z]|x{4,}|your", script.text[one.offset : one.value.end + 12], re.IGNORECASE):
+    if re.search(r"<\s*[a-z]|x{4,}|your|\.{3}", script.text[one.offset : one.value.end + 12], re.IGNORECASE):
         return "note"
     return "warning" if _is_secret(one.value.text or "") else None
 

@@ -8,4 +8,3 @@
 mpiexec -n 2 --ppn 1 apptainer exec --nv torch.sif python train.py
 # site: polaris
 # expect: 8 gpus-idle
-# expect: 8 submit-folder-not-entered

@@ -7,4 +7,3 @@
 mpiexec -n 16 --ppn 8 python t.py
 # site: polaris
 # expect: 7 ranks-share-gpus
-# expect: 7 submit-folder-not-entered

@@ -1,0 +1,86 @@
+"""Rules about the environment of programs: conda, virtual environments, containers."""
+
+import re
+from collections.abc import Iterator
+from itertools import takewhile
+
+from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.program_words import program_words
+from hpclaunch.lint.rules.module_rules import ever_loaded
+from hpclaunch.shell.shell_syntax import Command
+
+_VENV = re.compile(r".*(^|/)bin/activate")
+_BRINGS_CONDA = re.compile(r"(?i)conda|mamba|forge|py|torch|tensorflow|learn|jupyter|^(ai|ml|dl|nlp)\b")
+_CONTAINER = re.compile(r"\b(?:singularity|apptainer) (?:\S+ )*?(?:exec|run|shell) (.*)")
+_USES_GPU = re.compile(r"(?i)\b(cuda|gpus?|nvidia-smi)\b|\bpython|torchrun|\btrain")
+_HAS_GPU = re.compile(r"(?i)--(nv|nvccli|rocm|oci|cleanenv-nv)\b|nvidia|libcuda|/dev\b|/usr/local/cuda")
+
+
+@rule("activation-without-effect")
+def activation_without_effect(context: Context) -> Iterator[Violation]:
+    """Find virtual environments that conda's command or a second shell is to activate."""
+    for one in context.script.commands:
+        words = [word.visible for word in one.words[:3]]
+        by_conda = words[:2] in (["source", "activate"], [".", "activate"], ["conda", "activate"])
+        if by_conda and _VENV.fullmatch("".join(words[2:])):
+            message = f"{' '.join(words)}: conda has no environment of this name; it is a script of venv"
+            yield Violation(one.line, message, f"write source {words[2]}")
+        elif words[:1] in (["bash"], ["sh"]) and len(words) > 1 and _VENV.fullmatch(words[1]):
+            message = f"{' '.join(words[:2])}: a second shell is activated, which then ends"
+            yield Violation(one.line, message, f"write source {words[1]}")
+
+
+@rule("conda-not-set-up")
+def conda_not_set_up(context: Context) -> Iterator[Violation]:
+    """Find the first ``conda activate`` in a shell in which nothing has defined conda's function."""
+    script = context.script
+    commands = () if script.reader is None or _may_know_conda(script) else script.commands
+    for one in takewhile(lambda each: not _defines_conda(each), commands):
+        if [word.visible for word in one.words[:2]] == ["conda", "activate"]:
+            yield Violation(
+                one.line, "conda activate: nothing before it makes conda a function of this shell"
+            )
+            return
+
+
+def _may_know_conda(script: Script) -> bool:
+    """Tell whether the shell, a module or the script itself may define conda's function."""
+    started = re.search(r"\s-\w*[li]|--login", script.shebang) or script.language not in ("bash", "sh")
+    return bool(started or "hook" in script.text or _BRINGS_CONDA.search(" ".join(ever_loaded(script))))
+
+
+def _defines_conda(command: Command) -> bool:
+    """Tell whether a command may bring conda's function, or is in a function of the script."""
+    restores = command.name in ("module", "ml") and any(word.visible == "restore" for word in command.words)
+    return restores or command.function or command.name in (".", "source", "eval")
+
+
+@rule("container-without-gpu")
+def container_without_gpu(context: Context) -> Iterator[Violation]:
+    """Find containers that run a program for GPUs and get none, in scripts that give a GPU to none."""
+    within = () if _other_gpus(context) else _containers(context.script)
+    given = any(_HAS_GPU.search(text) or "$" in text.split(" exec ")[0] for _, text in within)
+    for line in [line for line, text in within if not given and _needs_gpu(context, text)][:1]:
+        yield Violation(line, "the container is started without --nv: its program finds no GPU")
+
+
+def _containers(script: Script) -> list[tuple[int, str]]:
+    """Return line and words of each start of a container."""
+    found = [(one.line, _CONTAINER.search(" ".join(program_words(script, one)))) for one in script.launches]
+    return [(line, match[0]) for line, match in found if match]
+
+
+def _other_gpus(context: Context) -> bool:
+    """Tell whether a variable gives GPUs to containers, or the GPUs are AMD's, which need no option."""
+    named = re.search(r"(SINGULARITY|APPTAINER)_NV\b|(?i:rocm|mi[23]\d\d|\bhip)", context.script.text)
+    return bool(named) or (context.node is not None and context.node.gpu_vendor != "nvidia")
+
+
+def _needs_gpu(context: Context, text: str) -> bool:
+    """Tell whether the program in a container is for GPUs: by its words, or also by the request."""
+    requested = context.requested
+    asks = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
+    program = re.sub(r"\S*\.(sif|simg|img)\b|(^| )\S+=\S*", " ", text)
+    named = re.search(r"(?i)(^|[ =])cuda(:\d)?( |$)", program)
+    return bool(named or (asks and _USES_GPU.search(program)))

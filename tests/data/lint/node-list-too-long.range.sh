@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --nodes=1-2
+#SBATCH --nodelist=gpu[01-02,07]
+#SBATCH --time=01:00:00
+srun python train.py
+# site: unknown
+# expect: 3 node-list-too-long

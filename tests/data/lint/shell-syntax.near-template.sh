@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --time=01:00:00
+python train.py
+kill £(< gpu.pid)
+# site: unknown

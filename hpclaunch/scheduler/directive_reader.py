@@ -146,7 +146,9 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     line_start: str = ""
     """Regular expression of what stands before the options of a directive line; empty: ``#``, the sentinel
     and a blank."""
-    read_in: Literal["before first command", "lines at top", "whole script"] = "before first command"
+    read_in: Literal["before first command", "lines at top", "from the first on", "whole script"] = (
+        "before first command"
+    )
     """Where directives count; the lines at the top end at the first one that is blank or no comment."""
     submit_command: str
     """The command that reads the directives, such as ``sbatch``."""

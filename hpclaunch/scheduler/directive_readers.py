@@ -1,7 +1,7 @@
 """All readers of directives, and the reading of a whole script with them."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader
 from hpclaunch.scheduler.foreign_words import ForeignWords
@@ -64,6 +64,9 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
         reader, options = _directive_line(lines[number - 1])
         if reader is None or number in not_code:
             continue
+        # Flux reads from the first directive on, to a line that is no comment (RFC 36; flux-python 0.85).
+        if reader.read_in == "from the first on" and reader.read_in not in ends:
+            ends[reader.read_in] = next((n for n in _code(lines) if n > number), None)
         end = ends[reader.read_in]
         active = end is None or number < end
         words, last = _joined(lines, number, options, reader) if reader.continued else (options, number)
@@ -72,6 +75,11 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
         found += [Directive(reader, number, option, active) for option in reader.read_text(words.strip())]
         number = last
     return tuple(found)
+
+
+def _code(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the numbers of the lines that are neither blank nor a comment."""
+    return (number for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#"))
 
 
 def is_directive_like(line: str) -> bool:

@@ -64,7 +64,7 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
         reader, options = _directive_line(lines[number - 1])
         if reader is None or number in not_code:
             continue
-        # Flux reads from the first directive on, to a line that is no comment (RFC 36; flux-python 0.85).
+        # Flux reads from the first directive on, to a line that is not a comment (RFC 36; flux-python 0.85).
         if reader.read_in == "from the first on" and reader.read_in not in ends:
             ends[reader.read_in] = next((n for n in _code(lines) if n > number), None)
         end = ends[reader.read_in]

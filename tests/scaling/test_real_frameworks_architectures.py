@@ -26,6 +26,7 @@ BATCH = 2
 NETWORKS = [
     "gpt2", "llama", "mistral", "qwen2", "gemma", "phi3", "gpt-neox", "opt", "bloom", "falcon", "bert",
     "roberta", "electra", "distilbert", "t5", "vit", "deit", "swin", "convnext", "resnet",
+    "roformer", "rwkv", "bigbird-pegasus", "mvp",
 ]  # fmt: skip
 FUSED = ["llama", "mistral", "qwen2", "phi3", "gpt-neox", "opt", "vit", "deit"]
 """Those without dropout or a trained bias in attention, with which torch stores the scores on a processor."""

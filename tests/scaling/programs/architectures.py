@@ -18,6 +18,7 @@ BATCH, TOKENS = 2, 96
 _TEXT = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512}
 _GATED = {**_TEXT, "intermediate_size": 320, "num_key_value_heads": 2, "pad_token_id": 0}
 _BERT = {**_TEXT, "intermediate_size": 512}
+_LOT = {**_BERT, "max_position_embeddings": 512}
 _IMAGE = {"image_size": 64, "num_labels": 10}
 CONFIGURATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", {"n_embd": 128, "n_layer": 2, "n_head": 4, "vocab_size": 512}),
@@ -84,6 +85,11 @@ CONFIGURATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "ResNetForImageClassification",
         {**_IMAGE, "embedding_size": 32, "hidden_sizes": [64, 128], "depths": [2, 2]},
     ),
+    # The first four that can be built, of 266 of transformers 5.24 by lot (random.Random(20261125)).
+    "roformer": ("RoFormerConfig", "RoFormerForCausalLM", _LOT),
+    "rwkv": ("RwkvConfig", "RwkvForCausalLM", _LOT),
+    "bigbird-pegasus": ("BigBirdPegasusConfig", "BigBirdPegasusForCausalLM", _LOT),
+    "mvp": ("MvpConfig", "MvpForConditionalGeneration", _LOT),
 }
 
 

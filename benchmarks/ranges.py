@@ -24,16 +24,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from hpclaunch.cli.predict import model_named
+from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
-from hpclaunch.scaling.learned_range import Learned, Mixture, Place, learned_range, naive_fit
+from hpclaunch.scaling.learned_range import Learned, Mixture, Place, StepRange, learned_range, naive_fit
 from hpclaunch.scaling.machine_speed import SpeedOptions, machine_of
 from hpclaunch.scaling.measured_sizes import MeasuredSize
-from hpclaunch.scaling.model_table import Model, read_model
+from hpclaunch.scaling.model_table import Model
 from hpclaunch.scaling.prediction import PredictRequest, predict_all
 from hpclaunch.scaling.scaling_laws import estimate, fitted_law
 from hpclaunch.scaling.study_table import Kind, study_points
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.site.yaml_tree import read_tree
 
 DISTANCES = ((1, 2), (2, 4), (4, math.inf))
 """Of the predicted size, in multiples of the largest measured one."""
@@ -81,10 +82,16 @@ class Case(NamedTuple):
         return self.gpus / self.sizes[-1]
 
 
+_TOKENS = 128
+"""Of BERT, assumed: those of the first phase of its training. DLPerf's report does not state them."""
+
+
 def network(name: str) -> Model | None:
     """A table of the package; None where there is none of that name."""
-    file = resource_dir("scaling") / "networks" / f"{name}.yaml"
-    return read_model(read_tree(file)) if file.exists() else None
+    try:
+        return model_named(name, _TOKENS if name.startswith("bert") else None)
+    except BadInputError:
+        return None
 
 
 def curve(
@@ -352,8 +359,9 @@ def table(rows: dict[str, list[Judged]]) -> list[str]:
     """The lines of a table by distance."""
     lines = ["| | times as far | in range | hold rate | interval score | median width | error |"]
     lines.append("|---|---|---:|---:|---:|---:|---:|")
-    for distance in ((0, math.inf), *DISTANCES):
-        lines += [row(name, judged, distance) for name, judged in rows.items()]
+    for low, high in ((0, math.inf), *DISTANCES):
+        if any(low < one.case.distance <= high for judged in rows.values() for one in judged):
+            lines += [row(name, judged, (low, high)) for name, judged in rows.items()]
     return lines
 
 
@@ -367,7 +375,8 @@ def main() -> None:
     place = os.environ.get("HPCLAUNCH_TEST_CAPTURES")
     if not place:
         sys.exit("state where the captures are: HPCLAUNCH_TEST_CAPTURES=FOLDER")
-    curves = [one for one in (*captured(Path(place) / "scaling"), *added()) if one]
+    every = [one for one in (*captured(Path(place) / "scaling"), *added()) if one]
+    curves = [one for one in every if not one.kind.startswith("transformer")]
     cases = [case for one in curves for case in cases_of(one)]
     sources = len({one.source for one in curves})
     if options.learn:
@@ -386,6 +395,10 @@ def main() -> None:
     print("\nOne measured size, as printed:\n")
     alone = [case for one in curves for case in cases_of(one, 1, 1)]
     print("\n".join(table({"ours": [Judged(case, case.value, case.low, case.high) for case in alone]})))
+    print("\nTransformers, from which nothing was learned:\n")
+    unseen = [case for one in every if one not in curves for case in cases_of(one)]
+    judged = [Judged(case, *_ends(learned_range(case.mixture))) for case in unseen]
+    print("\n".join(table({"ours": judged})))
     print("\nThe laws of `scale`, from three sizes on:\n")
     print("\n".join(table(laws(curves, Path(place) / "scaling"))))
     print("\nError by where the size lies, the model alone, naive fit, carrying on, and the mixture:\n")
@@ -395,6 +408,10 @@ def main() -> None:
         )
         errors = " | ".join(f"{error:.1%}" for error in one.errors)
         print(f"| {name} | {one.curves} | {errors} | {shares} |")
+
+
+def _ends(step: StepRange) -> tuple[float, float, float]:
+    return step.value, step.low, step.high
 
 
 def law_cases(name: str, seconds: dict[int, float], kind: Kind) -> list[Judged]:

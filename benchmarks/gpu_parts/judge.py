@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 NEEDS_TWO = {"ddp", "distinct-gpus", "stacks-others"}
 """Findings that say nothing with one GPU."""
 MEASURED_PER_PREDICTED = (0.9, 1.5)
-"""Workspaces, gradients of saved tensors and the batch itself come on top of what is predicted."""
+"""Workspaces and the batch itself come on top of what is predicted."""
 
 
 class Finding(NamedTuple):

@@ -42,9 +42,9 @@ def chosen(
     """Return the jobs of these sites whose name fits one of the patterns, submitted between these times."""
     from fnmatch import fnmatchcase
 
-    from hpclaunch.site.load_profile import load_site
-
     for site in set(sites) - {handle.record.site for handle in handles}:
+        from hpclaunch.site.load_profile import load_site
+
         load_site(site)  # a misspelt one would silently choose nothing
     times = {"--since": since, "--before": before}
     first, last = (moment(text, option) if text else None for option, text in times.items())

@@ -3,7 +3,6 @@
 import os
 import shutil
 import sys
-from difflib import get_close_matches
 from pathlib import Path
 
 from hpclaunch.host.host_interface import Host
@@ -15,7 +14,6 @@ from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.wrappers import program_at
-from hpclaunch.remote.stage_sources import split_sum
 
 _LOOK_S = 60.0
 # Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.
@@ -61,16 +59,25 @@ def unknown_program(request: JobRequest) -> tuple[Problem, ...]:
     own = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
     if "/" in name or request.environment is not None or shutil.which(name, path=own):
         return ()
+    from difflib import get_close_matches  # only messages need it
+
     near = " ".join(get_close_matches(name, ("python", "python3", "bash", "torchrun", "accelerate"), n=1))
     hint = f"did you mean {near}?" if near else "name its path, such as ./program"
     return (Problem(message=f"{name}: there is no such program on PATH", hint=hint),)
 
 
+def _staged(request: JobRequest) -> tuple[str, ...]:
+    """Return what is staged and must be there already: not after another job, nor by a variable's value."""
+    from hpclaunch.remote.stage_sources import split_sum  # few jobs stage something
+
+    paths = () if request.after else (split_sum(split_item(text)[0])[0] for text in request.stage)
+    return tuple(path for path in paths if "$" not in path)
+
+
 def missing_here(request: JobRequest, folder: Path) -> tuple[Problem, ...]:
     """Return a problem for each needed file that is not on this machine, for a dry run."""
     found = []
-    staged = () if request.after else (split_sum(split_item(text)[0])[0] for text in request.stage)
-    for path in (*needed_files(request), *(path for path in staged if "$" not in path)):
+    for path in (*needed_files(request), *(_staged(request) if request.stage else ())):
         place = folder / path
         known = not path.startswith("/") or os.path.isdir(place.parent)
         if known and not os.path.exists(place):  # which takes a name of any length

@@ -15,7 +15,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.request import Setting
 from hpclaunch.plan.settings import ANY_VALUE, CentreConfig, JobSettings, Layer, UserConfig, highest
-from hpclaunch.site.load_profile import site_names
 from hpclaunch.user_folders import user_config_folder
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -71,10 +70,14 @@ def read_layers(
 
 def sites_without_profile() -> Iterator[str]:
     """Yield notes about misspelt names of sites in the configurations, whose settings nothing reads."""
-    from difflib import get_close_matches  # only where sites are configured
-
     for path, config in ((config_path(), read_config()), *_centre_configs()):
-        for name in config.sites.keys() - site_names().keys() if config.sites else ():
+        if not config.sites:
+            continue
+        from difflib import get_close_matches
+
+        from hpclaunch.site.load_profile import site_names
+
+        for name in config.sites.keys() - site_names().keys():
             for near in get_close_matches(name, site_names(), n=1):
                 yield f"{path}: sites.{name}: no profile has this name; did you mean {near}?"
 

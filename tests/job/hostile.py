@@ -387,6 +387,7 @@ def job_documents(site: str) -> list[dict[str, Any]]:
         {**program, "venv": MARK, "module": [MARK]},
         {**program, "conda": MARK, "module": [MARK]},
         {**program, "stage": [MARK]},
+        {**program, "model": ["resnet50"]},
     ]
 
 

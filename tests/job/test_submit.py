@@ -119,11 +119,17 @@ def test_a_missing_account_is_refused_with_its_source() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("--nosuch",), ("--tasks", "many"), ("train",), ("--binding", "tight", "mnist")]
+    ("words", "code"),
+    [
+        (("--nosuch",), 2),
+        (("--tasks", "many"), 3),
+        (("train",), 2),
+        (("--binding", "tight", "mnist"), 3),
+    ],
 )
-def test_wrong_usage_is_2(words: tuple[str, ...]) -> None:
+def test_wrong_usage_is_2_and_a_wrong_value_3(words: tuple[str, ...], code: int) -> None:
     answer = submit("--site", "local", *words)
-    assert (answer.returncode, "Traceback" in answer.stderr) == (2, False)
+    assert (answer.returncode, "Traceback" in answer.stderr) == (code, False)
 
 
 def test_explain_says_where_each_value_comes_from(tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ def test_json_is_one_document_with_a_null_line_for_what_is_missing(tmp_path: Pat
     found = [one for one in findings_of(answer) if not one["rule"].startswith("shellcheck-")]
     assert answer.returncode == 1
     assert [(one["line"], one["rule"], one["severity"]) for one in found] == [
-        (None, "directive-missing", "error")
+        (None, "directive-missing", "error"),
+        (7, "submit-folder-not-entered", "warning"),
     ]
     assert "filesystems" in found[0]["message"]
     assert "#PBS -l filesystems=" in found[0]["remedy"]

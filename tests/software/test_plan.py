@@ -457,7 +457,7 @@ def test_where_no_way_is_known_the_reasons_are_printed() -> None:
         (("--site", "daint", "--for", "torch", "--route", "eessi"), 3, "possible on daint: site"),
         (("--site", "frontier", "--for", "horovod-torch", "--write", "x.sh"), 3, "no way to horovod-torch"),
         (("--site", "nosuch", "--for", "horovod-torch"), 3, "nosuch"),
-        (("--site", "daint", "--for", "horovod-mxnet"), 2, "horovod-mxnet"),
+        (("--site", "daint", "--for", "horovod-mxnet"), 3, "horovod-mxnet"),
         (("--site", "local", "--for", "horovod-torch", "--write", "/nowhere/x.sh"), 3, "/nowhere"),
     ],
 )

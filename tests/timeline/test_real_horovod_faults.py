@@ -21,7 +21,12 @@ CHOSEN = [fault for fault in FAULTS if fault.program in FORMS and fault.what != 
 @pytest.mark.slurm
 @pytest.mark.parametrize("fault", CHOSEN, ids=lambda fault: fault.name)
 def test_a_program_that_knows_nothing_of_its_profile(fault: Fault, slurm: Slurm, tmp_path: Path) -> None:
-    found = diagnosis(fault, tmp_path, {**os.environ, "SLURM_CONF": str(slurm.conf)})
+    environment = {**os.environ, "SLURM_CONF": str(slurm.conf)}
+    found = diagnosis(fault, tmp_path, environment)
+    if fault.what == "balanced" and mistake(fault, found):
+        # The rule allows a false name in one file of a hundred (docs/explanation/timelines.md), not in both.
+        (tmp_path / "again").mkdir()
+        found = diagnosis(fault, tmp_path / "again", environment)
     assert mistake(fault, found) == ""
     assert [file["format"] for file in found["files"]] == FORMS[fault.program]
     assert found["ranks"] == 2

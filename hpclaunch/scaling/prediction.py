@@ -248,10 +248,9 @@ def terms_of(
 ) -> tuple[float, ...]:
     """Return the seconds of each of ``TERMS`` in a step, by the parameters' origins."""
     machine, options = request.machine, request.memory
-    smallest = request.measured[0].size if request.measured else 1
     division = division_of(strategy, gpus, request)
     if strategy == "3d":
-        return _grid_terms(division, request, smallest)
+        return _grid_terms(division, request)
     cost = step_cost(strategy, _costs(groups, request), division)
     node, network = [0.0, 0.0], [0.0, 0.0]
     inner_size = gpus if strategy in WHOLE_WORKERS else division.p2
@@ -264,34 +263,43 @@ def terms_of(
         target = node if machine.gpus_per_node is None or size <= machine.gpus_per_node else network
         target[0] += share * traffic.messages
         target[1] += share * traffic.elements * width * (slower if target is network else 1.0)
+    waits = gpus if strategy == "data" else 0
+    return _terms(request, cost.compute_s + cost.update_s, node, network, gpus, waits)
+
+
+def _terms(
+    request: PredictRequest,
+    compute_s: float,
+    node: Sequence[float],
+    network: Sequence[float],
+    gpus: int,
+    waits: int,
+) -> tuple[float, ...]:
+    """Return the seconds of each of ``TERMS``; ``node``, ``network``: messages and bytes there.
+
+    ``waits``: how many GPUs wait for the slowest of them.
+    """
+    machine, smallest = request.machine, request.measured[0].size if request.measured else 1
     return (
-        cost.compute_s + cost.update_s,
+        compute_s,
         node[0] * machine.node_latency_s.value,
         node[1] / (machine.node_gb_s.value * 1e9),
         network[0] * machine.network_latency_s.value,
         network[1] / (machine.network_gb_s.value * 1e9),
-        machine.step_deviation_s.value * slowest_of(gpus) if strategy == "data" else 0.0,
-        (cost.compute_s + cost.update_s) * max(0.0, math.log2(gpus / smallest)),
+        machine.step_deviation_s.value * slowest_of(waits) if waits else 0.0,
+        compute_s * max(0.0, math.log2(gpus / smallest)),
     )
 
 
-def _grid_terms(division: Division, request: PredictRequest, smallest: int) -> tuple[float, ...]:
-    """Return the seconds of each of ``TERMS`` in a step of 3d; ``smallest``: of the measured sizes."""
+def _grid_terms(division: Division, request: PredictRequest) -> tuple[float, ...]:
+    """Return the seconds of each of ``TERMS`` in a step of 3d."""
     machine = request.machine
     cost = grid_cost(grid_stages(request.model.layers, division.pipeline), division, request.memory, machine)
     node, network = list(cost.node), list(cost.network)
     target = node if machine.gpus_per_node is None or division.p <= machine.gpus_per_node else network
     for place, amount in enumerate(cost.gradients):
         target[place] += (1.0 - machine.overlap.value) * amount
-    return (
-        cost.compute_s,
-        node[0] * machine.node_latency_s.value,
-        node[1] / (machine.node_gb_s.value * 1e9),
-        network[0] * machine.network_latency_s.value,
-        network[1] / (machine.network_gb_s.value * 1e9),
-        machine.step_deviation_s.value * slowest_of(division.p),
-        cost.compute_s * max(0.0, math.log2(division.p / smallest)),
-    )
+    return _terms(request, cost.compute_s, node, network, division.p, division.p)
 
 
 def slowest_of(count: int) -> float:

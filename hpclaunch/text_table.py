@@ -27,6 +27,11 @@ def printable_lines(text: str) -> str:
     return "\n".join(map(printable, text.splitlines()))
 
 
+def csv_row(values: Iterable[object]) -> str:
+    """Return numbers and names without commas as a line of CSV; None is empty."""
+    return ",".join("" if value is None else str(value) for value in values)
+
+
 def text_table(
     rows: Iterable[Sequence[str]],
     header: Sequence[str] | None = None,

@@ -217,7 +217,7 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return left_out(_CONDITION)
     if name in PRINTS:
         return left_out("it prints or waits only; hpclaunch status and logs show the job")
-    if port.launch is None and (taken := last_program(port)) is not None and _is_program(command):
+    if port.launch is None and _is_program(command) and (taken := last_program(port)):
         return left_out(
             f"undecided: a job of hpclaunch has one launch, here the program of line {taken.line}, the last"
             " one: port this one as a job that follows (--after)"

@@ -16,7 +16,7 @@ from hpclaunch.scaling.study_table import (
     Point,
     study_points,
 )
-from hpclaunch.text_table import text_table
+from hpclaunch.text_table import csv_row, text_table
 
 _NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 
@@ -302,8 +302,7 @@ def as_csv(document: StudyDocument) -> str:
         more = (point.speedup, point.efficiency, point.karp_flatt, step.plus_minus, point.plus_minus)
         words = (document.kind, str(point.comparable).lower())
         remarks = "; ".join(point.remarks).replace('"', '""')
-        cells = ["" if value is None else str(value) for value in (*values, *more, *words)]
-        lines.append(",".join([*cells, f'"{remarks}"']))
+        lines.append(csv_row((*values, *more, *words, f'"{remarks}"')))
     return "\n".join(lines)
 
 
@@ -311,8 +310,8 @@ def repeats_csv(document: StudyDocument) -> str:
     """Return a line for each repeat, which ``scale import`` reads."""
     lines = ["nodes,ranks,gpus,repeat,seconds"]
     for point in document.points:
-        size = ",".join("" if n is None else str(n) for n in (point.nodes, point.ranks, point.gpus))
-        lines += [f"{size},{number},{one}" for number, one in enumerate(point.step_s.seconds, 1)]
+        size = (point.nodes, point.ranks, point.gpus)
+        lines += [csv_row((*size, number, one)) for number, one in enumerate(point.step_s.seconds, 1)]
     return "\n".join(lines)
 
 

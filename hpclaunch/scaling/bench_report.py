@@ -7,43 +7,11 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.pages.render_page import render
 from hpclaunch.plural import counted
+from hpclaunch.scaling.link_tests import COPY, Bench, BenchRow
 from hpclaunch.scaling.study_picture import one_plot
-from hpclaunch.text_table import text_table
+from hpclaunch.text_table import csv_row, text_table
 
-COPY = "copy"
-"""No allreduce: all ranks copy an array of this size at once."""
 _LIBRARY = "mpi"
-
-
-class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One algorithm at one size."""
-
-    algorithm: str
-    buffer: str = "array"
-    bytes: int
-    median_us: float
-    ranks: int = 0
-    algbw_gb_s: float = 0.0
-    busbw_gb_s: float | None = None
-
-
-class Bench(msgspec.Struct, frozen=True, kw_only=True):
-    """The document of ``hpclaunch bench``, which ``train/measure_allreduces.py`` writes."""
-
-    ranks: int
-    rows: list[BenchRow]
-    rounds: int = 0
-    fresh: bool = False
-    date: str = ""
-    machine: str = ""
-    ranks_by_host: dict[str, int] = {}
-    host_by_rank: list[str] = []
-    cpus_by_rank: list[list[int]] = []
-    cpus_of_host: int | None = None
-    threads_per_rank: int | None = None
-    versions: dict[str, str] = {}
-
-
 DOCUMENTS = {"bench": Bench}
 _HEADER = ("bytes", "algorithm", "buffer", "median us", "bus GB/s", "against MPI", "of the limit")
 
@@ -82,11 +50,8 @@ def _place(bench: Bench) -> str:
 def as_csv(bench: Bench) -> str:
     """Return the rows as CSV, with the two comparisons as numbers."""
     fields = ("bytes", "algorithm", "buffer", "ranks", "median_us", "algbw_gb_s", "busbw_gb_s")
-    lines = [",".join((*fields, "against_mpi", "of_memory_limit"))]
-    for row in bench.rows:
-        values = [*(getattr(row, field) for field in fields), *_shares(bench, row)]
-        lines.append(",".join("" if value is None else str(value) for value in values))
-    return "\n".join(lines)
+    rows = ([*(getattr(row, field) for field in fields), *_shares(bench, row)] for row in bench.rows)
+    return "\n".join(map(csv_row, ((*fields, "against_mpi", "of_memory_limit"), *rows)))
 
 
 def _shares(bench: Bench, row: BenchRow) -> Iterator[float | None]:

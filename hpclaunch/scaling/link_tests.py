@@ -17,7 +17,6 @@ from itertools import pairwise
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scaling.bench_report import COPY, Bench
 
 _NCCL = re.compile(r"^ *(\d+) +\d+ +\w+ +\w+ +(?:-?\d+ +)?(\d+(?:\.\d+)?) +\d+\.\d+ +\d+\.\d+", re.MULTILINE)
 _NCCL_RANK = re.compile(r"^# +Rank +\d+ ", re.MULTILINE)
@@ -118,6 +117,39 @@ def _check(text: str) -> _Output | None:
         return _Output(program="hpclaunch check --allreduce-test", ranks=int(times["ranks"]), rows=rows)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+COPY = "copy"
+"""No allreduce: all ranks copy an array of this size at once."""
+
+
+class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One algorithm at one size."""
+
+    algorithm: str
+    buffer: str = "array"
+    bytes: int
+    median_us: float
+    ranks: int = 0
+    algbw_gb_s: float = 0.0
+    busbw_gb_s: float | None = None
+
+
+class Bench(msgspec.Struct, frozen=True, kw_only=True):
+    """The document of ``hpclaunch bench``, which ``train/measure_allreduces.py`` writes."""
+
+    ranks: int
+    rows: list[BenchRow]
+    rounds: int = 0
+    fresh: bool = False
+    date: str = ""
+    machine: str = ""
+    ranks_by_host: dict[str, int] = {}
+    host_by_rank: list[str] = []
+    cpus_by_rank: list[list[int]] = []
+    cpus_of_host: int | None = None
+    threads_per_rank: int | None = None
+    versions: dict[str, str] = {}
 
 
 def _bench(text: str, file: str, algorithm: str | None) -> _Output:

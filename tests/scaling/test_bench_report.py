@@ -16,8 +16,8 @@ import pytest
 import hpclaunch
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.program_check import option_problems
-from hpclaunch.scaling.bench_report import Bench, as_csv, as_svg, as_text, bench_of
-from hpclaunch.scaling.link_tests import read_link_test
+from hpclaunch.scaling.bench_report import as_csv, as_svg, as_text, bench_of
+from hpclaunch.scaling.link_tests import Bench, read_link_test
 
 TIMES = {
     ("ring", "array"): (20.0, 400.0),

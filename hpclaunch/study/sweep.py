@@ -27,7 +27,7 @@ def sweep(
     """Run a job for each combination of the parameters, all submitted at once, and wait for them.
 
     ``{name}`` in a word of ``command`` stands for the value of a parameter; ``metric``: as in ``scale``;
-    ``settings``: those of `hpclaunch.api.Job`. Raises as `Job.submit`, and BadInputError for a parameter that
+    ``settings``: those of `hpclaunch.api.Job`. Raises as `Job.map`, and BadInputError for a parameter that
     no word has.
     """
     missing = [name for name in parameters if not any(f"{{{name}}}" in word for word in command)]
@@ -36,12 +36,13 @@ def sweep(
     combinations = [
         dict(zip(parameters, map(str, one), strict=True)) for one in product(*parameters.values())
     ]
-    handles = []
+    filled = []
     for values in combinations:
         words = list(command)
         for name, value in values.items():
             words = [word.replace(f"{{{name}}}", value) for word in words]
-        handles.append(Job(command=words, **settings).submit())
+        filled.append({"command": words})
+    handles = Job(command=list(command), **settings).map(filled)
     runs = []
     for values, handle in zip(combinations, handles, strict=True):
         state = handle.wait().state

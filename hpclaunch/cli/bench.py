@@ -25,12 +25,6 @@ def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | N
 
     It submits a job, by default on this machine, and waits for it. JOB: show what such a job measured.
     Arrays of float32 in the memory of CPUs: no GPU, so no NCCL, takes part.
-
-    \b
-    Examples:
-      hpclaunch bench --tasks 2 --sizes 4K,1M
-      hpclaunch bench --site lumi-g --account project_465000001 --nodes 2 --picture allreduce.svg
-      hpclaunch bench last --csv
     """
     from hpclaunch.api import find_job
     from hpclaunch.job.refresh import to_stderr

@@ -27,13 +27,6 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None, bundle
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default). A number of the site's
     scheduler may also be that of a job that hpclaunch did not submit, such as a script of --dry-run that you
     have submitted: of that the accounting of the scheduler tells.
-
-    \b
-    Examples:
-      hpclaunch report last
-      hpclaunch report last --html report.html
-      hpclaunch report last --bundle job.tar.gz
-      hpclaunch report 4711 --site lumi-g
     """
 
     document = _foreign(job, site) if site else _of_ours_or_here(job)

@@ -13,7 +13,7 @@ import msgspec
 from hpclaunch.centre_folders import centre_files, centre_folders
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.launch_plan import Problem
-from hpclaunch.plan.request import Setting
+from hpclaunch.plan.request import NOT_GIVEN, Setting
 from hpclaunch.plan.settings import ANY_VALUE, CentreConfig, JobSettings, Layer, UserConfig, highest
 from hpclaunch.user_folders import user_config_folder
 
@@ -87,7 +87,7 @@ def refused_by_centre(settings: Iterable[Setting]) -> Iterator[Problem]:
 
     It is help, not security: anybody can submit without hpclaunch. Raises BadInputError for a bad file.
     """
-    given = {each.name.replace("-", "_"): each for each in settings if not each.origin.startswith(_NOT_GIVEN)}
+    given = {each.name.replace("-", "_"): each for each in settings if not each.origin.startswith(NOT_GIVEN)}
     for path, config in _centre_configs():
         for name, rule in config.refused.items():
             if (setting := given.get(name)) is None:
@@ -95,10 +95,6 @@ def refused_by_centre(settings: Iterable[Setting]) -> Iterator[Problem]:
             if text := rule.get(setting.value or "", rule.get(ANY_VALUE)):
                 message = f"{setting.name} {setting.value} ({setting.origin}) is refused by {path}: {text}"
                 yield Problem(message=message, hint=None)
-
-
-_NOT_GIVEN = ("centre config", "site profile", "default", "computed", "the allocation")
-"""How the origins of settings begin that no user gave."""
 
 
 def _centre_configs() -> Iterator[tuple[Path, CentreConfig]]:

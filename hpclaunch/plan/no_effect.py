@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.plan.startup_plan import why_no_stands, why_no_startup
 from hpclaunch.plan.wrappers import program_at
@@ -26,7 +26,7 @@ _OF_THE_QUEUE = {
     "directive": "--directive",
     "exclusive": "--exclusive/--no-exclusive",
 }
-_DEFAULTS = ("user config", "centre config", "site profile", "default", "computed", "job 2", "the allocation")
+_DEFAULTS = ("user config", "job 2", *NOT_GIVEN)
 """How an origin begins whose settings are meant where they fit; ``job 2...``: the job that is repeated."""
 
 

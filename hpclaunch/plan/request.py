@@ -36,6 +36,10 @@ else:
     )
 
 
+NOT_GIVEN = ("centre config", "site profile", "default", "computed", "the allocation")
+"""How the origins of settings begin that no user gave."""
+
+
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting and where its value comes from; ``submit --explain`` prints these."""
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
+
+from tests.scaling.programs.count_in_torch import counted
 
 BATCH, TOKENS = 2, 96
 _TEXT = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 512}
@@ -118,37 +119,16 @@ def __getattr__(name: str) -> Any:
     return lambda: built(model.replace("_", "-"), attention)
 
 
-def counted(network: nn.Module, inputs: dict[str, torch.Tensor]) -> dict[str, int]:
+def of_step(network: nn.Module, inputs: dict[str, torch.Tensor]) -> dict[str, int]:
     """Return what torch counts in a real step on this processor."""
     network.train()
-    own = {one.untyped_storage().data_ptr() for one in [*network.parameters(), *network.buffers()]}
-    saved: dict[int, int] = {}
-    held = []  # a storage that is freed could give its address to another
-
-    def pack(tensor: torch.Tensor) -> torch.Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in own:
-            saved[storage.data_ptr()] = storage.nbytes()
-            held.append(tensor)
-        return tensor
-
-    hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor)
-    with FlopCounterMode(display=False) as forward, hooks:
-        loss = network(**inputs).loss
-    with FlopCounterMode(display=False) as backward:
-        loss.backward()
-    return {
-        "weights": sum(one.numel() for one in network.parameters()),
-        "forward_flops": forward.get_total_flops(),
-        "backward_flops": backward.get_total_flops(),
-        "saved_bytes": sum(saved.values()),
-    }
+    return counted(network, lambda: network(**inputs).loss)
 
 
 if __name__ == "__main__":
     torch.manual_seed(1)
     found = {
-        f"{name}_{kind}": counted(*built(name, kind))
+        f"{name}_{kind}": of_step(*built(name, kind))
         for name in sys.argv[2:]
         for kind in sys.argv[1].split(",")
     }

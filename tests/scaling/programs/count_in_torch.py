@@ -6,6 +6,7 @@ Run with a Python that has torch; prints JSON by network. Not named test_*: it i
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -88,9 +89,9 @@ NETWORKS: dict[str, tuple[Any, tuple[int, ...]]] = {
 }
 
 
-def counted(network: nn.Module, shape: tuple[int, ...]) -> dict[str, int]:
-    """Return the counts of one step of training."""
-    own = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
+def counted(network: nn.Module, loss_of: Callable[[], torch.Tensor]) -> dict[str, int]:
+    """Return the counts of one step of training; ``loss_of``: its forward pass."""
+    own = {one.untyped_storage().data_ptr() for one in [*network.parameters(), *network.buffers()]}
     saved: dict[int, int] = {}
     held = []  # a storage that is freed could give its address to another
 
@@ -101,12 +102,11 @@ def counted(network: nn.Module, shape: tuple[int, ...]) -> dict[str, int]:
             held.append(tensor)
         return tensor
 
-    images, labels = torch.rand(BATCH, *shape), torch.zeros(BATCH, dtype=torch.long)
     with (
         FlopCounterMode(display=False) as forward,
         torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t),
     ):
-        loss = nn.functional.cross_entropy(network(images), labels)
+        loss = loss_of()
     with FlopCounterMode(display=False) as backward:
         loss.backward()
     return {
@@ -117,6 +117,12 @@ def counted(network: nn.Module, shape: tuple[int, ...]) -> dict[str, int]:
     }
 
 
+def of_images(network: nn.Module, shape: tuple[int, ...]) -> dict[str, int]:
+    """Return the counts of a step with images of this shape."""
+    images, labels = torch.rand(BATCH, *shape), torch.zeros(BATCH, dtype=torch.long)
+    return counted(network, lambda: nn.functional.cross_entropy(network(images), labels))
+
+
 if __name__ == "__main__":
     torch.manual_seed(1)
-    print(json.dumps({name: counted(make(), shape) for name, (make, shape) in NETWORKS.items()}))
+    print(json.dumps({name: of_images(make(), shape) for name, (make, shape) in NETWORKS.items()}))

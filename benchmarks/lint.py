@@ -26,7 +26,8 @@ and counts. ``--half open``: the half on which rules are made; who made them jud
 ``--third``: FOLDER holds the scripts of ``tests/data/lint_third/verdicts_HALF.yaml``; one judge wrote their
 defects down before any linter read them. A finding is right where a defect stands at its line, or where
 ``lint_third_judged.tsv`` says so: script, line, rule, then ``right``, ``false`` or ``note`` (no more than
-that), and the lines of defects that it tells although they stand elsewhere. Rules were made on ``open``.
+that), and the lines of defects that it tells although they stand elsewhere. Rules were made on ``open``. Of
+``kept`` the judge's reading of earlier rules is printed, too, as recorded (``lint_third_looks.tsv``).
 
 ``--cpu``: the CPU seconds of the command for all files below FOLDER, in a Python without shellcheck, and the
 same for 500 files. Five runs, one process each.
@@ -66,6 +67,7 @@ UNSEEN_JUDGED = DATA / "lint_unseen_judged.tsv"
 OPEN_JUDGED = DATA / "lint_open_judged.tsv"
 UNSEEN_RUNS = DATA / "lint_unseen_runs.tsv"
 THIRD_JUDGED = DATA / "lint_third_judged.tsv"
+THIRD_LOOKS = DATA / "lint_third_looks.tsv"
 THIRD = Path(__file__).parents[1] / "tests" / "data" / "lint_third"
 NO_SCRIPTS = (".json", ".md", ".tsv")
 GRADES = ("error", "warning", "note")
@@ -290,6 +292,10 @@ def print_third(folder: Path, half: str, *, unjudged: bool, missed: bool) -> Non
         title = f"{half}, {len(truth)} scripts, {'with' if with_site else 'without'} --site"
         print_unseen_run(title, counts, found[True], "surely or likely")
         print(f"and of those that possibly do: {found[False][True]} of {found[False].total()}")
+    if half == "kept":
+        with THIRD_LOOKS.open() as file:
+            header, *looks = csv.reader(file, delimiter="\t")
+        print(f"\nas the judge read them:\n{text_table(looks, header)}")
 
 
 def print_cpu(folder: Path) -> None:

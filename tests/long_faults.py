@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from hpclaunch.text_table import text_table
 from tests.conftest import MPI_VARIABLES
-from tests.job.hung_job import HungJob
+from tests.observe.hung_job import HungJob
 from tests.testbed.cluster import Slurm
 from tests.timeline.faults import FAULTS, Fault, diagnosis, mistake
 

@@ -40,6 +40,7 @@ FLOORS: list[set[str]] = [
     {"software"},
     {"plan"},
     {"check", "job", "lint", "scaling", "timeline"},
+    {"observe"},
     {"port", "probes", "usage"},
     {"api"},
     {"study"},

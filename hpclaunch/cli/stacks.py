@@ -21,8 +21,8 @@ def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> 
     """
     from hpclaunch.api import find_job
     from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.job.job_stacks import stacks_left, stacks_of, stacks_over, state_of
     from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.observe.job_stacks import stacks_left, stacks_of, stacks_over, state_of
     from hpclaunch.remote.roll_call import text_lines
 
     handle = find_job(job, to_stderr)
@@ -33,7 +33,7 @@ def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> 
         else:
             call = stacks_over(host, record, index, watch_s) if watch_s else stacks_of(host, record, index)
     if as_json:
-        from hpclaunch.job.stacks_document import stacks_document
+        from hpclaunch.observe.stacks_document import stacks_document
 
         print_document(stacks_document(record.id, call))
         return

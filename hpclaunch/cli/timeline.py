@@ -76,7 +76,7 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
     import tempfile
 
     from hpclaunch.api import find_job
-    from hpclaunch.job.job_timelines import brought, timeline_files
+    from hpclaunch.observe.job_timelines import brought, timeline_files
 
     handle = find_job(name)
     record = handle.record if index is None else handle.index(index).record
@@ -162,7 +162,7 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
     if record is None:
         return {}
     from hpclaunch.api import JobHandle
-    from hpclaunch.job.job_timelines import rank_nodes
+    from hpclaunch.observe.job_timelines import rank_nodes
     from hpclaunch.timeline.job_timeline import Place
 
     verdict, nodes = record.binding, dict[int, str]()

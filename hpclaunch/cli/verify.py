@@ -15,7 +15,7 @@ from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
-    from hpclaunch.job.attached_ranks import AttachedVerdict, RankDetails
+    from hpclaunch.observe.attached_ranks import AttachedVerdict, RankDetails
     from hpclaunch.site.schema import SiteProfile
 
 
@@ -81,7 +81,7 @@ def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_jso
         if found.ranks:
             echo_text(NOT_SEEN)
     if picture is not None:
-        from hpclaunch.job.binding_picture import binding_picture
+        from hpclaunch.observe.binding_picture import binding_picture
 
         drawing, drawn = binding_picture(record, found.ranks, node)
         write_picture(picture, drawing, f" of {drawn}")
@@ -91,9 +91,9 @@ def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_jso
 def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool) -> bool:
     """Look into a running job and print the verdict; return whether it is good."""
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.job.attached_nodes import read_nodes_of
-    from hpclaunch.job.attached_ranks import AttachDocument, judge_attached
     from hpclaunch.json_document import document_of
+    from hpclaunch.observe.attached_nodes import read_nodes_of
+    from hpclaunch.observe.attached_ranks import AttachDocument, judge_attached
     from hpclaunch.site.profile_node import site_topology
     from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 

@@ -29,12 +29,6 @@ usable_folder() {
   printf %s "$1"
 }
 
-# Seconds since the newest of these files was written.
-idle_s() {
-  last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
-  [ -z "$last" ] || echo $(($(date +%s) - last))
-}
-
 # The telling lines of files, and when each was written: stat and grep put each name with a NUL before what they
 # found. Of what ranks say they are the first lines will do: a program may say it at every step.
 traces() {

@@ -16,8 +16,8 @@ from hpclaunch.api import JobHandle
 from hpclaunch.errors import BadInputError
 from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.job_timelines import brought, timeline_files
 from hpclaunch.job.record import JobRecord
+from hpclaunch.observe.job_timelines import brought, timeline_files
 from hpclaunch.study.study_file import StudyFile, StudyPoint
 from hpclaunch.timeline.job_timeline import combined
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline

@@ -16,9 +16,9 @@ from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.fetch_results import fetch
 from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
-from hpclaunch.job.job_timelines import timeline_files
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import binding_verdict, to_stderr
+from hpclaunch.observe.job_timelines import timeline_files
 from hpclaunch.package_data import shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler

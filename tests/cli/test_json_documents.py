@@ -20,9 +20,10 @@ from click.testing import CliRunner
 from hpclaunch.binding import binding_documents
 from hpclaunch.check import check_report, io_advice
 from hpclaunch.cli.main import program
-from hpclaunch.job import attached_ranks, job_documents, stacks_document
+from hpclaunch.job import job_documents
 from hpclaunch.json_document import document_text, field_docs, structs_in
 from hpclaunch.lint import finding_report
+from hpclaunch.observe import attached_ranks, stacks_document
 from hpclaunch.port import port_text
 from hpclaunch.probes import compare_probe
 from hpclaunch.scaling import bench_report, prediction, study_report

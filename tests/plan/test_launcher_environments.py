@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.job.attached_nodes import AttachedNode, Process
-from hpclaunch.job.attached_ranks import judge_attached
+from hpclaunch.observe.attached_nodes import AttachedNode, Process
+from hpclaunch.observe.attached_ranks import judge_attached
 from hpclaunch.plan.request import Command
 from hpclaunch.scheduler.registry import LAUNCHERS
 from hpclaunch.train.launch_environment import launcher_local_rank, launcher_rank

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.job.hung_job import LINES, HungJob
+from tests.observe.hung_job import LINES, HungJob
 from tests.testbed.kit import alive
 
 pytestmark = pytest.mark.mpi

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from hpclaunch.job.attached_nodes import AttachedNode, Process
 from hpclaunch.job.binding_report import NOT_JUDGED
+from hpclaunch.observe.attached_nodes import AttachedNode, Process
 from hpclaunch.remote.look import GPU_VARIABLES
 from hpclaunch.topology.node_topology import NodeTopology
 

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.job.attached_nodes import AttachedNode, Process, parse_nodes
-from hpclaunch.job.attached_ranks import AttachedVerdict, judge_attached
 from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM, RULE_OF_RANK
+from hpclaunch.observe.attached_nodes import AttachedNode, Process, parse_nodes
+from hpclaunch.observe.attached_ranks import AttachedVerdict, judge_attached
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.look import DEVICE, MARK, policy_of
 from hpclaunch.scheduler.registry import get_scheduler

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import MPI_VARIABLES
-from tests.job.hung_job import LINES, HungJob
+from tests.observe.hung_job import LINES, HungJob
 from tests.testbed.cluster import Slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.binding_picture import binding_picture
 from hpclaunch.job.binding_report import LaterBinding, RankReport
 from hpclaunch.job.record import JobRecord
+from hpclaunch.observe.binding_picture import binding_picture
 from hpclaunch.site.load_profile import load_site
 
 

@@ -12,11 +12,10 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.array_status import job_of_array
 from hpclaunch.job.ask_scheduler import is_last_known
-from hpclaunch.job.attached_nodes import PYTHON, SSH, no_answer
 from hpclaunch.job.job_files import STANDS, one_text
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.stacks_document import stacks_document
-from hpclaunch.package_data import shell_words
+from hpclaunch.observe.attached_nodes import PYTHON, SSH, no_answer
+from hpclaunch.observe.stacks_document import stacks_document
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import FILE, REMEDIES, kind_of_wait, names_of, nodes_in, roll_call, words_of
@@ -26,6 +25,10 @@ from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.site_scheduler import site_scheduler
 
 _LIMIT = ("timeout", "-k", "5", str(LOOK_S))
+_IDLE = """
+last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
+[ -z "$last" ] || echo $(($(date +%s) - last))
+"""
 
 
 def state_of(record: JobRecord, index: int | None) -> JobState:
@@ -153,7 +156,7 @@ def _idle_s(host: Host, record: JobRecord, index: int | None) -> int | None:
     """Return the seconds since the job's last output or heartbeat."""
     folder = record.folder if index is None else f"{record.folder}/{index}"
     files = (f"{folder}/out.log", f"{folder}/heartbeat")
-    answer = host.run((*shell_words(__file__, "looks.sh", "idle_s"), *files), timeout_s=LOOK_S)
+    answer = host.run(("sh", "-c", _IDLE, "hpclaunch-idle", *files), timeout_s=LOOK_S)
     text = answer.stdout.strip()
     return max(0, int(text)) if re.fullmatch(r"-?\d+", text) else None
 

@@ -12,10 +12,10 @@ from hpclaunch.binding.judge_masks import judge
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
-from hpclaunch.job.attached_nodes import AttachedNode, Process
 from hpclaunch.job.binding_report import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import Document
+from hpclaunch.observe.attached_gpus import GPU_SHARED, NO_SUCH_GPU, SeenGpus, gpus_of_ranks
+from hpclaunch.observe.attached_nodes import AttachedNode, Process
 from hpclaunch.plural import listed
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, RANKS_OF, SHELLS
 from hpclaunch.scheduler.directive_reader import whole_number

@@ -1,0 +1,1 @@
+"""What runs and ran on the nodes of a job: its binding, where its ranks stand, its timelines."""

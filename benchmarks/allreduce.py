@@ -288,7 +288,7 @@ def table(rows: Sequence[Mapping[str, Any]], ranks: int) -> list[str]:
     for name in [*names, *(name for name in (*LIBRARIES, "copy") if name in found)]:
         label = "memory copy" if name == "copy" else name
         lines.append(f"| {label} | {' | '.join(number(found[name].get(size)) for size in sizes)} |")
-    for name in ("auto, window", "auto", "shared, window", "ring"):
+    for name in ("shared, window", "ring"):
         if name in found:
             ratios = (f"{fastest[size] / found[name][size]:.2g}" for size in sizes)
             lines.append(f"| **{name}** against the fastest library | {' | '.join(ratios)} |")
@@ -319,7 +319,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=6, help="no round is begun that would not fit")
     parser.add_argument(
         "--algorithms",
-        default="auto,shared,ring,halving-doubling,hierarchical,mpi",
+        default="shared,ring,halving-doubling,hierarchical,mpi",
         help="of ours; mpi must be one",
     )
     parser.add_argument("--mpich-venv", type=Path, help="virtual environment with mpich, mpi4py and numpy")

@@ -41,7 +41,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _ROUND_S = 0.02
 _ITEM_BYTES = 4  # float32
 # Those whose own buffer is shared memory; the other algorithms have ordinary buffers only.
-_IN_WINDOW = ("auto", "hierarchical", "shared")
+_IN_WINDOW = ("hierarchical", "shared")
 _COPY = "copy"
 
 

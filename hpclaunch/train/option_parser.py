@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_GONE = ". auto is gone: `hpclaunch bench` measures each; without --allreduce there is a default"
+
 
 class HelpRequested(Exception):
     """``--help``; its text is the message."""
@@ -38,7 +40,8 @@ class QuietParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
-        raise UsageError(f"{message}\n{self.format_usage().rstrip()}")
+        gone = _GONE if message.startswith("argument --allreduce: invalid choice: 'auto'") else ""
+        raise UsageError(f"{message}{gone}\n{self.format_usage().rstrip()}")
 
     def print_help(self, file: object = None) -> NoReturn:
         """Raise HelpRequested."""

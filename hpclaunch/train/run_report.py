@@ -214,9 +214,8 @@ def _memory(peak: Mapping[str, list[int] | None]) -> str:
 def _exchanged_by(result: Mapping[str, Any]) -> str:
     if not result["allreduce"]:
         return str(result["comm"])
-    chosen = ", ".join(sorted(set(result["allreduce_choices"].values())))
     compressed = "" if result["compression"] == "none" else f", {result['compression']}"
-    return f"{result['allreduce']} allreduce{f' ({chosen})' if chosen else ''}{compressed}"
+    return f"{result['allreduce']} allreduce{compressed}"
 
 
 def _efficiency(result: Mapping[str, Any]) -> str:
@@ -233,8 +232,6 @@ def _time(seconds: Mapping[str, float]) -> str:
     shares = {name: seconds[name] / total for name in ("compute", "communication", "waiting", "data")}
     hidden = seconds["overlapped"]
     more = f"; {hidden:.1f} s of communication during compute" if hidden else ""
-    if seconds["choosing"]:
-        more += f"; before it {seconds['choosing']:.1f} s to choose the allreduce"
     return (
         f"{seconds['training']:.1f} s of training: {shares['compute']:.0%} compute, "
         f"{shares['communication']:.0%} communication ({shares['waiting']:.0%} waiting), "

@@ -109,7 +109,7 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "waiting": training.waiting_s(),
         "overlapped": sum(known) / ranks if len(known) == ranks else None,
         "data": data_s,
-        "choosing": largest(comm, allreduce.choosing_s if allreduce else 0.0),
+        "choosing": 0.0,  # this key and allreduce_choices are of --allreduce auto, which is gone
         "evaluation": largest(comm, clock.evaluation),
         "checkpoints": largest(comm, clock.checkpoints),
     }
@@ -125,7 +125,7 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "gradient_bytes": training.engine.gradients.nbytes,
         "bytes_sent_per_rank": largest(comm, allreduce.bytes_sent) if allreduce else None,
         "messages_per_step": training.messages_per_step(),
-        "allreduce_choices": dict(allreduce.choices) if allreduce else {},
+        "allreduce_choices": {},
         "bus_gb_s": training.bus_gb_s(),
     }
 

@@ -134,7 +134,7 @@ def test_the_command_measures_shows_and_shows_again(tmp_path: Path) -> None:
 
 def test_wrong_options_are_refused_before_a_job_waits_in_a_queue(tmp_path: Path) -> None:
     for words, said in (
-        (["--algorithms", "rign"], "'rign' is not an algorithm; there are auto, copy,"),
+        (["--algorithms", "rign"], "'rign' is not an algorithm; there are copy, halving-doubling,"),
         (["--sizes", "3"], "'3' is not a size"),
         (["--checkpoint-dir", "x"], "unrecognized arguments: --checkpoint-dir"),
     ):

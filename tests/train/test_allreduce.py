@@ -57,7 +57,7 @@ def test_a_thread_sums_slices_of_a_buffer_beside_other_communication(ranks: int)
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("algorithm", ["ring", "shared", "auto", "fake nodes"])
+@pytest.mark.parametrize("algorithm", ["ring", "shared", "fake nodes"])
 def test_a_rank_killed_within_a_sum_ends_all_with_one_message(algorithm: str) -> None:
     command = [mpiexec(), "-n", "4", sys.executable, "-m", "tests.train.ranks.summing", algorithm]
     with subprocess.Popen(
@@ -109,7 +109,7 @@ def test_an_unknown_compression_is_refused_by_name(text: str) -> None:
         check_compression(text, None)
 
 
-@pytest.mark.parametrize(("text", "name"), [("fp16", "mpi"), ("bf16", "auto")])
+@pytest.mark.parametrize(("text", "name"), [("fp16", "mpi"), ("bf16", "shared")])
 def test_what_does_not_compress_is_refused(text: str, name: str) -> None:
     with pytest.raises(BadRequestError, match=f"--compression {text} with --allreduce {name}"):
         check_compression(text, name)

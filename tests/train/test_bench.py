@@ -34,7 +34,7 @@ def test_it_reports_each_algorithm_size_and_kind_of_buffer(fresh: tuple[str, ...
     assert datetime.fromisoformat(document["date"]).date()
     assert (document["rounds"], document["fresh"], document["threads_per_rank"]) == (1, bool(fresh), 1)
     rows = document["rows"]
-    in_window = {"auto", "hierarchical", "shared"}
+    in_window = {"hierarchical", "shared"}
     expected = {(name, size, "array") for name in ALLREDUCES for size in (4096, 65536)}
     expected |= {(name, size, "window") for name in in_window for size in (4096, 65536)}
     assert {(row["algorithm"], row["bytes"], row["buffer"]) for row in rows} == expected

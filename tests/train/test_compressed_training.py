@@ -1,4 +1,4 @@
-"""Training whose gradients travel compressed, or by an algorithm that is measured."""
+"""Training whose gradients travel compressed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ pytestmark = pytest.mark.mpi
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """As many as an epoch needs to learn them; drawn once, not by each run."""
     return write_digits(tmp_path_factory.mktemp("many"), 12_000, 500)
-
-
-@pytest.fixture(scope="module")
-def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_digits(tmp_path_factory.mktemp("few"), 301, 50)
 
 
 def share_of_plain_bytes(result: dict[str, Any]) -> float:
@@ -49,22 +44,6 @@ def test_compressed_gradients_train_in_several_messages_beside_computing(many: P
     assert result["messages_per_step"] > 1
     assert result["test_accuracy"] > 0.9
     assert share_of_plain_bytes(result) <= 0.5
-
-
-def test_auto_trains_and_tells_what_it_chose(many: Path) -> None:
-    result = train(2, "--data", many, "--epochs", "1", "--allreduce", "auto")
-    assert result["allreduce"] == "auto"
-    assert result["test_accuracy"] > 0.9
-    ((kind, name),) = result["allreduce_choices"].items()
-    assert kind == "float32 below 1 MiB in shared memory"
-    assert name in ("shared", "mpi", "ring", "halving-doubling")
-
-
-def test_auto_does_not_measure_where_bits_must_not_depend_on_time(few: Path) -> None:
-    options = ("--data", few, "--epochs", "1", "--batch-size", "20", "--allreduce", "auto", "--deterministic")
-    first, second = (train(3, *options) for _ in range(2))
-    assert first["allreduce_choices"] == {"float32 below 1 MiB in shared memory": "shared"}
-    assert first["parameters_sha256"] == second["parameters_sha256"]
 
 
 def test_compressions_that_cannot_be_are_refused_once() -> None:

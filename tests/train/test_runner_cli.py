@@ -118,33 +118,6 @@ def test_a_baseline_is_one_rank_alone_and_changes_nothing(digits: Path) -> None:
 
 
 @pytest.mark.mpi
-def test_choosing_an_allreduce_is_not_training(digits: Path) -> None:
-    """The time of `auto` has its own key, and is in no other one; not even of the first epoch."""
-    options = ("--data", digits, "--epochs", "2", "--batch-size", "20", "--allreduce", "auto")
-    done = run_ranks(2, sys.executable, "-m", "tests.train.ranks.slow_choice", *options, "--json")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    seconds = result["seconds"]
-    assert seconds["choosing"] > 5, "five seconds are added to it"
-    assert result["images_per_s"] == pytest.approx(602 / seconds["training"])
-    parts = seconds["compute"] + seconds["communication"] + seconds["data"]
-    assert parts == pytest.approx(seconds["training"])
-    assert sum(entry["seconds"] for entry in result["history"]) < 5
-    assert "before it" in done.stderr
-    assert train(2, *options[:-2])["seconds"]["choosing"] == 0
-
-
-@pytest.mark.mpi
-@pytest.mark.parametrize("options", [("--fusion-bytes", "100000"), ("--overlap",)])
-def test_every_allreduce_is_chosen_before_the_first_step(digits: Path, options: tuple[str, ...]) -> None:
-    common = ("--epochs", "1", "--batch-size", "20", "--allreduce", "auto", *options)
-    late = (sys.executable, "-m", "tests.train.ranks.slow_choice", "late")
-    done = run_ranks(2, *late, "--data", digits, *common)
-    assert done.returncode == 0, done.stderr
-    assert "chosen in a step" not in done.stderr
-
-
-@pytest.mark.mpi
 def test_the_result_has_the_peak_memory_of_each_rank(digits: Path) -> None:
     result = train(2, "--data", digits, "--epochs", "1")
     host = result["peak_memory_bytes"]["host"]
@@ -159,7 +132,6 @@ def test_the_result_has_the_peak_memory_of_each_rank(digits: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param(("--allreduce", "auto"), marks=pytest.mark.long),  # in test_compressed_training, too
         ("--allreduce", "shared"),
         ("--allreduce", "mpi"),
         ("--overlap", "--fusion-bytes", "100000"),

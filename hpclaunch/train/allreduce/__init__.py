@@ -19,7 +19,6 @@ def when_made(package: str, module: str, name: str) -> Callable[..., Any]:
 
 
 ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Algorithm]] = {
-    "auto": when_made(__name__, "auto_choice", "AutoAllreduce"),
     "halving-doubling": when_made(__name__, "halving_doubling", "HalvingDoublingAllreduce"),
     "hierarchical": when_made(__name__, "hierarchical", "HierarchicalAllreduce"),
     "mpi": when_made(__name__, "mpi_library", "LibraryAllreduce"),
@@ -40,21 +39,14 @@ def resolve_allreduce(comm: MPI.Intracomm, name: str | None) -> str:
     return "ring" if on_one_node(comm) else "hierarchical"
 
 
-def make_allreduce(
-    name: str | None, compression: str, comm: MPI.Intracomm, *, deterministic: bool = False
-) -> Algorithm:
+def make_allreduce(name: str | None, compression: str, comm: MPI.Intracomm) -> Algorithm:
     """The allreduce of ``--allreduce`` (None: the default) and ``--compression``; collective.
 
-    ``deterministic``: ``auto`` measures nothing, for another choice in another run makes other bits.
     Raises AgreedError where it cannot work on these ranks.
     """
     name = resolve_allreduce(comm, name)
     if compression != "none":
         return _with_half_ring(name, compression, comm)
-    if name == "auto" and deterministic:
-        from .auto_choice import AutoAllreduce
-
-        return AutoAllreduce(comm, measured=False)
     return ALLREDUCES[name](comm)
 
 

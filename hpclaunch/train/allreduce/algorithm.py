@@ -90,10 +90,6 @@ class Algorithm(ABC):
         self._segment_bytes = segment_bytes
         self._scratch = np.empty(0, np.uint8)
         self._sent_bytes = 0
-        self.choosing_s = 0.0
-        """Seconds that `AutoAllreduce` has measured its candidates; 0 for the other algorithms."""
-        self.choices: dict[str, str] = {}
-        """The choices of `AutoAllreduce` so far, by kind of array; empty for the other algorithms."""
 
     @property
     def bytes_sent(self) -> int:
@@ -106,9 +102,6 @@ class Algorithm(ABC):
         Ordinary memory unless an algorithm has better. Any other array can be summed too.
         """
         return np.zeros(items, dtype)
-
-    def prepare(self, array: Array) -> None:  # noqa: B027  (most algorithms have nothing to do)
-        """Do at once what the first `sum` of such an array does in addition; ``array`` stays. Collective."""
 
     def sum(self, array: Array) -> None:
         """Replace ``array`` by the element-wise sum over the ranks' arrays, in place.

@@ -58,10 +58,6 @@ class HierarchicalAllreduce(Algorithm):
         """A zeroed array in memory that the node's ranks share."""
         return self._node.buffer(items, dtype)
 
-    def holds(self, array: Array) -> bool:
-        """Whether ``array`` lies in one of the buffers."""
-        return self._node.holds(array)
-
     def _sum(self, array: Array) -> None:
         # Also where this node has one rank: all nodes must cut what goes between them into the same pieces.
         self._node._sum(array)

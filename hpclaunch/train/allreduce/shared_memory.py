@@ -29,7 +29,7 @@ Place = tuple[int, int, np.dtype[Any]]
 # Two ranks never write to the same line of a cache; also the widest item that a slice must not cut.
 _LINE_BYTES = 64
 # For shorter arrays, reading all of them on every rank costs less than another barrier.
-DIRECT_BYTES = 1 << 15
+_DIRECT_BYTES = 1 << 15
 # A segment that is being filled, one being summed, one being read.
 _SLOTS = 3
 # Views of shared memory are cached between calls: making new ones takes longer than summing a short array.
@@ -116,7 +116,7 @@ class SharedAllreduce(Algorithm):
         self._transit: SharedMemory | None = None
         self._turn = 0
         # Several nodes must cut what goes between them alike, so none may take the direct path.
-        self._direct_bytes = min(DIRECT_BYTES, self._slot_bytes()) if owners is None else -1
+        self._direct_bytes = min(_DIRECT_BYTES, self._slot_bytes()) if owners is None else -1
         self._resident: dict[Place, _Resident] = {}
         self._slots: dict[tuple[int, np.dtype[Any]], list[_Slot]] = {}
 
@@ -134,11 +134,6 @@ class SharedAllreduce(Algorithm):
         for memory in [*self._buffers, *([self._transit] if self._transit else [])]:
             memory.close()
         super().close()
-
-    def holds(self, array: Array) -> bool:
-        """Whether ``array`` lies in one of the buffers."""
-        address = MPI.Get_address(array)
-        return any(memory.offset(address, array.nbytes) is not None for memory in self._buffers)
 
     def _sum(self, array: Array) -> None:
         """Choose by size and place; all ranks choose alike, for an array is in the same buffer on all."""

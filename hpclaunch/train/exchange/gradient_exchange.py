@@ -119,9 +119,7 @@ class GradientExchange(Exchange):
         self._engine = engine
         if options.overlap:
             check_threads(comm)
-        self.allreduce = make_allreduce(
-            options.allreduce, options.compression, comm, deterministic=options.deterministic
-        )
+        self.allreduce = make_allreduce(options.allreduce, options.compression, comm)
         start = time.perf_counter()
         engine.place_gradients(self.allreduce.buffer(engine.gradients.size, engine.gradients.dtype))
         self._phases = Phases(timeline, engine, self.allreduce.name) if timeline else None
@@ -137,9 +135,6 @@ class GradientExchange(Exchange):
         self._buckets = buckets(engine.tensors, engine.gradients.itemsize, options.fusion_bytes)
         self._messages: list[tuple[float, float]] = []
         """Of the current step: when they began and ended."""
-        lengths = {bucket.part.stop - bucket.part.start: bucket.part for bucket in self._buckets}
-        for part in lengths.values():
-            self.allreduce.prepare(engine.gradients[part])
         self._all_ready = Progress()
         self._messenger = Messenger(self._send_all) if options.overlap else None
         self.overlapped_s = 0.0

@@ -16,9 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
-from hpclaunch.train.allreduce import auto_choice
 from hpclaunch.train.allreduce.algorithm import Algorithm
-from hpclaunch.train.allreduce.auto_choice import AutoAllreduce
 from hpclaunch.train.allreduce.halving_doubling import HalvingDoublingAllreduce
 from hpclaunch.train.allreduce.hierarchical import HierarchicalAllreduce
 from hpclaunch.train.allreduce.mpi_library import LibraryAllreduce
@@ -52,19 +50,12 @@ def on_fake_nodes(placement: str) -> Callable[[MPI.Intracomm, int], Algorithm]:
     return make
 
 
-def auto(comm: MPI.Intracomm, _: int) -> Algorithm:
-    """Each kind of array is measured, in a few rounds: any choice must sum right."""
-    auto_choice._BUDGET_S, auto_choice._SAMPLE_CROWDED_S, auto_choice._LEAST_ROUNDS_CROWDED = 0.01, 1e-4, 3
-    return AutoAllreduce(comm)
-
-
 KINDS: dict[str, Callable[[MPI.Intracomm, int], Algorithm]] = {
     "ring": RingAllreduce,
     "shared": SharedAllreduce,
     "mpi": LibraryAllreduce,
     "halving-doubling": HalvingDoublingAllreduce,
     "hierarchical": HierarchicalAllreduce,
-    "auto": auto,
     **{f"hierarchical, {placement}": on_fake_nodes(placement) for placement in PLACEMENTS},
 }
 

@@ -30,8 +30,8 @@ MACHINES = {
     "h100_80gb": ("mn5-acc", 3350, 450),
 }
 """GPU -> a site that has it, for the data sheet's operations; GB/s of its memory, and of NVLink one way."""
-NETWORK_GB_S = {"llm-foundry": 200, "korthikanti": 200, "narayanan": 200, "bigscience": 50}
-"""Of a node, one direction: 1600 Gbit/s RoCE; 8 HDR cards of Selene; 4 Omni-Path cards of Jean Zay."""
+NETWORK_GB_S = {"llm-foundry": 200, "korthikanti": 200, "narayanan": 200, "bigscience": 50, "nanotron": 400}
+"""Of a node, one direction: 1600 Gbit/s RoCE; 8 HDR cards of Selene; 4 Omni-Path cards of Jean Zay; EFA."""
 NVLINK_SHARE = 0.8
 
 
@@ -44,6 +44,7 @@ def model(name: str, tokens: int) -> Model:
         **{"vocabulary": sizes["vocabulary"], "flash": sizes["flash"], "dropout": not sizes["flash"]},
         "positions": "learned" if sizes["positions"] == "learned" else "none",
         "biases": sizes.get("biases", True),
+        **{key: sizes[key] for key in ("inner", "mlp", "norm") if key in sizes},
     }
     table = {"schema": 1, "name": name, "input": [tokens], "transformer": transformer}
     return read_model(parse_tree(json.dumps(table), name))
@@ -127,7 +128,10 @@ def rows() -> Iterator[tuple[str, str, str, float, float]]:
             yield half, "states, ZeRO's figure 1", name, zero_states(row), measured["states_gb"]
             continue
         found = request(row)
-        point = predict_all(found).points[0]
+        points = predict_all(found).points
+        if not points:  # 24 blocks on 16 stages are refused
+            continue
+        point = points[0]
         need: MemoryNeed = point.memory
         source = row["source"] + (f" {row['gpu']}" if row["source"] == "llm-foundry" else "")
         if seconds := step_s(row):
@@ -138,6 +142,11 @@ def rows() -> Iterator[tuple[str, str, str, float, float]]:
             least = measured["memory_gb_at_least"]  # more than that is right
             predicted = least if need.total >= least else need.total
             yield half, "out of memory, bigscience", name, predicted, least
+        if "allocated_mib" in measured:
+            states = need.parameters + need.gradients + need.optimiser
+            allocated = states + need.saved + need.working
+            yield half, "states, nanotron", name, 1024 * states, measured["states_mib"]
+            yield half, "peak, nanotron", name, 1024 * allocated, measured["allocated_mib"]
         if "states_gib" in measured:
             states = need.parameters + need.gradients + need.optimiser
             yield half, f"states, {source}", name, states, measured["states_gib"]

@@ -19,19 +19,37 @@ from tests.in_process import hpclaunch_here
 
 DATA = Path(__file__).parents[1] / "data"
 SMALLEST_PX = 11
+CLEAR = 4.5
 TIMES = "gpus,seconds\n8,4.0\n8,4.2\n16,2.1\n32,1.12\n64,0.66\n128,0.7\n"
-SIZES = """
+LOOKS = """
 <script>
-let small = [];
+const channels = colour => colour.match(/[0-9.]+/g).map(Number);
+const light = colour => channels(colour).slice(0, 3).map(part => part / 255)
+  .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, part, at) => sum + part * [0.2126, 0.7152, 0.0722][at], 0);
+const opaque = colour => colour.startsWith('rgb') && (channels(colour)[3] ?? 1) > 0.5;
+const ground = each => {
+  const style = getComputedStyle(each), shape = /^(rect|path|circle|polygon)$/.test(each.tagName);
+  return [shape ? style.fill : style.backgroundColor].find(opaque);
+};
+let texts = [];
 for (const each of document.querySelectorAll('body, body *')) {
   const own = [...each.childNodes].some(node => node.nodeType == 3 && node.data.trim());
   if (!own || each.closest('script, style, title, noscript')) continue;
-  const scale = each instanceof SVGElement ? each.getScreenCTM().a : 1;
-  const size = parseFloat(getComputedStyle(each).fontSize) * Math.abs(scale || 1);
-  small.push([each.tagName, each.textContent.trim().slice(0, 40), size]);
+  const drawn = each instanceof SVGElement, style = getComputedStyle(each);
+  const turned = drawn ? each.getScreenCTM() : {a: 1, b: 0};
+  const size = parseFloat(style.fontSize) * Math.hypot(turned.a, turned.b);
+  each.scrollIntoView({block: 'center', inline: 'center'});
+  const box = each.getBoundingClientRect();
+  const below = document.elementsFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  const paper = below.map(ground).find(Boolean) ?? ground(document.body) ?? ground(document.documentElement);
+  const both = [drawn ? style.fill : style.color, paper ?? 'rgb(255, 255, 255)'].map(light);
+  const contrast = (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+  texts.push([each.tagName, each.textContent.trim().slice(0, 40), size, contrast]);
 }
 const wide = document.documentElement.scrollWidth - window.innerWidth;
-document.body.innerHTML = '<pre id=sizes>' + JSON.stringify([small, wide]).replaceAll('<', ' ') + '</pre>';
+const paper = light(ground(document.body) ?? ground(document.documentElement) ?? 'rgb(255, 255, 255)');
+document.body.innerHTML = '<pre>' + JSON.stringify([texts, wide, paper]).replaceAll('<', ' ') + '</pre>';
 </script>
 """
 
@@ -95,14 +113,18 @@ def test_each_page_and_drawing_has_a_dark_scheme(made: dict[str, Path]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["dark", "light"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_in_a_browser_no_text_is_smaller_on_narrow_or_wide_windows(
-    made: dict[str, Path], tmp_path: Path, width: int
+def test_in_a_browser_text_is_large_and_clear_on_narrow_and_wide_windows(
+    made: dict[str, Path], tmp_path: Path, width: int, scheme: str
 ) -> None:
-    """A narrow window scrolls drawings and shrinks none; the page itself is as wide as the window."""
+    """A narrow window scrolls drawings and shrinks none; the page itself is as wide as the window.
+
+    Contrast of text: at least 4.5 (WCAG 2.2, success criterion 1.4.3).
+    """
     for name in ("times.html", "timeline.html", "report.html"):
         page = tmp_path / name
-        page.write_text(made[name].read_text().replace("</body>", f"{SIZES}</body>"))
+        page.write_text(made[name].read_text().replace("</body>", f"{LOOKS}</body>"))
         options = [
             "--headless=new",
             "--no-sandbox",
@@ -112,14 +134,17 @@ def test_in_a_browser_no_text_is_smaller_on_narrow_or_wide_windows(
         # A window of its own cannot be narrower than 500 pixels; a frame can.
         frame = tmp_path / "frame.html"
         frame.write_text(f"<iframe width={width} height=900 src={name}></iframe>")
+        options.append(f"--blink-settings=preferredColorScheme={['dark', 'light'].index(scheme)}")
         options += ["--allow-file-access-from-files", "--virtual-time-budget=5000", "--dump-dom"]
         copy = "<script>onload=()=>{document.body.append(frames[0].document.body.innerText)}</script>"
         frame.write_text(frame.read_text() + copy)
         done = subprocess.run(["chromium", *options, frame.as_uri()], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        found = re.search(r"(\[\[.*\]\s*,\s*-?[0-9.]+\])", done.stdout, re.DOTALL)
+        found = re.search(r"(\[\[.*\]\s*,\s*-?[0-9.]+\s*,\s*[0-9.]+\])", done.stdout, re.DOTALL)
         assert found, done.stdout
-        sizes, too_wide = json.loads(found[1].replace("&amp;", "&").replace("&gt;", ">"))
-        assert len(sizes) > 20
-        assert [each for each in sizes if each[2] < SMALLEST_PX] == []
+        texts, too_wide, paper = json.loads(found[1].replace("&amp;", "&").replace("&gt;", ">"))
+        assert len(texts) > 20
+        assert (paper < 0.5) is (scheme == "dark")
+        assert [each for each in texts if each[2] < SMALLEST_PX] == []
+        assert [each for each in texts if each[3] < CLEAR] == []
         assert too_wide <= 0, name

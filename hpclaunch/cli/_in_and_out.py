@@ -1,14 +1,23 @@
 """Input and output that several commands share: scripts, JSON documents, pictures. No command."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import click
 
 from hpclaunch.cli._options import is_asked
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError
 
+_Document = TypeVar("_Document")
 _MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
+
+
+def wants_document() -> bool:
+    """Return whether the command that runs is to print its document, as JSON or as CSV."""
+    return is_asked("json") or is_asked("csv")
 
 
 def print_document(document: object, indent: int | None = None) -> None:
@@ -22,6 +31,21 @@ def print_document(document: object, indent: int | None = None) -> None:
         click.echo(document_csv(document), nl=False)
     else:
         click.echo(document_text(document, indent))
+
+
+def printed(document: object, indent: int | None = None) -> bool:
+    """Print the document where it is wanted; return whether it was."""
+    if wants_document():
+        print_document(document, indent)
+    return wants_document()
+
+
+def show(
+    document: _Document, as_text: Callable[[_Document, int | None], str], indent: int | None = None
+) -> None:
+    """Print the document where it is wanted, else the text that is made of it for the terminal's width."""
+    if not printed(document, indent):
+        echo_text(as_text(document, terminal_width()))
 
 
 def read_script_file(script: str) -> bytes:

@@ -9,16 +9,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.errors import RefusedError
+from hpclaunch.cli._in_and_out import printed, wants_document
+from hpclaunch.errors import HpclaunchError, RefusedError
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
     from hpclaunch.job.record import JobRecord
 
 
+def named(job: str) -> JobHandle:
+    """Return the job of this name or id; what had to be noted of it is on stderr. Raises BadInputError."""
+    from hpclaunch.api import find_job
+    from hpclaunch.job.refresh import to_stderr
+
+    return find_job(job, to_stderr)
+
+
 def named_or_all(jobs: tuple[str, ...], every: bool, **among: Any) -> list[JobHandle]:
     """Return the jobs that are named, each once, or all that ``chosen`` takes by the options of ``among``."""
-    from hpclaunch.api import find_job
     from hpclaunch.api import jobs as all_jobs
     from hpclaunch.job.refresh import to_stderr
 
@@ -29,7 +37,7 @@ def named_or_all(jobs: tuple[str, ...], every: bool, **among: Any) -> list[JobHa
     if any(among.values()):
         *names, last = (f"--{name.removesuffix('s')}" for name in among)
         raise click.UsageError(f"{', '.join(names)} and {last} choose among the jobs of --all")
-    return list({(found := find_job(job, to_stderr)).id: found for job in jobs}.values())
+    return list({(found := named(job)).id: found for job in jobs}.values())
 
 
 def chosen(
@@ -58,13 +66,11 @@ def chosen(
     ]
 
 
-def act(handles: list[JobHandle], action: Callable[[JobHandle], str], *, as_json: bool) -> bool:
+def act(handles: list[JobHandle], action: Callable[[JobHandle], str]) -> bool:
     """Do this to each job and print what it says; a job with which it fails does not stop it.
 
     Returns whether it did it to all.
     """
-    from hpclaunch.cli._in_and_out import print_document
-    from hpclaunch.errors import HpclaunchError
     from hpclaunch.job.job_documents import ActionDocument
 
     found = []
@@ -73,11 +79,10 @@ def act(handles: list[JobHandle], action: Callable[[JobHandle], str], *, as_json
             words, done = action(handle), True
         except HpclaunchError as error:
             words, done = str(error), False
-        if not (done and as_json):
+        if not (done and wants_document()):
             click.echo(words if done else f"hpclaunch: {words}", err=not done)
         found.append(ActionDocument(id=handle.id, state=handle.record.state, done=done, message=words))
-    if as_json:
-        print_document(found)
+    printed(found)
     return all(each.done for each in found)
 
 

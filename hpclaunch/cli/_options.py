@@ -25,14 +25,15 @@ _Row = dict[str, Any]
 def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Function], _Function]:
     """Return a decorator with the options and arguments of a command; ``callbacks``: those of parameters.
 
-    An option that is not exposed, on how the output is shown, is kept in the context: ``is_asked``.
+    One on how the output is shown is kept in the context instead: ``is_asked``.
     """
-    of_output = {"wide": _keep, "csv": _keep, "as_json": _document}
 
     def add(function: _Function) -> _Function:
         for words, row in reversed([*_rows(command)]):
             name = words.split()[-1].lstrip("-").replace("-", "_")
-            more: _Row = {"callback": found} if (found := {**of_output, **callbacks}.get(name)) else {}
+            more: _Row = {"callback": callbacks[name]} if name in callbacks else {}
+            if name in ("wide", "csv", "json"):
+                more = {"callback": _keep, "expose_value": False}
             kind = click.option if words.startswith("-") else click.argument
             function = kind(*words.split(), **_keywords(row), **more)(function)
         if lines := _table()["examples"].get(command):
@@ -47,18 +48,13 @@ def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Functio
 def is_asked(name: str) -> bool:
     """Return whether the command that runs has the option ``--NAME``, and it was given."""
     context = click.get_current_context(silent=True)
-    return context is not None and context.meta.get(f"hpclaunch.{name}", False)
+    return context is not None and context.meta.get(f"{context.command_path}: {name}", False)
 
 
 def _keep(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    ctx.meta[f"hpclaunch.{param.name}"] = value
-
-
-def _document(_: click.Context, __: click.Parameter, value: bool) -> bool:
-    """Return whether a document is to be printed, as JSON or as CSV."""
-    if value and is_asked("csv"):
+    ctx.meta[f"{ctx.command_path}: {param.name}"] = value
+    if value and is_asked("json") and is_asked("csv"):
         raise click.UsageError("--json and --csv exclude each other")
-    return value or is_asked("csv")
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
@@ -32,7 +32,6 @@ def probe_here(
     keep_names: bool,
     output: Path | None,
     profile_name: str | None,
-    as_json: bool,
 ) -> None:
     """Ask this machine what it has, and compare the answers with its profile. Exit 1 where a fact is wrong.
 
@@ -62,7 +61,7 @@ def probe_here(
         ctx.exit(EXIT_FAILED)
     write_probe(path, found)
     rows = compare(found, profile)
-    _show(rows, as_json=as_json)
+    _show(rows)
     if profile_name:
         _write_profile(found, profile_name, path.name, profile, yes=yes)
     ctx.exit(EXIT_FAILED if any(row.verdict == "wrong" for row in rows) else 0)
@@ -112,11 +111,10 @@ def _show_contents(found: ProbeFile, path: Path) -> None:
             click.echo(f"  {place}: {name}: {size} characters, {state}", err=True)
 
 
-def _show(rows: tuple[Row, ...], *, as_json: bool) -> None:
+def _show(rows: tuple[Row, ...]) -> None:
     from hpclaunch.probes.compare_probe import ProbeDocument
 
-    if as_json:
-        print_document(ProbeDocument(facts=rows), indent=2)
+    if printed(ProbeDocument(facts=rows), indent=2):
         return
     shown = sorted(rows, key=lambda row: ("wrong", "new", "not seen", "right").index(row.verdict))
     texts = [[row.verdict, row.key, _text(row.profile), _text(row.measured), row.note] for row in shown]
@@ -161,7 +159,7 @@ def _write_profile(found: ProbeFile, name: str, file_name: str, profile: SitePro
     click.echo(f"{path}: written{kept}", err=True)
 
 
-def check_probe(file: Path, *, as_json: bool) -> bool:
+def check_probe(file: Path) -> bool:
     """Compare a probe's file with the profile that it is of; return whether no fact is wrong."""
     from hpclaunch.probes.compare_probe import compare
     from hpclaunch.probes.probe_file import read_probe
@@ -169,9 +167,9 @@ def check_probe(file: Path, *, as_json: bool) -> bool:
 
     found = read_probe(file)
     rows = compare(found, load_site(found.site))
-    if not as_json:
+    if not wants_document():
         echo_text(f"{file}: {found.site}, {found.origin}, {found.day}")
-    _show(rows, as_json=as_json)
+    _show(rows)
     return all(row.verdict != "wrong" for row in rows)
 
 
@@ -197,7 +195,7 @@ def import_file(file: Path, into: Path, name: str | None, origin: str | None) ->
 
 @click.command()
 @options("sites facts")
-def facts(sites: tuple[str, ...], as_json: bool) -> None:
+def facts(sites: tuple[str, ...]) -> None:
     """Show how each machine is known: queues, GPUs, account, ... with the day on which their pages were read.
 
     Each day is followed by its kinds of evidence: m measured, d documented, c community, s stated in a talk,
@@ -211,8 +209,7 @@ def facts(sites: tuple[str, ...], as_json: bool) -> None:
     found = {
         name: counted_facts(each) for name, each in profiles.items() if sites or each.status == "production"
     }
-    if as_json:
-        print_document(FactsDocument(sites=found), indent=2)
+    if printed(FactsDocument(sites=found), indent=2):
         return
     rows = [
         (name, *each.subjects.values(), str(each.unknown), str(each.lines or "-"))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
 from hpclaunch.units import format_bytes
@@ -26,7 +26,7 @@ def command() -> None:
 
 @command.command(name="io")
 @options("advise io")
-def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> None:
+def advise_io(path: str, site: str | None, limit_s: float) -> None:
     """Count the files of PATH, read its file system, and say how ranks should read it.
 
     It reads type, striping and quotas of the file system, and the room of the nodes' own storage. Advice:
@@ -43,8 +43,7 @@ def advise_io(path: str, site: str | None, limit_s: float, as_json: bool) -> Non
     profile = load_site(site) if site else None
     facts = gather_io(LocalHost(), os.path.abspath(path), profile, limit_s)
     found = advise(facts)
-    if as_json:
-        print_document(IoDocument(facts=facts, advice=tuple(found)))
+    if printed(IoDocument(facts=facts, advice=tuple(found))):
         return
     for line in (*_facts(facts), ""):
         click.echo(line)

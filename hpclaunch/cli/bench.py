@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
-from hpclaunch.cli._jobs import goes_on
+from hpclaunch.cli._jobs import goes_on, named
 from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
@@ -26,12 +26,10 @@ def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | N
     It submits a job, by default on this machine, and waits for it. JOB: show what such a job measured.
     Arrays of float32 in the memory of CPUs: no GPU, so no NCCL, takes part.
     """
-    from hpclaunch.api import find_job
-    from hpclaunch.job.refresh import to_stderr
     from hpclaunch.scaling.bench_report import as_csv, as_svg, as_text, bench_of
 
     check_picture_name(picture)
-    handle = find_job(job, to_stderr) if job else _submitted(**more)
+    handle = named(job) if job else _submitted(**more)
     with handle.connected(), goes_on(handle):
         record = handle.wait()
     if record.state != "done":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,23 +18,15 @@ if TYPE_CHECKING:
 @click.command()
 @options("cancel")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    jobs: tuple[str, ...],
-    every: bool,
-    sites: tuple[str, ...],
-    names: tuple[str, ...],
-    since: str | None,
-    as_json: bool,
-) -> None:
+def command(ctx: click.Context, /, jobs: tuple[str, ...], every: bool, **among: Any) -> None:
     """Cancel each JOB with all its ranks: an id, either end of one, the scheduler's id, a name, or last.
 
     With --all: all jobs that have not ended, of these the ones that --site, --name and --since choose. A job
     that cannot be cancelled does not keep the other jobs from it; the exit status is then 4.
     """
-    found = named_or_all(jobs, every, sites=sites, names=names, since=since)
+    found = named_or_all(jobs, every, **among)
     handles = [handle for handle in found if not (every and handle.ended)]
-    ctx.exit(0 if act(handles, _cancel, as_json=as_json) else EXIT_REFUSED)
+    ctx.exit(0 if act(handles, _cancel) else EXIT_REFUSED)
 
 
 def _cancel(handle: JobHandle) -> str:

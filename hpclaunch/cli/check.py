@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
@@ -34,9 +34,7 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     request = _check_request(options)
     found, unmet = _from_folder(options["folder"], request) if options["folder"] else _live(request)
     _refuse_no_python(found, options)
-    if options["as_json"]:
-        print_document(found)
-    else:
+    if not printed(found):
         click.echo(verdict_table(found, unmet, of_text=options["folder"] is not None))
         instead = [name for check in found.checks for name in check.instead]
         if instead and options["framework"] is None and any("horovod" in need.names for need in unmet):

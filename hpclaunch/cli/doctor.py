@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from hpclaunch.check.check_report import Check, Requirement, have, make_report, missing, unknown
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.errors import EXIT_FAILED, RefusedError
@@ -25,16 +25,14 @@ _NO_RUNTIME = "only jobs with --container need one; on a cluster: module load ap
 @click.command()
 @options("doctor")
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
+def command(ctx: click.Context) -> None:
     """Tell what works on this machine: Python, MPI, scheduler, ssh, containers, folders, site profile.
 
     Nothing is submitted or changed; no other machine is asked. Exit status: 1 if hpclaunch itself lacks
     something; what only some jobs need may be missing.
     """
     found = make_report([*_programs(), *_folders(), _site()], _NEEDED)
-    if as_json:
-        print_document(found)
-    else:
+    if not printed(found):
         lines = [(check.name, check.status, check.evidence, check.remedy) for check in found.checks]
         rows = [row for *line, remedy in lines for row in (line, ["", "->", remedy]) if row[2]]
         click.echo(terminal_table(rows, states=1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._options import options
 from hpclaunch.plural import counted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options("fetch")
-def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_json: bool) -> None:
+def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool) -> None:
     """Bring the results of JOB here: its id or the start of it, its scheduler's id, or last.
 
     PATH is a file or folder of the job's working folder, or an absolute one. Without it the job's folder is
@@ -26,13 +26,14 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
     """
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.fetch_results import fetch, list_results
+    from hpclaunch.job.job_documents import FetchDocument, FetchedFile
     from hpclaunch.job.store import Store
 
     record = Store().find(job)
     target = to or Path(record.id)
 
     def told(file: RemoteFile) -> None:
-        if not as_json:
+        if not wants_document():
             click.echo(f"{_plain(file.name)}  {counted(file.size, 'byte')}")
 
     with open_host(record.host) as host:
@@ -40,21 +41,16 @@ def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool, as_j
         fetch(host, found.files, target, replace=force, done=told)
     for path in found.left_out:
         click.echo(f"hpclaunch: left out: {_plain(path)}", err=True)
-    total = sum(file.size for file in found.files)
-    if as_json:
-        from hpclaunch.job.job_documents import FetchDocument, FetchedFile
-
-        document = FetchDocument(
-            id=record.id,
-            host=record.host,
-            folder=str(target.absolute()),
-            files=[FetchedFile(name=_plain(file.name), bytes=file.size) for file in found.files],
-            left_out=[_plain(path) for path in found.left_out],
-        )
-        print_document(document)
-    else:
-        size = f"{counted(len(found.files), 'file')}, {counted(total, 'byte')}"
-        click.echo(f"hpclaunch: {size}, in {target}", err=True)
+    document = FetchDocument(
+        id=record.id,
+        host=record.host,
+        folder=str(target.absolute()),
+        files=[FetchedFile(name=_plain(file.name), bytes=file.size) for file in found.files],
+        left_out=[_plain(path) for path in found.left_out],
+    )
+    if not printed(document):
+        total = counted(sum(file.size for file in found.files), "byte")
+        click.echo(f"hpclaunch: {counted(len(found.files), 'file')}, {total}, in {target}", err=True)
 
 
 def _plain(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,17 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @options("forget")
 @click.pass_context
-def command(
-    ctx: click.Context,
-    jobs: tuple[str, ...],
-    every: bool,
-    before: str | None,
-    force: bool,
-    sites: tuple[str, ...],
-    names: tuple[str, ...],
-    since: str | None,
-    as_json: bool,
-) -> None:
+def command(ctx: click.Context, /, jobs: tuple[str, ...], every: bool, force: bool, **among: Any) -> None:
     """Remove the folder of each JOB on this machine: its record, script, log and result.
 
     A job that has not ended is left alone, unless --force is given. Of a job on another host the folder there
@@ -36,9 +26,9 @@ def command(
     """
     if every and force:
         raise click.UsageError("--force is for jobs that are named, not for --all")
-    found = named_or_all(jobs, every, sites=sites, names=names, since=since, before=before)
+    found = named_or_all(jobs, every, **among)
     handles = [handle for handle in found if handle.ended or not every]
-    ctx.exit(0 if act(handles, partial(_forget, force=force), as_json=as_json) else EXIT_BAD_INPUT)
+    ctx.exit(0 if act(handles, partial(_forget, force=force)) else EXIT_BAD_INPUT)
 
 
 def _forget(handle: JobHandle, *, force: bool) -> str:

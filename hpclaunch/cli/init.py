@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.cli.submit import SubmitCommand, command_words
@@ -44,9 +44,7 @@ class Place(NamedTuple):
 @click.command(cls=SubmitCommand)
 @options("init")
 @click.pass_context
-def command(
-    ctx: click.Context, /, job: str | None, job_file: Path, check: bool, as_json: bool, **given: Any
-) -> None:
+def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool, **given: Any) -> None:
     """Ask for site, account and Python; write your configuration and a first job file.
 
     What an option answers is not asked. Without a terminal every question needs its option. Then the job's
@@ -55,11 +53,10 @@ def command(
     """
     from hpclaunch.job.job_documents import InitDocument
 
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+    with redirect_stdout(sys.stderr) if wants_document() else nullcontext():
         made = _init(ctx, job, job_file, check, given)
     click.echo(f"hpclaunch: to submit it: {made['submit']}", err=True)
-    if as_json:
-        print_document(InitDocument(**made))
+    printed(InitDocument(**made))
 
 
 def _init(
@@ -233,7 +230,7 @@ def _show_script(prepared: Prepared) -> list[str]:
     """Print the script as ``hpclaunch submit --dry-run`` does; return the command as a job file has it."""
     from hpclaunch.cli.submit import show
 
-    show(prepared, dry_run=True, explain=False, as_json=False)
+    show(prepared, dry_run=True, only_text=True)
     command = prepared.request.command
     return [*(("mnist",) if command.bundled else ()), *command.argv]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._jobs import chosen
 from hpclaunch.cli._options import options
 
@@ -22,7 +22,6 @@ def command(
     sites: tuple[str, ...],
     names: tuple[str, ...],
     since: str | None,
-    as_json: bool,
 ) -> None:
     """List the jobs that were submitted from here, the newest last.
 
@@ -41,9 +40,9 @@ def command(
     records = [handle.record for handle in handles if not states or handle.record.state in states]
     if newest:
         records = records[-newest:]
-    if as_json:
-        print_document([job_document(record) for record in records])
-    elif records:
+    if printed([job_document(record) for record in records]):
+        return
+    if records:
         click.echo(_table(records))
     elif filtered:
         click.echo("no job fits", err=True)

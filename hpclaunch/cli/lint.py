@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, read_script_file
+from hpclaunch.cli._in_and_out import printed, read_script_file, show, wants_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
@@ -90,7 +90,7 @@ def _usage(options: dict[str, Any]) -> None:
     """Refuse options that contradict each other, as wrong usage."""
     if options["markdown"]:
         raise click.UsageError("--markdown goes with --rules")
-    if options["as_json"] and options["as_sarif"]:
+    if wants_document() and options["as_sarif"]:
         raise click.UsageError("--json and --sarif: give only one of them")
     if not options["scripts"]:
         raise click.UsageError("SCRIPT is missing")
@@ -159,12 +159,10 @@ def _print_rules(options: dict[str, Any]) -> bool:
         if not named:
             raise click.UsageError("--explain: name one rule; hpclaunch lint --rules lists them")
         click.echo(explanation(named[0]))
-    elif options["as_json"]:
-        print_document(all_rules(), indent=2)
-    elif options["markdown"]:
+    elif options["markdown"] and not wants_document():
         click.echo(rules_page(all_rules()), nl=False)
     else:
-        click.echo(rules_list(all_rules(), terminal_width()))
+        show(all_rules(), rules_list, indent=2)
     return True
 
 
@@ -175,9 +173,9 @@ def _print(options: dict[str, Any], found: dict[str, tuple[Finding, ...]]) -> No
     from hpclaunch.lint.finding_report import document, report, sarif, statistics
     from hpclaunch.lint.lint_script import all_rules
 
-    if options["as_json"]:
-        print_document(document(found), indent=2)
-    elif options["as_sarif"]:
+    if printed(document(found), indent=2):
+        return
+    if options["as_sarif"]:
         click.echo(json.dumps(sarif(found, all_rules()), indent=2))
     elif options["statistics"]:
         click.echo(statistics(found, terminal_width()), nl=any(found.values()))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
-from hpclaunch.cli._jobs import goes_on
+from hpclaunch.cli._in_and_out import printed, wants_document
+from hpclaunch.cli._jobs import goes_on, named
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import for_reader
 from hpclaunch.errors import BadInputError
@@ -42,15 +42,14 @@ class _Tail:
 
 @click.command()
 @options("logs")
-def command(
-    job: str, follow: bool, index: int | None, rank: int | None, tail: int | None, as_json: bool
-) -> None:
+def command(job: str, follow: bool, index: int | None, rank: int | None, tail: int | None) -> None:
     """Print the output of JOB: an id, an end of one, the scheduler's id, a name, or last (the default)."""
     from hpclaunch.job.job_documents import LogDocument
 
+    as_json = wants_document()
     if follow and (index is not None or as_json):
         raise click.UsageError(f"{'--json' if as_json else '--index'} and --follow exclude each other")
-    handle = _named(job, index, rank)
+    handle = _job_of(job, index, rank)
     pieces: list[bytes] = []
     try:
         with handle.connected():
@@ -61,19 +60,13 @@ def command(
     except BrokenPipeError:
         # The reader (head, less) left; Python must not try to flush the remaining output at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if as_json:
-        text = b"".join(pieces).decode(errors="replace")
-        print_document(
-            LogDocument(id=handle.id, state=handle.record.state, index=index, rank=rank, text=text)
-        )
+    text = b"".join(pieces).decode(errors="replace")
+    printed(LogDocument(id=handle.id, state=handle.record.state, index=index, rank=rank, text=text))
 
 
-def _named(job: str, index: int | None, rank: int | None) -> JobHandle:
+def _job_of(job: str, index: int | None, rank: int | None) -> JobHandle:
     """Return the job, or that of this index of an array; the rank must be one of it. Raises BadInputError."""
-    from hpclaunch.api import find_job
-    from hpclaunch.job.refresh import to_stderr
-
-    handle = find_job(job, to_stderr)
+    handle = named(job)
     if index is not None:
         handle = handle.index(index)
     if rank is not None and rank >= handle.record.tasks:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, read_script_file
+from hpclaunch.cli._in_and_out import printed, read_script_file, wants_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text
 from hpclaunch.errors import BadInputError
@@ -24,7 +24,7 @@ _LOOK_S = 60.0
 
 @click.command()
 @options("port")
-def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool, as_json: bool) -> None:
+def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool) -> None:
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.
 
     Every line of SCRIPT is listed as kept, changed (to what, why, source) or left out (why). What cannot be
@@ -48,14 +48,12 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     folder = (output or Path(f"{Path(script).stem or 'script'}-{target.name}")).absolute()
     ported, new = rendered_port(ported, target)
     _write(folder, {JOB_FILE_NAME: ported.job_file, _SCRIPT: new})
-    if as_json:
-        print_document(port_document(ported, str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)), indent=2)
-    else:
+    if not printed(port_document(ported, str(folder / JOB_FILE_NAME), str(folder / _SCRIPT)), indent=2):
         echo_text(report_text(ported))
         click.echo(f"written: {printable(str(folder / JOB_FILE_NAME))}, {printable(str(folder / _SCRIPT))}")
         click.echo(f"next: hpclaunch submit --file {shlex.quote(str(folder / JOB_FILE_NAME))} --dry-run")
     if diff:
-        click.echo(difference(script, text, str(folder / _SCRIPT), new), nl=False, err=as_json)
+        click.echo(difference(script, text, str(folder / _SCRIPT), new), nl=False, err=wants_document())
 
 
 def _text(script: str) -> str:

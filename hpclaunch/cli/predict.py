@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import show
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -58,7 +57,6 @@ def command(
     model: str | None,
     batch: int | None,
     gpus: tuple[int, ...],
-    as_json: bool,
     **more: Any,
 ) -> None:
     """Predict step time, memory and limits on a site, for each way to divide a training.
@@ -84,10 +82,7 @@ def command(
         from hpclaunch.cli._network_simulation import with_simulation
 
         prediction = with_simulation(prediction, request, site, more)
-    if as_json:
-        print_document(prediction)
-    else:
-        echo_text(as_text(prediction, terminal_width()))
+    show(prediction, as_text)
 
 
 def does_not_fit(words: Sequence[str], site: str, gpus: int) -> str | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import show
+from hpclaunch.cli._jobs import named, up_to_date
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options("report")
-def command(job: str, site: str | None, as_json: bool, html: Path | None, bundle: Path | None) -> None:
+def command(job: str, site: str | None, html: Path | None, bundle: Path | None) -> None:
     """Show what JOB used: time in the queue and running, CPU, memory, GPUs, energy, speed, cost; and what to
     ask for next time.
 
@@ -28,6 +28,7 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None, bundle
     scheduler may also be that of a job that hpclaunch did not submit, such as a script of --dry-run that you
     have submitted: of that the accounting of the scheduler tells.
     """
+    from hpclaunch.usage.report_text import shown
 
     document = _foreign(job, site) if site else _of_ours_or_here(job)
     if html:
@@ -36,31 +37,21 @@ def command(job: str, site: str | None, as_json: bool, html: Path | None, bundle
 
         LocalHost().write_file(str(html), page(document).encode("utf-8", "surrogatepass"))
     if bundle:
-        from hpclaunch.api import find_job
-        from hpclaunch.job.refresh import to_stderr
         from hpclaunch.study.job_bundle import write_bundle
 
-        secrets = write_bundle(find_job(document.id, to_stderr), document, bundle)
+        secrets = write_bundle(named(document.id), document, bundle)
         left_out = f", without {counted(secrets, 'value')} that may be secret" if secrets else ""
         click.echo(f"record of job {document.id} in {bundle}{left_out}", err=True)
-    if as_json:
-        print_document(document)
-    else:
-        from hpclaunch.usage.report_text import shown
-
-        echo_text(shown(document, terminal_width()))
+    show(document, shown)
 
 
 def _of_ours(job: str) -> ReportDocument:
     import datetime as dt
 
-    from hpclaunch.api import find_job
-    from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.job.refresh import to_stderr
     from hpclaunch.usage.gather_report import facts_of_job
     from hpclaunch.usage.job_report import billing_of, job_report
 
-    handle = find_job(job, to_stderr)
+    handle = named(job)
     with handle.connected() as host:
         record = up_to_date(handle)
         facts = facts_of_job(host, record)

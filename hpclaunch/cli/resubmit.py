@@ -27,7 +27,6 @@ def command(
     wait: bool | None,
     test_first: bool,
     here: bool | None,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Submit the request of JOB again, in the folder where it ran; options replace what it requested.
@@ -46,10 +45,10 @@ def command(
     prepared = repeat(record, tuple(bad), SubmitMode(here=here), given_settings(options))
     click.echo(settings_table(prepared.settings, err=True), err=True)
     if dry_run:
-        ok = show(prepared, dry_run=True, explain=False, as_json=as_json)
+        ok = show(prepared, dry_run=True)
         ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     wait = prepared.waits if wait is None else wait
-    ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
+    ctx.exit(run(prepared, wait=wait, test_first=test_first))
 
 
 def _bad_nodes(record: JobRecord) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import print_document, printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.cli.submit import SubmitCommand, setting_options
@@ -275,7 +275,7 @@ def add(study: str, sizes: tuple[int, ...], repeats: int | None, wait: bool, **r
 
 @command.command()
 @options("scale compare")
-def compare(studies: tuple[str, ...], as_json: bool) -> None:
+def compare(studies: tuple[str, ...]) -> None:
     """Compare studies size by size: seconds per step, and relative to the first."""
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
@@ -286,8 +286,7 @@ def compare(studies: tuple[str, ...], as_json: bool) -> None:
         kinds = ", ".join(f"{study.study} is {study.kind}" for study in found)
         _note(f"{kinds}: beyond the smallest size they do not do the same work")
     rows = compared(found)
-    if as_json:
-        print_document(rows)
+    if printed(rows):
         return
     cells = []
     for row in rows:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import print_document, printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError
@@ -50,7 +50,7 @@ for _each in (probe_here, import_file, facts):
 
 @command.command(name="list")
 @options("sites list")
-def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
+def list_sites(as_markdown: bool, kinds: bool) -> None:
     """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
 
     Your profile hides a shipped profile of the same name; the list shows which.
@@ -67,8 +67,7 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
         click.echo(markdown(profiles, found, software_table(profiles)), nl=False)
         return
     sites = listed_sites(kinds=kinds)
-    if as_json:
-        print_document(sites, indent=2)
+    if printed(sites, indent=2):
         return
     groups: dict[str, list[tuple[str, str, str]]] = {title: [] for title in _GROUPS.values()}
     whose = {"user": "yours", "centre": "your centre's"}
@@ -87,22 +86,22 @@ def list_sites(as_json: bool, as_markdown: bool, kinds: bool) -> None:
 
 @command.command()
 @options("sites show")
-def show(site: str, as_json: bool) -> None:
+def show(site: str) -> None:
     """Show a site's profile, merged over what it starts from, with the source and date of its facts.
 
     SITE is a name or the path of a YAML file; a node kind is shown, too.
     """
     from hpclaunch.site.load_profile import load_kind, load_merged
 
-    kind = load_kind(site)
-    loaded = None if kind else load_merged(site)
-    shown = kind[0] if kind else loaded.profile if loaded else None
-    if as_json:
-        print_document(shown, indent=2)
-    elif kind:
-        click.echo(_page(kind[0], [f"{kind[0].node_kind}: {kind[0].description}", f"  file {kind[1]}"]))
-    elif loaded:
-        click.echo(_page(loaded.profile, _head(loaded)))
+    shown: SiteProfile | NodeKind
+    if kind := load_kind(site):
+        shown, file = kind
+        head = [f"{shown.node_kind}: {shown.description}", f"  file {file}"]
+    else:
+        loaded = load_merged(site)
+        shown, head = loaded.profile, _head(loaded)
+    if not printed(shown, indent=2):
+        click.echo(_page(shown, head))
 
 
 def _head(loaded: Loaded) -> list[str]:
@@ -205,26 +204,23 @@ def _scalar(value: Any) -> str:
 
 @command.command()
 @options("sites validate")
-def validate(sites: tuple[str, ...], as_json: bool) -> None:
+def validate(sites: tuple[str, ...]) -> None:
     """Check profiles and node kinds: types, sources, values that must fit. Exit 3 when one is wrong."""
     from hpclaunch.site.site_documents import validated_site
 
     results = [validated_site(site) for site in sites]
-    if as_json:
-        print_document(results, indent=2)
-    else:
-        for result in results:
-            if result.ok:
-                click.echo(f"{result.site}: ok")
-            for line in result.errors:
-                click.echo(line, err=True)
+    for result in () if printed(results, indent=2) else results:
+        if result.ok:
+            click.echo(f"{result.site}: ok")
+        for line in result.errors:
+            click.echo(line, err=True)
     if not all(result.ok for result in results):
         raise click.exceptions.Exit(EXIT_BAD_INPUT)
 
 
 @command.command(name="check")
 @options("sites check")
-def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json: bool) -> None:
+def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None) -> None:
     """List the sources of facts that were read more than a year ago. Exit 1 where there are some.
 
     Limits of queues, modules and partitions change; the pages listed should be read again. Without names, all
@@ -238,7 +234,7 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
     from hpclaunch.site.site_documents import SourcesDocument
 
     if len(sites) == 1 and sites[0].endswith(".json"):
-        raise click.exceptions.Exit(0 if check_probe(Path(sites[0]), as_json=as_json) else EXIT_FAILED)
+        raise click.exceptions.Exit(0 if check_probe(Path(sites[0])) else EXIT_FAILED)
     if page is not None and len(sites) != 1:
         raise click.UsageError("--page is the page of one site: name it")
     profiles, broken = load_all() if not sites else ({site: load_site(site) for site in sites}, {})
@@ -249,9 +245,7 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None, as_json:
     document = SourcesDocument(
         older_than_days=days, sources=len(sources), old=old, not_readable=broken, changed=changed
     )
-    if as_json:
-        print_document(document, indent=2)
-    else:
+    if not printed(document, indent=2):
         _show_facts(document, sources[0].checked if sources else None)
         for log in [] if page else [log for profile in profiles.values() for log in profile.changes]:
             click.echo(f"changes read up to {log.last_entry}: save the page and compare it with --page FILE")
@@ -286,7 +280,7 @@ def _show_facts(found: SourcesDocument, oldest: dt.date | None) -> None:
 
 @command.command()
 @options("sites detect")
-def detect(as_json: bool) -> None:
+def detect() -> None:
     """Detect which site this is and show the evidence; "unknown" where it does not decide."""
     import socket
 
@@ -295,9 +289,8 @@ def detect(as_json: bool) -> None:
     from hpclaunch.site.site_documents import DetectedSite
 
     found = detect_here()
-    if as_json:
-        more = {"site": found.site or "unknown", "hostname": socket.gethostname()}
-        print_document(document_of(DetectedSite, found, **more), indent=2)
+    more = {"site": found.site or "unknown", "hostname": socket.gethostname()}
+    if printed(document_of(DetectedSite, found, **more), indent=2):
         return
     click.echo(f"{found.site or 'unknown'}: {found.reason}")
     for item in found.evidence:

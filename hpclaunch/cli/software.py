@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text
 from hpclaunch.errors import EXIT_FAILED
@@ -27,7 +27,7 @@ def command() -> None:
 
 @command.command()
 @options("software show")
-def show(sites: tuple[str, ...], as_json: bool) -> None:
+def show(sites: tuple[str, ...]) -> None:
     """Tell what a site has for each framework: version, since when, and from which page that is known.
 
     "in the setup": every job has it. "taken by submit": a job whose program needs it gets it. "to install":
@@ -38,8 +38,7 @@ def show(sites: tuple[str, ...], as_json: bool) -> None:
 
     profiles = {site: load_site(site) for site in sites} or live(load_all()[0])
     rows = {name: site_software(profile) for name, profile in profiles.items()}
-    if as_json:
-        print_document(SoftwareDocument(sites=rows))
+    if printed(SoftwareDocument(sites=rows)):
         return
     for name, found in rows.items():
         echo_text("\n".join([name, *(line for row in found for line in row.lines)]))
@@ -56,7 +55,6 @@ def plan_software(
     prefix: str | None,
     account: str | None,
     file: Path | None,
-    as_json: bool,
 ) -> None:
     """List the ways to get a framework on a site, and why some do not work there.
 
@@ -64,6 +62,8 @@ def plan_software(
     wrapper, pip. --write makes a script that installs and a job file that uses what it installed. Exit
     status: 1 if no way is known.
     """
+    import msgspec
+
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.software.install_plan import plan_install
 
@@ -73,11 +73,7 @@ def plan_software(
     taken = None if none_known else found.route(route)
     if file is not None:
         _write(found, taken or found.route(), file)
-    if as_json:
-        import msgspec
-
-        print_document(msgspec.structs.replace(found, chosen=taken.name if taken else None))
-    else:
+    if not printed(msgspec.structs.replace(found, chosen=taken.name if taken else None)):
         _show(found, taken)
     ctx.exit(0 if taken else EXIT_FAILED)
 

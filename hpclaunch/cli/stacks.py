@@ -2,14 +2,15 @@
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed
+from hpclaunch.cli._jobs import named, up_to_date
 from hpclaunch.cli._options import options
 from hpclaunch.text_table import printable
 
 
 @click.command()
 @options("stacks")
-def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> None:
+def command(job: str, index: int | None, watch_s: int | None) -> None:
     """Tell where each rank of the running JOB stands, and which rank the other ranks wait for.
 
     Each node is read twice, three seconds apart. A rank whose Python has the start-up file, as it has without
@@ -19,23 +20,17 @@ def command(job: str, index: int | None, watch_s: int | None, as_json: bool) -> 
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
     """
-    from hpclaunch.api import find_job
-    from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.job.refresh import to_stderr
     from hpclaunch.observe.job_stacks import stacks_left, stacks_of, stacks_over, state_of
+    from hpclaunch.observe.stacks_document import stacks_document
     from hpclaunch.remote.roll_call import text_lines
 
-    handle = find_job(job, to_stderr)
+    handle = named(job)
     record = up_to_date(handle)
     with handle.connected() as host:
         if state_of(record, index) != "running":
             call = stacks_left(host, record, index)
         else:
             call = stacks_over(host, record, index, watch_s) if watch_s else stacks_of(host, record, index)
-    if as_json:
-        from hpclaunch.observe.stacks_document import stacks_document
-
-        print_document(stacks_document(record.id, call))
-        return
-    for line in text_lines(call):
-        click.echo(printable(line))
+    if not printed(stacks_document(record.id, call)):
+        for line in text_lines(call):
+            click.echo(printable(line))

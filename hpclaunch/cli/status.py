@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import print_document, wants_document
+from hpclaunch.cli._jobs import named, shown_state, up_to_date
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.plural import counted
 from hpclaunch.walltime import format_walltime
 
@@ -21,21 +23,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @options("status")
-def command(job: str, watch: float | None, as_json: bool) -> None:
+def command(job: str, watch: float | None) -> None:
     """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
     """
-    from hpclaunch.api import find_job
-    from hpclaunch.cli._jobs import up_to_date
-    from hpclaunch.cli._terminal import terminal_table
     from hpclaunch.job.job_documents import job_document
-    from hpclaunch.job.refresh import to_stderr
 
-    if watch and as_json:
+    if watch and wants_document():
         raise click.UsageError("--watch and --json exclude each other")
-    handle = find_job(job, to_stderr)
-    if as_json:
+    handle = named(job)
+    if wants_document():
         print_document(job_document(up_to_date(handle)))
         return
     with handle.connected() if watch else nullcontext():
@@ -50,8 +48,6 @@ def command(job: str, watch: float | None, as_json: bool) -> None:
 
 
 def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
-    from hpclaunch.cli._jobs import shown_state
-
     code = "" if record.exit_code is None else f", exit code {record.exit_code}"
     yield "job", f"{record.id} ({record.name})"
     yield "state", shown_state(record) + code

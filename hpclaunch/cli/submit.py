@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._options import complete_site, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
@@ -289,7 +289,6 @@ def command(
     here: bool | None,
     host: str | None,
     sync: Path | None,
-    as_json: bool,
     **options: Any,
 ) -> None:
     """Submit a program, bound to CPUs and GPUs as the site needs: a Python file or shell script with its
@@ -310,11 +309,11 @@ def command(
     if prepared.request.model:
         _warn_of_memory(prepared)
     if dry_run or explain:
-        ok = show(prepared, dry_run=dry_run, explain=explain, as_json=as_json, plain=plain, save=save)
+        ok = show(prepared, dry_run=dry_run, explain=explain, plain=plain, save=save)
         ctx.exit(0 if ok or not strict else EXIT_BAD_INPUT)
     else:
         wait = prepared.waits if wait is None else wait
-        ctx.exit(run(prepared, wait=wait, test_first=test_first, as_json=as_json))
+        ctx.exit(run(prepared, wait=wait, test_first=test_first))
 
 
 def _warn_of_memory(prepared: Prepared) -> None:
@@ -359,16 +358,17 @@ def show(
     prepared: Prepared,
     *,
     dry_run: bool,
-    explain: bool,
-    as_json: bool,
+    explain: bool = False,
     plain: bool = False,
     save: Path | None = None,
+    only_text: bool = False,
 ) -> bool:
     """Print the script, the settings, or both (then the settings on stderr); with ``save`` write it, too.
 
-    Returns whether the job would be submitted.
+    ``only_text``: also where the command is to print a document. Returns whether the job would be submitted.
     """
     from hpclaunch.api import Job
+    from hpclaunch.job.job_documents import dry_run_document
 
     job = Job.of(prepared)
     plan, script = job.save(save) if save else job.dry_run(plain=plain)
@@ -378,10 +378,7 @@ def show(
         click.echo(f"hpclaunch: {warning}", err=True)
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {printable_lines(str(problem))}", err=True)
-    if as_json:
-        from hpclaunch.job.job_documents import dry_run_document
-
-        print_document(dry_run_document(plan, script))
+    if not only_text and printed(dry_run_document(plan, script)):
         return not plan.problems
     if explain:
         click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)
@@ -397,22 +394,23 @@ def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
     return terminal_table(((s.name, s.value or "", s.origin) for s in settings), err=err)
 
 
-def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> int:
+def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
     from hpclaunch.cli._jobs import goes_on
     from hpclaunch.cli._progress_bar import JobOutput
+    from hpclaunch.job.job_documents import submitted_document
     from hpclaunch.job.refresh import to_stderr
 
     job, result = Job.of(prepared, to_stderr), None
     with job.connected() as host:
-        if prepared.request.check and not _checked(prepared, host, as_json=as_json):
+        if prepared.request.check and not _checked(prepared, host):
             return EXIT_FAILED
         handle = job.submit(test_first=test_first)
         record = handle.record
         click.echo(f"hpclaunch: job {record.id} ({record.scheduler} {record.scheduler_id or ''})", err=True)
         if wait:
-            output = JobOutput(sys.stderr.buffer if as_json else sys.stdout.buffer, handle.progress)
+            output = JobOutput(sys.stderr.buffer if wants_document() else sys.stdout.buffer, handle.progress)
             cancels = prepared.waits  # it runs here; a night in the queue is not lost by one key
             with nullcontext() if cancels else goes_on(handle):
                 try:
@@ -422,22 +420,18 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool, as_json: bool) -> i
             result = handle.result()
     if record.binding and not record.binding.ok:
         click.echo(f"hpclaunch: {record.binding.finding}; see hpclaunch verify {record.id}", err=True)
-    if as_json:
-        from hpclaunch.job.job_documents import submitted_document
-
-        print_document(submitted_document(record, result))
-    elif not wait:
+    if not printed(submitted_document(record, result)) and not wait:
         click.echo(f"{record.id}")
     return _exit_code(record) if wait else 0
 
 
-def _checked(prepared: Prepared, host: Host, *, as_json: bool) -> bool:
+def _checked(prepared: Prepared, host: Host) -> bool:
     """Return whether the job's requirements are met; if not, nothing is submitted or recorded."""
     from hpclaunch.check.check_report import NotSubmittedDocument
 
     found = ask(prepared, host)
-    if not found.ok and as_json:
-        print_document(NotSubmittedDocument(check=found))
+    if not found.ok:
+        printed(NotSubmittedDocument(check=found))
     return found.ok
 
 

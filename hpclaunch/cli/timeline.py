@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document
+from hpclaunch.cli._in_and_out import show
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.file_chunks import file_chunks
 
@@ -152,10 +151,7 @@ def _report(
         from hpclaunch.timeline.timeline_page import page
 
         _write(options["html"], [page(document)])
-    if options["as_json"]:
-        print_document(document)
-    else:
-        echo_text(shown(document, terminal_width()))
+    show(document, shown)
 
 
 def _places(record: JobRecord | None) -> Mapping[int, Place]:

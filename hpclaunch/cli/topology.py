@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._in_and_out import check_picture_name, print_document, wants_document, write_picture
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
@@ -75,12 +75,16 @@ def _refuse_two_inputs(options: Mapping[str, Any]) -> None:
 def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
     if options["check_mask"] is not None and options["check_map"] is not None:
         raise click.UsageError("--check-mask and --check-map: give one of them")
-    if options["as_json"] and options["form"] not in (None, "json"):
+    if wants_document() and options["form"] not in (None, "json"):
         raise click.UsageError(f"--json and --format {options['form']}: give one of them")
     if _is_check(options) and options["form"] not in (None, "table", "json"):
         raise click.UsageError(
             f"--format {options['form']} cannot show the result of a check: use table or json"
         )
+
+
+def _form(options: Mapping[str, Any]) -> str:
+    return "json" if wants_document() else options["form"] or "table"
 
 
 def _is_check(options: Mapping[str, Any]) -> bool:
@@ -186,7 +190,7 @@ def _check(options: Mapping[str, Any], topology: NodeTopology, request: BindingR
     judgement = judge_masks.judge(topology, kind, text, tasks=tasks, order=request.order)
     if options["picture"] is not None:
         _picture(options, topology, NodeBinding(ranks=judgement.ranks))
-    if options["as_json"] or options["form"] == "json":
+    if _form(options) == "json":
         print_document(judge_masks.document(judgement), indent=2)
     else:
         echo_text(judge_masks.report(judgement, terminal_width()))
@@ -204,7 +208,7 @@ def _print(options: Mapping[str, Any], topology: NodeTopology, binding: NodeBind
     from hpclaunch.binding import dialects
     from hpclaunch.binding.picture import draw
 
-    form = "json" if options["as_json"] else options["form"] or "table"
+    form = _form(options)
     notes = (*topology.notes, *binding.notes)
     if form == "json":
         print_document(dialects.document(topology, binding), indent=2)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
+from hpclaunch.cli._in_and_out import check_picture_name, printed, write_picture
+from hpclaunch.cli._jobs import named
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
@@ -29,7 +30,6 @@ def command(
     attach: str | None,
     site: str | None,
     summary: bool,
-    as_json: bool,
     picture: Path | None,
     node: str | None,
 ) -> None:
@@ -42,12 +42,12 @@ def command(
         given = {"JOB": job, "--picture": picture, "--node": node}
         if others := [name for name, value in given.items() if value is not None]:
             raise click.UsageError(f"--attach does not go with {others[0]}")
-        ctx.exit(0 if verify_attached(attach, site, as_json=as_json, summary=summary) else EXIT_FAILED)
+        ctx.exit(0 if verify_attached(attach, site, summary=summary) else EXIT_FAILED)
     _refuse_without_attach(site, summary)
     if node is not None and picture is None:
         raise click.UsageError("--node: it is the node of --picture")
     check_picture_name(picture)
-    ctx.exit(0 if _recorded(job, picture, node, as_json=as_json) else EXIT_FAILED)
+    ctx.exit(0 if _recorded(job, picture, node) else EXIT_FAILED)
 
 
 def _refuse_without_attach(site: str | None, summary: bool) -> None:
@@ -57,38 +57,30 @@ def _refuse_without_attach(site: str | None, summary: bool) -> None:
         raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
 
 
-def _recorded(job: str | None, picture: Path | None, node: str | None, *, as_json: bool) -> bool:
+def _recorded(job: str | None, picture: Path | None, node: str | None) -> bool:
     """Print the verdict on a job of hpclaunch; return whether every rank got its binding."""
-    from hpclaunch.api import find_job
     from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
-    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.job.job_documents import VerifyDocument
+    from hpclaunch.json_document import document_of
 
-    handle = find_job(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last", to_stderr)
-    record = handle.record
+    handle = named(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
     found = handle.binding() or BindingVerdict(
         ok=True, finding="no binding was planned: it was left to the launcher", ranks=()
     )
-    if as_json:
-        from hpclaunch.job.job_documents import VerifyDocument
-        from hpclaunch.json_document import document_of
-
-        note = NOT_SEEN if found.ranks else None
-        print_document(document_of(VerifyDocument, found, id=record.id, note=note))
-    else:
+    note = NOT_SEEN if found.ranks else None
+    if not printed(document_of(VerifyDocument, found, id=handle.id, note=note)):
         if found.ranks:
             click.echo(table(found.ranks, terminal_width()))
-        echo_text(found.finding)
-        if found.ranks:
-            echo_text(NOT_SEEN)
+        echo_text("\n".join(filter(None, (found.finding, note))))
     if picture is not None:
         from hpclaunch.observe.binding_picture import binding_picture
 
-        drawing, drawn = binding_picture(record, found.ranks, node)
+        drawing, drawn = binding_picture(handle.record, found.ranks, node)
         write_picture(picture, drawing, f" of {drawn}")
     return found.ok
 
 
-def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool) -> bool:
+def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     """Look into a running job and print the verdict; return whether it is good."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.json_document import document_of
@@ -106,10 +98,8 @@ def verify_attached(job: str, site: str | None, *, as_json: bool, summary: bool)
     rules = _rules(found) if found.problems else ()
     unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
     note = None if topology else unknown
-    if as_json:
-        more = {"id": running.id, "site": profile.name, "rules": rules, "note": note}
-        print_document(document_of(AttachDocument, found, **more))
-    else:
+    more = {"id": running.id, "site": profile.name, "rules": rules, "note": note}
+    if not printed(document_of(AttachDocument, found, **more)):
         _print_attached(found, rules, note, summary=summary)
     return found.ok
 

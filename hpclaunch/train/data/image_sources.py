@@ -35,7 +35,7 @@ _IMAGE_BYTES = IMAGE_SIDE * IMAGE_SIDE
 _HEADER_BYTES = 16
 
 
-class Source(ABC):
+class Source:
     """The data of a run as one rank sees them. Creating one is collective."""
 
     name: str
@@ -49,18 +49,23 @@ class Source(ABC):
     """Which of the test images are this rank's to evaluate."""
     test_images: Bytes
     """Those, uint8 (n, 28, 28)."""
+    _images: Bytes
+    """All training images, in memory or in the file."""
 
     def _describe(self, comm: MPI.Intracomm, name: str, source: str, train: Bytes, test: Bytes) -> None:
         self.name, self.source, self.train_labels, self.test_labels = name, source, train, test
-        bounds = chunk_bounds(len(test), comm.Get_size())
-        self.test_part = slice(bounds[comm.Get_rank()], bounds[comm.Get_rank() + 1])
+        self._comm, self._rank, self._ranks = comm, comm.Get_rank(), comm.Get_size()
+        bounds = chunk_bounds(len(test), self._ranks)
+        self.test_part = slice(bounds[self._rank], bounds[self._rank + 1])
 
-    @abstractmethod
     def epoch(self, wanted: Callable[[int], Indices]) -> Take:
         """Make the training images ``wanted(rank)`` ready for each rank, in that order; collective.
 
-        Every rank can compute what every other rank wants, so that no rank has to ask.
+        Every rank can compute what every other rank wants, so that no rank has to ask. Here nothing moves: a
+        batch is gathered when it is taken.
         """
+        images, indices = self._images, wanted(self._rank)
+        return lambda places: np.take(images, indices[places], axis=0)  # lets other threads run meanwhile
 
 
 class BroadcastSource(Source):
@@ -69,16 +74,11 @@ class BroadcastSource(Source):
     def __init__(self, comm: MPI.Intracomm, data: Dataset) -> None:
         """``data``: the same on all ranks."""
         self._describe(comm, data.name, data.source, data.train_labels, data.test_labels)
-        self._rank = comm.Get_rank()
         self._images = data.train_images
         self.test_images = data.test_images[self.test_part]
 
-    def epoch(self, wanted: Callable[[int], Indices]) -> Take:
-        """Nothing moves: a batch is gathered when it is taken."""
-        return _gather(self._images, wanted(self._rank))
 
-
-class FileSource(Source):
+class FileSource(Source, ABC):
     """The base of sources that read one uncompressed file from several ranks."""
 
     option: ClassVar[str]
@@ -88,23 +88,16 @@ class FileSource(Source):
 
         AgreedError where a rank does not see the same files.
         """
-        self._comm = comm
-        self._rank, self._ranks = comm.Get_rank(), comm.Get_size()
         described = on_all_ranks(comm, lambda: None if data is None else _announce(data, cache))
         files, name, source, train, test = comm.bcast(described, root=0)
         self._describe(comm, name, source, train, test)
         # One rank per node checks every byte.
         self._first_of_node = _node(comm).Get_rank() == 0
-        self._files: Sequence[_File] = files
-        on_all_ranks(comm, self._check)
-        self._open()
-
-    def _check(self) -> None:
-        for file in self._files:
-            file.check(content=self._first_of_node)
+        on_all_ranks(comm, lambda: [file.check(content=self._first_of_node) for file in files])
+        self._open(*files)
 
     @abstractmethod
-    def _open(self) -> None:
+    def _open(self, train: _File, test: _File) -> None:
         """Read what is needed of the files, which are checked already; collective."""
 
 
@@ -113,21 +106,15 @@ class ShardSource(FileSource):
 
     option = "shard"
 
-    def _open(self) -> None:
-        train, test = self._files
+    def _open(self, train: _File, test: _File) -> None:
         self._images = train.map()
         self.test_images = test.map()[self.test_part]
-
-    def epoch(self, wanted: Callable[[int], Indices]) -> Take:
-        """A batch is read when it is taken."""
-        return _gather(self._images, wanted(self._rank))
 
 
 class DealtSource(FileSource):
     """Some ranks read a contiguous part of the file each; before every epoch they distribute it to all."""
 
-    def _open(self) -> None:
-        train, test = self._files
+    def _open(self, train: _File, test: _File) -> None:
         self._bounds = self._parts(train.images)
         self._own = self._read(train, self._bounds)
         bounds = self._parts(test.images)
@@ -306,10 +293,6 @@ def _unpacked(images: Bytes, cache: Path) -> Path:
             "Unpack the files in the folder of --data, or use --reading broadcast.",
         ) from error
     return path
-
-
-def _gather(images: Bytes, indices: Indices) -> Take:
-    return lambda places: np.take(images, indices[places], axis=0)  # lets other threads run meanwhile
 
 
 def _empty(bounds: Sequence[int], rank: int) -> Bytes:

@@ -1,11 +1,11 @@
 """Optimisers on flat buffers, in place; their state is plain arrays, so that a checkpoint can contain it.
 
-The arrays are numpy's, or tensors of torch on a device: `Optimizer.move`.
+The arrays are numpy's, or tensors of torch on a device (`Optimizer.move`): rules use what both have.
 """
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,53 +14,45 @@ import numpy.typing as npt
 from .layers import Array
 
 # A block of all arrays of a step stays in a core's second-level cache from one operation to the next.
-_BLOCK_ITEMS = 1 << 14
+_BLOCK_ITEMS = 1 << 13
 
 
 class Optimizer(ABC):
-    """A rule that changes parameters by their gradient: its state, and scratch memory."""
+    """A rule that changes parameters by their gradient, and what it stores between steps."""
 
     name: ClassVar[str]
     arrays: ClassVar[tuple[str, ...]]
     """Of what the rule stores between steps, as long as the parameters: the names."""
     start = 0.0
     """The first value of these arrays."""
-    scratch_rows = 1
+    by_layer = False
+    """Whether the rule needs each layer as a whole."""
 
     def __init__(self, items: int, dtype: npt.DTypeLike, parts: Sequence[slice] = ()) -> None:
-        """``items``: parameters, of ``dtype``; ``parts``: where each layer's stand, for `LARS`."""
+        """``items``: parameters, of ``dtype``; ``parts``: where each layer's stand."""
         self.state: dict[str, Array] = {name: np.full(items, self.start, dtype) for name in self.arrays}
         """The arrays that the rule stores between steps, by name."""
-        self._maths: Any = np
-        self._block_items = _BLOCK_ITEMS
-        self._scratch: Array = np.empty((self.scratch_rows, min(items, _BLOCK_ITEMS)), dtype)
-        self._items = items
-        self._parts = parts
+        blocks = [slice(start, start + _BLOCK_ITEMS) for start in range(0, items, _BLOCK_ITEMS)]
+        self._blocks = parts if self.by_layer else blocks
 
-    @abstractmethod
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
         """Change ``parameters`` in place by the mean ``gradients``, which stay; ``lr``: the learning rate."""
+        for block in self._blocks:
+            stored = [self.state[name][block] for name in self.arrays]
+            parameters[block] -= lr * self._change(parameters[block], gradients[block], *stored)
 
-    def move(self, maths: Any, place: Callable[[Array], Any]) -> None:
-        """Put the state where ``place`` puts an array, and work with the functions of the module ``maths``.
+    @abstractmethod
+    def _change(self, w: Array, g: Array, *stored: Array) -> Array:
+        """What `step` subtracts of the parameters ``w``, at a rate of 1; ``stored``: `arrays`, in place."""
 
-        Those are numpy's ``add``, ``multiply``, ``divide``, ``sqrt`` and ``linalg.norm``, as torch has them.
-        They work on whole arrays: there every operation costs a start, and no small cache helps.
+    def move(self, place: Callable[[Array], Any]) -> None:
+        """Put the state where ``place`` puts an array, such as on a GPU, and work on whole arrays.
+
+        There every operation costs a start, and no small cache helps.
         """
-        self._maths, self._block_items = maths, self._items
         self.state = {name: place(array) for name, array in self.state.items()}
-        self._scratch = place(np.empty((len(self._scratch), self._items), self._scratch.dtype))
-
-    def _blocks(self) -> Iterator[slice]:
-        return (slice(start, start + self._block_items) for start in range(0, self._items, self._block_items))
-
-    def _step_by_root(self, p: Array, g: Array, a: Array, epsilon: float, lr: float, scratch: Array) -> None:
-        """``p -= lr g / sqrt(a + epsilon)``."""
-        self._maths.add(a, epsilon, out=scratch)
-        self._maths.sqrt(scratch, out=scratch)
-        self._maths.divide(g, scratch, out=scratch)
-        scratch *= lr
-        p -= scratch
+        if not self.by_layer:
+            self._blocks = [slice(None)]
 
 
 class SGD(Optimizer):
@@ -74,15 +66,11 @@ class SGD(Optimizer):
     arrays = ("velocity",)
     momentum = 0.9
 
-    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
-        """One step of the rule above."""
-        velocities = self.state["velocity"]
-        for block in self._blocks():
-            velocity = velocities[block]
-            velocity *= self.momentum
-            velocity += gradients[block]
-            change = self._maths.multiply(velocity, lr, out=self._scratch[0, : len(velocity)])
-            parameters[block] -= change
+    def _change(self, w: Array, g: Array, *stored: Array) -> Array:
+        (v,) = stored
+        v *= self.momentum
+        v += g
+        return v
 
 
 class Adadelta(Optimizer):
@@ -94,31 +82,19 @@ class Adadelta(Optimizer):
 
     name = "adadelta"
     arrays = ("squared_gradients", "squared_changes")
-    scratch_rows = 2
     rho, epsilon = 0.95, 1e-7
 
-    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
-        """One step of the rule above."""
-        for block in self._blocks():
-            g = gradients[block]
-            a = self.state["squared_gradients"][block]
-            u = self.state["squared_changes"][block]
-            d, other = self._scratch[0, : len(g)], self._scratch[1, : len(g)]
-            self._decay_towards_square(a, g, other)
-            self._maths.add(u, self.epsilon, out=d)
-            self._maths.add(a, self.epsilon, out=other)
-            d /= other
-            self._maths.sqrt(d, out=d)
-            d *= g
-            self._decay_towards_square(u, d, other)
-            d *= lr
-            parameters[block] -= d
-
-    def _decay_towards_square(self, average: Array, values: Array, scratch: Array) -> None:
-        self._maths.multiply(values, values, out=scratch)
-        scratch *= 1 - self.rho
-        average *= self.rho
-        average += scratch
+    def _change(self, w: Array, g: Array, *stored: Array) -> Array:
+        a, u = stored
+        a *= self.rho
+        a += g * g * (1 - self.rho)
+        d = u + self.epsilon
+        d /= a + self.epsilon
+        d **= 0.5
+        d *= g
+        u *= self.rho
+        u += d * d * (1 - self.rho)
+        return d
 
 
 class Adam(Optimizer):
@@ -130,7 +106,6 @@ class Adam(Optimizer):
 
     name = "adam"
     arrays = ("first_moments", "second_moments")
-    scratch_rows = 2
     betas, epsilon = (0.9, 0.999), 1e-7
 
     def __init__(self, items: int, dtype: npt.DTypeLike, parts: Sequence[slice] = ()) -> None:
@@ -138,27 +113,20 @@ class Adam(Optimizer):
         self.state["steps"] = np.zeros(1, np.float64)
 
     def step(self, parameters: Array, gradients: Array, lr: float) -> None:
-        """One step of the rule above."""
-        beta_1, beta_2 = self.betas
+        """As the other rules, with both moments corrected for their start at 0."""
         self.state["steps"] += 1
-        steps = float(self.state["steps"][0])
-        rate = lr * math.sqrt(1 - beta_2**steps) / (1 - beta_1**steps)
-        for block in self._blocks():
-            g = gradients[block]
-            m, v = self.state["first_moments"][block], self.state["second_moments"][block]
-            change, other = self._scratch[0, : len(g)], self._scratch[1, : len(g)]
-            self._maths.multiply(g, 1 - beta_1, out=other)
-            m *= beta_1
-            m += other
-            self._maths.multiply(g, g, out=other)
-            other *= 1 - beta_2
-            v *= beta_2
-            v += other
-            self._maths.sqrt(v, out=other)
-            other += self.epsilon
-            self._maths.divide(m, other, out=change)
-            change *= rate
-            parameters[block] -= change
+        first, second = (1 - beta ** float(self.state["steps"][0]) for beta in self.betas)
+        super().step(parameters, gradients, lr * math.sqrt(second) / first)
+
+    def _change(self, w: Array, g: Array, *stored: Array) -> Array:
+        m, v = stored
+        beta_1, beta_2 = self.betas
+        m *= beta_1
+        m += g * (1 - beta_1)
+        v *= beta_2
+        v += g * g * (1 - beta_2)
+        change: Array = m / (v**0.5 + self.epsilon)
+        return change
 
 
 class RMSProp(Optimizer):
@@ -171,15 +139,12 @@ class RMSProp(Optimizer):
     arrays = ("squared_gradients",)
     rho, epsilon = 0.9, 1e-7
 
-    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
-        """One step of the rule above."""
-        for block in self._blocks():
-            g, a = gradients[block], self.state["squared_gradients"][block]
-            scratch = self._maths.multiply(g, g, out=self._scratch[0, : len(g)])
-            scratch *= 1 - self.rho
-            a *= self.rho
-            a += scratch
-            self._step_by_root(parameters[block], g, a, self.epsilon, lr, scratch)
+    def _change(self, w: Array, g: Array, *stored: Array) -> Array:
+        (a,) = stored
+        a *= self.rho
+        a += g * g * (1 - self.rho)
+        change: Array = g / (a + self.epsilon) ** 0.5
+        return change
 
 
 class Adagrad(Optimizer):
@@ -192,13 +157,11 @@ class Adagrad(Optimizer):
     arrays = ("squared_gradients",)
     start, epsilon = 0.1, 1e-7
 
-    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
-        """One step of the rule above."""
-        for block in self._blocks():
-            g, a = gradients[block], self.state["squared_gradients"][block]
-            scratch = self._maths.multiply(g, g, out=self._scratch[0, : len(g)])
-            a += scratch
-            self._step_by_root(parameters[block], g, a, self.epsilon, lr, scratch)
+    def _change(self, w: Array, g: Array, *stored: Array) -> Array:
+        (a,) = stored
+        a += g * g
+        change: Array = g / (a + self.epsilon) ** 0.5
+        return change
 
 
 class LARS(Optimizer):
@@ -212,22 +175,16 @@ class LARS(Optimizer):
 
     name = "lars"
     arrays = ("velocity",)
-    scratch_rows = 0
+    by_layer = True
     momentum, weight_decay, trust = 0.9, 5e-4, 1e-3
 
-    def step(self, parameters: Array, gradients: Array, lr: float) -> None:
-        """One step of the rule above."""
-        for part in self._parts:
-            w, g, v = parameters[part], gradients[part], self.state["velocity"][part]
-            local = self._local_rate(float(self._maths.linalg.norm(w)), float(self._maths.linalg.norm(g)))
-            v *= self.momentum
-            v += local * (g + self.weight_decay * w)
-            w -= lr * v
-
-    def _local_rate(self, weights: float, gradients: float) -> float:
-        if weights == 0 or gradients == 0:
-            return 1.0
-        return self.trust * weights / (gradients + self.weight_decay * weights)
+    def _change(self, w: Array, g: Array, *stored: Array) -> Array:
+        (v,) = stored
+        weights, slope = float(w @ w) ** 0.5, float(g @ g) ** 0.5
+        v *= self.momentum
+        local = self.trust * weights / (slope + self.weight_decay * weights) if weights and slope else 1.0
+        v += local * (g + self.weight_decay * w)
+        return v
 
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {

@@ -9,7 +9,8 @@ buffers; what is ready there is copied to the host's.
 import contextlib
 import ctypes
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,21 +19,19 @@ from torch.nn import functional
 
 from ..launch_environment import launcher_local_rank, threads_per_rank
 from ..run_options import Options
-from . import Images, Labels, Ready, Sums, Tensor
+from . import Engine, Images, Labels, Ready, Sums, step_draws
 from .layers import Array, Shape, dropout_factors
 from .models import NUMPY_MODELS, PIXEL_DEVIATION, PIXEL_MEAN, Network
-from .numpy_engine import check_state, first_draw, step_draws
 from .optimizers import OPTIMIZERS
 from .torch_layers import torch_modules
 
-_EVALUATION_BATCH = 128
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 
 Forward = Callable[[torch.Tensor], torch.Tensor]
 """From images to logits."""
 
 
-class TorchEngine:
+class TorchEngine(Engine):
     """A `Network` whose layers are torch's, with an optimiser."""
 
     name = "torch"
@@ -54,23 +53,23 @@ class TorchEngine:
         self._seed, self._rank = seed, rank
         self._device = torch.device(device)
         self._in_host_memory = self._device.type == "cpu" if host_memory is None else host_memory
-        self._network = Network(NUMPY_MODELS[model](), dtype)
-        self._network.parameters = self._aligned(dtype)
-        self._network.place_gradients(self._aligned(dtype))
-        self._parameters = self._place(self._network.parameters)
-        self._gradients = self._place(self._network.gradients)
-        self._optimizer = OPTIMIZERS[optimizer](self._parameters.numel(), dtype, self._network.parts)
+        self.network = Network(NUMPY_MODELS[model](), dtype)
+        self.network.parameters = self._aligned(dtype)
+        self.network.place_gradients(self._aligned(dtype))
+        self._parameters = self._place(self.network.parameters)
+        self._gradients = self._place(self.network.gradients)
+        self._optimizer = OPTIMIZERS[optimizer](self._parameters.numel(), dtype, self.network.parts)
         if not self._in_host_memory:
-            self._optimizer.move(torch, self._place)
+            self._optimizer.move(self._place)
         self._summed_on_device = False
         self._draws = step_draws(seed, rank, 0)
-        self.network = torch_modules(self._network.layers, self._views(self._parameters), self._factors)
+        self.modules = torch_modules(self.network.layers, self._views(self._parameters), self._factors)
         """The layers, whose parameters are views of one flat tensor."""
         self._place_views()
         self._ready: Ready | None = None
         self._final: set[int] = set()
         self._first_final = len(self.tensors)
-        for index, parameter in enumerate(self.network.parameters()):
+        for index, parameter in enumerate(self.modules.parameters()):
             parameter.register_post_accumulate_grad_hook(lambda _, index=index: self._is_final(index))
 
     @property
@@ -92,27 +91,17 @@ class TorchEngine:
         """The version of torch, with the suffix that names its build."""
         return {"torch": torch.__version__}
 
-    @property
-    def gradients(self) -> Array:
-        """The flat buffer in host memory."""
-        return self._network.gradients
-
-    @property
-    def tensors(self) -> Sequence[Tensor]:
-        """Weights and biases of the layers, in their order."""
-        return self._network.tensors
-
     def place_gradients(self, buffer: Array) -> None:
         """Let torch accumulate into ``buffer``, or copy there what a GPU has."""
-        self._network.place_gradients(buffer)
+        super().place_gradients(buffer)
         if self._in_host_memory:
             self._gradients = self._place(buffer)
             self._place_views()
 
     def initialise(self) -> None:
         """Draw the first parameters from the seed: the numpy engine's, bit for bit."""
-        self._network.initialise(first_draw(self._seed))
-        self._parameters.copy_(torch.from_numpy(self._network.parameters))
+        super().initialise()
+        self._parameters.copy_(torch.from_numpy(self.network.parameters))
 
     def compute_gradients(
         self, images: Images, labels: Labels, step: int, ready: Ready | None = None
@@ -145,14 +134,14 @@ class TorchEngine:
     ) -> Sums:
         """Add the gradients, times ``scale``, to those that the device has.
 
-        ``forward``: `network` with something around it. With no images every layer still computes, on a blank
+        ``forward``: `modules` with something around it. With no images every layer still computes, on a blank
         one that counts nothing: what waits in hooks for the gradients of all ranks would wait forever.
         """
         count = len(images)
         if count == 0:
             images, labels, scale = np.zeros((1, 28, 28), np.uint8), np.zeros(1, np.uint8), 0.0
         self._draws = step_draws(self._seed, self._rank, step)
-        logits = (forward or self.network)(self._as_input(images))
+        logits = (forward or self.modules)(self._as_input(images))
         targets = self._as_targets(labels)
         loss = functional.cross_entropy(logits, targets, reduction="sum")
         self._ready, self._first_final = ready, len(self.tensors)
@@ -175,7 +164,7 @@ class TorchEngine:
         if self._in_host_memory:
             # Numpy's rules on blocks that fit a cache: as fast as torch's operations, often faster.
             self.gradients[:] /= images
-            self._optimizer.step(self._network.parameters, self.gradients, lr)
+            self._optimizer.step(self.network.parameters, self.gradients, lr)
             return
         if not self._summed_on_device:
             self._gradients.copy_(torch.from_numpy(self.gradients))
@@ -183,32 +172,27 @@ class TorchEngine:
         self._optimizer.step(self._parameters, self._gradients, lr)
 
     def evaluate(self, images: Images, labels: Labels) -> Sums:
-        """Forward passes in blocks."""
-        total = Sums()
-        self.network.eval()
+        """Without the gradients of autograd, too."""
+        self.modules.eval()
         with torch.no_grad():
-            for start in range(0, len(images), _EVALUATION_BATCH):
-                block = slice(start, start + _EVALUATION_BATCH)
-                logits, targets = self.network(self._as_input(images[block])), self._as_targets(labels[block])
-                loss = functional.cross_entropy(logits, targets, reduction="sum")
-                total += _sums(loss, logits, targets)
-        self.network.train()
+            total = super().evaluate(images, labels)
+        self.modules.train()
         return total
+
+    def _evaluate(self, images: Images, labels: Labels) -> Sums:
+        logits, targets = self.modules(self._as_input(images)), self._as_targets(labels)
+        return _sums(functional.cross_entropy(logits, targets, reduction="sum"), logits, targets)
 
     def state(self) -> dict[str, Array]:
         """The live arrays; copies of what a GPU has."""
         return {name: tensor.cpu().numpy() for name, tensor in self._live().items()}
 
-    def load_state(self, state: Mapping[str, Array]) -> None:
-        """Copy ``state`` into the live tensors."""
-        own = self._live()
-        check_state(own, state)
-        for name, tensor in own.items():
-            tensor.copy_(torch.tensor(state[name]))
-
-    def _live(self) -> dict[str, torch.Tensor]:
+    def _live(self) -> dict[str, Any]:
         optimizer = {name: torch.as_tensor(array) for name, array in self._optimizer.state.items()}
         return {"parameters": self._parameters, **optimizer}
+
+    def _copy(self, live: Any, array: Array) -> None:
+        live.copy_(torch.tensor(array))
 
     def _aligned(self, dtype: npt.DTypeLike) -> Array:
         """A zeroed buffer for all parameters that begins at a line of the cache, in every run.
@@ -216,7 +200,7 @@ class TorchEngine:
         A library may choose other instructions, and round otherwise, for an array that begins elsewhere.
         """
         kind = torch.from_numpy(np.empty(0, dtype)).dtype
-        array: Array = torch.zeros(len(self._network.parameters), dtype=kind).numpy()
+        array: Array = torch.zeros(len(self.network.parameters), dtype=kind).numpy()
         return array
 
     def _place(self, array: Array) -> torch.Tensor:
@@ -229,7 +213,7 @@ class TorchEngine:
         return [flat[tensor.part].view(tensor.shape) for tensor in self.tensors]
 
     def _place_views(self) -> None:
-        for parameter, view in zip(self.network.parameters(), self._views(self._gradients), strict=True):
+        for parameter, view in zip(self.modules.parameters(), self._views(self._gradients), strict=True):
             parameter.grad = view
 
     def _is_final(self, index: int) -> None:

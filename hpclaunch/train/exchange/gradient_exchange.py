@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -38,66 +37,6 @@ def check_threads(comm: MPI.Intracomm) -> None:
     if level < MPI.THREAD_MULTIPLE:
         message = f"--overlap: this MPI gives {names[level]}, and two threads need MPI_THREAD_MULTIPLE"
         raise AgreedError(BadRequestError(message, "Use --no-overlap, or an MPI library that gives it."))
-
-
-class Progress:
-    """How far back-propagation is: from its position on, all gradients are ready; 0 when all are."""
-
-    def __init__(self) -> None:
-        self._reported: SimpleQueue[int | None] = SimpleQueue()
-        self._position = 0
-
-    def report(self, position: int | None) -> None:
-        """From the thread that computes; None: there will be no further steps."""
-        self._reported.put(position)
-
-    def begins(self) -> bool:
-        """Wait for a step's first position; False where there are no further steps."""
-        first = self._reported.get()
-        self._position = first or 0
-        return first is not None
-
-    def reach(self, position: int) -> None:
-        """Wait until all from ``position`` on is ready."""
-        while self._position > position:
-            self._position = self._reported.get() or 0
-
-
-class Messenger:
-    """Sends each step's messages in one thread, started once.
-
-    What the thread raises is raised in `finish`. A signal interrupts `finish`, not the thread, which ends
-    with the process.
-    """
-
-    def __init__(self, send_all: Callable[[Progress], None]) -> None:
-        """``send_all`` sends the messages of one step, and returns when the progress is 0."""
-        self.progress = Progress()
-        self._send_all = send_all
-        self._outcome: SimpleQueue[BaseException | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name="gradient messages", daemon=True)
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Wait for the step's last message; raise what the thread has raised."""
-        error = self._outcome.get()
-        if error is not None:
-            raise error
-
-    def close(self) -> None:
-        """End the thread, between two steps."""
-        self.progress.report(None)
-        self._thread.join()
-
-    def _serve(self) -> None:
-        while self.progress.begins():
-            error: BaseException | None = None
-            try:
-                with np.errstate(over="ignore", invalid="ignore"):  # the loop checks all sums
-                    self._send_all(self.progress)
-            except BaseException as caught:
-                error = caught
-            self._outcome.put(error)
 
 
 class GradientExchange(Exchange):
@@ -135,8 +74,14 @@ class GradientExchange(Exchange):
         self._buckets = buckets(engine.tensors, engine.gradients.itemsize, options.fusion_bytes)
         self._messages: list[tuple[float, float]] = []
         """Of the current step: when they began and ended."""
-        self._all_ready = Progress()
-        self._messenger = Messenger(self._send_all) if options.overlap else None
+        self._reported: SimpleQueue[int | None] = SimpleQueue()
+        """From which position on the gradients of a step are ready, for the thread; None: no further step."""
+        self._outcome: SimpleQueue[BaseException | None] = SimpleQueue()
+        # A signal interrupts the wait for it, not the thread, which ends with the process.
+        thread = threading.Thread(target=self._send_beside, name="gradient messages", daemon=True)
+        self._thread = thread if options.overlap else None
+        if self._thread:
+            self._thread.start()
         self.overlapped_s = 0.0
         self.messages = 0
 
@@ -146,17 +91,19 @@ class GradientExchange(Exchange):
         if self._position:
             raise RuntimeError(f"the {self._engine.name} engine left {self._position} gradients unready")
         computed = time.perf_counter()
-        if self._messenger:
-            self._messenger.finish()
-        else:
-            self._send_all(self._all_ready)
+        if not self._thread:
+            for bucket in self._buckets:
+                self._send(bucket)
+        elif error := self._outcome.get():
+            raise error
         self._count(computed, time.perf_counter())
         return sums
 
     def close(self) -> None:
         """Free the buffer; the engine keeps its gradients in ordinary memory."""
-        if self._messenger:
-            self._messenger.close()
+        if self._thread:
+            self._reported.put(None)
+            self._thread.join()
         self._engine.place_gradients(self._engine.gradients.copy())
         self.allreduce.close()
 
@@ -193,14 +140,22 @@ class GradientExchange(Exchange):
         self._position = part.start
         if self._phases:
             self._phases.ready(part, now)
-        if self._messenger:
-            self._messenger.progress.report(part.start)
+        if self._thread:
+            self._reported.put(part.start)
 
-    def _send_all(self, progress: Progress) -> None:
-        """All messages of a step, each as soon as its tensors are ready."""
-        for bucket in self._buckets:
-            progress.reach(bucket.part.start)
-            self._send(bucket)
+    def _send_beside(self) -> None:
+        """In the thread: all messages of each step, each as soon as its tensors are ready."""
+        while (position := self._reported.get()) is not None:
+            error: BaseException | None = None
+            try:
+                with np.errstate(over="ignore", invalid="ignore"):  # the loop checks all sums
+                    for bucket in self._buckets:
+                        while position > bucket.part.start:
+                            position = self._reported.get() or 0
+                        self._send(bucket)
+            except BaseException as caught:
+                error = caught
+            self._outcome.put(error)
 
     def _send(self, bucket: Bucket) -> None:
         start = time.perf_counter()

@@ -107,7 +107,7 @@ class DdpExchange(TorchExchange):
             torch.distributed.init_process_group(
                 backend, store=store, rank=self._comm.Get_rank(), world_size=self._comm.Get_size()
             )
-            return torch.nn.parallel.DistributedDataParallel(self._engine.network)
+            return torch.nn.parallel.DistributedDataParallel(self._engine.modules)
         except (RuntimeError, ValueError) as error:
             raise TrainError(f"--comm ddp: {backend} does not start ({error})") from error
 
@@ -141,7 +141,7 @@ class HorovodExchange(TorchExchange):
         self._hvd = on_all_ranks(comm, lambda: _start_horovod(comm, options))
         self._handles: list[Any] = []
         self._hands_over = False
-        for tensor, parameter in zip(engine.tensors, self._engine.network.parameters(), strict=True):
+        for tensor, parameter in zip(engine.tensors, self._engine.modules.parameters(), strict=True):
             parameter.register_post_accumulate_grad_hook(
                 lambda parameter, name=tensor.name: self._hand_over(name, parameter)
             )

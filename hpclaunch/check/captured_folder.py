@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.check.check_report import Check, Report, Requirement, make_report, unknown
-from hpclaunch.check.judge_build import BOX_NAMES, Boxes, BuildText, judge_text, parse_boxes
+from hpclaunch.check.check_report import Check, Report, Requirement, make_report, verdict
+from hpclaunch.check.judge_build import BOX_NAMES, Boxes, judge_text, parse_boxes
 from hpclaunch.check.judge_launch import judge_mpi_list
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.check.requirements import default_requirements, site_requirements
@@ -35,7 +35,7 @@ def judge_folder(
     needs = tuple(required)
     if build is not None:
         boxes = parse_boxes(build)
-        checks += judge_text(BuildText(boxes=boxes, origin=CHECK_BUILD), remedies)
+        checks += judge_text(boxes, CHECK_BUILD, remedies)
         if not needs:
             needs, hidden = _of_the_site(boxes, remedies)
             checks += hidden
@@ -60,11 +60,7 @@ def _of_the_site(boxes: Boxes, remedies: Remedies) -> tuple[tuple[Requirement, .
     hidden = [need for need in needs if not {*shown, *lost}.intersection(need.names)]
     listed = {*boxes.frameworks, *shown, *BOX_NAMES}
     not_shown = tuple(
-        unknown(
-            name,
-            f"{CHECK_BUILD}: horovodrun --check-build has no box for it",
-            f"run hpclaunch check --require {name} where Horovod is installed: it asks the library",
-        )
+        verdict("box: not shown", name, origin=CHECK_BUILD)
         for need in hidden
         for name in need.names
         if name not in listed

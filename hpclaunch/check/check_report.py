@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.json_document import Document
+from hpclaunch.package_data import package_table
 
 _WHOLES = ("environment", "python", "horovod", "imports")
 Status = Literal["have", "missing", "unknown"]
@@ -42,6 +43,17 @@ def missing(name: str, evidence: str, remedy: str = "", instead: Iterable[str] =
 def unknown(name: str, evidence: str, remedy: str = "") -> Check:
     """Return the verdict that the evidence does not decide."""
     return Check(name=name, status="unknown", evidence=evidence, remedy=remedy)
+
+
+def verdict(case: str, name: str | None = None, status: Status | None = None, **values: object) -> Check:
+    """Return a verdict of ``verdicts.yaml``, ``CHECK: CASE``, with these values in its texts.
+
+    ``name``, ``status``: where they are not those of the table.
+    """
+    check, _, key = case.partition(": ")
+    usual, *texts = package_table("check/verdicts.yaml")[check][key]
+    evidence, remedy = (text.format(name=name, **values) for text in (*texts, "")[:2])
+    return Check(name=name or check, status=status or usual, evidence=evidence, remedy=remedy)
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):

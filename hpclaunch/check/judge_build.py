@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from hpclaunch.check.check_report import Check, have, missing, unknown
+from hpclaunch.check.check_report import Check, Status, verdict
 from hpclaunch.check.facts import MODULES, NOT_FOUND, BuildFacts, Outcome
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
@@ -91,53 +92,29 @@ _WITHOUT_HOROVOD = ("torch", "tensorflow")
 # Parts of undefined symbols that mean: another MPI than the one that was linked.
 _WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
 
-# Remedies that are the same on every site.
-_THREADS = "use an MPI that was built with MPI_THREAD_MULTIPLE, or set HOROVOD_MPI_THREADS_DISABLE=1"
-_LOAD_FIRST = "first make the import of a framework work: see the verdicts on tensorflow, pytorch and mxnet"
-_INSTALL = "install {} in this interpreter, in the version that Horovod was built with"
-_ASK_THE_LIBRARY = "run hpclaunch check --require {} where Horovod is installed: it loads the library"
-_HANGS = (
-    "run the import by hand for {}; a slow file system needs a longer --limit, and an import that hangs in"
-    " MPI_Init must be tested in a job"
-)
-
-
-class BuildText(msgspec.Struct, frozen=True, kw_only=True):
-    """Horovod's boxes, and where they come from."""
-
-    boxes: Boxes
-    origin: str
-
 
 # --- from the text alone -----------------------------------------------------------------------------------
 
 
-def judge_text(text: BuildText, remedies: Remedies) -> tuple[Check, ...]:
-    """Judge only what ``--check-build`` printed.
+def judge_text(boxes: Boxes, origin: str, remedies: Remedies) -> tuple[Check, ...]:
+    """Judge only what ``--check-build`` printed; ``origin``: the file that has it.
 
     Controllers and operations are as in the boxes. A framework is never ``have``: its box is filled even if
     nothing native was compiled, or if the framework is not installed.
     """
-    spoken = (name for name in ("cuda", "rocm") if name in text.boxes.operations)
-    return tuple(_from_box(name, text, remedies) for name in (*BOX_NAMES, *spoken))
+    spoken = (name for name in ("cuda", "rocm") if name in boxes.operations)
+    return tuple(_from_box(name, boxes, origin, remedies) for name in (*BOX_NAMES, *spoken))
 
 
-def _from_box(name: str, text: BuildText, remedies: Remedies) -> Check:
-    boxes = text.boxes
-    evidence = f"{text.origin}: Horovod {boxes.version or 'of unknown version'} says {boxes.line(name)}"
+def _from_box(name: str, boxes: Boxes, origin: str, remedies: Remedies) -> Check:
+    evidence = f"{origin}: Horovod {boxes.version or 'of unknown version'} says {boxes.line(name)}"
     sections = (boxes.frameworks, boxes.controllers, boxes.operations)
     marks = [section[name] for section in sections if name in section]
     if not marks:
         why = "there is no box with this name" if boxes else "there are no boxes (the output may be lost)"
-        return unknown(
-            name, f"{text.origin}: {why}", "run horovodrun --check-build again and save its whole output"
-        )
-    if not all(marks):
-        return missing(name, evidence, remedies.rebuild(name))
-    if name in _BOX_FRAMEWORKS:
-        more = "; this box is filled even if no native library was built or the framework is not installed"
-        return unknown(name, evidence + more, _ASK_THE_LIBRARY.format(name))
-    return have(name, evidence)
+        return verdict("box: none", name, origin=origin, why=why)
+    case = "empty" if not all(marks) else "of a framework" if name in _BOX_FRAMEWORKS else "filled"
+    return verdict(f"box: {case}", name, evidence=evidence, remedy=remedies.rebuild(name))
 
 
 # --- from a live build -------------------------------------------------------------------------------------
@@ -171,39 +148,45 @@ def judge_interpreter(outcome: Outcome, python: str) -> Check | None:
     if outcome.answers():
         return None
     why = "" if outcome.exit_code == NOT_FOUND else outcome.last_error_line()
-    evidence = f"{python}: {'it ' * (outcome.exit_code != NOT_FOUND)}{outcome.ending()}"
-    evidence += f": {why}" if why else ""
-    remedy = "name the interpreter that trains with --python, or the software that has it under environment:"
-    return (unknown if outcome.timed_out else missing)("python", evidence, remedy)
+    ending = f"{'it ' * (outcome.exit_code != NOT_FOUND)}{outcome.ending()}{f': {why}' if why else ''}"
+    status: Status = "unknown" if outcome.timed_out else "missing"
+    return verdict("python: does not run", status=status, python=python, ending=ending)
 
 
 def _not_installed(installed: Mapping[str, Any], remedies: Remedies) -> Check:
     """Return one verdict: no part of Horovod can be judged."""
-    evidence = f"Horovod is not installed in {installed['python']} (Python {installed['python_version']})"
     others = [name for name in _WITHOUT_HOROVOD if name in installed["modules"]]
-    if others:
-        evidence += f"; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} installed"
-    return missing("horovod", evidence, remedies.first_install(), others)
+    there = f"; {' and '.join(others)} {'is' if len(others) == 1 else 'are'} installed" if others else ""
+    found = verdict(
+        "horovod: not installed",
+        python=installed["python"],
+        version=installed["python_version"],
+        others=there,
+        remedy=remedies.first_install(),
+    )
+    return msgspec.structs.replace(found, instead=tuple(others))
 
 
 def _framework(name: str, facts: BuildFacts, installed: Mapping[str, Any], remedies: Remedies) -> Check:
     """Judge a framework: its library file must exist, its import must work, and it must have ``init``."""
-    version = f"Horovod {installed.get('version') or 'of unknown version'}"
-    library = installed["libraries"].get(name)
+    module, library = MODULES[name], installed["libraries"].get(name)
+    values = {"horovod": _version_of(installed), "module": module, "library": library}
     if library is None:
-        module = MODULES[name]
         there = "is installed" if module in installed["modules"] else "is not installed either"
-        evidence = f"{version} has no compiled library for it in {installed['folder']}; {module} {there}"
-        return missing(name, evidence, remedies.rebuild(name))
+        values |= {"folder": installed["folder"], "remedy": remedies.rebuild(name), "there": there}
+        return verdict("framework: no library", name, **values)
     outcome = facts.frameworks.get(name)
     if outcome is None:
-        evidence = f"{library} is there, but {MODULES[name]} is not installed in {installed['python']}"
-        return missing(name, evidence, _INSTALL.format(MODULES[name]))
+        return verdict("framework: not installed", name, python=installed["python"], **values)
     answer = outcome.answers()
     if answer.get("imported") and answer.get("init"):
-        with_it = f"{MODULES[name]} {stated_versions(outcome).get('framework', 'of unknown version')}"
-        return have(name, f"{version} with {with_it}: {library} loads")
+        version = stated_versions(outcome).get("framework", "of unknown version")
+        return verdict("framework: loads", name, version=version, **values)
     return _broken(name, outcome, library, remedies)
+
+
+def _version_of(installed: Mapping[str, Any]) -> str:
+    return f"Horovod {installed.get('version') or 'of unknown version'}"
 
 
 def _broken(name: str, outcome: Outcome, library: str, remedies: Remedies) -> Check:
@@ -211,19 +194,19 @@ def _broken(name: str, outcome: Outcome, library: str, remedies: Remedies) -> Ch
     answer = outcome.answers()
     error = str(answer.get("error", ""))
     if outcome.timed_out and not answer:
-        return unknown(name, f"importing Horovod for it {outcome.ending()}", _HANGS.format(name))
-    if answer.get("imported"):
-        evidence = f"Horovod for it imports, but has no init: {library} was not loaded"
-    elif error and _is_wrong_mpi(error):
-        evidence = f"wrong MPI: {library} was linked with another MPI than the one found now: {error}"
-        return missing(name, evidence, remedies.right_mpi(name))
-    elif error:
-        evidence = f"importing Horovod for it raises {error}"
-    else:
-        evidence = (
-            f"importing Horovod for it crashes: it {outcome.ending()} {outcome.last_error_line()}".rstrip()
-        )
-    return missing(name, evidence, remedies.rebuild(name))
+        return verdict("framework: hangs", name, ending=outcome.ending())
+    if error and not answer.get("imported") and _is_wrong_mpi(error):
+        remedy = remedies.right_mpi(name)
+        return verdict("framework: wrong MPI", name, library=library, error=error, remedy=remedy)
+    case = "no init" if answer.get("imported") else "raises" if error else "crashes"
+    ending = f"{outcome.ending()} {outcome.last_error_line()}".rstrip()
+    values: dict[str, Any] = {
+        "library": library,
+        "error": error,
+        "ending": ending,
+        "remedy": remedies.rebuild(name),
+    }
+    return verdict(f"framework: {case}", name, **values)
 
 
 def _is_wrong_mpi(error: str) -> bool:
@@ -239,18 +222,19 @@ def _operation(
     remedies: Remedies,
 ) -> Check:
     """Judge an operation by the functions of the libraries that load; if none loads, it is not known."""
-    version = f"Horovod {installed.get('version') or 'of unknown version'}"
-    built = _built(name, facts, installed)
+    built, remedy = _built(name, facts, installed), remedies.rebuild(name)
     if not built:
-        return _unasked(name, version, installed, remedies)
-    evidence = f"{version}: " + ", ".join(f"{name}_built() is {value} for {f}" for f, value in built.items())
+        case = "operation: not asked" if installed["libraries"] else "operation: no library"
+        return verdict(case, name, horovod=_version_of(installed), folder=installed["folder"], remedy=remedy)
+    evidence = f"{_version_of(installed)}: " + ", ".join(
+        f"{name}_built() is {value} for {f}" for f, value in built.items()
+    )
     box = boxes.line(name) if boxes else ""
     yes = [value not in (False, 0) and not isinstance(value, str) for value in built.values()]
     if box and ("[X]" in box) != any(yes):
         evidence += f"; horovodrun --check-build differs ({box}): it may belong to another Horovod"
-    if all(yes):
-        return have(name, evidence)
-    return missing(name, evidence, remedies.rebuild(name))
+    case = "operation: built" if all(yes) else "operation: not built"
+    return verdict(case, name, evidence=evidence, remedy=remedy)
 
 
 def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,14 +247,6 @@ def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[s
     return found
 
 
-def _unasked(name: str, version: str, installed: Mapping[str, Any], remedies: Remedies) -> Check:
-    if not installed["libraries"]:
-        evidence = f"{version} in {installed['folder']} has no compiled library at all"
-        return missing(name, evidence, remedies.rebuild(name))
-    evidence = f"{version} has compiled libraries, but none of them loads, so the answer is not known"
-    return unknown(name, evidence, _LOAD_FIRST)
-
-
 def _enabled(facts: BuildFacts, remedies: Remedies) -> Iterator[Check]:
     """Judge MPI's threads by a start of one rank; on some login nodes it fails, which proves nothing."""
     for framework, outcome in facts.frameworks.items():
@@ -278,14 +254,11 @@ def _enabled(facts: BuildFacts, remedies: Remedies) -> Iterator[Check]:
         if "started" not in answer or answer.get("built", {}).get("mpi_built") is not True:
             continue
         enabled = answer["enabled"]
-        if enabled.get("mpi_enabled") is not True:
-            evidence = f"{framework}: a start of one rank did not use MPI: {answer['started'] or enabled}"
-            yield unknown("mpi-threads", evidence)
-        elif enabled.get("mpi_threads_supported") is True:
-            yield have("mpi-threads", f"{framework}: mpi_threads_supported() is True")
-        else:
-            evidence = f"{framework}: mpi_threads_supported() is {enabled.get('mpi_threads_supported')}"
-            yield missing("mpi-threads", evidence, _THREADS)
+        threads = enabled.get("mpi_threads_supported")
+        case = "supported" if threads is True else "not supported"
+        case = case if enabled.get("mpi_enabled") is True else "without MPI"
+        why = answer["started"] or enabled
+        yield verdict(f"mpi-threads: {case}", framework=framework, value=threads, why=why)
         return
 
 
@@ -316,11 +289,9 @@ def _pairs(versions: dict[str, str], changed: list[str], remedies: Remedies) -> 
     remedy = "; ".join(pair.remedy for pair in pairs)
     if wrong:
         remedy = remedy or f"install the version of the build, or {remedies.rebuild(remedies.framework)}"
-        yield missing("versions", f"{'; '.join(wrong)}. Found: {listed}", remedy)
-    elif doubts:
-        yield unknown("versions", f"{'; '.join(doubts)}. Found: {listed}", remedy)
-    elif listed:
-        yield have("versions", f"no known bad pair among {listed}")
+    if wrong or doubts or listed:
+        case = "wrong" if wrong else "doubtful" if doubts else "right"
+        yield verdict(f"versions: {case}", problems="; ".join(wrong or doubts), listed=listed, remedy=remedy)
 
 
 def stated_versions(outcome: Outcome) -> dict[str, Any]:
@@ -363,25 +334,18 @@ def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Ite
 
 def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
     """Judge whether the framework has code for the site's GPU; an old CUDA alone may rule it out."""
+    judged = partial(verdict, arch=arch, first=first_cuda(arch), remedy=remedies.arch(arch))
     for framework, outcome in facts.frameworks.items():
         stated = stated_versions(outcome)
         program = f"{framework} {stated.get('framework')}"
         cuda, archs = stated.get("cuda"), stated.get("archs")
         if cuda and cuda_addresses(str(cuda), arch) is False:
-            limit = f"does not support {arch} (first: {first_cuda(arch)})"
-            evidence = f"{program} is built with CUDA {cuda}, which {limit}"
-            return missing("gpu-arch", evidence, remedies.arch(arch))
+            return judged("gpu-arch: old CUDA", program=program, cuda=cuda)
         if (cuda or stated.get("rocm")) and isinstance(archs, list) and archs:
-            return _arch_among(arch, archs, program, remedies)
-    evidence = f"the site's GPUs are {arch}; no framework here reports the GPUs it was built for"
-    return unknown("gpu-arch", evidence, remedies.arch(arch))
-
-
-def _arch_among(arch: str, archs: list[Any], program: str, remedies: Remedies) -> Check:
-    evidence = f"{program} has code for {', '.join(map(str, archs))}; the site's GPUs are {arch}"
-    if arch in {str(each).replace("compute_", "sm_").partition(":")[0] for each in archs}:
-        return have("gpu-arch", evidence)
-    return missing("gpu-arch", evidence, remedies.arch(arch))
+            there = {str(each).replace("compute_", "sm_").partition(":")[0] for each in archs}
+            case = "gpu-arch: right" if arch in there else "gpu-arch: wrong"
+            return judged(case, program=program, archs=", ".join(map(str, archs)))
+    return judged("gpu-arch: not told")
 
 
 def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:

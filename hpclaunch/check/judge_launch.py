@@ -1,12 +1,13 @@
 """Verdicts on the start of ranks: srun's plugins, PMIx, the MPI, and whether ranks find each other."""
 
 import re
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import msgspec
 
-from hpclaunch.check.check_report import AllreduceTimes, Check, have, missing, unknown
+from hpclaunch.check.check_report import AllreduceTimes, Check, Status, verdict
 from hpclaunch.check.facts import NOT_FOUND, BuildFacts, LaunchFacts, Outcome
 from hpclaunch.check.judge_build import linked_family, lost_mpi
 from hpclaunch.plural import counted
@@ -45,25 +46,18 @@ def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check
     """Compare srun's plugins with the one that the site's jobs use."""
     offered = parse_mpi_list(text)
     if not offered:
-        return _no_list(text, origin)
+        first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
+        return verdict("mpi-plugin: no list", origin=origin, first=first)
     listed = f"{origin}: srun offers {', '.join(offered)}"
     useful = [plugin for plugin in offered if plugin not in ("none", "openmpi")]
     if profile is None or profile.mpi.plugin is None:
         return _any_plugin(listed, useful, profile)
     wanted = profile.mpi.plugin
     version_of_it = re.compile(rf"{re.escape(wanted)}(_v\d+)?")
-    if any(version_of_it.fullmatch(plugin) for plugin in offered):
-        return have("mpi-plugin", f"{listed}; jobs here use --mpi={wanted}")
-    evidence = f"{listed}; jobs here use --mpi={wanted}, which is not among them"
+    there = any(version_of_it.fullmatch(plugin) for plugin in offered)
     others = f"use one that matches the MPI: --mpi={useful[0]}" if useful else "ask the site"
-    remedy = f"{others}, and correct the site profile"
-    return missing("mpi-plugin", evidence, remedy)
-
-
-def _no_list(text: str, origin: str) -> Check:
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "nothing")[:200]
-    remedy = "run srun --mpi=list on a login node of the cluster"
-    return unknown("mpi-plugin", f"{origin}: not a list of plugins: {first}", remedy)
+    case = "mpi-plugin: offered" if there else "mpi-plugin: not offered"
+    return verdict(case, listed=listed, wanted=wanted, others=others)
 
 
 def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> Check:
@@ -71,9 +65,8 @@ def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> 
     if useful:
         default = profile is not None and not profile.mpi.plugin_open
         which = "the site's default is used" if default else "any of them may match"
-        return have("mpi-plugin", f"{listed}; {which}")
-    remedy = "ask the site for a Slurm with PMIx or PMI-2: without them every rank starts as rank 0 of 1"
-    return missing("mpi-plugin", listed, remedy)
+        return verdict("mpi-plugin: any", listed=listed, which=which)
+    return verdict("mpi-plugin: no useful one", listed=listed)
 
 
 def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> tuple[Check, ...]:
@@ -88,7 +81,7 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     checks += _mpi_library(facts, build, profile)
     checks += [_ranks(via, outcome, facts, profile) for via, outcome in facts.ranks.items()]
     if facts.not_started and not facts.ranks:
-        checks.append(unknown("mpi-launch", facts.not_started))
+        checks.append(verdict("mpi-launch: not started", why=facts.not_started))
     if facts.allreduce is not None:
         checks.append(judge_allreduce(facts.allreduce, profile))
     return tuple(checks)
@@ -97,18 +90,18 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
 def judge_setup(setup: Outcome) -> Check:
     """Judge whether the lines of the job's environment run."""
     if setup.exit_code == 0 and not setup.timed_out:
-        return have("environment", "the job's setup lines run here")
+        return verdict("environment: runs")
     line = setup.failed_setup()
     ending = f"stops at: {line}" if line else setup.ending()
     words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
-    remedy = "module spider or module avail lists what the site has now; correct the site profile"
-    return missing("environment", f"the job's environment {ending}. {words.strip()[:300]}".strip(), remedy)
+    found = verdict("environment: stops", ending=ending, words=words.strip()[:300])
+    return msgspec.structs.replace(found, evidence=found.evidence.strip())
 
 
 def _mpi_list(outcome: Outcome, profile: SiteProfile | None) -> Check:
     text = outcome.stdout + outcome.stderr
     if outcome.exit_code == 127:
-        return unknown("mpi-plugin", "there is no srun here")
+        return verdict("mpi-plugin: no srun")
     return judge_mpi_list(text, "srun --mpi=list", profile)
 
 
@@ -120,7 +113,7 @@ def _pmix(facts: LaunchFacts) -> Iterator[Check]:
     parts = [f"pmix_info reports {version[1]}"] if version else []
     parts += [f"srun offers {of_srun}"] if of_srun else []
     if parts:
-        yield have("pmix", "; ".join(parts))
+        yield verdict("pmix: known", parts="; ".join(parts))
 
 
 def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> Iterator[Check]:
@@ -128,13 +121,10 @@ def _mpi_library(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     mpis = _known_mpis(facts, build, profile)
     evidence = "; ".join(what for _, what in mpis)
     if lost := lost_mpi(build):
-        remedy = "load the MPI that Horovod was built with (its module, or LD_LIBRARY_PATH)"
-        yield missing("mpi-library", lost, remedy)
-    elif mpis and all(compatible(mpis[0][0], other) for other, _ in mpis):
-        yield have("mpi-library", evidence)
+        yield verdict("mpi-library: lost", lost=lost)
     elif mpis:
-        remedy = "build Horovod and mpi4py with the MPI of the launcher"
-        yield missing("mpi-library", f"wrong MPI: {evidence}", remedy)
+        alike = all(compatible(mpis[0][0], other) for other, _ in mpis)
+        yield verdict("mpi-library: right" if alike else "mpi-library: wrong", mpis=evidence)
 
 
 def _known_mpis(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | None) -> list[tuple[str, str]]:
@@ -160,60 +150,37 @@ def open_mpi_at_run_time(facts: LaunchFacts) -> str | None:
 
 def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile | None) -> Check:
     by_mpi4py = via == "mpi4py"
-    start = _Start(
+    judged = partial(
+        verdict,
         name="mpi-launch" if by_mpi4py else "horovod-launch",
         program=via if by_mpi4py else f"Horovod for {via}",
         ranks=facts.ranks_started,
-        outcome=outcome,
+        ending=outcome.ending(),
         remedy=_launch_remedy(profile, via),
     )
     answers = [each for each in outcome.all_answers() if "rank" in each]
-    return _judge_world(start, answers) if answers else _judge_silence(start, profile)
+    if answers:
+        return _judge_world(answers, facts.ranks_started, judged)
+    if outcome.exit_code == NOT_FOUND:
+        return judged("ranks: no launcher", why=outcome.last_error_line() or outcome.ending())
+    if outcome.timed_out:
+        return judged("ranks: too long")
+    found = judged("ranks: silent", cause=_cause(outcome))
+    # If the site is not known, the launcher may be one that works in jobs only.
+    certain = profile is not None or _CAUSE.search(found.evidence)
+    return found if certain else msgspec.structs.replace(found, status="unknown")
 
 
-class _Start(NamedTuple):
-    """A start of ranks."""
-
-    name: str
-    """Of the check."""
-    program: str
-    """The program that the ranks ran."""
-    ranks: int
-    outcome: Outcome
-    remedy: str
-
-
-def _judge_world(start: _Start, answers: list[dict[str, Any]]) -> Check:
+def _judge_world(answers: list[dict[str, Any]], ranks: int, judged: Callable[..., Check]) -> Check:
     """Judge ranks that answered: they are one world, each is alone, or only some answered."""
     places = sorted((int(each["rank"]), int(each["size"])) for each in answers)
-    if places == [(rank, start.ranks) for rank in range(start.ranks)]:
-        hosts = sorted({str(each.get("host")) for each in start.outcome.all_answers()})
-        return have(start.name, f"{start.ranks} ranks on {', '.join(hosts)} are one world ({start.program})")
-    if start.ranks > 1 and len(places) > 1 and set(places) == {(0, 1)}:
-        evidence = (
-            f"singletons: {start.ranks} ranks were started and each rank reports rank 0 of 1"
-            f" ({start.program}): the launcher and the MPI of the program do not match"
+    if places == [(rank, ranks) for rank in range(ranks)]:
+        return judged(
+            "ranks: one world", hosts=", ".join(sorted({str(each.get("host")) for each in answers}))
         )
-    else:
-        listed = ", ".join(f"rank {rank} of {size}" for rank, size in places[:8])
-        evidence = (
-            f"{start.ranks} ranks were started ({start.program}), and these answered: {listed};"
-            f" {start.outcome.ending()}"
-        )
-    return missing(start.name, evidence, start.remedy)
-
-
-def _judge_silence(start: _Start, profile: SiteProfile | None) -> Check:
-    outcome = start.outcome
-    if outcome.exit_code == NOT_FOUND:
-        return unknown(start.name, f"no ranks were started: {outcome.last_error_line() or outcome.ending()}")
-    if outcome.timed_out:
-        evidence = f"the start of {start.ranks} ranks ({start.program}) {outcome.ending()}"
-        return unknown(start.name, evidence, start.remedy)
-    evidence = f"no rank answered ({start.program}): the launcher {outcome.ending()}: {_cause(outcome)}"
-    # If the site is not known, the launcher may be one that works in jobs only.
-    certain = profile is not None or _CAUSE.search(evidence)
-    return (missing if certain else unknown)(start.name, evidence, start.remedy)
+    if ranks > 1 and len(places) > 1 and set(places) == {(0, 1)}:
+        return judged("ranks: singletons")
+    return judged("ranks: some", listed=", ".join(f"rank {rank} of {size}" for rank, size in places[:8]))
 
 
 def _cause(outcome: Outcome) -> str:
@@ -237,26 +204,21 @@ def _launch_remedy(profile: SiteProfile | None, via: str) -> str:
 
 def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
     """Judge whether all sums were correct, and compare the speed with the site's published figure."""
-    name, document = "allreduce", next(iter(outcome.all_answers(ALLREDUCE_MARK)), None)
+    document = next(iter(outcome.all_answers(ALLREDUCE_MARK)), None)
     if document is None:
-        evidence = f"the allreduce test {outcome.ending()}: {_cause(outcome)}"
-        return (unknown if outcome.timed_out else missing)(name, evidence, "make mpi-launch work first")
+        status: Status = "unknown" if outcome.timed_out else "missing"
+        return verdict("allreduce: failed", status=status, ending=outcome.ending(), cause=_cause(outcome))
     sizes = document["sizes"]
     wrong = [each for each in sizes if each["wrong"]]
     nodes = counted(len(document["hosts"]), "node")
     over = f"{document['ranks']} ranks on {nodes} through {document['library']}"
     if wrong:
-        evidence = f"WRONG SUMS over {over}: " + "; ".join(
-            f"{each['wrong']} elements at {each['message_bytes']} bytes ({each['first_wrong']})"
-            for each in wrong
+        form = "{wrong} elements at {message_bytes} bytes ({first_wrong})"
+        return verdict(
+            "allreduce: wrong sums", over=over, sums="; ".join(form.format(**each) for each in wrong)
         )
-        remedy = (
-            "do not train: results would be wrong without an error. On GH200 with Slingshot export"
-            " NCCL_PROTO=^LL128 (https://github.com/NVIDIA/nccl/issues/2001); otherwise report it to the site"
-        )
-        return missing(name, evidence, remedy)
     if document["ranks"] < 2:
-        return unknown(name, f"one rank only ({over}): nothing was summed", "start at least two ranks")
+        return verdict("allreduce: one rank", over=over)
     best = max(sizes, key=lambda each: float(each["bus_gb_s"]))
     correct = f"all sums are correct over {over}, {len(sizes)} sizes up to {sizes[-1]['message_bytes']} bytes"
     reached = f"{best['bus_gb_s']:.3g} GB/s bus bandwidth at {best['message_bytes']} bytes"
@@ -268,28 +230,19 @@ def judge_allreduce(outcome: Outcome, profile: SiteProfile | None) -> Check:
 
 def _compared_with_figure(evidence: str, document: dict[str, Any], profile: SiteProfile | None) -> Check:
     """Compare with the published figure for the nearest number of nodes; one node alone proves nothing."""
-    name, nodes = "allreduce", len(document["hosts"])
+    nodes = len(document["hosts"])
     figures = profile.fabric.allreduce if profile else ()
     if nodes < 2 or not figures or profile is None:
-        return have(name, evidence)
+        return verdict("allreduce: right", evidence=evidence)
     figure = min(figures, key=lambda each: abs(each.nodes - nodes))
     near = min(document["sizes"], key=lambda each: abs(each["message_bytes"] - figure.message_bytes))
     reached = float(near["bus_gb_s"])
     size = f"{counted(figure.gpus, 'GPU')} on {counted(figure.nodes, 'node')}"
     published = f"{profile.name} published {figure.bus_gb_s:g} GB/s for {size}"
-    if reached > tcp_below_gb_s(figure):
-        return have(name, f"{evidence}; {published}")
     fabric = "Slingshot" if profile.fabric.kind.startswith("slingshot") else profile.fabric.kind
-    slow = f"{evidence}; {published}: this is TCP, not {fabric}"
-    if document["via"] == "mpi":
-        slow = (
-            f"{evidence}; {published}, by NCCL from GPU to GPU, and MPI between main memories may be slower;"
-        )
-        slow += f" if Horovod is as slow, this is TCP, not {fabric}"
-        remedy = "run the test with a Horovod that has NCCL: it sends data the way that gradients go"
-        return unknown(name, slow, remedy)
-    remedy = "load the fabric's NCCL plugin (aws-ofi-nccl, aws-ofi-rccl) and set NCCL_NET, see fabric-plugin"
-    return missing(name, slow, remedy)
+    slow = "slow in MPI" if document["via"] == "mpi" else "slow"
+    case = "as published" if reached > tcp_below_gb_s(figure) else slow
+    return verdict(f"allreduce: {case}", evidence=evidence, published=published, fabric=fabric)
 
 
 def tcp_below_gb_s(figure: AllreduceFigure) -> float:

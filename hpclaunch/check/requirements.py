@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 from hpclaunch import framework_table
-from hpclaunch.check.check_report import Check, Requirement, have, missing, unknown
+from hpclaunch.check.check_report import Check, Requirement, verdict
 from hpclaunch.check.facts import BuildFacts, Outcome
 from hpclaunch.check.judge_build import judge_versions, stated_versions
 from hpclaunch.check.remedies import Remedies
@@ -37,22 +38,19 @@ def judge_framework(outcome: Outcome, module: str, python: str, remedies: Remedi
 
 def judge_imports(outcome: Outcome, module: str, python: str, remedies: Remedies) -> Check:
     """Judge whether the interpreter can import what the framework's program imports."""
-    answers, name = outcome.answers(), "imports"
-    remedy = (
-        f"install {module} for {python}, or name the software that has it under environment: or with --python"
-        f"{_ways(module, remedies)}"
-    )
+    answers = outcome.answers()
+    judged = partial(verdict, module=module, python=python, ways=_ways(module, remedies))
     if not answers:
-        evidence = f"import {module} by {python} {outcome.ending()}: {outcome.last_error_line()}"
-        return (unknown if outcome.timed_out else missing)(name, evidence, remedy)
+        ending = f"{outcome.ending()}: {outcome.last_error_line()}"
+        return judged("imports: no answer", status="unknown" if outcome.timed_out else None, ending=ending)
     if not answers.get("there"):
-        return missing(name, f"{python} has no {module}", remedy)
+        return judged("imports: not there")
     wrong: dict[str, str] = answers.get("wrong") or {}
     if wrong or not answers.get("imported"):
         errors = "; ".join(f"{each}: {error}" for each, error in wrong.items())
-        return missing(name, f"{python}: {errors or 'no framework for it is installed'}", remedy)
+        return judged("imports: wrong", errors=errors or "no framework for it is installed")
     version = f" {stated_versions(outcome).get('framework') or ''}".rstrip()
-    return have(name, f"{python} imports {', '.join(answers['imported'])}{version}")
+    return judged("imports: right", modules=", ".join(answers["imported"]), version=version)
 
 
 def _ways(module: str, remedies: Remedies) -> str:
@@ -66,17 +64,16 @@ def _gpu_build(stated: dict[str, Any], module: str, remedies: Remedies) -> Itera
     name = gpu_build_of(remedies.profile)
     if name is None or remedies.profile is None or module == "mpi4py":
         return
-    program = f"{module} {stated.get('framework') or ''}".strip()
-    if stated.get(name):
-        yield have(name, f"{program} is built for {name} {stated[name]}")
-        return
-    if not stated:
-        yield unknown(name, f"{program} does not tell what it is built for")
-        return
     built = [f"{each} {stated[each]}" for each in GPU_BUILDS.values() if stated.get(each)]
-    kinds = ", ".join(built) or "CPUs only"
-    remedy = f"install the build for {name}{_ways(module, remedies)}"
-    yield missing(name, f"{program} is built for {kinds}; {remedies.profile.name} needs {name}", remedy)
+    yield verdict(
+        f"gpu build: {'right' if stated.get(name) else 'wrong' if stated else 'not told'}",
+        name,
+        program=f"{module} {stated.get('framework') or ''}".strip(),
+        version=stated.get(name),
+        kinds=", ".join(built) or "CPUs only",
+        site=remedies.profile.name,
+        ways=_ways(module, remedies),
+    )
 
 
 FRAMEWORKS = ("tensorflow", "keras", "pytorch", "mxnet")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from hpclaunch.check.check_report import Check, Report, Requirement, Status, have, make_report, missing
+from hpclaunch.check.check_report import Check, Report, Requirement, Status, make_report, verdict
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, NodeFacts, Outcome
 from hpclaunch.check.gather import (
     Argv,
@@ -410,15 +410,14 @@ def _do_nodes_agree(reports: Mapping[str, Report], nodes: int, why_silent: str) 
     signatures = {host: _signature(host, report) for host, report in reports.items()}
     silent = nodes - len(reports)
     if not signatures:
-        return missing("nodes", f"none of {nodes} nodes answered: {why_silent}", "see the launcher's message")
+        return verdict("nodes: silent", nodes=nodes, why=why_silent)
     usual, _ = Counter(signatures.values()).most_common(1)[0]
     odd = {host: each for host, each in signatures.items() if each != usual}
     parts = [f"{host} differs: {_difference(each, usual)}" for host, each in odd.items()]
     parts += [f"{silent} of {nodes} nodes gave no answer: {why_silent}"] if silent > 0 else []
     if parts:
-        remedy = "exclude these nodes (srun --exclude=NODES) and report them to the site"
-        return missing("nodes", "; ".join(parts), remedy)
-    return have("nodes", f"the same answers from {counted(len(reports), 'node')}: {', '.join(reports)}")
+        return verdict("nodes: differ", parts="; ".join(parts))
+    return verdict("nodes: agree", count=counted(len(reports), "node"), names=", ".join(reports))
 
 
 def _difference(mine: tuple[tuple[str, str, str], ...], usual: tuple[tuple[str, str, str], ...]) -> str:

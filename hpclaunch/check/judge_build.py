@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -283,15 +284,15 @@ def judge_versions(
 def _pairs(versions: dict[str, str], changed: list[str], remedies: Remedies) -> Iterator[Check]:
     """Judge the versions; ``changed``: sentences about frameworks that changed after the build."""
     pairs = bad_pairs(versions, remedies.features(), remedies.variables())
-    wrong = [*changed, *(pair.with_source for pair in pairs if pair.certain)]
-    doubts = [pair.with_source for pair in pairs]
+    said = attrgetter("with_source")
+    wrong = [*changed, *map(said, filter(attrgetter("certain"), pairs))]
+    problems = "; ".join(wrong or map(said, pairs))
     listed = ", ".join(f"{part} {version}" for part, version in versions.items())
-    remedy = "; ".join(pair.remedy for pair in pairs)
-    if wrong:
-        remedy = remedy or f"install the version of the build, or {remedies.rebuild(remedies.framework)}"
-    if wrong or doubts or listed:
-        case = "wrong" if wrong else "doubtful" if doubts else "right"
-        yield verdict(f"versions: {case}", problems="; ".join(wrong or doubts), listed=listed, remedy=remedy)
+    if problems or listed:
+        usual = f"install the version of the build, or {remedies.rebuild(remedies.framework)}"
+        remedy = "; ".join(map(attrgetter("remedy"), pairs)) or usual
+        case = "wrong" if wrong else "doubtful" if problems else "right"
+        yield verdict(f"versions: {case}", problems=problems, listed=listed, remedy=remedy)
 
 
 def stated_versions(outcome: Outcome) -> dict[str, Any]:
@@ -345,7 +346,7 @@ def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
             there = {str(each).replace("compute_", "sm_").partition(":")[0] for each in archs}
             case = "gpu-arch: right" if arch in there else "gpu-arch: wrong"
             return judged(case, program=program, archs=", ".join(map(str, archs)))
-    return judged("gpu-arch: not told")
+    return judged("gpu-arch: not reported")
 
 
 def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:

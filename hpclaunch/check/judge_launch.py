@@ -54,10 +54,10 @@ def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check
         return _any_plugin(listed, useful, profile)
     wanted = profile.mpi.plugin
     version_of_it = re.compile(rf"{re.escape(wanted)}(_v\d+)?")
-    there = any(version_of_it.fullmatch(plugin) for plugin in offered)
+    if any(map(version_of_it.fullmatch, offered)):
+        return verdict("mpi-plugin: offered", listed=listed, wanted=wanted)
     others = f"use one that matches the MPI: --mpi={useful[0]}" if useful else "ask the site"
-    case = "mpi-plugin: offered" if there else "mpi-plugin: not offered"
-    return verdict(case, listed=listed, wanted=wanted, others=others)
+    return verdict("mpi-plugin: not offered", listed=listed, wanted=wanted, others=others)
 
 
 def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> Check:
@@ -159,8 +159,12 @@ def _ranks(via: str, outcome: Outcome, facts: LaunchFacts, profile: SiteProfile 
         remedy=_launch_remedy(profile, via),
     )
     answers = [each for each in outcome.all_answers() if "rank" in each]
-    if answers:
-        return _judge_world(answers, facts.ranks_started, judged)
+    return (
+        _judge_world(answers, facts.ranks_started, judged) if answers else _silence(outcome, profile, judged)
+    )
+
+
+def _silence(outcome: Outcome, profile: SiteProfile | None, judged: Callable[..., Check]) -> Check:
     if outcome.exit_code == NOT_FOUND:
         return judged("ranks: no launcher", why=outcome.last_error_line() or outcome.ending())
     if outcome.timed_out:

@@ -17,7 +17,11 @@ def judge_node(facts: NodeFacts, profile: SiteProfile | None) -> tuple[Check, ..
     answers = facts.node.answers() if facts.node else {}
     folders: dict[str, Any] = answers.get("folders") or {}
     checks = [
-        *([_gpus(facts, answers, profile)] if facts.gpu_tool and profile else ()),
+        *(
+            [_gpus(facts.gpu_tool, facts.gpu_tool_name, answers, profile)]
+            if facts.gpu_tool and profile
+            else ()
+        ),
         *([_plugin(facts.plugin, profile)] if facts.plugin else ()),
         *_clock(answers),
     ]
@@ -35,19 +39,15 @@ def gpu_names(tool: str, text: str) -> dict[int, str]:
     return names
 
 
-def _gpus(facts: NodeFacts, answers: dict[str, Any], profile: SiteProfile) -> Check:
-    tool = facts.gpu_tool or Outcome(exit_code=NOT_FOUND)
+def _gpus(tool: Outcome, name: str, answers: dict[str, Any], profile: SiteProfile) -> Check:
     expected = len(profile.node.gpus) if profile.node else 0
-    found: dict[str, Any] = {
-        "tool": facts.gpu_tool_name,
-        "expected": f"{profile.name} has {expected} per node",
-    }
+    found: dict[str, Any] = {"tool": name, "expected": f"{profile.name} has {expected} per node"}
     if tool.exit_code == NOT_FOUND:
         return verdict("gpus: no tool", **found)
-    names = gpu_names(facts.gpu_tool_name, tool.stdout) if facts.gpu_tool_name else {}
+    names = gpu_names(name, tool.stdout)
     models = ", ".join(dict.fromkeys(names.values())) or tool.last_error_line() or tool.ending()
     hidden = ", ".join(f"{name}={value}" for name, value in (answers.get("visible") or {}).items())
-    found |= {"count": counted(len(names), "GPU"), "visible": f"; {hidden}" if hidden else ""}
+    found |= {"count": counted(len(names), "GPU"), "visible": hidden and f"; {hidden}"}
     return verdict(f"gpus: {'all' if len(names) >= expected else 'too few'}", models=models, **found)
 
 

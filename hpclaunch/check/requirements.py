@@ -66,7 +66,7 @@ def _gpu_build(stated: dict[str, Any], module: str, remedies: Remedies) -> Itera
         return
     built = [f"{each} {stated[each]}" for each in GPU_BUILDS.values() if stated.get(each)]
     yield verdict(
-        f"gpu build: {'right' if stated.get(name) else 'wrong' if stated else 'not told'}",
+        f"gpu build: {'right' if stated.get(name) else 'wrong' if stated else 'not stated'}",
         name,
         program=f"{module} {stated.get('framework') or ''}".strip(),
         version=stated.get(name),

@@ -3,9 +3,11 @@ states the rules; the numbers are the constants here."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from msgspec.structs import replace
 
+from hpclaunch.package_data import package_table
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
@@ -21,6 +23,7 @@ from hpclaunch.timeline.late_ranks import (
 from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import Verdict
+from hpclaunch.units import rounded
 
 FLOOR_SHARE = 0.05
 """Of a step: what is shorter is not worth a verdict."""
@@ -98,32 +101,33 @@ def shown_ms(milliseconds: float | None) -> str:
     return f"{milliseconds:.0f} ms" if milliseconds >= 100 else f"{milliseconds:.3g} ms"
 
 
+def _verdict(case: str, **values: Any) -> Verdict:
+    """Return a verdict of ``timeline_verdicts.yaml`` with these values in its texts."""
+    evidence, remedy = package_table("timeline/timeline_verdicts.yaml")[case]
+    kind = case.partition(":")[0]
+    return Verdict(kind=kind, evidence=evidence.format(**values), remedy=remedy.format(**values))
+
+
 def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) -> Verdict:
     assert late.rank is not None  # noqa: S101
     place = places.get(late.rank, Place())
-    cause, remedy = _cause(job, late)
-    evidence = (
-        f"{place.named(late.rank)} comes last in {late.late_steps} of {late.steps} "
-        f"steps, {_how_late(late)} after the median of the other ranks (noise {shown_ms(late.noise_ms)}); "
-        f"they wait for it, and it waits least{'; ' if cause else ''}{cause}"
-    )
-    return _late(late, evidence, remedy, place)
+    cause, remedy = _cause(job, late, late.rank)
+    return _late("straggler", late, place, who=place.named(late.rank), cause=cause, remedy=remedy)
 
 
-def _late(late: Lateness, evidence: str, remedy: str, place: Place) -> Verdict:
-    found = _costs("straggler", late.late_ms, late.share, late.noise_ms, evidence, remedy)
+def _late(case: str, late: Lateness, place: Place, **values: Any) -> Verdict:
+    values |= {"late_steps": late.late_steps, "steps": late.steps, "how_late": _how_late(late)}
+    found = _costs(case, late.late_ms, late.share, late.noise_ms, **values)
     return replace(found, rank=late.rank, node=place.node, gpu=place.gpu)
 
 
-def _costs(kind: str, ms: float, share: float, noise: float | None, evidence: str, remedy: str) -> Verdict:
+def _costs(case: str, ms: float, share: float, noise: float | None, **values: Any) -> Verdict:
     """Return the verdict on a cause that costs these milliseconds in this share of the steps."""
-    return Verdict(
-        kind=kind,
+    return replace(
+        _verdict(case, ms=shown_ms(ms), noise=shown_ms(noise), **values),
         share_of_steps=round(share, 4),
         late_ms=round(ms, 3),
-        noise_ms=None if noise is None else round(noise, 3),
-        evidence=evidence,
-        remedy=remedy,
+        noise_ms=rounded(noise),
     )
 
 
@@ -139,34 +143,20 @@ def _how_late(late: Lateness) -> str:
     return text
 
 
-_PHASES = {
-    "input": "waiting for its input",
-    "computing": "computing",
-    "rest": "outside of what the trace shows",
-}
-_REMEDIES = {
-    "input": "see what only this rank reads, and from where: stage the data, or give each rank an equal part",
-    "computing": "compare its batch with the other ranks' (padding, sequence lengths), then its hardware: "
-    "clocks, temperature and other processes on its node; leave the node out if it is slow again",
-    "rest": "see what only this rank does between computing and communicating: logs, checkpoints, evaluation",
-    "": "check its binding (hpclaunch verify), its input, and other processes on its node",
-}
-
-
-def _cause(job: JobTimeline, late: Lateness) -> tuple[str, str]:
+def _cause(job: JobTimeline, late: Lateness, rank: int) -> tuple[str, str]:
     """Return in which phase the late rank spends its time, where the traces tell, and a remedy."""
-    assert late.rank is not None  # noqa: S101
-    mine = job.columns.get(late.rank)
-    others = [columns for rank, columns in job.columns.items() if rank != late.rank]
-    if mine is None or not others or not job.sees_computing:
-        return "", _REMEDIES[""]
-    more = {
-        name: median(mine[name]) - median(median(columns[name]) for columns in others) for name in _PHASES
-    }
-    phase = max(more, key=lambda name: more[name])
-    if more[phase] < late.late_ms / 2:
-        return "", _REMEDIES[""]
-    return f"{shown_ms(more[phase])} of it {_PHASES[phase]}", _REMEDIES[phase]
+    phases = package_table("timeline/timeline_verdicts.yaml")["phases"]
+    more: dict[str, float] = {}
+    mine = job.columns.get(rank)
+    others = [columns for other, columns in job.columns.items() if other != rank]
+    if mine is not None and others and job.sees_computing:
+        for phase in ("input", "computing", "rest"):
+            more[phase] = median(mine[phase]) - median(median(columns[phase]) for columns in others)
+    phase = max(more, key=lambda name: more[name], default="")
+    if not phase or more[phase] < late.late_ms / 2:
+        return "", phases["unknown"][1]
+    doing, remedy = phases[phase]
+    return f"; {shown_ms(more[phase])} of it {doing}", remedy
 
 
 def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
@@ -177,13 +167,7 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
     late = hidden_lateness(waits, floor_ms(job, HIDDEN_CYCLES), job.ranks, job.step_ms)
     if late is None:
         return []
-    evidence = (
-        f"in {late.late_steps} of {late.steps} steps the ranks wait {_how_late(late)} for a rank that asks "
-        f"late (noise {shown_ms(late.noise_ms)}); which one it is, rank 0 included, and whether it "
-        "is the same one each time, is hidden by Horovod's response cache"
-    )
-    remedy = "run some steps with HOROVOD_CACHE_CAPACITY=0: the timeline then says when each rank asks"
-    return [(late.lost_ms, _late(late, evidence, remedy, Place()))]
+    return [(late.lost_ms, _late("straggler: not named", late, Place()))]
 
 
 def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
@@ -196,21 +180,10 @@ def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
     slow = [value for value, time in zip(least, job.steady, strict=True) if value > INPUT_SHARE * time]
     if len(slow) < max(LEAST_STEPS, len(least) / 4):
         return []
-    typical = median(slow)
+    typical, share = median(slow), len(slow) / len(least)
     who = "every rank waits" if len(job.columns) > 1 else "the rank waits"
-    evidence = (
-        f"{who} for its data in {len(slow)} of {len(least)} steps, {shown_ms(typical)} of a step of "
-        f"{shown_ms(job.step_ms)}, while nothing is computed"
-    )
-    remedy = "more workers of the data loader, prefetching, nearer data (hpclaunch advise data, --stage)"
-    return _in_steps("input", typical, evidence, remedy, least, share=len(slow) / len(least))
-
-
-def _in_steps(
-    kind: str, ms: float, evidence: str, remedy: str, noise: Sequence[float] = (), *, share: float = 1.0
-) -> list[tuple[float, Verdict]]:
-    """Return that verdict with what it costs per step."""
-    return [(ms * share, _costs(kind, ms, share, deviation(noise) if noise else None, evidence, remedy))]
+    values = {"who": who, "slow": len(slow), "steps": len(least), "step": shown_ms(job.step_ms)}
+    return [(typical * share, _costs("input", typical, share, deviation(least), **values))]
 
 
 def _negotiates(job: JobTimeline, late: Lateness) -> bool:
@@ -230,25 +203,17 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
     if tensors < SMALL_TENSORS or not (known and 0 < each <= SMALL_BYTES) or spent < COMMUNICATION_SHARE:
         return []
     messages = max(median(columns["messages"]), 1.0)
-    horovod = trace.form == "horovod"
-    remedy = (
-        "fewer and larger messages: HOROVOD_CYCLE_TIME from 1 to 5 or 10 ms collects more tensors each, "
-        "HOROVOD_FUSION_THRESHOLD must not be small, and num_groups of the optimizer groups the tensors"
-        if horovod
-        else "fewer and larger messages: larger buckets (bucket_cap_mb of DDP, --fusion-bytes of the runner)"
-    )
     slow = [
         f"; rank 0, which negotiates for all ranks, comes {shown_ms(each.late_ms)} after the other ranks in "
         f"{each.late_steps} of {each.steps} steps"
         for each in late
         if _negotiates(job, each)
     ]
-    evidence = (
-        f"{tensors:.0f} tensors per step of {each:.0f} bytes on average, in {messages:.0f} "
-        f"messages: {100 * spent:.0f} % of the step is spent on {size / max(len(job.steady), 1) / 1e3:.0f} kB"
-    )
-    noise = columns["communication"]
-    return _in_steps("small-tensors", spent * job.step_ms, evidence + "".join(slow), remedy, noise)
+    case, ms = f"small-tensors: {'Horovod' if trace.form == 'horovod' else 'DDP'}", spent * job.step_ms
+    values = {"tensors": tensors, "each": each, "messages": messages, "percent": 100 * spent}
+    values["kilobytes"] = size / max(len(job.steady), 1) / 1e3
+    noise = deviation(columns["communication"])
+    return [(ms, _costs(case, ms, 1.0, noise, slow="".join(slow), **values))]
 
 
 def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
@@ -260,13 +225,9 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
     part = shares(job)["negotiating"] or 0.0
     if tensors < SERIAL_TENSORS or alone < SERIAL_SHARE * tensors or part < COMMUNICATION_SHARE:
         return []
-    evidence = (
-        f"{alone:.0f} of {tensors:.0f} tensors per step are requested only after the one before is "
-        f"done; negotiating takes {100 * part:.0f} % of the step, and nothing is fused"
-    )
-    remedy = "request all gradients before waiting for one (hvd.DistributedOptimizer, allreduce_async, or "
-    remedy += "grouped_allreduce)"
-    return _in_steps("negotiation", part * job.step_ms, evidence, remedy, columns["negotiating"])
+    ms, noise = part * job.step_ms, deviation(columns["negotiating"])
+    values = {"alone": alone, "tensors": tensors, "percent": 100 * part}
+    return [(ms, _costs("negotiation", ms, 1.0, noise, **values))]
 
 
 def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tuple[float, Verdict]]:
@@ -299,11 +260,10 @@ def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tupl
 def _idle_verdict(
     job: JobTimeline, times: Sequence[float], every: Sequence[float], where: str
 ) -> tuple[float, Verdict]:
-    shown = "nothing is executed" if job.sees_computing else "nothing is communicated"
-    ms, share = median(times), len(times) / len(every)
-    evidence = f"in {len(times)} of {len(every)} steps {shown} for {shown_ms(ms)} {where}"
-    remedy = "see what the program does there: checkpoints, evaluation, logging, Python between kernels"
-    return sum(times) / len(every), _costs("idle", ms, share, deviation(every), evidence, remedy)
+    nothing = "nothing is executed" if job.sees_computing else "nothing is communicated"
+    values = {"times": len(times), "steps": len(every), "nothing": nothing, "where": where}
+    found = _costs("idle", median(times), len(times) / len(every), deviation(every), **values)
+    return sum(times) / len(every), found
 
 
 def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tuple[float, Verdict]]:
@@ -317,14 +277,11 @@ def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tup
         return []
     without = figure.bus_gb_s_without_plugin
     hint = without is not None and rate < 2 * without
-    moving = shares(job)["moving"] or 0.0
-    evidence = (
-        f"allreduces of {message / 1e6:.3g} MB have a bus bandwidth of {rate:.3g} GB/s; this "
-        f"site's page gives {figure.bus_gb_s:g} GB/s for {figure.gpus} GPUs on {figure.nodes} nodes"
-        + (f", and {without:g} GB/s where the fabric's plugin is missing" if hint else "")
-    )
-    remedy = "hpclaunch check shows which transport is used; NCCL_DEBUG=INFO names it in the log"
-    return _in_steps("bandwidth", moving * job.step_ms * (1 - rate / figure.bus_gb_s), evidence, remedy)
+    values = {"megabytes": message / 1e6, "rate": rate, "site": figure.bus_gb_s}
+    values |= {"gpus": figure.gpus, "nodes": figure.nodes}
+    missing = f", and {without:g} GB/s where the fabric's plugin is missing" if hint else ""
+    ms = (shares(job)["moving"] or 0.0) * job.step_ms * (1 - rate / figure.bus_gb_s)
+    return [(ms, _costs("bandwidth", ms, 1.0, None, without=missing, **values))]
 
 
 def nearest_figure(figures: Sequence[AllreduceFigure], message: float) -> AllreduceFigure:
@@ -348,13 +305,8 @@ def _start(job: JobTimeline) -> list[Verdict]:
     recorded = (trace.steps.last - zero) / 1e3
     if before < max(START_S * 1e3, START_SHARE * recorded, START_STEPS * job.step_ms):
         return []
-    evidence = f"{shown_ms(before)} pass before the steps have their usual time, "
-    evidence += f"{100 * before / recorded:.0f} % of the {shown_ms(recorded)} recorded"
-    remedy = (
-        "many small files of Python on a parallel file system start slowly: a container or staged "
-        "environment; of a longer run this part is smaller"
-    )
-    return [_costs("start", before, job.first / max(len(job.times), 1), None, evidence, remedy)]
+    values = {"percent": 100 * before / recorded, "recorded": shown_ms(recorded)}
+    return [_costs("start", before, job.first / max(len(job.times), 1), None, **values)]
 
 
 def _nothing(job: JobTimeline) -> Verdict:
@@ -363,12 +315,8 @@ def _nothing(job: JobTimeline) -> Verdict:
     compared = f"{len(job.waits)} ranks are compared, none is late" if job.waits else _not_compared(job)
     noise = common_noise(lateness_by_rank(job.waits)) if len(job.waits) > 1 else None
     by = f" by more than {shown_ms(floor_ms(job))} (noise {shown_ms(noise)})" if noise is not None else ""
-    return Verdict(
-        kind="none",
-        noise_ms=None if noise is None else round(noise, 3),
-        evidence=f"{len(job.steady)} steps: {compared}{by}; {spent}nothing else stands out",
-        remedy=_what_shows_more(job),
-    )
+    values = {"steps": len(job.steady), "compared": compared, "by": by, "spent": spent}
+    return replace(_verdict("none", remedy=_what_shows_more(job), **values), noise_ms=rounded(noise))
 
 
 def _what_shows_more(job: JobTimeline) -> str:
@@ -393,14 +341,7 @@ def _communication(job: JobTimeline) -> float:
 
 def _mismatch(job: JobTimeline) -> tuple[Verdict, ...]:
     """Return what flight recorders tell of a hang, which has nothing to do with speed."""
-    return tuple(
-        Verdict(
-            kind="mismatch",
-            evidence=f"the ranks are not at the same collective: {note}",
-            remedy="the job hangs where they differ: see which of its lines only some ranks execute",
-        )
-        for note in sequence_notes(job.traces)[:1]
-    )
+    return tuple(_verdict("mismatch", note=note) for note in sequence_notes(job.traces)[:1])
 
 
 def _waited_for(job: JobTimeline, waiting: Sequence[RankTrace]) -> Sequence[int] | None:
@@ -425,17 +366,8 @@ def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]
     names = f"rank {', '.join(map(str, ranks[:8]))}" if ranks else "a rank that is not in the file"
     rank = ranks[0] if len(ranks) == 1 else None
     place = places.get(-1 if rank is None else rank, Place())
-    return (
-        Verdict(
-            kind="ended",
-            rank=rank,
-            node=place.node,
-            gpu=place.gpu,
-            evidence=f"the traces end while the other ranks wait for {names} in {waiting[0].unfinished[0]}: "
-            "if the job failed there, it ended or hung first",
-            remedy="hpclaunch status says how the ranks of a job ended, hpclaunch stacks where one hangs",
-        ),
-    )
+    found = _verdict("ended", names=names, collective=waiting[0].unfinished[0])
+    return (replace(found, rank=rank, node=place.node, gpu=place.gpu),)
 
 
 def _not_compared(job: JobTimeline) -> str:
@@ -450,9 +382,6 @@ def _not_compared(job: JobTimeline) -> str:
 
 def _too_short(job: JobTimeline) -> Verdict:
     unfinished = next((trace.unfinished[0] for trace in job.traces.values() if trace.unfinished), None)
-    return Verdict(
-        kind="none",
-        evidence=f"{counted(len(job.steady), 'step')}: too few to judge"
-        + (f"; the trace ends within {unfinished}" if unfinished else ""),
-        remedy=f"record at least {LEAST_STEPS + 1} steps, better 20",
-    )
+    ends = f"; the trace ends within {unfinished}" if unfinished else ""
+    steps, least = counted(len(job.steady), "step"), LEAST_STEPS + 1
+    return _verdict("none: too short", steps=steps, unfinished=ends, least=least)

@@ -17,7 +17,7 @@ CASES = [(check, case) for check, cases in TABLE.items() for case in cases]
 # With a remedy though all is there, or without one where there is nothing to do here.
 UNUSUAL = {
     *(("stripes", "read"), ("stripes", "not read"), ("clock", "not written"), ("mpi-plugin", "no srun")),
-    *(("ranks", "no launcher"), ("gpu build", "not told"), ("mpi-threads", "without MPI")),
+    *(("ranks", "no launcher"), ("gpu build", "not stated"), ("mpi-threads", "without MPI")),
     ("mpi-launch", "not started"),
 }
 SOURCES = "".join(path.read_text("utf-8") for path in Path(hpclaunch.check.__file__).parent.glob("*.py"))

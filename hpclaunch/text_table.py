@@ -32,6 +32,14 @@ def csv_row(values: Iterable[object]) -> str:
     return ",".join("" if value is None else str(value) for value in values)
 
 
+def without_empty(
+    header: Sequence[str], rows: Sequence[Sequence[str]], always: Sequence[str] = ()
+) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows without the columns that are empty in each row, and not ``always`` there."""
+    used = [n for n, name in enumerate(header) if name in always or any(row[n] for row in rows)]
+    return [header[number] for number in used], [[row[number] for number in used] for row in rows]
+
+
 def text_table(
     rows: Iterable[Sequence[str]],
     header: Sequence[str] | None = None,

@@ -5,7 +5,7 @@ The import of a broken build may crash or hang, so hpclaunch itself never loads 
 
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -96,28 +96,17 @@ def build_facts(place: Place) -> BuildFacts:
     facts = installed.answers()
     if not facts.get("folder"):
         return BuildFacts(installed=installed)
-    present = _present(set(facts["modules"]), facts["libraries"])
+    there = dict(facts["libraries"])
+    there.pop("keras", None)
+    present = [name for name, module in MODULES.items() if module in facts["modules"] or name in there]
     frameworks = {n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present}
     answered = any(outcome.answers().get("built") for outcome in frameworks.values())
     return BuildFacts(
         installed=installed,
         check_build=_boxes(place, facts["scripts"]) if answered else None,
         frameworks=frameworks,
-        linked={
-            name: run_command(place, ["ldd", path], TOOL_LIMIT_S)
-            for name, path in facts["libraries"].items()
-            if name != "keras"
-        },
+        linked={name: run_command(place, ["ldd", path], TOOL_LIMIT_S) for name, path in there.items()},
     )
-
-
-def _present(modules: set[str], libraries: Mapping[str, str]) -> list[str]:
-    """Return the frameworks that are installed or have a library."""
-    return [
-        name
-        for name, module in MODULES.items()
-        if module in modules or (name in libraries and name != "keras")
-    ]
 
 
 def _boxes(place: Place, scripts: str) -> Outcome:

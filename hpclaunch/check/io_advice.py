@@ -62,7 +62,6 @@ def has_many_small_files(facts: IoFacts) -> bool:
 
 
 def _cases(facts: IoFacts) -> Iterator[str]:
-    """Yield the advice that these facts call for."""
     census = facts.census
     if facts.free_files is not None and facts.free_files < census.files:
         yield "room: files"
@@ -96,7 +95,6 @@ def _stripes(stripes: Stripes | None) -> int:
 
 
 def _advice(case: str, facts: IoFacts) -> Advice:
-    """Return an advice of ``io_advice.yaml`` about these facts."""
     row, values = package_table("check/io_advice.yaml")[case], _values(facts)
     name = case.partition(":")[0]
     source = facts.site_source if name in ("room", "stripe") else None

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -45,57 +46,42 @@ def take_census(path: str, limit_s: float, clock: Callable[[], float] = time.mon
     """
     if not os.path.lexists(path):
         raise BadInputError(f"{path}: does not exist", "name a folder or a file")
-    start, counted = clock(), _Counter()
-    if not os.path.isdir(path):
-        if not os.path.isfile(path):
-            raise BadInputError(f"{path}: neither a folder nor a file", "name what a job reads")
-        counted.file(path, os.stat(path).st_size)
-        return counted.census(clock() - start, complete=True)
-    waiting = [path]
-    while waiting:
-        waiting += counted.folder(waiting.pop())
-        if clock() - start > limit_s:
-            return counted.census(clock() - start, complete=not waiting)
-    return counted.census(clock() - start, complete=True)
+    start, sums = clock(), msgspec.structs.asdict(Census())
+    waiting = [path] if os.path.isdir(path) else []
+    if not waiting and not os.path.isfile(path):
+        raise BadInputError(f"{path}: neither a folder nor a file", "name what a job reads")
+    if not waiting:
+        _count_file(path, os.stat(path).st_size, sums)
+    while waiting and clock() - start <= limit_s:
+        waiting += _count_folder(waiting.pop(), sums)
+    return Census(**sums | {"seconds": clock() - start, "complete": not waiting})
 
 
-class _Counter:
-    def __init__(self) -> None:
-        self._sums = dict.fromkeys(
-            ("files", "folders", "bytes", "small_files", "large_files", "most_in_a_folder", "unreadable"), 0
-        )
-        self._largest: tuple[int, str | None] = (0, None)
+def _count_folder(path: str, sums: dict[str, Any]) -> list[str]:
+    """Add its entries to the sums of a census; return the folders among them."""
+    inner, entries = [], 0
+    try:
+        with os.scandir(path) as listing:
+            for entry in listing:
+                entries += 1
+                if entry.is_dir(follow_symlinks=False):
+                    inner.append(entry.path)
+                elif entry.is_file(follow_symlinks=False):
+                    _count_file(entry.path, entry.stat(follow_symlinks=False).st_size, sums)
+    except OSError:
+        sums["unreadable"] += 1
+    sums["folders"] += 1
+    sums["most_in_a_folder"] = max(sums["most_in_a_folder"], entries)
+    return inner
 
-    def folder(self, path: str) -> list[str]:
-        """Count its entries; the folders among them."""
-        inner, entries = [], 0
-        try:
-            with os.scandir(path) as listing:
-                for entry in listing:
-                    entries += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        inner.append(entry.path)
-                    elif entry.is_file(follow_symlinks=False):
-                        self.file(entry.path, entry.stat(follow_symlinks=False).st_size)
-        except OSError:
-            self._sums["unreadable"] += 1
-        self._sums["folders"] += 1
-        self._sums["most_in_a_folder"] = max(self._sums["most_in_a_folder"], entries)
-        return inner
 
-    def file(self, path: str, size: int) -> None:
-        """Count a file."""
-        self._sums["files"] += 1
-        self._sums["bytes"] += size
-        self._sums["small_files"] += size < SMALL_BYTES
-        self._sums["large_files"] += size > LARGE_BYTES
-        if size > self._largest[0] or self._largest[1] is None:
-            self._largest = size, path
-
-    def census(self, seconds: float, *, complete: bool) -> Census:
-        """The counts so far."""
-        size, path = self._largest
-        return Census(**self._sums, largest_bytes=size, largest=path, seconds=seconds, complete=complete)
+def _count_file(path: str, size: int, sums: dict[str, Any]) -> None:
+    sums["files"] += 1
+    sums["bytes"] += size
+    sums["small_files"] += size < SMALL_BYTES
+    sums["large_files"] += size > LARGE_BYTES
+    if size > sums["largest_bytes"] or sums["largest"] is None:
+        sums["largest_bytes"], sums["largest"] = size, path
 
 
 _TOOL_LIMIT_S = 20.0
@@ -171,11 +157,6 @@ def _largest_stripes(host: Host, census: Census) -> Stripes | None:
     return parse_stripes(_lfs(host, "getstripe", census.largest)) if census.largest else None
 
 
-def _lustre_quotas(host: Host, folder: str) -> list[tuple[int | None, int | None]]:
-    """Bytes and files that the user and its groups may still use."""
-    return [parse_lustre_quota(_lfs(host, "quota", "-q", *owner, folder)) for owner in _owners()]
-
-
 def _site_advice(profile: SiteProfile | None) -> tuple[str | None, str | None]:
     """The site's advice on striping, and the page that has it."""
     storages = profile.storage.values() if profile else ()
@@ -231,15 +212,16 @@ def local_storage(profile: SiteProfile | None) -> LocalStorage:
     )
 
 
-def _owners() -> list[tuple[str, str]]:
-    """Options of ``lfs quota`` for this user and its groups."""
+def _lustre_quotas(host: Host, folder: str) -> list[tuple[int | None, int | None]]:
+    """Return the bytes and files that this user and its groups may still use."""
     import grp
 
     groups = []
     for number in {os.getgid(), *os.getgroups()}:
         with contextlib.suppress(KeyError):  # it has no name
             groups.append(grp.getgrgid(number).gr_name)
-    return [("-u", getpass.getuser()), *(("-g", name) for name in sorted(groups))]
+    owners = [("-u", getpass.getuser()), *(("-g", name) for name in sorted(groups))]
+    return [parse_lustre_quota(_lfs(host, "quota", "-q", *owner, folder)) for owner in owners]
 
 
 def _lfs(host: Host, *argv: str) -> str:

@@ -44,7 +44,6 @@ class Boxes(msgspec.Struct, frozen=True, kw_only=True):
     operations: dict[str, bool] = {}
 
     def __bool__(self) -> bool:
-        """Whether there is any box at all."""
         return bool(self.frameworks or self.controllers or self.operations)
 
     def line(self, name: str) -> str:
@@ -239,7 +238,6 @@ def _operation(
 
 
 def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answer of each framework's library about an operation."""
     function, found = f"{name}_built", {}
     for framework, outcome in facts.frameworks.items():
         answers = outcome.answers().get("built")
@@ -305,7 +303,8 @@ def _versions(facts: BuildFacts, installed: Mapping[str, Any]) -> dict[str, str]
     versions = {"horovod": str(installed.get("version") or "")}
     for framework, outcome in facts.frameworks.items():
         _add_stated(versions, MODULES.get(framework, framework), stated_versions(outcome))
-    if _linked_with_open_mpi_4(facts):
+    libraries = [name for outcome in facts.linked.values() for name, _ in linked_mpi(outcome.stdout)]
+    if any(name.startswith("libmpi_cxx.so.40") for name in libraries):  # of Open MPI 4
         versions["mpi-linked"] = "4"
     return {part: version for part, version in versions.items() if version}
 
@@ -316,11 +315,6 @@ def _add_stated(versions: dict[str, str], module: str, stated: dict[str, Any]) -
     for part in ("keras", "cuda", "rocm", "nccl"):
         if stated.get(part):
             versions.setdefault(part, str(stated[part]))
-
-
-def _linked_with_open_mpi_4(facts: BuildFacts) -> bool:
-    libraries = [name for outcome in facts.linked.values() for name, _ in linked_mpi(outcome.stdout)]
-    return any(name.startswith("libmpi_cxx.so.40") for name in libraries)
 
 
 def _changed_since_build(facts: BuildFacts, installed: Mapping[str, Any]) -> Iterator[str]:

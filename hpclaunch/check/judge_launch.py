@@ -61,7 +61,6 @@ def judge_mpi_list(text: str, origin: str, profile: SiteProfile | None) -> Check
 
 
 def _any_plugin(listed: str, useful: list[str], profile: SiteProfile | None) -> Check:
-    """Judge the plugins where the profile names none."""
     if useful:
         default = profile is not None and not profile.mpi.plugin_open
         which = "the site's default is used" if default else "any of them may match"
@@ -75,7 +74,9 @@ def judge_launch(facts: LaunchFacts, build: BuildFacts, profile: SiteProfile | N
     if facts.setup is not None:
         checks.append(judge_setup(facts.setup))
     if facts.mpi_list is not None:
-        checks.append(_mpi_list(facts.mpi_list, profile))
+        text, there = facts.mpi_list.stdout + facts.mpi_list.stderr, facts.mpi_list.exit_code != NOT_FOUND
+        listed = judge_mpi_list(text, "srun --mpi=list", profile) if there else verdict("mpi-plugin: no srun")
+        checks.append(listed)
     if facts.pmix is not None:
         checks += _pmix(facts)
     checks += _mpi_library(facts, build, profile)
@@ -96,13 +97,6 @@ def judge_setup(setup: Outcome) -> Check:
     words = next((w for w in setup.stderr.splitlines() if w.strip() and not w.startswith("HPCLAUNCH-")), "")
     found = verdict("environment: stops", ending=ending, words=words.strip()[:300])
     return msgspec.structs.replace(found, evidence=found.evidence.strip())
-
-
-def _mpi_list(outcome: Outcome, profile: SiteProfile | None) -> Check:
-    text = outcome.stdout + outcome.stderr
-    if outcome.exit_code == 127:
-        return verdict("mpi-plugin: no srun")
-    return judge_mpi_list(text, "srun --mpi=list", profile)
 
 
 def _pmix(facts: LaunchFacts) -> Iterator[Check]:

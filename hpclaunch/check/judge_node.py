@@ -52,7 +52,6 @@ def _gpus(tool: Outcome, name: str, answers: dict[str, Any], profile: SiteProfil
 
 
 def _plugin(outcome: Outcome, profile: SiteProfile | None) -> Check:
-    """Judge whether NCCL or RCCL can find and load the network's plugin."""
     answers = outcome.answers()
     if answers.get("loaded") and answers.get("table"):
         return verdict("fabric-plugin: loads", loaded=answers["loaded"], version=max(answers["table"]))

@@ -7,6 +7,7 @@ from hpclaunch.software.gpu_arch import first_cuda
 from hpclaunch.software.horovod_facts import rebuild_command
 
 _FRAMEWORKS = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet"}
+_SHORT = {"pytorch": "torch"}
 
 
 class Remedies(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,18 +36,17 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
     def first_install(self) -> str:
         """Return what to do where there is no Horovod."""
-        short = {"pytorch": "torch"}.get(self.framework, self.framework)
+        return f"all ways to install it: {self._plan(self.framework)}"
+
+    def _plan(self, framework: str) -> str:
         site = self.profile.name if self.profile else "local"
-        return f"all ways to install it: hpclaunch software plan --site {site} --for horovod-{short}"
+        return f"hpclaunch software plan --site {site} --for horovod-{_SHORT.get(framework, framework)}"
 
     def _or_from_site(self, framework: str) -> str:
-        """Return where all ways to get Horovod on the site are listed."""
-        short = {"pytorch": "torch"}.get(framework, framework)
-        if short not in ("torch", "tensorflow"):
+        if framework not in ("pytorch", "torch", "tensorflow"):
             return ""
-        site = self.profile.name if self.profile else "local"
-        why = "; torch from 2.1 on needs C++17" if short == "torch" else ""
-        return f"{why}; all ways: hpclaunch software plan --site {site} --for horovod-{short}"
+        why = "" if framework == "tensorflow" else "; torch from 2.1 on needs C++17"
+        return f"{why}; all ways: {self._plan(framework)}"
 
     def right_mpi(self, name: str) -> str:
         """Return how to bring the library and its MPI together."""

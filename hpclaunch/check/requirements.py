@@ -60,7 +60,6 @@ def _ways(module: str, remedies: Remedies) -> str:
 
 
 def _gpu_build(stated: dict[str, Any], module: str, remedies: Remedies) -> Iterator[Check]:
-    """Judge whether the framework is built for GPUs of the site's vendor."""
     name = gpu_build_of(remedies.profile)
     if name is None or remedies.profile is None or module == "mpi4py":
         return

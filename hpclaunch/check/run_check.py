@@ -321,7 +321,6 @@ def _one_process_per_node(request: CheckRequest, nodes: int) -> Argv:
 
 
 def _frameworks_everywhere(checks: tuple[Check, ...]) -> tuple[str, ...]:
-    """Return the frameworks that all nodes have, if they have MPI to start ranks with."""
     there = {check.name for check in checks if check.status == "have"}
     return tuple(name for name in FRAMEWORKS if name in there) if "mpi" in there else ()
 
@@ -330,17 +329,15 @@ def _node_argv(request: CheckRequest) -> Argv:
     """Return the same check for one node: this program with the interpreter that runs it here."""
     words = [sys.executable, "-m", "hpclaunch", "check", "--json", "--alone"]
     words += ["--limit", f"{request.import_limit_s:g}"]
-    if request.site:
-        words += ["--site", request.site]
-    if request.job_file:
-        words += ["--file", request.job_file]
-    if request.python:
-        words += ["--python", request.python]
-    if not request.horovod and request.module:
-        words += ["--framework", request.module]
-    for folder in request.space:
-        words += ["--space", folder]
-    return tuple(words)
+    module = None if request.horovod else request.module
+    given = {
+        "--site": request.site,
+        "--file": request.job_file,
+        "--python": request.python,
+        "--framework": module,
+    }
+    options = [*given.items(), *(("--space", folder) for folder in request.space)]
+    return (*words, *(word for name, value in options if value for word in (name, value)))
 
 
 NODE_MARK = "HPCLAUNCH-NODE "

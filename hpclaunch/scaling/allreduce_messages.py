@@ -351,7 +351,6 @@ def _as_one(run: NodeRun, per_node: int, sent: Counter[Any], awaited: Counter[An
 
 
 def _by_nodes(messages: Sequence[T], per_node: int) -> list[list[T]]:
-    """Return messages by the nodes between which they travel."""
     groups: dict[tuple[int, int], list[T]] = {}
     for message in messages:
         groups.setdefault((message[0] // per_node, message[1] // per_node), []).append(message)

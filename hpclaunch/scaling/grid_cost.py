@@ -110,7 +110,6 @@ def _ring(count: int, size: float) -> Traffic:
 def _seconds(
     stage: Sequence[Layer], micro: float, tensor: int, options: MemoryOptions, machine: Machine
 ) -> float:
-    """Return the seconds of a micro-batch in a stage."""
     speed = machine.gpu_tflops.value * 1e12 * machine.gpu_share.value
     memory = machine.memory_gb_s.value * 1e9 * machine.gpu_share.value
     total = 0.0

@@ -12,6 +12,7 @@ uses by default, in the memory where a training has its gradients.
 import json
 import math
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 import msgspec
@@ -60,15 +61,6 @@ class LinkTest(msgspec.Struct, frozen=True, kw_only=True):
         return self.seconds[sizes[0]]
 
 
-class _Output(msgspec.Struct, frozen=True, kw_only=True):
-    """The values that an output states."""
-
-    program: str
-    ranks: int | None
-    rows: list[tuple[str, str]]
-    fresh: bool | None = None
-
-
 def read_link_test(text: str, file: str, ranks: int | None, algorithm: str | None = None) -> LinkTest:
     """Read such an output.
 
@@ -77,9 +69,7 @@ def read_link_test(text: str, file: str, ranks: int | None, algorithm: str | Non
     """
     found = _read(text, file, algorithm)
     ranks = found.ranks or ranks
-    seconds = {
-        int(size): float(time) * 1e-6 for size, time in found.rows if int(size) > 0 and float(time) > 0
-    }
+    seconds = {size: time for size, time in found.seconds.items() if size > 0 and time > 0}
     if len(seconds) < 2:
         raise BadInputError(f"{file}: no times of an allreduce were found", f"known are {_KINDS}")
     if ranks is None or ranks < 2:
@@ -87,20 +77,21 @@ def read_link_test(text: str, file: str, ranks: int | None, algorithm: str | Non
         raise BadInputError(
             f"{file}: {what} in the output", "state the GPUs of the test: --network-test-gpus N"
         )
-    return LinkTest(program=found.program, ranks=ranks, seconds=seconds, fresh=found.fresh)
+    return msgspec.structs.replace(found, ranks=ranks, seconds=seconds)
 
 
-def _read(text: str, file: str, algorithm: str | None) -> _Output:
+def _read(text: str, file: str, algorithm: str | None) -> LinkTest:
+    """Return what an output states; 0 ranks where it states none."""
     if text.lstrip().startswith("{"):
         found = _check(text)
         if found is None:
             return _bench(text, file, algorithm)
     elif "busbw" in text:
-        ranks = len(_NCCL_RANK.findall(text)) or None
-        found = _Output(program="nccl-tests", ranks=ranks, rows=_NCCL.findall(text))
+        ranks, seconds = len(_NCCL_RANK.findall(text)), _seconds(_NCCL.findall(text))
+        found = LinkTest(program="nccl-tests", ranks=ranks, seconds=seconds)
     else:
         rows = _OSU.findall(text) if "Allreduce" in text else []
-        found = _Output(program="OSU", ranks=None, rows=rows)
+        found = LinkTest(program="OSU", ranks=0, seconds=_seconds(rows))
     if algorithm is not None:
         raise BadInputError(
             f"{file}: the output of {found.program} does not name algorithms",
@@ -109,12 +100,17 @@ def _read(text: str, file: str, algorithm: str | None) -> _Output:
     return found
 
 
-def _check(text: str) -> _Output | None:
+def _seconds(rows: Iterable[tuple[str | int, str | float]]) -> dict[int, float]:
+    return {int(size): float(microseconds) * 1e-6 for size, microseconds in rows}
+
+
+def _check(text: str) -> LinkTest | None:
     """Read the document of ``hpclaunch check --allreduce-test --json``; None: it is another one."""
     try:
         (times,) = (one["times"] for one in json.loads(text)["checks"] if one["name"] == "allreduce")
-        rows = [(str(size), str(1e6 * float(seconds))) for size, seconds in times["seconds"].items()]
-        return _Output(program="hpclaunch check --allreduce-test", ranks=int(times["ranks"]), rows=rows)
+        seconds = {int(size): float(seconds) for size, seconds in times["seconds"].items()}
+        program = "hpclaunch check --allreduce-test"
+        return LinkTest(program=program, ranks=int(times["ranks"]), seconds=seconds)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
@@ -152,8 +148,7 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}
 
 
-def _bench(text: str, file: str, algorithm: str | None) -> _Output:
-    """Read the times of one algorithm of our benchmark."""
+def _bench(text: str, file: str, algorithm: str | None) -> LinkTest:
     try:
         found = msgspec.json.decode(text, type=Bench)
     except (msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -171,9 +166,9 @@ def _bench(text: str, file: str, algorithm: str | None) -> _Output:
     fastest: dict[int, float] = {}
     for row in windows if name and windows else rows:
         fastest[row.bytes] = min(row.median_us, fastest.get(row.bytes, math.inf))
-    return _Output(
+    return LinkTest(
         program=f"hpclaunch bench, {name or 'the fastest of ' + ', '.join(names)}",
         ranks=found.ranks,
-        rows=[(str(size), str(time)) for size, time in fastest.items()],
+        seconds=_seconds(fastest.items()),
         fresh=found.fresh,
     )

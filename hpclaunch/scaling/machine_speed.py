@@ -60,6 +60,7 @@ HIDDEN = 0.58
 _GROWTH = 0.03
 """Per doubling: file systems, stragglers and congestion, which no formula has; stated, not fitted."""
 _NO_GROWTH = "assumed: no growth with log2 p beyond the formulas"
+_OVERLAP = ("assumed: the exchange follows the computation", "assumed: layers are fetched ahead")
 _EQUALLY_FAST = "not measured: all GPUs are taken to be equally fast in every step"
 _DEVIATION = 1.0
 """Delays that all ranks have at the same moment make none of them wait; rare long ones are not normal."""
@@ -81,7 +82,6 @@ ASSUMED_SHARE = Parameter(
 
 
 def _share(model: str, precision: Precision) -> Parameter:
-    """Return the share of the data sheet's speed that training reaches."""
     for row in speed_table()["shares"]:
         if (row["model"], row["precision"]) == (model, precision):
             return Parameter("gpu_share", row["value"], "", row["origin"], row["uncertainty"])
@@ -144,37 +144,40 @@ def machine_of(
 
     Raises BadInputError where a speed is not known from anywhere.
     """
-    node = profile.node
-    per_node = gpus_per_node or (len(node.gpus) if node and node.gpus else None)
-    contention = Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0)
-    if options.contention is not None:
-        contention = Parameter("contention", options.contention, "", "option --contention", 0.0)
-    tflops, share, memory = _gpu(profile, options)
-    return Machine(
-        gpu_tflops=tflops,
-        gpu_share=share,
-        memory_gb_s=memory,
-        node_latency_s=_latency("node_latency_s", options.node_latency_us, 2e-5),
-        node_gb_s=_node_bandwidth(profile, options),
-        network_latency_s=_latency("network_latency_s", options.network_latency_us, 2e-5),
-        network_gb_s=_network_bandwidth(profile, options),
-        contention=contention,
-        overlap=_overlap(options),
+    node, hidden = profile.node, options.hidden_by_default
+    usual = Machine(
+        **_gpu(profile, options),
+        node_latency_s=_latency("node_latency_s"),
+        node_gb_s=_node_bandwidth(profile),
+        network_latency_s=_latency("network_latency_s"),
+        network_gb_s=_network_bandwidth(profile),
+        contention=Parameter("contention", 2.0, "", "HPDC 2021, arXiv 2104.09075: hybrids", 0.0),
+        overlap=Parameter("overlap", hidden, "", _OVERLAP[hidden > 0], 0.0),
         growth=Parameter("growth", 0.0, "", _NO_GROWTH, _GROWTH),
         step_deviation_s=Parameter("step_deviation_s", 0.0, "s", _EQUALLY_FAST, 0.0),
-        gpus_per_node=per_node,
+        gpus_per_node=gpus_per_node or (len(node.gpus) if node and node.gpus else None),
         room_gib=float(node.gpu_memory_gib) if node and node.gpu_memory_gib else None,
         cores=cores_here if node is None else None if node.gpus else node.cores,
     )
+    stated = {}
+    for option, (name, factor, uncertainty) in _OPTIONS.items():
+        if (value := getattr(options, option)) is not None:
+            parameter: Parameter = getattr(usual, name)
+            origin = f"option --{option.replace('_', '-')}"
+            stated[name] = Parameter(name, value * factor, parameter.unit, origin, uncertainty)
+    return msgspec.structs.replace(usual, **stated)
 
 
-def _overlap(options: SpeedOptions) -> Parameter:
-    if options.overlap is not None:
-        return Parameter("overlap", options.overlap, "", "option --overlap", 0.0)
-    ahead = (
-        "layers are fetched ahead" if options.hidden_by_default else "the exchange follows the computation"
-    )
-    return Parameter("overlap", options.hidden_by_default, "", f"assumed: {ahead}", 0.0)
+_OPTIONS = {
+    "memory_gb_s": ("memory_gb_s", 1, _STATED),
+    "node_gb_s": ("node_gb_s", 1, _STATED),
+    "node_latency_us": ("node_latency_s", 1e-6, _STATED),
+    "network_gb_s": ("network_gb_s", 1, _STATED),
+    "network_latency_us": ("network_latency_s", 1e-6, _STATED),
+    "contention": ("contention", 1, 0.0),
+    "overlap": ("overlap", 1, 0.0),
+}
+"""Option -> the parameter that it states, its unit in that of the parameter, its uncertainty."""
 
 
 def with_step_deviation(machine: Machine, measured: Sequence[MeasuredSize]) -> Machine:
@@ -209,45 +212,35 @@ def with_link_test(machine: Machine, test: LinkTest, file: str, message_bytes: f
     return msgspec.structs.replace(machine, **changes)
 
 
-def _stated(name: str, value: float, unit: str, option: str) -> Parameter:
-    return Parameter(name, value, unit, f"option {option}", _STATED)
-
-
-def _gpu(profile: SiteProfile, options: SpeedOptions) -> tuple[Parameter, Parameter, Parameter]:
-    """Return speed, share and memory bandwidth of one GPU."""
+def _gpu(profile: SiteProfile, options: SpeedOptions) -> dict[str, Parameter]:
     model = profile.node.gpu_model if profile.node else None
-    known = gpu_speed(model)
-    peak = known.tflops.get(options.precision) if known else None
-    share = _share(known.model if known else "", options.precision)
+    known = gpu_speed(model) or _NOT_LISTED
+    peak, sheet = known.tflops.get(options.precision), f"data sheet: {known.source}"
+    tflops = Parameter("gpu_tflops", peak or 0.0, "TFLOP/s", sheet, 0.0)
+    share = _share(known.model, options.precision)
     if options.tflops is not None:
-        tflops = _stated("gpu_tflops", options.tflops, "TFLOP/s", "--tflops")
+        tflops = Parameter("gpu_tflops", options.tflops, "TFLOP/s", "option --tflops", _STATED)
         share = Parameter("gpu_share", 1.0, "", "--tflops is what training reaches", _STATED)
-    elif known is None or peak is None:
+    elif peak is None:
         what = f"of {model} in {options.precision}" if model else "of its processors"
-        raise BadInputError(
-            f"site {profile.name}: the speed {what} is not known",
-            "state what one GPU, or rank, reaches: --tflops T --memory-gb-s G",
-        )
-    else:
-        tflops = Parameter("gpu_tflops", peak, "TFLOP/s", f"data sheet: {known.source}", 0.0)
-    if options.memory_gb_s is not None:
-        memory = _stated("memory_gb_s", options.memory_gb_s, "GB/s", "--memory-gb-s")
-    elif known is None:
-        raise BadInputError(
-            f"site {profile.name}: the speed of the memory is not known",
-            "state what one GPU, or rank, reaches: --memory-gb-s G",
-        )
-    else:
-        origin = f"data sheet: {known.source}"
-        memory = Parameter("memory_gb_s", known.memory_gb_s, "GB/s", origin, 0.0)
-    return tflops, share, memory
+        raise _not_known(profile, what, "--tflops T --memory-gb-s G")
+    if known is _NOT_LISTED and options.memory_gb_s is None:
+        raise _not_known(profile, "of the memory", "--memory-gb-s G")
+    memory = Parameter("memory_gb_s", known.memory_gb_s, "GB/s", sheet, 0.0)
+    return {"gpu_tflops": tflops, "gpu_share": share, "memory_gb_s": memory}
 
 
-def _latency(name: str, option_us: float | None, usual_s: float) -> Parameter:
-    if option_us is not None:
-        return _stated(name, option_us * 1e-6, "s", f"--{name.removesuffix('_s').replace('_', '-')}-us")
+_NOT_LISTED = GpuSpeed("", {}, 0.0, "")
+
+
+def _not_known(profile: SiteProfile, what: str, options: str) -> BadInputError:
+    problem = f"site {profile.name}: the speed {what} is not known"
+    return BadInputError(problem, f"state what one GPU, or rank, reaches: {options}")
+
+
+def _latency(name: str) -> Parameter:
     origin = "assumed: the start-up of NCCL on ABCI, arXiv 2104.09075; NCCL's own tables have 3 to 14 us"
-    return Parameter(name, usual_s, "s", origin, _DATA_SHEET)
+    return Parameter(name, 2e-5, "s", origin, _DATA_SHEET)
 
 
 def _linked(name: str, link: Link, what: str) -> Parameter:
@@ -256,10 +249,7 @@ def _linked(name: str, link: Link, what: str) -> Parameter:
     return Parameter(name, link.gb_s, "GB/s", origin, _DATA_SHEET)
 
 
-def _node_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
-    """Return the bandwidth between GPUs of a node: stated, the profile's link, or assumed."""
-    if options.node_gb_s is not None:
-        return _stated("node_gb_s", options.node_gb_s, "GB/s", "--node-gb-s")
+def _node_bandwidth(profile: SiteProfile) -> Parameter:
     if link := profile.links.gpu_gpu:
         return _linked("node_gb_s", link, "between two GPUs")
     origin = "assumed: the profile does not state the links of a node"
@@ -269,11 +259,9 @@ def _node_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
 _USUAL_GB_S = {"slingshot-11": (25.0, "200 Gbit/s per card"), "infiniband": (12.5, "EDR, 100 Gbit/s")}
 
 
-def _network_bandwidth(profile: SiteProfile, options: SpeedOptions) -> Parameter:
-    """Return the bandwidth between nodes: stated, measured at the site, or usual for its kind."""
+def _network_bandwidth(profile: SiteProfile) -> Parameter:
+    """Return what was measured at the site, or is usual for its kind of network."""
     name, unit, fabric = "network_gb_s", "GB/s", profile.fabric
-    if options.network_gb_s is not None:
-        return _stated(name, options.network_gb_s, unit, "--network-gb-s")
     between = [figure for figure in fabric.allreduce if figure.nodes > 1]
     if between:
         best = max(between, key=lambda figure: figure.message_bytes)

@@ -133,7 +133,6 @@ def _stage_need(
 
 
 def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:
-    """Return the bytes of the saved tensors, per sample."""
     blocks = by_block(stage)
     saved = [sum(_saved(layer, tensor, options) for layer in some) for some in blocks.values()]
     if options.recompute != "full":
@@ -163,7 +162,6 @@ def by_block(layers: Iterable[Layer]) -> dict[str, list[Layer]]:
 
 
 def _saved(layer: Layer, tensor: int, options: MemoryOptions) -> float:
-    """Return the bytes that a layer saves, per sample."""
     size = 0.0
     for one in layer.saves:
         if not (one.core and options.recompute == "selective"):
@@ -173,7 +171,6 @@ def _saved(layer: Layer, tensor: int, options: MemoryOptions) -> float:
 
 
 def _moment(layer: Layer, tensor: int, options: MemoryOptions) -> float:
-    """Return the bytes of the gradients of a layer's input and output, per sample."""
     if layer.kind == "loss":
         return 4.0 * layer.x / tensor
     divided = tensor if layer.parallel or options.sequence_parallel else 1

@@ -9,15 +9,17 @@ the scores. A file states the layers, or a transformer by its sizes, or what tor
 """
 
 # No annotations from __future__: msgspec would compile each of these texts when it first reads one.
+import json
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scaling.transformer_rows import Transformer, transformer_rows
+from hpclaunch.package_data import text_beside
 from hpclaunch.site.validate import show_keys, to_struct
 from hpclaunch.site.yaml_tree import Tree
 
@@ -59,6 +61,29 @@ class Row(_Strict, frozen=True, kw_only=True):
     tied: bool = False
     extra: Padding = 0
     parallel: bool = False
+
+
+class Transformer(_Strict, frozen=True, kw_only=True):
+    """The sizes of a transformer; its input is [tokens], or an image that is cut in patches."""
+
+    blocks: Count
+    hidden: Count
+    heads: Count
+    kv_heads: Count | None = None
+    inner: Count | None = None
+    mlp: Literal["gelu", "swiglu"] = "gelu"
+    norm: Literal["layernorm", "rmsnorm"] = "layernorm"
+    norm_first: bool = True
+    positions: Literal["learned", "none"] = "learned"
+    vocabulary: Count | None = None
+    types: Count | None = None
+    patch: Count | None = None
+    classes: Count | None = None
+    biases: bool = True
+    tied: bool = True
+    flash: bool = True
+    dropout: bool = False
+    masked: bool = False
 
 
 class ModelTable(_Strict, frozen=True, kw_only=True):
@@ -170,13 +195,57 @@ def _transformed(sizes: Transformer, sample: Shape, tree: Tree) -> tuple[Layer, 
     if sizes.hidden % sizes.heads:
         text = f"hidden is {sizes.hidden}, not a multiple of {sizes.heads} heads"
         raise BadInputError(f"{tree.where}: {text}")
-    rows = msgspec.convert(transformer_rows(sizes, sample), tuple[Row, ...])
+    rows = msgspec.convert(_transformer_rows(sizes, sample), tuple[Row, ...])
     return _layers(rows, sample, tree, "transformer")
 
 
-class _Output(NamedTuple):
-    """The output of a layer."""
+@cache
+def _rows_of() -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = json.loads(text_beside(__file__, "transformer_rows.json"))
+    return found
 
+
+def _transformer_rows(sizes: Transformer, sample: Shape) -> list[dict[str, Any]]:
+    """Return the rows of ``transformer_rows.json``, as a model's file would have them."""
+    values = _values(sizes, sample)
+    rows: list[dict[str, Any]] = []
+    parts = [("embedding", ""), *(("block", f"b{number}_") for number in range(sizes.blocks)), ("head", "")]
+    for part, prefix in parts:
+        start = rows[-1]["name"] if rows else "input"
+        for row in (row for row in _rows_of()[part] if _wanted(row, values)):
+            made = {key: _value(value, values) for key, value in row.items() if key not in ("if", "unless")}
+            if "from" in row:
+                names = {"PREVIOUS": rows[-1]["name"], "START": start}
+                made["from"] = [names.get(name, prefix + name) for name in row["from"]]
+            rows.append({**made, "name": prefix + row["name"], "block": prefix or part})
+    return rows
+
+
+def _wanted(row: dict[str, Any], values: dict[str, Any]) -> bool:
+    return bool(values[row.get("if", "HIDDEN")] and not values.get(row.get("unless", "")))
+
+
+def _values(sizes: Transformer, sample: Shape) -> dict[str, Any]:
+    groups, patch = sizes.kv_heads or sizes.heads, sizes.patch
+    # The class token is a parameter, too.
+    places = 2 + (sample[1] // patch) * (sample[2] // patch) if patch else sample[0] + (sizes.types or 0)
+    return {name.upper(): value for name, value in msgspec.structs.asdict(sizes).items()} | {
+        "KV_HEADS": groups,
+        "QKV": sizes.hidden // sizes.heads * (sizes.heads + 2 * groups),
+        "INNER": sizes.inner or 4 * sizes.hidden,
+        "LEARNED": sizes.positions == "learned",
+        "POSITION_ROWS": places,
+        "SWIGLU": sizes.mlp == "swiglu",
+    }
+
+
+def _value(value: Any, values: dict[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_value(one, values) for one in value]
+    return values.get(value, value) if isinstance(value, str) else value
+
+
+class _Output(NamedTuple):
     shape: Shape
     storage: str
     """The layer whose storage holds it: a view has none."""

@@ -6,7 +6,7 @@ Pure.
 import math
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from statistics import NormalDist, median
 
 import msgspec
@@ -30,6 +30,7 @@ from hpclaunch.scaling.strategy_costs import (
     balanced_stages,
     groups_of,
     layer_costs,
+    main_layers,
     most_gpus,
     step_cost,
 )
@@ -128,21 +129,20 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
 
 def predict_all(request: PredictRequest) -> Prediction:
     """Return the prediction. Raises BadInputError where a measured size cannot be one of the strategy."""
-    groups = groups_of(request.model)
     points: list[PredictedPoint] = []
     impossible: list[Impossible] = []
     report, parameters = None, request.machine.parameters()
     for number, strategy in enumerate(request.strategies):
         calibration = not_calibrated(_uncertainties(strategy, request.machine))
         if number == 0 and request.measured:
-            calibration, report = _calibrated(strategy, groups, request)
+            calibration, report = _calibrated(strategy, request)
             parameters = _calibrated_parameters(request.machine, calibration, report)
         for gpus in request.gpus:
-            why = why_impossible(strategy, gpus, groups, request)
+            why = why_impossible(strategy, gpus, request)
             if why:
                 impossible.append(Impossible(strategy=strategy, gpus=gpus, why=why))
             else:
-                points.append(_point(strategy, gpus, groups, request, calibration))
+                points.append(_point(strategy, gpus, request, calibration))
     ranking, ties = rank_points(points)
     return Prediction(
         points=tuple(points),
@@ -185,9 +185,7 @@ def division_of(strategy: Strategy, gpus: int, request: PredictRequest) -> Divis
     return Division(request.batch * workers, gpus, p2 if strategy in HYBRIDS else 1, segments)
 
 
-def why_impossible(
-    strategy: Strategy, gpus: int, groups: Sequence[tuple[Layer, ...]], request: PredictRequest
-) -> str | None:
+def why_impossible(strategy: Strategy, gpus: int, request: PredictRequest) -> str | None:
     """Return why the strategy cannot use that many GPUs; None: it can."""
     if shared := request.machine.why_not_predicted(gpus):
         return shared
@@ -197,20 +195,18 @@ def why_impossible(
     if strategy == "3d":
         why = _no_grid(gpus, request)
     elif strategy in HYBRIDS:
-        why = _no_hybrid(strategy, gpus, groups, request)
-    most = most_of(strategy, groups, request)
+        why = _no_hybrid(strategy, gpus, request)
+    most = most_of(strategy, request)
     return why or (f"it can use at most {counted(most, 'GPU')}" if gpus > most else None)
 
 
-def _no_hybrid(
-    strategy: Strategy, gpus: int, groups: Sequence[tuple[Layer, ...]], request: PredictRequest
-) -> str | None:
+def _no_hybrid(strategy: Strategy, gpus: int, request: PredictRequest) -> str | None:
     """Return why the GPUs are no workers of a hybrid; None: they are."""
     p2 = request.gpus_per_worker
     if gpus % p2 or gpus < p2:
         return f"{gpus} GPUs are not workers of {p2}"
     inner: Strategy = "filter" if strategy == "data+filter" else "spatial"
-    least = most_gpus(inner, _sizes(groups), request.batch)
+    least = most_gpus(inner, main_layers(request.model), request.batch)
     return f"a worker can use at most {counted(least, 'GPU')}" if p2 > least else None
 
 
@@ -225,33 +221,22 @@ def _no_grid(gpus: int, request: PredictRequest) -> str | None:
     return f"the model has {most} stages at most" if most < request.pipeline else None
 
 
-def _sizes(groups: Sequence[tuple[Layer, ...]]) -> list[LayerCost]:
-    """Return the groups with their sizes only."""
-    main = [next((layer for layer in group if layer.weighted), group[0]) for group in groups]
-    return [
-        LayerCost(x.x, x.y, x.weights, 0, 0, 0, filters=x.filters, channels=x.channels, area=x.area)
-        for x in main
-    ]
-
-
-def most_of(strategy: Strategy, groups: Sequence[tuple[Layer, ...]], request: PredictRequest) -> int:
+def most_of(strategy: Strategy, request: PredictRequest) -> int:
     """Return the most GPUs that the strategy can use: no more workers than an epoch has batches."""
     workers = request.samples // request.batch if request.samples else 1 << 40
     if strategy in ("data", "3d"):
         return workers * (request.tensor * request.pipeline if strategy == "3d" else 1)
-    most = most_gpus(strategy, _sizes(groups), request.batch)
+    most = most_gpus(strategy, main_layers(request.model), request.batch)
     return workers * request.gpus_per_worker if strategy in HYBRIDS else most
 
 
-def terms_of(
-    strategy: Strategy, gpus: int, groups: Sequence[tuple[Layer, ...]], request: PredictRequest
-) -> tuple[float, ...]:
+def terms_of(strategy: Strategy, gpus: int, request: PredictRequest) -> tuple[float, ...]:
     """Return the seconds of each of ``TERMS`` in a step, by the parameters' origins."""
     machine, options = request.machine, request.memory
     division = division_of(strategy, gpus, request)
     if strategy == "3d":
         return _grid_terms(division, request)
-    cost = step_cost(strategy, _costs(groups, request), division)
+    cost = step_cost(strategy, _costs(request), division)
     node, network = [0.0, 0.0], [0.0, 0.0]
     inner_size = gpus if strategy in WHOLE_WORKERS else division.p2
     phi = machine.contention.value if strategy in HYBRIDS else 1.0
@@ -311,29 +296,25 @@ def slowest_of(count: int) -> float:
     return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
 
 
-def _costs(groups: Sequence[tuple[Layer, ...]], request: PredictRequest) -> list[LayerCost]:
+def _costs(request: PredictRequest) -> list[LayerCost]:
     options = request.memory
     micro = max(1.0, request.batch / request.accumulate)
-    costs = layer_costs(groups, request.machine, micro, options.slots, options.saved_bytes)
+    costs = layer_costs(groups_of(request.model), request.machine, micro, options.slots, options.saved_bytes)
     if options.recompute == "full":  # the forward pass is done again before the backward pass
         costs = [cost._replace(bw=cost.bw + cost.fw) for cost in costs]
     return costs
 
 
 def _point(
-    strategy: Strategy,
-    gpus: int,
-    groups: Sequence[tuple[Layer, ...]],
-    request: PredictRequest,
-    calibration: Calibration,
+    strategy: Strategy, gpus: int, request: PredictRequest, calibration: Calibration
 ) -> PredictedPoint:
-    terms = terms_of(strategy, gpus, groups, request)
+    terms = terms_of(strategy, gpus, request)
     model = calibration.seconds(terms)
     compute = calibration.factors[0] * terms[0] / model
     step, mixture, remarks = _step(gpus, request, calibration, terms, compute)
     seconds = step.value
     division = division_of(strategy, gpus, request)
-    need = partial(_need, strategy, gpus, groups, request)
+    need = partial(_need, strategy, gpus, request)
     here = need(request.batch, request.memory)
     room = request.machine.room_gib
     fits = None if room is None else here.total <= room
@@ -347,7 +328,7 @@ def _point(
         waiting_s=calibration.factors[_WAITING] * terms[_WAITING],
         memory_gib=here.total,
         fits=fits,
-        most_gpus=most_of(strategy, groups, request),
+        most_gpus=most_of(strategy, request),
         batch=int(division.batch),
         samples_per_s=division.batch / seconds,
         epoch_s=epoch,
@@ -400,24 +381,17 @@ def _step(
 
 
 def _need(
-    strategy: Strategy,
-    gpus: int,
-    groups: Sequence[tuple[Layer, ...]],
-    request: PredictRequest,
-    batch: int,
-    options: MemoryOptions,
+    strategy: Strategy, gpus: int, request: PredictRequest, batch: int, options: MemoryOptions
 ) -> MemoryNeed:
     other = msgspec.structs.replace(request, batch=batch)
     division = division_of(strategy, gpus, other)
-    stages: list[list[Layer]] = [[layer for group in groups for layer in group]]
+    stages: Sequence[Sequence[Layer]] = [request.model.layers]
     if strategy == "3d":
         stages = grid_stages(request.model.layers, request.pipeline)
     if strategy == "pipeline":
-        stages, start = [], 0
-        for stage in balanced_stages(_costs(groups, other), gpus):
-            some = groups[start : start + len(stage)]
-            stages.append([layer for group in some for layer in group])
-            start += len(stage)
+        left = iter(groups_of(request.model))
+        parts = balanced_stages(_costs(other), gpus)
+        stages = [list(chain.from_iterable(islice(left, len(part)))) for part in parts]
     return memory_need(strategy, stages, division, options)
 
 
@@ -428,14 +402,11 @@ def _cost(gpus: int, epoch_s: float | None, request: PredictRequest) -> float | 
     return math.ceil(gpus / per_node) * epoch_s / 3600 * request.node_hour
 
 
-def _calibrated(
-    strategy: Strategy, groups: Sequence[tuple[Layer, ...]], request: PredictRequest
-) -> tuple[Calibration, CalibrationReport]:
-    """Return the factors of the measured sizes and how well they fit."""
+def _calibrated(strategy: Strategy, request: PredictRequest) -> tuple[Calibration, CalibrationReport]:
     for size in request.measured:
-        if why := why_impossible(strategy, size.size, groups, request):
+        if why := why_impossible(strategy, size.size, request):
             raise BadInputError(f"--calibrate: {size.size} GPUs in {strategy}: {why}")
-    terms = [terms_of(strategy, size.size, groups, request) for size in request.measured]
+    terms = [terms_of(strategy, size.size, request) for size in request.measured]
     seconds = [median(size.seconds) for size in request.measured]
     uncertainties = _uncertainties(strategy, request.machine, terms, seconds)
     found = calibrate(terms, seconds, uncertainties, deviation_of_repeats(request.measured))
@@ -528,8 +499,7 @@ def rank_points(
     ties: dict[str, tuple[tuple[str, str], ...]] = {}
     for gpus in dict.fromkeys(point.gpus for point in points):
         here = [point for point in points if point.gpus == gpus and point.fits is not False]
-        ranges = {point.strategy: _per_sample(point) for point in here}
-        order, pairs = rank(ranges)
+        order, pairs = rank({point.strategy: _per_sample(point) for point in here})
         ranking[str(gpus)] = order
         if pairs:
             ties[str(gpus)] = pairs

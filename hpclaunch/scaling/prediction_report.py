@@ -6,7 +6,7 @@ from itertools import pairwise
 from hpclaunch.scaling.learned_range import place_text
 from hpclaunch.scaling.prediction import PredictedPoint, Prediction
 from hpclaunch.scaling.simulated_exchange import simulation_text
-from hpclaunch.text_table import text_table
+from hpclaunch.text_table import text_table, without_empty
 
 _HEADER = ("GPUs", "strategy", "step s", "range", "compute", "communic.", "GiB", "fits", "at most", "epoch")
 _DROPPED = ("at most", "epoch", "communic.", "compute", "GiB", "range")
@@ -38,25 +38,23 @@ def as_text(prediction: Prediction, width: int | None = None) -> str:
 
 
 def _table(points: Sequence[PredictedPoint], prediction: Prediction, width: int | None) -> list[str]:
-    """Return the table, and what each kind of mixture is."""
     if not points:
         return []
-    cost = any(point.cost_per_epoch is not None for point in points)
     places = dict.fromkeys(point.mixture.place for point in points if point.mixture)
-    price = [f"{prediction.cost_unit} per epoch"] if cost else []
-    header = [*_HEADER, *price, *(_MIXTURE if places else ())]
-    rows = [_row(point, cost, bool(places)) for point in points]
-    table = text_table(rows, header, width=width, drop=(*_MIXTURE, *_DROPPED, *price))
+    price = f"{prediction.cost_unit} per epoch"
+    header, rows = without_empty([*_HEADER, price, *_MIXTURE], list(map(_row, points)), _HEADER)
+    table = text_table(rows, header, width=width, drop=(*_MIXTURE, *_DROPPED, price))
     return [table, *map(place_text, places)]
 
 
 _MIXTURE = ("model", "naive fit", "carry on")
 
 
-def _row(point: PredictedPoint, cost: bool, mixture: bool) -> tuple[str, ...]:
+def _row(point: PredictedPoint) -> tuple[str, ...]:
     step = point.step_s
     fits = {True: "yes", False: "NO", None: "?"}[point.fits]
-    values = (
+    three = (point.mixture.model, point.mixture.naive, point.mixture.carry_on) if point.mixture else ()
+    return (
         str(point.gpus),
         point.strategy,
         f"{step.value:.4g}",
@@ -67,11 +65,9 @@ def _row(point: PredictedPoint, cost: bool, mixture: bool) -> tuple[str, ...]:
         fits,
         "" if point.most_gpus >= 1 << 40 else str(point.most_gpus),
         _time(point.epoch_s),
+        "" if point.cost_per_epoch is None else f"{point.cost_per_epoch:.3g}",
+        *([f"{value:.4g}" for value in three] or [""] * len(_MIXTURE)),
     )
-    price = () if not cost else ("" if point.cost_per_epoch is None else f"{point.cost_per_epoch:.3g}",)
-    three = point.mixture and (point.mixture.model, point.mixture.naive, point.mixture.carry_on)
-    shown = tuple(f"{value:.4g}" for value in three) if three else ("",) * len(_MIXTURE)
-    return (*values, *price, *(shown if mixture else ()))
 
 
 def _time(seconds: float | None) -> str:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpclaunch.scaling.calibration import Solution, nonnegative_fit
 from hpclaunch.scaling.learned_range import StepRange, naive_fit, range_about
 from hpclaunch.scaling.measured_sizes import student
-from hpclaunch.scaling.nonnegative import Solution, nonnegative_fit
 from hpclaunch.scaling.study_table import Kind, Point
 
 Term = Callable[[float], float]
@@ -224,8 +224,7 @@ def _next_two(
     law: FittedLaw, rivals: Sequence[FittedLaw], points: Sequence[Point], kind: Kind
 ) -> tuple[Estimate, ...]:
     last, before = law.sizes[-1], law.sizes[-2]
-    factor = last / before
-    sizes = [round(last * factor), round(last * factor * factor)]
+    sizes = (round(last * (last / before) ** times) for times in (1, 2))
     return tuple(estimate(law, points, kind, size, rivals) for size in sizes)
 
 
@@ -247,7 +246,6 @@ def _named(rival: FittedLaw) -> str:
 
 
 def _doubts(law: FittedLaw) -> tuple[str, ...]:
-    """Name what makes the fit doubtful."""
     found = []
     if not law.left_out:
         found.append(f"{len(law.sizes)} points are too few to test this law: measure more sizes")

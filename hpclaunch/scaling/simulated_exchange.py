@@ -115,7 +115,6 @@ def _names(kind: NetworkKind) -> str:
 
 
 def _kind(profile: SiteProfile, stated: NetworkKind | None) -> tuple[NetworkKind, str]:
-    """Return the kind of network and its origin."""
     if stated:
         return stated, f"{stated}: option --network"
     known = profile.fabric.network
@@ -292,7 +291,6 @@ def _row(one: SimulatedExchange) -> tuple[str, ...]:
 
 
 def _parting(exchanges: Sequence[SimulatedExchange]) -> list[str]:
-    """Return, of each allreduce, where it and the closed form differ."""
     if any(one.network == "dragonfly" for one in exchanges):
         return [
             "a bound, no verdict: routes here are the shortest, Slingshot routes adaptively: expect times "

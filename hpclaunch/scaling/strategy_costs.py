@@ -12,6 +12,7 @@ alpha seconds per message, beta seconds per byte, delta bytes per element, S seg
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
 from hpclaunch.scaling.machine_speed import Machine, speed_table
@@ -174,7 +175,7 @@ def balanced_stages(layers: Sequence[LayerCost], p: int) -> list[Sequence[LayerC
     return stages[::-1]
 
 
-def most_gpus(strategy: Strategy, layers: Sequence[LayerCost], batch: int, p2: int = 1) -> int:
+def most_gpus(strategy: Strategy, layers: Sequence[LayerCost | Layer], batch: int) -> int:
     """Return the most GPUs that a step of ``batch`` samples can be divided among.
 
     Only layers with an area count for a spatial division. A division by channels begins at the second layer,
@@ -208,17 +209,18 @@ _UPDATE_PASSES = 3
 
 def groups_of(model: Model) -> list[tuple[Layer, ...]]:
     """Return the layers in groups that begin with a convolution or a linear layer, G of the formulas."""
-    groups: list[list[Layer]] = []
-    before: list[Layer] = []
-    for layer in model.layers:
-        if layer.weighted:
-            groups.append([*before, layer])
-            before = []
-        else:
-            (groups[-1] if groups else before).append(layer)
-    if not groups:
-        return [tuple(before)]
-    return [tuple(group) for group in groups]
+    first = next((place for place, layer in enumerate(model.layers) if layer.weighted), len(model.layers))
+    begins = [place for place, layer in enumerate(model.layers) if layer.weighted and place > first]
+    return [model.layers[start:end] for start, end in pairwise((0, *begins, len(model.layers)))]
+
+
+def main_layers(model: Model) -> list[Layer]:
+    """Return of each group the layer that does its arithmetic."""
+    return [_main(group) for group in groups_of(model)]
+
+
+def _main(group: tuple[Layer, ...]) -> Layer:
+    return next((layer for layer in group if layer.weighted), group[0])
 
 
 def layer_costs(
@@ -229,7 +231,7 @@ def layer_costs(
     memory = machine.memory_gb_s.value * 1e9 * machine.gpu_share.value
     costs = []
     for group in groups:
-        main = next((layer for layer in group if layer.weighted), group[0])
+        main = _main(group)
         weights = sum(layer.weights for layer in group)
         times = [layer_seconds(layer, speed, memory, batch, bytes_per_element) for layer in group]
         costs.append(

@@ -16,7 +16,7 @@ from hpclaunch.scaling.study_table import (
     Point,
     study_points,
 )
-from hpclaunch.text_table import csv_row, text_table
+from hpclaunch.text_table import csv_row, text_table, without_empty
 
 _NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
 
@@ -227,8 +227,7 @@ def columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
     """Return header and rows without the columns that are empty."""
     rows = _rows(document)
     header = [unit_name(document.points) if name == "size" else name for name in _HEADER]
-    used = [n for n in range(len(header)) if any(row[n] for row in rows)]
-    return [header[n] for n in used], [[row[n] for n in used] for row in rows]
+    return without_empty(header, rows)
 
 
 def as_text(document: StudyDocument, width: int | None = None) -> str:

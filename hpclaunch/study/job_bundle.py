@@ -102,7 +102,6 @@ def without_secrets(text: str) -> tuple[str, int]:
 
 
 def _archive(files: dict[str, bytes], folder: str) -> bytes:
-    """Return a tar.gz whose bytes depend on the files alone."""
     out = io.BytesIO()
     with (
         gzip.GzipFile(filename="", mode="wb", fileobj=out, mtime=0) as packed,

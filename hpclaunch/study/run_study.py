@@ -192,7 +192,6 @@ def _submitted(study: StudyFile, point: StudyPoint, job: PointJob, note: Note) -
 
 
 def _is_open(handle: JobHandle) -> bool:
-    """Whether the submission of a job was not finished."""
     return handle.record.scheduler_id is None and not handle.ended
 
 

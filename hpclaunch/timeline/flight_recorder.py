@@ -88,7 +88,6 @@ def _is_entry(entry: object) -> bool:
 
 
 def _world(config: dict[str, Any]) -> int | None:
-    """Return the ranks of the largest process group."""
     sizes = []
     for group in config.values():
         ranks = group.get("ranks") if isinstance(group, dict) else None

@@ -50,8 +50,6 @@ class _Lane:
 
 
 class _Rank:
-    """Events gathered about one rank."""
-
     def __init__(self, rank: int) -> None:
         self.trace = RankTrace(
             rank, "horovod", RankSteps(marked=False), sees_computing=False, sees_input=False
@@ -191,7 +189,6 @@ class HorovodReader:
                 lane.owner.trace.steps.waits_for(rank, asked, last)
 
     def _communicated(self, lane: _Lane, name: str, end: float, arguments: Event) -> None:
-        """A collective of a tensor is over."""
         owner, kind = lane.owner, kind_of(name)
         if kind == "other":
             return

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 from typing import NamedTuple
 
-from hpclaunch.timeline.intervals import Intervals
-from hpclaunch.timeline.rank_steps import RankSteps
+from hpclaunch.timeline.rank_steps import Intervals, RankSteps
 from hpclaunch.timeline.rank_trace import RankTrace, kind_of, size_of
 from hpclaunch.timeline.trace_events import Event, microseconds
 
@@ -90,7 +89,6 @@ class KinetoReader:
         self._threads[thread].add(start, end)
 
     def _executed(self, event: Event, name: str, start: float, end: float) -> None:
-        """A kernel or a copy of the GPU."""
         if not _KERNEL.search(name):
             self._kernels.add(start, end)
             return

@@ -81,7 +81,6 @@ def lateness_by_rank(waits: Mapping[int, Sequence[float]]) -> dict[int, list[flo
 
 
 def _median_without(values: list[float], place: int) -> float:
-    """Return the median of sorted values without the one at a place."""
     left = len(values) - 1
 
     def at(number: int) -> float:
@@ -131,7 +130,6 @@ def _mostly_late(
 
 
 def _who_is_last(late: Mapping[int, Sequence[float]]) -> list[int]:
-    """Return the rank that comes last in each step."""
     ranks = list(late)
     return [max(ranks, key=lambda rank: late[rank][step]) for step in range(len(late[ranks[0]]))]
 
@@ -252,7 +250,6 @@ def long_ones(values: Sequence[float]) -> tuple[int, float]:
 
 
 def _fisher(one: float, other: float) -> float:
-    """Return the probability of two independent findings together."""
     product = one * other
     return product * (1 - math.log(product)) if product > 0 else 0.0
 
@@ -281,7 +278,6 @@ def _period(steps: Sequence[int], count: int) -> tuple[int | None, float]:
 
 
 def _log_ways(count: int, chosen: int) -> float:
-    """Return the logarithm of the number of ways to choose."""
     if chosen > count:
         return -math.inf
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)

@@ -38,7 +38,6 @@ def page(document: TimelineDocument) -> str:
 
 
 def _tables(document: TimelineDocument) -> dict[str, list[tuple[object, ...]]]:
-    """Return the rows of each table by its name in the template."""
     what = document.what_if
     ifs = {
         "as it is": document.step_ms["median"],

@@ -16,7 +16,6 @@ from hpclaunch.timeline.job_timeline import (
 )
 from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
-from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import (
     CollectiveSummary,
     FileSummary,
@@ -24,7 +23,7 @@ from hpclaunch.timeline.timeline_documents import (
     TensorSummary,
     TimelineDocument,
 )
-from hpclaunch.timeline.timeline_verdicts import nearest_figure, shown_ms, verdicts
+from hpclaunch.timeline.timeline_verdicts import nearest_figure, sequence_notes, shown_ms, verdicts
 from hpclaunch.units import rounded
 
 _SLOWEST = 10

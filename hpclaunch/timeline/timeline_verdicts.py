@@ -1,6 +1,7 @@
 """Causes of a slow job, with evidence and remedy, from its timelines. The page docs/explanation/timelines.md
 states the rules; the numbers are the constants here."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -21,7 +22,6 @@ from hpclaunch.timeline.late_ranks import (
     lateness_by_rank,
 )
 from hpclaunch.timeline.rank_trace import RankTrace
-from hpclaunch.timeline.sequence_check import sequence_notes
 from hpclaunch.timeline.timeline_documents import Verdict
 from hpclaunch.units import rounded
 
@@ -102,7 +102,6 @@ def shown_ms(milliseconds: float | None) -> str:
 
 
 def _verdict(case: str, **values: Any) -> Verdict:
-    """Return a verdict of ``timeline_verdicts.yaml`` with these values in its texts."""
     evidence, remedy = package_table("timeline/timeline_verdicts.yaml")[case]
     kind = case.partition(":")[0]
     return Verdict(kind=kind, evidence=evidence.format(**values), remedy=remedy.format(**values))
@@ -171,7 +170,6 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
 
 
 def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
-    """Find input that all ranks wait for."""
     if not all(trace.sees_input for trace in job.traces.values()) or not job.columns:
         return []
     least = [
@@ -217,7 +215,6 @@ def _small_tensors(job: JobTimeline, late: Sequence[Lateness]) -> list[tuple[flo
 
 
 def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
-    """Find tensors that are negotiated one after the other."""
     if list(job.traces) != [0] or job.traces[0].form != "horovod":
         return []
     columns = job.columns[0]
@@ -267,7 +264,6 @@ def _idle_verdict(
 
 
 def _bandwidth(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[tuple[float, Verdict]]:
-    """Compare with what the site's page gives."""
     measured = allreduce_gb_s(job)
     if measured is None or not figures:
         return []
@@ -292,7 +288,6 @@ def nearest_figure(figures: Sequence[AllreduceFigure], message: float) -> Allred
 
 
 def _start(job: JobTimeline) -> list[Verdict]:
-    """Find a start that takes a good part of what was recorded."""
     rank, trace = next(iter(job.traces.items()))
     columns = trace.steps.columns
     if rank not in job.columns or not len(columns["start"]):
@@ -320,7 +315,6 @@ def _nothing(job: JobTimeline) -> Verdict:
 
 
 def _what_shows_more(job: JobTimeline) -> str:
-    """Return how to find more where the timelines leave something open."""
     if _is_hidden(job):
         return "if steps are slower than expected: HOROVOD_CACHE_CAPACITY=0 shows when each rank asks"
     if not job.waits and _communication(job) > COMMUNICATION_SHARE and len(job.traces) < job.ranks:
@@ -334,7 +328,6 @@ def _is_hidden(job: JobTimeline) -> bool:
 
 
 def _communication(job: JobTimeline) -> float:
-    """Return the share of a step that is spent on communication."""
     part = shares(job)
     return sum(part[name] or 0.0 for name in ("negotiating", "queueing", "copying", "moving", "waiting"))
 
@@ -358,7 +351,6 @@ def _waited_for(job: JobTimeline, waiting: Sequence[RankTrace]) -> Sequence[int]
 
 
 def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
-    """Return which rank the other ranks waited for when their traces ended."""
     waiting = [trace for trace in job.traces.values() if trace.unfinished]
     ranks = _waited_for(job, waiting)
     if ranks is None:
@@ -385,3 +377,50 @@ def _too_short(job: JobTimeline) -> Verdict:
     ends = f"; the trace ends within {unfinished}" if unfinished else ""
     steps, least = counted(len(job.steady), "step"), LEAST_STEPS + 1
     return _verdict("none: too short", steps=steps, unfinished=ends, least=least)
+
+
+_MOST_NOTES = 10
+"""Of collectives that do not match between ranks, by the numbers of flight recorders."""
+
+
+def sequence_notes(traces: Mapping[int, RankTrace]) -> list[str]:
+    """Return a sentence for each collective that is not the same on all ranks, and for ranks that are
+    behind."""
+    groups: dict[str, dict[int, dict[int, str]]] = {}
+    for rank, trace in traces.items():
+        for group, sequence in trace.sequence.items():
+            groups.setdefault(group, {})[rank] = sequence
+    notes: list[str] = []
+    for group, by_rank in sorted(groups.items()):
+        if len(by_rank) > 1:
+            notes += _differences(group, by_rank) or _behind(group, by_rank)
+    return notes[:_MOST_NOTES]
+
+
+def _differences(group: str, by_rank: Mapping[int, Mapping[int, str]]) -> list[str]:
+    for number in sorted({number for sequence in by_rank.values() for number in sequence}):
+        called = {rank: sequence[number] for rank, sequence in by_rank.items() if number in sequence}
+        if len(set(called.values())) > 1:
+            usual, _ = Counter(called.values()).most_common(1)[0]
+            wrong = [
+                f"rank {rank} in {what} #{number}" for rank, what in sorted(called.items()) if what != usual
+            ]
+            return [
+                f"collectives do not match in process group {group}: {', '.join(wrong[:4])}, other ranks in "
+                f"{usual} #{number}"
+            ]
+    return []
+
+
+def _behind(group: str, by_rank: Mapping[int, Mapping[int, str]]) -> list[str]:
+    last = {rank: max(sequence) for rank, sequence in by_rank.items() if sequence}
+    newest = max(last.values())
+    behind = sorted(rank for rank, number in last.items() if number < newest)
+    if not behind:
+        return []
+    ahead = next(rank for rank, number in last.items() if number == newest)
+    names = ", ".join(f"{rank} (#{last[rank]})" for rank in behind[:8])
+    return [
+        f"process group {group}: rank {names} ended before {by_rank[ahead][newest]} #{newest}, which other "
+        f"ranks called"
+    ]

@@ -111,19 +111,14 @@ class _Rewriter:
     ) -> None:
         self._traces = {trace.rank: trace for trace in traces}
         self._rank = min(self._traces)
-        self._kineto = self._traces[self._rank].form == "kineto"
+        kineto = self._traces[self._rank].form == "kineto"
+        self.event = self._of_kineto if kineto else self._of_lanes
+        """Yields an event as it is in the merged trace, names before it where they are new."""
         self._clocks = clocks
         self._places = places
         self._lanes: dict[str, tuple[int, int]] = {}
         """Lane of the file -> process and thread of the merged trace."""
         self._named: set[int] = set()
-
-    def event(self, event: Event) -> Iterator[Event]:
-        """Yield an event as it is in the merged trace, names before it where they are new."""
-        if self._kineto:
-            yield from self._of_kineto(event)
-        else:
-            yield from self._of_lanes(event)
 
     def _of_lanes(self, event: Event) -> Iterator[Event]:
         """Horovod's form: its processes are tensors, which become threads of a rank."""

@@ -13,12 +13,11 @@ import msgspec
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.fetch_results import fetch
 from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import binding_verdict, to_stderr
-from hpclaunch.observe.job_timelines import timeline_files
+from hpclaunch.observe.job_timelines import brought, timeline_files
 from hpclaunch.package_data import shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
@@ -186,22 +185,16 @@ def _places(verdict: BindingVerdict | None) -> dict[int, Place]:
 def _timeline(
     host: Host, record: JobRecord, places: Mapping[int, Place]
 ) -> tuple[TimelineDocument | None, list[str]]:
-    """Return the summary of the job's timelines, if it has any and they are not large."""
     files = timeline_files(host, record) if not record.array and record.state in FINAL_STATES else ()
     if not files:
         return None, []
     if sum(file.size for file in files) > _MOST_TIMELINE_BYTES:
         return None, [f"the timelines are large: hpclaunch timeline {record.id} reads them"]
     with tempfile.TemporaryDirectory(prefix="hpclaunch-report-") as folder:
-        if record.host is not None:
-            fetch(host, files, Path(folder), replace=True)
-        here = [Path(f.source) if record.host is None else Path(folder, f.name) for f in files]
         read: list[TimelineFile] = []
-        for number, path in enumerate(here):
-            try:
-                read.append(read_timeline(str(path), [path.read_bytes()], number))
-            except (BadInputError, OSError):
-                continue  # a file of the program that only has such a name
+        for number, (name, path) in enumerate(brought(host, record, files, Path(folder)).items()):
+            with suppress(BadInputError, OSError):  # a file of the program that only has such a name
+                read.append(read_timeline(name, [path.read_bytes()], number))
     if not read:
         return None, []
     try:

@@ -141,7 +141,6 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
 
 
 def _spans(facts: JobFacts) -> list[tuple[str | None, str | None]]:
-    """Return start and end of the job, or of each job of an array."""
     record = facts.record
     if record is None:
         return [(job.started, job.ended) for job in facts.accounted]
@@ -251,7 +250,6 @@ def _binding(facts: JobFacts) -> BindingDocument | None:
 def _cost(
     facts: JobFacts, billing: Billing | None, times: JobTimes
 ) -> tuple[CostUsed | None, tuple[str, ...]]:
-    """Return the cost so far, and why it is not known."""
     if billing is None:
         return None, (f"the cost: the profile of {facts.site} does not state what a job costs",)
     spans = [
@@ -276,7 +274,6 @@ def _cost(
 
 
 def _last(times: JobTimes) -> dt.datetime | None:
-    """Return the moment up to which a running job is counted: that of its wall time."""
     start = _moment(times.started)
     return start + dt.timedelta(seconds=times.wall_s) if start and times.wall_s is not None else None
 
@@ -335,7 +332,6 @@ def _trend(speeds: Sequence[float]) -> float | None:
 def _unknown(
     facts: JobFacts, nodes: Sequence[NodeUse], energy: Sequence[EnergyUse], times: JobTimes
 ) -> Iterable[str]:
-    """Yield what the report does not say, and why."""
     record = facts.record
     damaged = sum(file.damaged for by_node in (facts.samples or {}).values() for file in by_node.values())
     if damaged:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+from hpclaunch.package_data import package_table
 from hpclaunch.plural import counted, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.units import format_bytes
 from hpclaunch.usage.node_samples import GIB
-from hpclaunch.usage.report_documents import JobTimes, NextRequest, NodeUse, RankUse
+from hpclaunch.usage.report_documents import JobTimes, NextRequest, NodeUse, RankUse, Requested
 from hpclaunch.walltime import format_walltime
 
 _TIME_FACTOR = 1.25
@@ -45,57 +47,51 @@ def next_requests(
 def _time(state: JobState, times: JobTimes, cause: str | None) -> NextRequest:
     limit = "" if times.limit_s is None else f" of {format_walltime(times.limit_s)}"
     if times.wall_s is None:
-        return _nothing("time", "how long it ran is not known")
+        return _said("time", "not known")
     ran = f"it ran {format_walltime(round(times.wall_s))}{limit}"
     if times.limit_s is not None and state != "done" and times.wall_s >= 0.98 * times.limit_s:
-        return _nothing(
-            "time",
-            f"{ran} and was ended at its limit: how long it would need is not known; more than that, or"
-            " --max-restarts with checkpoints",
-        )
+        return _said("time", "at its limit", ran=ran)
     if state != "done":
         why = f"it is {state}" if state != "failed" else f"it failed{f' ({cause})' if cause else ''}"
-        return _nothing("time", f"{ran}; {why}, so how long it needs is not known")
+        return _said("time", "not done", ran=ran, why=why)
     needed = times.wall_s
     if times.restarts and times.run_s is not None:
         needed = times.run_s
         ran = f"it ran {format_walltime(round(needed))} in {len(times.runs)} runs{limit} each; in one run"
     seconds = math.ceil(needed * _TIME_FACTOR / _STEP_S) * _STEP_S
     ask, product = format_walltime(seconds), format_walltime(round(needed * _TIME_FACTOR))
-    text = f"{ran}; x {_TIME_FACTOR:g}, as runs differ, = {product}, in steps of 5 minutes: {ask}"
-    return NextRequest(what="time", ask=ask, option=f"--time {ask}", text=text)
+    return _said("time", "from its run", ask, f"--time {ask}", ran=ran, factor=_TIME_FACTOR, product=product)
 
 
 def _memory(
     nodes: Sequence[NodeUse], rank_memory: int | None, job_memory: int | None, cause: str | None
 ) -> NextRequest:
     if cause == "out of host memory":
-        return _nothing("memory", "it ran out of memory: more than it had, how much more is not known")
+        return _said("memory", "too little")
     known = [node for node in nodes if node.memory_peak is not None]
     if not known and job_memory:
-        needed = math.ceil(job_memory * _MEMORY_FACTOR / GIB)
-        product = f"x {_MEMORY_FACTOR:g} = {needed} GiB"
-        found = f"{format_bytes(job_memory)} on its one node, by the scheduler; {product}"
-        return NextRequest(what="memory", ask=f"{needed}G", option=None, text=found)
+        return _gibibytes("accounted", job_memory)
     if not known:
         once = ": its ranks were looked at once only, as they started" if nodes else ""
         largest = f"; its largest rank had {format_bytes(rank_memory)}" if rank_memory else ""
-        return _nothing("memory", f"the job's peak on a node is not known{once}{largest}")
+        return _said("memory", "not known", more=f"{once}{largest}")
     most = max(known, key=lambda node: node.memory_peak or 0)
-    peak = most.memory_peak or 0
-    needed = math.ceil(peak * _MEMORY_FACTOR / GIB)
     of = f" of {format_bytes(most.memory_of)}" if most.memory_of else ""
     exact = most.memory_source == "cgroup"
     whose = "the job's" if exact else "all its ranks at a look, what they share in each"
-    text = f"most on {most.node}: {format_bytes(peak)}{of} ({whose}); x {_MEMORY_FACTOR:g} = {needed} GiB"
-    text += " per node; whole nodes cost the same with less"
-    return NextRequest(what="memory", ask=f"{needed}G", option=None, text=text)
+    return _gibibytes("sampled", most.memory_peak or 0, node=most.node, of=of, whose=whose)
+
+
+def _gibibytes(case: str, peak: int, **values: str) -> NextRequest:
+    needed = math.ceil(peak * _MEMORY_FACTOR / GIB)
+    values |= {"peak": format_bytes(peak), "needed": f"{needed} GiB"}
+    return _said("memory", case, f"{needed}G", factor=_MEMORY_FACTOR, **values)
 
 
 def _cores(ranks: Sequence[RankUse]) -> NextRequest:
     known = [rank for rank in ranks if rank.cpus_busy is not None]
     if not known:
-        return _nothing("cores", "how busy each rank kept its CPUs is not known")
+        return _said("cores", "not known")
     most = max(known, key=lambda rank: rank.cpus_most or rank.cpus_busy or 0.0)
     peak = most.cpus_most if most.cpus_most is not None else most.cpus_busy or 0.0
     cores = max(1, math.ceil(peak - 0.05))
@@ -103,9 +99,8 @@ def _cores(ranks: Sequence[RankUse]) -> NextRequest:
     found = f"rank {most.rank} kept the most CPUs busy: {peak:.1f}{bound} (mean {most.cpus_busy:.1f})"
     if most.cpus_bound and cores >= most.cpus_bound:
         all_used = "it used all, so more may help" if peak > 0.9 * most.cpus_bound else "fewer are too few"
-        return _nothing("cores", f"as now: {found}; {all_used}")
-    text = f"{found}, rounded up: {cores} per rank; peaks between two looks are not seen"
-    return NextRequest(what="cores", ask=str(cores), option=f"--cpus-per-task {cores}", text=text)
+        return _said("cores", "as now", found=found, used=all_used)
+    return _said("cores", "from its peak", str(cores), f"--cpus-per-task {cores}", found=found)
 
 
 def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
@@ -115,26 +110,24 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
             busy[rank.node] = busy.get(rank.node, 0.0) + rank.cpus_busy
     known = [node for node in nodes if node.node in busy]
     if not known:
-        return _nothing("nodes", "how busy the ranks kept the nodes is not known")
+        return _said("nodes", "not known")
     without_gpus = [node for node in known if all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)]
     idle = [node for node in without_gpus if busy[node.node] < _IDLE_CPUS]
     if idle:
-        names = listed([node.node for node in idle])
-        ask = len({node.node for node in nodes} - {node.node for node in idle})
-        why = f"its ranks kept below {_IDLE_CPUS:g} CPUs and {_IDLE_GPU:.0f} % of its GPUs busy"
-        text = f"{counted(len(idle), 'node')} did nothing ({why}): {names}; {ask} worked"
-        option = f"--nodes {ask}" if ask else None
-        return NextRequest(what="nodes", ask=str(ask) if ask else None, option=option, text=text)
+        worked = len({node.node for node in nodes} - {node.node for node in idle})
+        values = {"idle": counted(len(idle), "node"), "names": listed([node.node for node in idle])}
+        request = (str(worked), f"--nodes {worked}") if worked else ()
+        return _said("nodes", "idle", *request, cpus=_IDLE_CPUS, gpu=_IDLE_GPU, worked=worked, **values)
     least = min(known, key=lambda node: busy[node.node] / max(1, node.cpus))
     gpus = [gpu.busy for node in known for gpu in node.gpus if gpu.busy is not None]
     of_gpus = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""
     share = f"{busy[least.node]:.1f} of {least.cpus} CPUs{of_gpus}"
-    return _nothing(
-        "nodes",
-        f"as now: each node worked, the ranks of {least.node} kept the least busy, {share}; whether more or"
-        " fewer would be faster or cheaper tells hpclaunch scale",
-    )
+    return _said("nodes", "as now", node=least.node, share=share)
 
 
-def _nothing(what: str, text: str) -> NextRequest:
-    return NextRequest(what=what, ask=None, option=None, text=text)  # type: ignore[arg-type]
+def _said(
+    what: Requested, case: str, ask: str | None = None, option: str | None = None, **values: Any
+) -> NextRequest:
+    """Return a request with its text of ``next_request.yaml``."""
+    text = package_table("usage/next_request.yaml")[what][case].format(ask=ask, **values)
+    return NextRequest(what=what, ask=ask, option=option, text=text)

@@ -108,10 +108,13 @@ class CostUsed(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+Requested = Literal["time", "memory", "cores", "nodes"]
+
+
 class NextRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to ask for next time."""
 
-    what: Literal["time", "memory", "cores", "nodes"]
+    what: Requested
     ask: str | None
     option: str | None
     text: str

@@ -50,7 +50,6 @@ def page(report: ReportDocument) -> str:
 
 
 def _bar(report: ReportDocument) -> list[tuple[str, float, str]]:
-    """Return the known parts of the time with their share of it."""
     spans = zip(_PARTS, PALETTE["colours"], strict=False)
     parts = [(label, getattr(report.times, name), colour) for (name, label), colour in spans]
     known = [(label, seconds, colour) for label, seconds, colour in parts if seconds is not None]

@@ -61,7 +61,7 @@ def division(strategy: Strategy) -> Division:
     ],
 )
 def test_the_most_gpus(strategy: Strategy, most: int) -> None:
-    assert most_gpus(strategy, LAYERS, 8, 2) == most
+    assert most_gpus(strategy, LAYERS, 8) == most
 
 
 def test_stages_are_balanced() -> None:

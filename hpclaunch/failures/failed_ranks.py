@@ -82,7 +82,9 @@ def failed_ranks(log: str) -> tuple[FailedRank, ...]:
     plain = by_rank(workers or lines)
     texts = zip(workers or lines, plain, strict=True)
     said = filter(None, (_report(line) or _report(text) for line, (_, text) in texts))
-    return tuple((not workers and _torchruns(plain)) or _once(_told(said)))
+    # Flux reports the end of a rank twice: by its shell, and by flux-job.
+    once = (next(same) for _, same in groupby(_told(said), key=lambda rank: rank[:3]))
+    return tuple((not workers and _torchruns(plain)) or once)
 
 
 def _told(reports: Iterable[re.Match[str]]) -> Iterator[FailedRank]:
@@ -94,11 +96,6 @@ def _told(reports: Iterable[re.Match[str]]) -> Iterator[FailedRank]:
             place = said.get("rank"), said.get("node")
         if (end := _end(said)) and (any(place) or (end[0] or 0) > 128):
             yield FailedRank(*place, *end, match.string.strip())
-
-
-def _once(found: Iterable[FailedRank]) -> list[FailedRank]:
-    """Flux reports the end of a rank twice: by its shell, and by flux-job."""
-    return [next(same) for _, same in groupby(found, key=lambda rank: rank[:3])]
 
 
 def _report(line: str) -> re.Match[str] | None:

@@ -67,6 +67,9 @@ _LIBRARY = re.compile(
     r"|/python\d[\d.]*/lib-dynload/|/runpy\.py$|\.pyx$|/bin/[\w.-]+$"
 )
 _FATAL = re.compile(r"^Fatal Python error: ")
+_OF_A_FATAL_ERROR = re.compile(
+    r"^(?: *<no Py|Python runtime state|Current thread|Thread |Extension modules|Stack )"
+)
 _TERMINATE = re.compile(r"^terminate called (?:after throwing|without an active|recursively)")
 _MOST_LINES_OF_A_MESSAGE = 15
 
@@ -220,17 +223,10 @@ def _source(lines: Sequence[Line], at: Sequence[int]) -> list[str]:
 
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
-    """Return an exception's line and the lines of its message after it."""
     message = [lines[at][1]]
     for _, text in lines[at + 1 : at + _MOST_LINES_OF_A_MESSAGE]:
-        ends = not text.strip() and len(message) > 2
-        if (
-            ends
-            or _HEADER.match(text)
-            or _FATAL.match(text)
-            or text in _CHAIN
-            or log_words("ends_a_message").match(text)
-        ):
+        ends = (not text.strip() and len(message) > 2) or text in _CHAIN
+        if ends or any(each.match(text) for each in (_HEADER, _FATAL, log_words("ends_a_message"))):
             break
         message.append(text)
     while len(message) > 1 and not message[-1].strip():
@@ -351,39 +347,20 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             where = where or _where([match])
         elif re.match(r"^\s+what\(\): ", text):
             said.append(text.strip())
-        elif not (
-            re.match(
-                r"^(?: *<no Py|Python runtime state|Current thread|Thread |Extension modules|Stack )",
-                text,
-            )
-            or not text.strip()
-        ):
+        elif text.strip() and not _OF_A_FATAL_ERROR.match(text):
             break
         end = index + 1
-    known = [error for error in map(error_of, said) if error]
+    known = filter(None, map(error_of, said))
     # The words of the exception say more than that it was one; unknown ones are the program's.
     error = min(
         (*known, error_named(OWN_ERROR if said[1:] else "aborted")),
         key=lambda each: (each.cause == "aborted", each.cause == OWN_ERROR),
     )
     last = lines[end - 1][0]
-    fatal = Event(
-        last,
-        tuple(said),
-        error,
-        True,
-        where,
-        inner=_without_frames(lines[at:end]),
-        start=lines[at][0],
-        named_at=last,
-    )
-    found.append(fatal)
+    # It came when the interpreter had ended, or in a thread that is not Python's.
+    inner = any("<no Python frame>" in text for _, text in lines[at:end])
+    found.append(Event(last, tuple(said), error, True, where, inner=inner, start=lines[at][0], named_at=last))
     return end
-
-
-def _without_frames(lines: Sequence[Line]) -> bool:
-    """Whether a fatal error came when the interpreter had ended, or in a thread that is not Python's."""
-    return any("<no Python frame>" in text for _, text in lines)
 
 
 def _where(frames: Sequence[re.Match[str] | None]) -> str | None:

@@ -3,30 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-# Tried: srun --label of Slurm 22.05.8, Open MPI 5.0.11 (--output tag) and 4.1.4 (tag_output), torchrun --tee
-# of PyTorch 2.13, and PyTorch from 2.2 on, which puts [rank0]: before tracebacks. From their documentation:
-# MPICH's -prepend-rank, flux run --label-io, PALS' mpiexec --label, horovodrun over Gloo, vLLM's workers.
-_LABELS = (
-    r"\((?:\w+ )?rank=(\d+) pid=\d+\) ?",
-    r" *(\d+): ",
-    r"\[(?:[\w.@-]+,)?(?:mpirank:)?(\d+)(?:,[\w-]+)?\](?:\[[\w.:-]+\])?<\w+>: ?",
-    r"\[(\d+)\](?: |$)",
-    r"\[rank(\d+)\]: ?",
-    r"\[default(\d+)\]: ?",
-    r"(?:[\w.-]+:)?[Rr]ank[_-]?(\d+)[:>|] ?",
-    r"\[[Rr]ank[ :](\d+)(?:/\d+)?\]:? ",
-    r" *(\d+) ?\| ",
-    r"\w[\w.-]* (\d+): ",
-)
-# Labels of processes whose rank they do not tell: nodes with local ranks, torchrun's roles, Ray's workers,
-# pdsh's nodes (DeepSpeed).
-_PROCESSES = (
-    r"\[[A-Za-z][\w.-]*:\d{1,3}\]: ?",
-    r"\[(?!rank)[a-z_]+\d+\]: ?",
-    r"\((?:[\w.:]+ )?pid=\d+(?:, ip=[\d.]+)?\) ?",
-    r"[A-Za-z][\w-]*\d:\d{1,3}: ",
-    r"[A-Za-z][\w-]*\d[\w.-]*: ",
-)
+from hpclaunch.failures.known_errors import each_of
+
 _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?")
 """Labels that a rank itself puts before a line, after a launcher's label or alone; torchrun's after one."""
 _AGENT = re.compile(r"  rank +: \d+ \(local_rank: |.*torch/distributed/elastic/multiprocessing/api\.py")
@@ -39,8 +17,6 @@ _COLOURS = re.compile(
     r"|^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+Z?\]?) *"
     r"(?=\[(?:\d+,)?\d+\]<std|\d+: |\[[Rr]ank ?\d)|(?<=\d\) )ERROR [\d-]+ [\d:]+ \[[\w.]+:\d+\] ?"
 )
-_TEXT = tuple(map(re.compile, (*_LABELS, *_PROCESSES)))
-_BYTES = tuple(re.compile(label.encode()) for label in _LABELS[:-2])
 _SURE = re.compile(r"<|pid=|default|:\\d\{1,3\}")
 """Parts of labels that no program writes."""
 _SHARE = 0.5
@@ -52,6 +28,7 @@ class RankLines:
 
     def __init__(self, rank: int, on_output: Callable[[bytes], None]) -> None:
         self._rank, self._on_output, self._rest = rank, on_output, b""
+        self._labels = [re.compile(label.pattern.encode()) for label in each_of("rank_labels")]
         self.ranks = set[int]()
         """The ranks that lines have named."""
 
@@ -68,7 +45,7 @@ class RankLines:
             self._take(rest)
 
     def _take(self, line: bytes) -> None:
-        for label in _BYTES:
+        for label in self._labels:
             if match := label.match(line):
                 self.ranks.add(int(match[1]))
                 if int(match[1]) == self._rank:
@@ -102,7 +79,8 @@ def _counts_nodes(label: re.Pattern[str] | None, found: Iterable[tuple[str | Non
 
 def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
     full = [line for line in lines if line.strip()]
-    counts = {label: _count(label, full) for label in _TEXT}
+    kinds = ("rank_labels", "rank_labels_at_best", "process_labels")
+    counts = {label: _count(label, full) for kind in kinds for label in each_of(kind)}
     best = max(counts, key=lambda label: counts[label])
     least = 0 if _SURE.search(best.pattern) else _SHARE * _stretch(best, full)
     return best if counts[best] >= max(2, least) else None
@@ -125,7 +103,6 @@ def _count(label: re.Pattern[str], lines: Iterable[str]) -> int:
 
 
 def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str | None, str]:
-    """Return the launcher's label, the one after it, and the text."""
     outer = own = None
     if label and (match := label.match(line)):
         outer, line = match[label.groups].rstrip(), line[match.end() :]

@@ -87,7 +87,8 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     if best.rank is None:  # not of those that wrote something else
         own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
         first = _first(reports, after.union(*own))
-    of_rank = [event for event in found if _of_same_rank(event, best)]
+    # The rank of a line without a label is not known.
+    of_rank = [event for event in found if len({None, event.rank, best.rank}) < 3]
     best = _with_absent(refined(best, of_rank), found, reports, ranks)
     return _of_event(best, of_rank, found, first, reports)
 
@@ -113,7 +114,6 @@ def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
 def _of_event(
     event: Event, of_rank: Sequence[Event], found: Sequence[Event], first: FailedRank | None, ranks: str
 ) -> Verdict:
-    """Return the verdict of the event that counts."""
     rank = _rank_of(event._replace(accused=_accused_by_all(event, found)), first)
     reported = first if first and rank == first.rank else _reported(ranks, rank)
     launchers = (reported.line,) if reported else ()
@@ -130,11 +130,8 @@ def _of_event(
 
 def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
     """Return the ranks that an error names, or that all lines of its kind do: of pairs the one in all."""
-    pairs = [
-        ranks_named(other.accused)
-        for other in found
-        if other.accused and other.error.cause == event.error.cause
-    ]
+    alike = (other.accused for other in found if other.error.cause == event.error.cause)
+    pairs = [ranks_named(accused) for accused in alike if accused]
     unknown = event.accused or not (event.rank or event.process)
     in_all = frozenset.intersection(*pairs) if unknown and pairs else frozenset()
     return ",".join(sorted(in_all)) or event.accused
@@ -254,11 +251,6 @@ def _followers(found: Iterable[Event]) -> set[str | None]:
     return {rank for rank, how in follows if how == CERTAINLY and (rank, 0) not in follows}
 
 
-def _of_same_rank(event: Event, other: Event) -> bool:
-    """Whether two events may be of one rank; of a line without a label that is not known."""
-    return event.rank == other.rank or None in (event.rank, other.rank)
-
-
 def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
     """Return the events of the log and of the ranks' stderr, without what a launcher reports of a rank."""
     told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
@@ -271,7 +263,7 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
     own = [
         event._replace(rank=rank, said_by_rank=True)
         for rank, lines in log.stderr.items()
-        for event in _marked(_numbered(lines))
+        for event in _marked(lines)
     ]
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
@@ -286,6 +278,14 @@ def _of_log(process: str | None, lines: Sequence[Line], failed: bool, told: Mapp
     said, heads = [event._replace(process=process) for event in events(lines)], dict(lines)
     said = said if failed else _uncaught(said, lines)
     return [event._replace(rank=_rank(process or heads[event.start], told)) for event in said]
+
+
+def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
+    """Return the lines of each rank, or of each label of a process; those without are of None."""
+    streams: dict[str | None, list[Line]] = {}
+    for place, (rank, text) in enumerate(by_rank(lines)):
+        streams.setdefault(rank, []).append((place, text))
+    return streams
 
 
 _PID = re.compile(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[")
@@ -304,14 +304,6 @@ def _ranks_of_processes(streams: Mapping[str | None, Sequence[Line]]) -> dict[st
         for match in (match for _, text in lines for match in matches("ranks_of_processes", text)):
             told.setdefault(match.groupdict()["pid"] or process or "", set()).add(match["rank"])
     return {name: ranks.pop() for name, ranks in told.items() if name and len(ranks) == 1}
-
-
-def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
-    """Return the lines of each rank, or of each label of a process; those without are of None."""
-    streams: dict[str | None, list[Line]] = {}
-    for place, (rank, text) in enumerate(by_rank(lines)):
-        streams.setdefault(rank, []).append((place, text))
-    return streams
 
 
 def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:
@@ -344,7 +336,6 @@ def _last_usual(lines: Sequence[Line], told: Set[int]) -> int:
 
 
 def _went_on(line: str) -> bool:
-    """Whether a line shows that the program went on."""
     return _ordinary(line) or bool(_GOES_ON.search(line))
 
 
@@ -355,12 +346,9 @@ def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) 
     return [event._replace(at=place, named_at=place) for event, place in found]
 
 
-def _numbered(lines: Sequence[str]) -> list[Line]:
-    return [(place, text) for place, (_, text) in enumerate(by_rank(lines))]
-
-
-def _marked(lines: Sequence[Line]) -> list[Event]:
+def _marked(texts: Sequence[str]) -> list[Event]:
     """Return the events of a rank's stderr, and mark the tracebacks after which usual lines follow."""
+    lines = [(place, text) for place, (_, text) in enumerate(by_rank(texts))]
     found = events(lines)
     last = _last_usual(lines, {event.at for event in found})
     return [event._replace(caught=event.caught or (event.traced and last > event.at)) for event in found]

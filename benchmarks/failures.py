@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from hpclaunch.failures.failed_ranks import ranks_named
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.failed_logs import read_failures
 from hpclaunch.job.failure_causes import failure_of
+from hpclaunch.job.log_extract import read_failures
 from hpclaunch.job.record import Failure, JobRecord
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record

@@ -30,7 +30,7 @@ from hpclaunch.text_table import text_table
 ROOT = Path(__file__).parents[1]
 ROOMS = {
     "binding": ("compute", "core_shares", "judge_masks"),
-    "job": ("array_status", "follow_job", "job_end", "refresh", "start_job", "store"),
+    "job": ("follow_job", "job_end", "refresh", "start_job", "store"),
     "plan": ("layout", "node_share", "planner"),
     "port": ("job_sizes", "port_launch"),
     "remote": ("stage", "stage_copy", "safe_unpack", "roll_call"),

@@ -21,16 +21,13 @@ from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
 
 # The parts below load what they need: a command that asks for a state does not plan jobs.
 if TYPE_CHECKING:
-    from hpclaunch.host.host_interface import Host
+    from hpclaunch.host.host_interface import Host, Note
     from hpclaunch.job.binding_report import BindingVerdict
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.record import JobRecord
     from hpclaunch.job.store import Store
     from hpclaunch.plan.launch_plan import LaunchPlan
     from hpclaunch.plan.settings_table import SettingsTable
-
-Note = Callable[[str], None]
-"""Takes one sentence for the user."""
 
 
 def _jobs() -> Store:
@@ -308,7 +305,7 @@ class JobHandle:
 
     def index(self, index: int) -> JobHandle:
         """Return the job of this index of a job array. Raises BadInputError where there is none."""
-        from hpclaunch.job.array_status import job_of_array
+        from hpclaunch.job.job_end import job_of_array
 
         return JobHandle(job_of_array(self.record, index), self._note, self._connection)
 
@@ -438,13 +435,6 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
     return JobHandle(_jobs().find(name), note)
 
 
-def _hosts_to_ask(handles: Sequence[JobHandle]) -> list[str | None]:
-    asked = {handle.record.host for handle in _open(handles)}
-    if any(handle.record.state == "lost" for handle in handles):
-        asked.add(None)  # a lost job may be found again; for that no connection is made
-    return sorted(asked, key=str)
-
-
 def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     """Ask for the states of many jobs; each scheduler on each host is asked once.
 
@@ -455,7 +445,10 @@ def update(handles: Sequence[JobHandle], note: Note | None = None) -> None:
     """
     from hpclaunch.host.open_host import open_host
 
-    for name in _hosts_to_ask(handles):
+    asked = {handle.record.host for handle in _open(handles)}
+    if any(handle.record.state == "lost" for handle in handles):
+        asked.add(None)  # a lost job may be found again; for that no connection is made
+    for name in sorted(asked, key=str):
         _update_on(name, open_host(name), handles, note or _warning)
 
 
@@ -510,7 +503,6 @@ def _open(handles: Iterable[JobHandle]) -> list[JobHandle]:
 
 
 def _look_at(handles: Sequence[JobHandle], hosts: Mapping[str | None, _Connection], note: Note) -> None:
-    """Ask for the states of the jobs that have not ended."""
     for name in {handle.record.host for handle in _open(handles)}:
         _update_on(name, hosts[name].connected(), handles, note)
     for handle in handles:

@@ -20,8 +20,7 @@ def command(job: str, index: int | None, watch_s: int | None) -> None:
 
     JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
     """
-    from hpclaunch.observe.job_stacks import stacks_left, stacks_of, stacks_over, state_of
-    from hpclaunch.observe.stacks_document import stacks_document
+    from hpclaunch.observe.job_stacks import stacks_document, stacks_left, stacks_of, stacks_over, state_of
     from hpclaunch.remote.roll_call import text_lines
 
     handle = named(job)

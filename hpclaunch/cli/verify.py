@@ -16,7 +16,7 @@ from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
-    from hpclaunch.observe.attached_ranks import AttachedVerdict, RankDetails
+    from hpclaunch.observe.attached_ranks import AttachDocument, RankDetails
     from hpclaunch.site.schema import SiteProfile
 
 
@@ -83,9 +83,8 @@ def _recorded(job: str | None, picture: Path | None, node: str | None) -> bool:
 def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     """Look into a running job and print the verdict; return whether it is good."""
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.json_document import document_of
     from hpclaunch.observe.attached_nodes import read_nodes_of
-    from hpclaunch.observe.attached_ranks import AttachDocument, judge_attached
+    from hpclaunch.observe.attached_ranks import judge_attached
     from hpclaunch.site.profile_node import site_topology
     from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
@@ -93,21 +92,10 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     running, nodes = read_nodes_of(
         LocalHost(), site_scheduler(profile), site_launcher(profile), job, os.environ
     )
-    topology = site_topology(profile)
-    found = judge_attached(nodes, profile, topology)
-    rules = _rules(found) if found.problems else ()
-    unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
-    note = None if topology else unknown
-    more = {"id": running.id, "site": profile.name, "rules": rules, "note": note}
-    if not printed(document_of(AttachDocument, found, **more)):
-        _print_attached(found, rules, note, summary=summary)
+    found = judge_attached(running.id, nodes, profile, site_topology(profile))
+    if not printed(found):
+        _print_attached(found, summary=summary)
     return found.ok
-
-
-def _rules(found: AttachedVerdict) -> tuple[str, ...]:
-    from hpclaunch.lint.rules.binding_rules import RULE_OF_RANK
-
-    return tuple(RULE_OF_RANK[problem] for problem in found.problems if problem in RULE_OF_RANK)
 
 
 def _site(name: str | None) -> SiteProfile:
@@ -123,9 +111,7 @@ def _site(name: str | None) -> SiteProfile:
     return load_site(name)
 
 
-def _print_attached(
-    found: AttachedVerdict, rules: tuple[str, ...], note: str | None, *, summary: bool
-) -> None:
+def _print_attached(found: AttachDocument, *, summary: bool) -> None:
     if summary:
         click.echo(_summary(found))
     else:
@@ -133,15 +119,15 @@ def _print_attached(
     echo_text(found.finding)
     for remedy in found.remedies:
         echo_text(f"  {printable(remedy)}")
-    for rule in rules:
+    for rule in found.rules:
         echo_text(f"  rule {rule}: hpclaunch docs lint, or hpclaunch lint --rules")
     if found.right and not found.ok:
         echo_text(f"right would be: {found.right}")
-    if note:
-        echo_text(f"note: {note}")
+    if found.note:
+        echo_text(f"note: {found.note}")
 
 
-def _print_ranks(found: AttachedVerdict) -> None:
+def _print_ranks(found: AttachDocument) -> None:
     """Print a line about the binding of each rank and one about what else it has, step by step."""
     from hpclaunch.job.binding_report import table
 
@@ -156,7 +142,7 @@ def _print_ranks(found: AttachedVerdict) -> None:
             echo_text(printable(_details(details)))
 
 
-def _summary(found: AttachedVerdict) -> str:
+def _summary(found: AttachDocument) -> str:
     """Return a line for each node, step and verdict, with the number of ranks and the first of them."""
     kinds: dict[tuple[str, str, str], list[int]] = {}
     for report, details in zip(found.ranks, found.details, strict=True):

@@ -10,6 +10,8 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 
 T = TypeVar("T")
+Note = Callable[[str], None]
+"""Takes one sentence for the user."""
 
 
 class NoAnswerError(RefusedError):

@@ -26,7 +26,7 @@ import msgspec
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, with_retry
+from hpclaunch.host.host_interface import Host, Note, with_retry
 from hpclaunch.package_data import shell_words
 from hpclaunch.plural import listed
 
@@ -39,7 +39,6 @@ _TELL_S = 5.0
 _OF_TOOLS = frozenset((".git", "__pycache__", ".ipynb_checkpoints", "node_modules", "venv", ".venv", "wandb"))
 _MARKS = ("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG")
 """Files in the folder of a virtual environment, of one of conda, and of a cache (bford.info/cachedir)."""
-Note = Callable[[str], None]
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):

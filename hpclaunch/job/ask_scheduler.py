@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, UnreadableFileError
 from hpclaunch.host.this_machine import machine_identity
-from hpclaunch.job.array_status import open_indices
+from hpclaunch.job.job_end import open_indices
 from hpclaunch.job.log_extract import EXIT_STATUS
 from hpclaunch.job.record import JobRecord
 from hpclaunch.scheduler.registry import get_scheduler

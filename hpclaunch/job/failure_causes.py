@@ -4,19 +4,10 @@ import re
 
 from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
-from hpclaunch.failures.known_errors import SLURM_ENDS, launchers_own
+from hpclaunch.failures.known_errors import SLURM_ENDS, each_of, launchers_own
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
-from hpclaunch.job.preflight_report import failed_nodes, read_preflight
+from hpclaunch.job.log_extract import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
-
-# What srun and slurmstepd write into the log where a node is at fault, tried with 22.05.8 except the last,
-# which is PMIx' and known from its source. A program that fails on a node does not make the node bad.
-_NODE_WORDS = (
-    r"Node failure on (?P<node>[\w.-]+)",
-    r"Task launch for \S+ failed on node (?P<node>[\w.-]+): (?!.*(?:cpu bind|given cpus))",
-    r"[Ll]ost connection to (?:node|host) (?P<node>[\w.-]+)",
-)
-
 
 _LAST_LINES = 5
 _LINE_SHOWN = 200  # characters of a log's line in a reason
@@ -125,8 +116,6 @@ def refused_mask(record: JobRecord, log: str) -> str | None:
     )
 
 
-# What may stand before "rank 0 of 1" where it means the whole job; a "local rank" or a "tensor parallel rank"
-# is 0 of 1 in good jobs, too.
 def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
     """Return node -> why: a failed preflight, a report of Slurm, or ranks not bound as planned."""
     found = failed_nodes(record.preflight or read_preflight(log))
@@ -134,7 +123,7 @@ def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:
         if rank.wrong:
             found.setdefault(rank.host, f"rank {rank.rank} did not get its binding ({rank.verdict})")
     for line in log.splitlines():
-        for pattern in _NODE_WORDS:
-            if match := re.search(pattern, line):
+        for pattern in each_of("bad_nodes"):
+            if match := pattern.search(line):
                 found.setdefault(match["node"].rstrip("."), line.strip())
     return found

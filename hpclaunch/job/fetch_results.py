@@ -225,18 +225,11 @@ def _write(host: Host, file: RemoteFile, path: Path, folder: int, *, replace: bo
             os.fchmod(handle, (0o777 if file.executable else 0o666) & ~mask)
             with suppress(OverflowError, OSError):
                 os.utime(handle, (file.modified, file.modified))
-        if not replace and _is_there(path.name, folder):  # two of the names are one here, such as a and A
+        there = os.access(path.name, os.F_OK, dir_fd=folder, follow_symlinks=False)
+        if there and not replace:  # two of the names are one here, such as a and A
             raise BadInputError(f"{path}: exists already", "--force replaces it; --to names another folder")
         os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary, dir_fd=folder)
         raise
-
-
-def _is_there(name: str, folder: int) -> bool:
-    try:
-        os.lstat(name, dir_fd=folder)
-    except FileNotFoundError:
-        return False
-    return True

@@ -18,8 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError
-from hpclaunch.job.array_status import ArrayLogReader
+from hpclaunch.host.host_interface import Host, NoAnswerError, Note
 from hpclaunch.job.ask_scheduler import (
     Answers,
     ask,
@@ -31,7 +30,7 @@ from hpclaunch.job.ask_scheduler import (
 )
 from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG, SCRIPT
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import NOT_SUBMITTED, Note, keep, now, refresh, to_stderr
+from hpclaunch.job.refresh import NOT_SUBMITTED, keep, now, refresh, to_stderr
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import prevent_submission, submit_once
 from hpclaunch.scheduler.registry import get_scheduler
@@ -140,13 +139,11 @@ def wait_job(
     note: Note = to_stderr,
     on_poll: Callable[[], None] = lambda: None,
 ) -> JobRecord:
-    """Wait for the job's end and return the final record, passing its output on as it comes.
+    """Wait for the job's end and return the final record; see `JobHandle.wait`.
 
     The scheduler is asked at growing intervals, within ``poll_s`` (seconds; by default the scheduler's), and
-    at once when the exit file appears. A scheduler that cannot be reached in between is waited for. Ctrl-C
-    leaves the job alone and raises KeyboardInterrupt; with ``interrupt_cancels`` it, and SIGTERM, cancel
-    the job first. ``on_poll`` is called whenever the output was read. Raises RefusedError for a job whose
-    submission was not finished.
+    at once when the exit file appears. A scheduler that cannot be reached in between is waited for. Raises
+    RefusedError for a job whose submission was not finished.
     """
     if record.state == "created":
         record = refresh(store, host, record, note)
@@ -264,6 +261,36 @@ class LogReader:
         return self._host.tail(self._path, 0)
 
 
+class ArrayLogReader:
+    """Passes the logs on, each below a line with its index; see LogReader."""
+
+    def __init__(self, host: Host, record: JobRecord, on_output: Callable[[bytes], None] | None) -> None:
+        self._host, self._folder, self._on_output = host, record.folder, on_output
+        self._left = sorted(record.array)
+
+    def drain(self, late_s: float = 0.0, *, over: bool = False) -> None:
+        """Pass on the logs of the jobs that have ended since; ``over``: all that are left."""
+        if self._on_output is None:
+            return
+        statuses = {i: f"{self._folder}/{i}/exit_status" for i in self._left}
+        ended = self._host.read_files(list(statuses.values())) if statuses and not over else {}
+        for index, path in statuses.items():
+            if over or path in ended:
+                self._left.remove(index)
+                self._show(f"job {index}", f"{self._folder}/{index}/out.log")
+        if over:
+            self._show("the array", f"{self._folder}/out.log")
+
+    def _show(self, title: str, path: str) -> None:
+        assert self._on_output is not None  # noqa: S101
+        offset = 0
+        while data := self._host.tail(path, offset):
+            if not offset:
+                self._on_output(f"==> {title} <==\n".encode())
+            offset += len(data)
+            self._on_output(data)
+
+
 _Log = LogReader | ArrayLogReader
 
 
@@ -338,7 +365,6 @@ def _not_from_here(record: JobRecord, there: str | None) -> RefusedError:
 
 
 def _end_what_is_left(host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> None:
-    """End the processes that an ended job on this machine has left."""
     answer = host.run(scheduler.cancel_command(record.scheduler_id or ""))
     scheduler.parse_cancel(answer)
     if left := answer.stdout.strip():
@@ -410,10 +436,8 @@ def result_of(host: Host, record: JobRecord, note: Note = to_stderr) -> dict[str
     """
     if record.array:
         paths = {f"{record.folder}/{index}/{RESULT}": str(index) for index in sorted(record.array)}
-        found = {
-            paths[path]: _result(path, data, note) for path, data in host.read_files(list(paths)).items()
-        }
-        return found or None
+        files = host.read_files(list(paths))
+        return {paths[path]: _result(path, data, note) for path, data in files.items()} or None
     path = f"{record.folder}/{RESULT}"
     data = host.read_file(path)
     return None if data is None else _result(path, data, note)

@@ -67,7 +67,6 @@ def read_program(job: KnownJob, look: Look, reader: Callable[[JobRequest], ReadT
 
 
 def _with_command(setting: Setting, file: StartedFile) -> Setting:
-    """Return a setting, that of the command with what was put in front of its file."""
     if setting.name != "command":
         return setting
     origin = f"{setting.origin}; {file.note}" if file.note else setting.origin

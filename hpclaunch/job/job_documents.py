@@ -4,23 +4,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.job.binding_report import RankReport
-from hpclaunch.job.record import Failure, Hang, JobRecord
+from hpclaunch.job.record import ArrayJob, JobRecord, RecordedJob
 from hpclaunch.json_document import Document, document_of
 from hpclaunch.plan.launch_plan import LaunchPlan, Problem
 from hpclaunch.plan.request import Setting
 from hpclaunch.scheduler.scheduler_interface import JobState
-
-
-class ArrayJobDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """One job of an array."""
-
-    state: JobState
-    exit_code: int | None
-    reason: str | None
-    hang: Hang | None
-    restarts: int
 
 
 class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,39 +19,17 @@ class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
     finding: str
 
 
-class JobDocument(Document, frozen=True, kw_only=True):
+class JobDocument(RecordedJob, frozen=True, kw_only=True):
     """A job, as ``status`` and ``jobs`` print it; a key that does not apply is null."""
 
-    id: str
-    name: str
-    site: str
-    scheduler: str
-    scheduler_id: str | None
     cluster: str | None
-    state: JobState
-    exit_code: int | None
-    reason: str | None
-    failure: Failure | None
-    hang: Hang | None
     queue: str | None
     limit_s: int | None
     elapsed_s: int | None
-    restarts: int
-    worker_restarts: int
-    nodes: int
-    tasks: int
     node_names: list[str]
     binding: BindingDocument | None
-    host: str | None
-    machine: MachineIdentity | None
-    folder: str
     log: str
-    workdir: str
-    command: tuple[str, ...]
-    created: str
-    started: str | None
-    ended: str | None
-    array: dict[str, ArrayJobDocument] | None
+    array: dict[int, ArrayJob] | None
 
 
 class SubmittedJobDocument(JobDocument, frozen=True, kw_only=True):
@@ -125,9 +92,7 @@ class ActionDocument(Document, frozen=True, kw_only=True):
     id: str
     state: JobState
     done: bool
-    """False: it could not be cancelled or forgotten."""
     message: str
-    """The action, or why it was not done."""
 
 
 class LogDocument(Document, frozen=True, kw_only=True):
@@ -135,7 +100,6 @@ class LogDocument(Document, frozen=True, kw_only=True):
 
     id: str
     state: JobState
-    """The state when it was last asked for."""
     index: int | None
     rank: int | None
     text: str
@@ -146,10 +110,8 @@ class InitDocument(Document, frozen=True, kw_only=True):
 
     site: str
     config: str | None
-    """The new configuration; null: the user has one, which is not changed."""
     job_file: str
     submit: str
-    """The command that submits the job."""
 
 
 class VerifyDocument(Document, frozen=True, kw_only=True):
@@ -195,8 +157,5 @@ def dry_run_document(plan: LaunchPlan, script: str) -> DryRunDocument:
 
 def _parts(record: JobRecord) -> dict[str, Any]:
     """Return what a document has less of than the record: the binding, and the jobs of an array."""
-    jobs = {str(index): job for index, job in record.array.items()}
-    return {
-        "binding": msgspec.convert(record.binding, BindingDocument | None, from_attributes=True),
-        "array": msgspec.convert(jobs, dict[str, ArrayJobDocument], from_attributes=True) or None,
-    }
+    binding = msgspec.convert(record.binding, BindingDocument | None, from_attributes=True)
+    return {"binding": binding, "array": record.array or None}

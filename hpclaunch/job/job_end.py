@@ -1,21 +1,192 @@
-"""How a job ended: what its files and the log of its last run add to what its scheduler reports."""
+"""How jobs end, also those of an array: what their files and logs add to what the scheduler reports."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from hpclaunch.job.array_status import array_verdict, job_of_array, sentence
+from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import BindingVerdict, verdict
-from hpclaunch.job.log_extract import RESTARTS, WORKER_RESTARTS, Trace, hang_left, reason_left
-from hpclaunch.job.preflight_report import failed_nodes, read_preflight
+from hpclaunch.job.log_extract import (
+    CANCELLED,
+    EXIT_STATUS,
+    HANG,
+    REASON,
+    RESTARTS,
+    WORKER_RESTARTS,
+    Trace,
+    failed_nodes,
+    hang_left,
+    read_preflight,
+    reason_left,
+)
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord
-from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, array_state
+from hpclaunch.plural import listed
+from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
 
 # The reader of errors is loaded for a job that failed alone.
 if TYPE_CHECKING:
     from hpclaunch.failures.read_failure import FailureLog
+
+_SHOWN = 5
+
+
+def open_indices(record: JobRecord) -> frozenset[int]:
+    """Return the indices of which more may become known."""
+    return frozenset(
+        i for i, job in record.array.items() if job.state not in FINAL_STATES or job.state == "lost"
+    )
+
+
+def job_of_array(record: JobRecord, index: int) -> JobRecord:
+    """Return a record whose files are those of one job of the array, for reading only.
+
+    Raises BadInputError where the array has no such job.
+    """
+    if index not in record.array:
+        indices = ", ".join(map(str, sorted(record.array)[:20]))
+        has = f"its indices are {indices}" if record.array else "it is not an array"
+        raise BadInputError(f"job {record.id} has no index {index}: {has}")
+    state = record.array[index].state
+    return replace(record, folder=f"{record.folder}/{index}", state=state, array={}, binding=None)
+
+
+def array_paths(record: JobRecord) -> Iterator[str]:
+    """Yield the files that tell how the jobs ended, where that is not known yet."""
+    for index in sorted(open_indices(record)):
+        yield from (f"{record.folder}/{index}/{name}" for name in (EXIT_STATUS, REASON, HANG))
+
+
+def with_array_status(
+    record: JobRecord, status: JobStatus | None, files: Mapping[str, bytes], now: str, *, asked: bool
+) -> JobRecord:
+    """Return the record with its state from the scheduler or, where that does not know it, the exit files.
+
+    ``files`` holds what ``array_paths`` names, as far as it exists, and the job's ``cancelled``. ``asked``:
+    the scheduler has answered, so that what it does not know is over.
+    """
+    said = status.jobs if status else {}
+    array = dict(record.array)
+    for index in open_indices(record):
+        array[index] = _judged(record, index, said.get(index), files, asked=asked)
+    jobs = list(array.values())
+    state = array_state(job.state for job in jobs)
+    over = state in FINAL_STATES
+    started = min(filter(None, (job.started for job in jobs)), default=record.started)
+    ended = max(filter(None, (job.ended for job in jobs)), default=now)
+    codes = [job.exit_code for job in jobs if job.exit_code]
+    return replace(
+        record,
+        array=array,
+        state=state,
+        reason=sentence(array, over=over),
+        exit_code=(0 if state == "done" else next(iter(codes), None)) if over else None,
+        started=started,
+        ended=ended if over else None,
+        restarts=sum(job.restarts for job in jobs),
+    )
+
+
+def _judged(
+    record: JobRecord, index: int, said: JobStatus | None, files: Mapping[str, bytes], *, asked: bool
+) -> ArrayJob:
+    old, folder = record.array[index], f"{record.folder}/{index}"
+    left = exit_status(files, folder)
+    if said is None and left is None and not asked:
+        return old
+    said = said or status_left(files, record, left, "it")
+    if said.state not in FINAL_STATES:
+        return open_again(old, said)
+    own = reason_left(files, folder) if said.state == "failed" else None
+    job = ended_as(old, replace(said, reason=own or said.reason), left)
+    return replace(job, hang=hang_left(files, folder))
+
+
+_Ended = TypeVar("_Ended", JobRecord, ArrayJob)
+
+
+def status_left(files: Mapping[str, bytes], record: JobRecord, left: int | None, what: str) -> JobStatus:
+    """Return how a job ended that its scheduler does not know, by the files in its folder.
+
+    ``left``: its exit status, or that of one job of an array; ``what``: it in words.
+    """
+    if left == 0:
+        return JobStatus(state="done", exit_code=0)
+    if files.get(f"{record.folder}/{CANCELLED}"):  # empty: the cancellation was refused
+        return JobStatus(state="cancelled", exit_code=left)
+    if left is not None:
+        return JobStatus(state="failed", exit_code=left, reason=f"{what} ended with exit status {left}")
+    return JobStatus(state="lost")
+
+
+def open_again(job: _Ended, status: JobStatus) -> _Ended:
+    """Return a job that its scheduler has, also where that had lost sight of it."""
+    return replace(
+        job,
+        state=status.state,
+        reason=status.reason,
+        started=status.started or job.started,
+        restarts=max(job.restarts, status.restarts),
+        exit_code=None,
+        ended=None,
+    )
+
+
+def ended_as(job: _Ended, status: JobStatus, left: int | None) -> _Ended:
+    """Return a job that is over, also one of an array; ``left``: what its script left in its exit file."""
+    code = status.exit_code if status.exit_code is not None else left
+    if status.state != "done" and code == 0:
+        code = None  # the script's last word was good, but its scheduler ended it: a limit, a lost node
+    return replace(
+        job,
+        state=status.state,
+        exit_code=code,
+        reason=status.reason,
+        started=status.started or job.started,
+        ended=status.ended or job.ended,
+        restarts=max(job.restarts, status.restarts),
+    )
+
+
+def exit_status(files: Mapping[str, bytes], folder: str) -> int | None:
+    """Return what a script left in its exit file; None: nothing, or nothing that is a number."""
+    text = files.get(f"{folder}/{EXIT_STATUS}", b"").strip()
+    return int(text) if text.isdigit() and len(text) <= 3 else None
+
+
+def sentence(array: Mapping[int, ArrayJob], *, over: bool) -> str | None:
+    """Return how many are in which state, and which are not done; None where all are."""
+    counts = Counter(job.state for job in array.values())
+    if counts["done"] == len(array):
+        return None
+    text = f"of {len(array)} jobs " + ", ".join(f"{count} {state}" for state, count in counts.most_common())
+    bad = [i for i, job in sorted(array.items()) if job.state in FINAL_STATES and job.state != "done"]
+    if bad:
+        text += f"; not done: {listed([f'{i} ({array[i].reason or array[i].state})' for i in bad], _SHOWN)}"
+    elif not over:
+        waiting = next((job.reason for job in array.values() if job.state == "queued" and job.reason), None)
+        text += f"; {waiting}" if waiting else ""
+    return text
+
+
+def array_verdict(record: JobRecord, logs: Mapping[int, str]) -> BindingVerdict:
+    """Judge the reports in the jobs' logs, by index; the first one that differs is returned.
+
+    Jobs that never began have no reports and are passed over, unless they say that they are done.
+    """
+    best: BindingVerdict | None = None
+    for index, job in sorted(record.array.items()):
+        of_this = verdict(logs.get(index, ""), record.tasks)
+        if not of_this.ranks and job.state != "done":
+            continue
+        if not of_this.ok:
+            return replace(of_this, finding=f"job {index} of the array: {of_this.finding}")
+        best = best or of_this
+    if best is None:
+        return BindingVerdict(ok=False, finding="no job of the array reported its binding", ranks=())
+    return replace(best, finding=f"in each job of the array {best.finding}")
 
 
 def run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:
@@ -76,15 +247,12 @@ def _failure(record: JobRecord, logs: EndLogs) -> Failure | None:
     return failure_of(record, log)
 
 
-_Ended = TypeVar("_Ended", JobRecord, ArrayJob)
-
-
 def _with_log(record: JobRecord, job: _Ended, logs: EndLogs, files: Mapping[str, bytes]) -> _Ended:
     """Return the job, ``record`` itself or one of its array, with the cause of its end that its log shows."""
     log = logs.traces[record.folder].log
     if job.state == "done" and (why := alone(record, log)):
         return replace(job, state="failed", exit_code=None, reason=why)
-    if job.state != "failed" or own_reason(files, record):
+    if job.state != "failed" or reason_left(files, record.folder):
         return job
     from hpclaunch.failures.read_failure import FailureLog
     from hpclaunch.job.failure_causes import error_words, first_death, own_exit_code, refused_mask
@@ -118,11 +286,8 @@ def restarts_in(text: bytes | None) -> int:
     return int(text) if text and len(text) < 10 and text.strip().isdigit() else 0
 
 
-def own_reason(files: Mapping[str, bytes], record: JobRecord) -> str | None:
-    """Return the reason of its end that the script itself wrote: a hang, restarts used up."""
-    return reason_left(files, record.folder)
-
-
+# What may stand before "rank 0 of 1" where it means the whole job; a "local rank" or a "tensor parallel rank"
+# is 0 of 1 in good jobs, too.
 _BEFORE_RANK = frozenset(("am", "from", "global", "hello", "is", "mpi", "process", "this", "world"))
 _WHO = re.compile(
     r"(?<![A-Za-z])rank[\s:=]*(\d+)\s*(?:of|/|out of|,?\s*(?:world[ _])?size[\s:=]*)\s*(\d+)(?![\d.])",

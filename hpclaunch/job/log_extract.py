@@ -4,20 +4,26 @@ import datetime as dt
 import os
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS
+from hpclaunch.failures.known_errors import SAYS_RANK, SLURM_SAYS, error_lines, log_words
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import LATER, PREFIX
-from hpclaunch.job.preflight_report import PREFIX as PREFLIGHT_PREFIX
-from hpclaunch.job.record import Hang
+from hpclaunch.job.record import Hang, NodeVerdict
 from hpclaunch.package_data import shell_words
+
+# The reader of errors is loaded for jobs that failed alone.
+if TYPE_CHECKING:
+    from hpclaunch.failures.read_failure import FailureLog
 
 SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
 REASON, NEXT_ID, RESTARTS, HANG = "reason", "next_id", "restarts", "hang"
 WORKER_RESTARTS = "worker_restarts"
 """How often torchrun has started its workers again."""
+PREFLIGHT_PREFIX = "hpclaunch-preflight "
 BINDING, PREFLIGHT = "binding", "preflight"
 """The folder with the ranks' reports, one file per node, and the file with the nodes' reports. Jobs of older
 versions have them in the log."""
@@ -43,7 +49,6 @@ def look(host: Host, function: str, names: Iterable[str], env: Mapping[str, str]
 
 
 def _command(function: str, *options: str) -> tuple[str, ...]:
-    """Return the command that calls a function of ``looks.sh`` with the names on its stdin, any number."""
     return ("xargs", "-0", "-r", *options, *shell_words(__file__, "looks.sh", function))
 
 
@@ -96,3 +101,80 @@ def read_traces(host: Host, folders: Iterable[str]) -> dict[str, Trace]:
         elif name in (LOG, BINDING, PREFLIGHT) and not text.isdigit():
             logs.setdefault(folder, []).append(text)
     return {f: Trace(log="".join(f"{line}\n" for line in logs[f]), ended=ended.get(f)) for f in folders}
+
+
+def read_preflight(log: str) -> tuple[NodeVerdict, ...]:
+    """Return the reports, the last one of each check of a node; other lines are ignored."""
+    found: dict[tuple[str, str], NodeVerdict] = {}
+    for line in log.splitlines():
+        _, mark, text = line.partition(PREFLIGHT_PREFIX)
+        if not mark:
+            continue
+        try:
+            said = msgspec.json.decode(text, type=NodeVerdict)
+        except msgspec.DecodeError:
+            continue
+        found[said.host, said.check] = said
+    return tuple(found.values())
+
+
+def failed_nodes(said: Iterable[NodeVerdict]) -> dict[str, str]:
+    """Return node -> what is wrong with it. What all of them lack makes none of them bad.
+
+    A node that is alone is bad only where the check is about its hardware.
+    """
+    said = tuple(said)
+    answered = {each.host for each in said if each.check != "answer"}
+    missing: dict[str, set[str]] = {}
+    for each in said:
+        if each.status == "missing":
+            missing.setdefault(each.check, set()).add(each.host)
+    wrong: dict[str, list[str]] = {}
+    for each in said:
+        alike = len(answered) > 1 or each.check not in ("cpus", "gpus", "clock")
+        everywhere = alike and missing.get(each.check) == answered
+        if each.status == "missing" and not everywhere:
+            wrong.setdefault(each.host, []).append(f"{each.check}: {each.evidence}")
+    return {host: "; ".join(words) for host, words in wrong.items()}
+
+
+_END = 400
+"""The last lines that are read of a log."""
+_KEPT, _LEAST_KEPT = 3200, 60
+"""The last lines that are read of all ranks' stderr together, about, and of each at least."""
+
+
+def read_failures(host: Host, folders: Iterable[str]) -> "dict[str, FailureLog]":
+    """Return folder -> what its log and the failed ranks' stderr hold about a failure, for those with a log.
+
+    That takes one round trip for all logs and one for the ranks. Raises RefusedError where the host cannot be
+    asked.
+    """
+    from hpclaunch.failures.failed_ranks import ranks_to_read
+    from hpclaunch.failures.read_failure import FailureLog
+
+    parts = look(host, "failures", folders, _patterns())
+    logs, written = dict[str, FailureLog](), dict[str, list[str]]()
+    for folder, ranks, errors, end, count, names in zip(*[iter(parts)] * 6, strict=False):
+        logs[folder] = FailureLog(ranks, (*_before(errors, int(count) - _END), *end.splitlines()))
+        written[folder] = ranks_to_read(ranks, names.split())
+    pairs = [(folder, rank) for folder, ranks in written.items() for rank in ranks]
+    most = max(map(len, written.values()), default=0)
+    kept = max(_LEAST_KEPT, min(_END, _KEPT // max(1, most)))
+    names_of_ranks = (text for pair in pairs for text in pair)
+    parts = look(host, "rank_ends", names_of_ranks, {**_patterns(), "KEPT": str(kept)})
+    found = dict[str, dict[str, tuple[str, ...]]]()
+    for folder, rank, words in zip(*[iter(parts)] * 3, strict=False):
+        found.setdefault(folder, {})[rank] = tuple(words.splitlines())
+    return {folder: log._replace(stderr=found.get(folder, {})) for folder, log in logs.items()}
+
+
+def _before(lines: str, last: int) -> list[str]:
+    """Return the text of the lines of ``grep -n`` whose numbers go up to ``last``."""
+    numbered = (re.match(r"(\d+)[-:](.*)", line) for line in lines.splitlines())
+    return [match[2] for match in numbered if match and int(match[1]) <= last]
+
+
+@cache
+def _patterns() -> dict[str, str]:
+    return {"LC_ALL": "C", "RANKS": log_words("rank_lines").pattern, "ERRORS": error_lines()}

@@ -173,7 +173,6 @@ def find_out(job: KnownJob, look: Look, reader: Reader, cluster: Host | None, *,
 def _with_nodes(
     request: JobRequest, settings: tuple[Setting, ...], allocation: Allocation | None
 ) -> tuple[JobRequest, tuple[Setting, ...]]:
-    """Take the number of nodes from the allocation where the request leaves it open."""
     if allocation is None or request.nodes is not None or request.tasks is not None:
         return request, settings
     origin = f"the allocation {allocation.job_id}"
@@ -185,10 +184,17 @@ def _is_interactive(
     mode: SubmitMode, request: JobRequest, scheduler: Scheduler, allocation: Allocation | None
 ) -> bool:
     """Tell whether the job is allocated from here; raises BadInputError where it cannot."""
-    wanted = mode.interactive and not scheduler.starts_at_once and allocation is None
-    if wanted:
-        _check_interactive(request, scheduler)
-    return wanted
+    if not mode.interactive or scheduler.starts_at_once or allocation is not None:
+        return False
+    if not scheduler.has_interactive:
+        raise BadInputError(
+            f"--interactive is for Slurm: {scheduler.title} runs interactive jobs only at their own terminal",
+            "--wait shows the output of a queued job, too",
+        )
+    for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
+        if value:
+            raise BadInputError(f"{name} is for jobs in the queue, not for --interactive", "leave one out")
+    return True
 
 
 def _without_queue(
@@ -263,17 +269,6 @@ def _allocation(mode: SubmitMode, scheduler: Scheduler) -> Allocation | None:
             f"{hint}leave --here out and the job is queued",
         )
     return found
-
-
-def _check_interactive(request: JobRequest, scheduler: Scheduler) -> None:
-    if not scheduler.has_interactive:
-        raise BadInputError(
-            f"--interactive is for Slurm: {scheduler.title} runs interactive jobs only at their own terminal",
-            "--wait shows the output of a queued job, too",
-        )
-    for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
-        if value:
-            raise BadInputError(f"{name} is for jobs in the queue, not for --interactive", "leave one out")
 
 
 def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import msgspec
 
 from hpclaunch.host.this_machine import MachineIdentity
 from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.preflight_report import NodeVerdict
+from hpclaunch.json_document import Document
 from hpclaunch.scheduler.scheduler_interface import JobIdentity, JobState
 
 
@@ -42,68 +42,61 @@ class ArrayJob(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     reason: str | None = None
     hang: Hang | None = None
-    """Of a job that --idle-timeout has ended."""
     started: str | None = None
     ended: str | None = None
     restarts: int = 0
 
 
-class JobRecord(msgspec.Struct, kw_only=True):
-    """The record of a job, one JSON file in its folder; changed only by replacing the whole file."""
+class NodeVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one check of the preflight on one node."""
 
-    schema: Literal[1] = 1
+    host: str
+    check: str
+    status: Literal["have", "missing", "unknown"]
+    evidence: str
+
+
+class RecordedJob(Document, frozen=True, kw_only=True):
+    """The facts of a job that its record and its JSON document share."""
+
     id: str
     name: str
     site: str
-    state: JobState = "created"
     scheduler: str
     scheduler_id: str | None = None
-    """Slurm's or PBS' job id; for local jobs ``PID:STARTTIME`` of the script's shell."""
+    state: JobState = "created"
     exit_code: int | None = None
-    host: str | None = None
-    """Where it was submitted over ssh, as ``[user@]host[:port]``, jump hosts of the profile before it with
-    commas between; None: on this machine."""
-    machine: MachineIdentity | None = None
-    """Of a job without a queue: where its processes run; ``scheduler_id`` means nothing elsewhere."""
-    folder: str
-    """Absolute path of the job folder, on that host: script, log, result, exit status."""
-    workdir: str
-    """Where the job was submitted from and runs."""
-    created: str
-    """ISO 8601 with time zone."""
-    started: str | None = None
-    ended: str | None = None
     reason: str | None = None
-    """Why the job waits or has failed."""
-    command: tuple[str, ...]
-    bundled: bool = False
+    failure: Failure | None = None
+    hang: Hang | None = None
+    restarts: int = 0
+    worker_restarts: int = 0
     nodes: int
     tasks: int
+    host: str | None = None
+    machine: MachineIdentity | None = None
+    folder: str
+    workdir: str
+    command: tuple[str, ...]
+    created: str
+    started: str | None = None
+    ended: str | None = None
+
+
+class JobRecord(RecordedJob, frozen=True, kw_only=True):
+    """The record of a job, one JSON file in its folder; changed only by replacing the whole file."""
+
+    bundled: bool = False
     request: dict[str, Any]
     plan: dict[str, Any]
     identity: JobIdentity | None = None
-    """Which job of which cluster it is, as the scheduler said right after the submission; None: not known."""
-    array: dict[int, ArrayJob] = {}
-    """Index -> that job of an array; its files are in the folder of that name; empty where it is none."""
-    restarts: int = 0
-    """How often it came back, after a checkpoint or because its scheduler requeued it."""
-    worker_restarts: int = 0
-    """How often torchrun started its workers again (--max-restarts), while the job went on."""
-    failure: Failure | None = None
-    """Of a failed job with a log; of an array that of its first failed job."""
-    hang: Hang | None = None
-    """Of a job that --idle-timeout has ended; of an array each job has its own."""
+    array: dict[int, ArrayJob] = msgspec.field(default_factory=dict)
     binding: BindingVerdict | None = None
-    """The ranks' reports on their binding; None before the end, or where none was planned."""
     preflight: tuple[NodeVerdict, ...] = ()
-    """The nodes' preflight reports; empty before the end, or where no preflight was requested."""
     profile_digest: str
-    """sha256 of the merged profile in canonical JSON."""
     versions: dict[str, str]
     resubmit_of: str | None = None
-    """Id of the job whose request this one repeats."""
     git_commit: str | None = None
-    """Commit of the workdir, ``-dirty`` appended where files differ."""
 
     @property
     def cluster(self) -> str | None:

@@ -6,14 +6,13 @@ a job is never forgotten, even when its scheduler has forgotten it.
 
 import datetime as dt
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError, UnreadableFileError
-from hpclaunch.job.array_status import array_paths, ended_as, exit_status, with_array_status
+from hpclaunch.host.host_interface import Host, NoAnswerError, Note, UnreadableFileError
 from hpclaunch.job.ask_scheduler import (
     Answers,
     ask,
@@ -24,7 +23,19 @@ from hpclaunch.job.ask_scheduler import (
     read_each,
 )
 from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.job_end import EndLogs, binding_of, explained, own_reason, restarts_in, run_folders
+from hpclaunch.job.job_end import (
+    EndLogs,
+    array_paths,
+    binding_of,
+    ended_as,
+    exit_status,
+    explained,
+    open_again,
+    restarts_in,
+    run_folders,
+    status_left,
+    with_array_status,
+)
 from hpclaunch.job.log_extract import (
     CANCELLED,
     EXIT_STATUS,
@@ -34,7 +45,9 @@ from hpclaunch.job.log_extract import (
     RESTARTS,
     SCRIPT,
     WORKER_RESTARTS,
+    read_failures,
     read_traces,
+    reason_left,
 )
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store
@@ -48,8 +61,6 @@ _LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, WORKER_RESTARTS, HAN
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
-
-Note = Callable[[str], None]
 
 
 def to_stderr(text: str) -> None:
@@ -186,14 +197,9 @@ def _why_lost(record: JobRecord, scheduler: Scheduler, answers: Answers) -> str:
 
 
 def _end_logs(host: Host, changed: Iterable[JobRecord]) -> EndLogs:
-    """Read, in one round trip each, the logs of the jobs that have ended."""
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in run_folders(new)]
     failed = [folder for new in changed for folder in run_folders(new, "failed")]
-    if not failed:
-        return EndLogs(read_traces(host, ended), {})
-    from hpclaunch.job.failed_logs import read_failures  # the reader of errors, for failed jobs alone
-
-    return EndLogs(read_traces(host, ended), read_failures(host, failed))
+    return EndLogs(read_traces(host, ended), read_failures(host, failed) if failed else {})
 
 
 def _files_wanted(records: Sequence[JobRecord], answers: Answers) -> dict[str, list[str]]:
@@ -230,7 +236,7 @@ def _with_status(
 ) -> JobRecord:
     """Return the record with its state from the scheduler or, where that does not know it, the exit file."""
     if status and status.state not in FINAL_STATES:
-        return _open_again(record, status)
+        return replace(open_again(record, status), failure=None)
     left = exit_status(files, record.folder)
     following = _next_id(scheduler, files, record)
     if _is_another(following, record):
@@ -240,7 +246,7 @@ def _with_status(
             return replace(record, state="queued", reason="restarted by its own script")
     if status is None and left is None and not asked:
         return record
-    status = status or _status_from_exit_file(files, record, left)
+    status = status or status_left(files, record, left, "the script")
     return ended_as(record, replace(status, reason=_own_words(status, files, record, following)), left)
 
 
@@ -250,18 +256,11 @@ def _is_another(following: str | None, record: JobRecord) -> bool:
     return following is not None and following.partition(";")[0] != number
 
 
-def _open_again(record: JobRecord, status: JobStatus) -> JobRecord:
-    """Return the record of a job that its scheduler has, also where that had lost sight of it."""
-    started, restarts = status.started or record.started, max(record.restarts, status.restarts)
-    record = replace(record, started=started, restarts=restarts, exit_code=None, ended=None, failure=None)
-    return replace(record, state=status.state, reason=status.reason)
-
-
 def _own_words(status: JobStatus, files: _Files, record: JobRecord, following: str | None) -> str | None:
     """Return why a job ended; the script of a failed one may have left the reason."""
     if status.state != "failed":
         return status.reason
-    own = own_reason(files, record)
+    own = reason_left(files, record.folder)
     if own is None and not following and f"{record.folder}/{NEXT_ID}" in files:
         return f"{status.reason}; {record.folder}/{NEXT_ID} holds no id of a next job"
     return own or status.reason
@@ -280,13 +279,3 @@ def _next_id(scheduler: Scheduler, files: _Files, record: JobRecord) -> str | No
     except RefusedError:
         return None
     return found if scheduler.is_id(found) else None
-
-
-def _status_from_exit_file(files: _Files, record: JobRecord, left: int | None) -> JobStatus:
-    if left == 0:
-        return JobStatus(state="done", exit_code=0)
-    if files.get(f"{record.folder}/{CANCELLED}"):  # empty: the cancellation was refused
-        return JobStatus(state="cancelled", exit_code=left)
-    if left is not None:
-        return JobStatus(state="failed", exit_code=left, reason=f"the script ended with exit status {left}")
-    return JobStatus(state="lost")

@@ -65,7 +65,6 @@ def _changed(
 
 
 def _settings(request: JobRequest, job_id: str, exclude: tuple[str, ...]) -> tuple[Setting, ...]:
-    """Return the settings of the request, each with the job that it comes from."""
     origin = f"job {job_id}"
     words = ("mnist", *request.command.argv) if request.command.bundled else request.command.argv
     rows: dict[str, object] = {"command": " ".join(words)}

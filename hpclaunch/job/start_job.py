@@ -6,7 +6,6 @@ import platform
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +15,7 @@ import msgspec
 from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError, only_reading
+from hpclaunch.host.host_interface import Host, NoAnswerError, Note, only_reading
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.dependencies import settle_after
 from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
@@ -26,7 +25,7 @@ from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared, find_out, plan_of, python_here, seen_in
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.record import ArrayJob, JobRecord
-from hpclaunch.job.refresh import Note, refresh, to_stderr
+from hpclaunch.job.refresh import refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import commit, text_beside
@@ -96,7 +95,6 @@ def _seen_on_host(prepared: Prepared, host: Host, workdir: str) -> Prepared:
 def _send_parts(
     prepared: Prepared, plan: LaunchPlan, host: Host, record: JobRecord, state: str, note: Note
 ) -> None:
-    """Put into the job's folder what the script needs: its files, the user's code."""
     from hpclaunch.host.sync import send_files
 
     host.make_folder(record.folder, private=True)
@@ -317,9 +315,7 @@ def _look(host: Host, folder: str, account: dict[str, str | None]) -> CommandRes
 _TIMEOUT_S = 120.0
 
 
-def try_submission(
-    host: Host, scheduler: Scheduler, plan: LaunchPlan, script: str, note: Callable[[str], None]
-) -> None:
+def try_submission(host: Host, scheduler: Scheduler, plan: LaunchPlan, script: str, note: Note) -> None:
     """Note the scheduler's estimate of the start; a refusal that is temporary is noted as a warning.
 
     Raises RefusedError with the scheduler's words where the job would be refused for good.

@@ -116,14 +116,11 @@ class Store:
         except OSError as error:
             raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise BadInputError(f"{path}: damaged job record: {error}", _damaged_hint(path)) from None
+            raise _damaged(path, error) from None
         if record.id != job_id:
-            raise BadInputError(
-                f"{path}: damaged job record: it is the record of {record.id}", _damaged_hint(path)
-            )
+            raise _damaged(path, f"it is the record of {record.id}")
         if (name := _damaged_field(record)) is not None:
-            found = getattr(record, name)
-            raise BadInputError(f"{path}: damaged job record: {name} is {found!r}", _damaged_hint(path))
+            raise _damaged(path, f"{name} is {getattr(record, name)!r}")
         return record
 
     def forget(self, job_id: str) -> None:
@@ -203,7 +200,10 @@ class Store:
         than one id or scheduler's id does.
         """
         if text == "last":
-            return self._newest()
+            records, damaged = self.list(newest=1)
+            if not records:
+                raise BadInputError(damaged[-1] if damaged else "there is no job yet")
+            return records[0]
         matches = self._matches(text) if text else []
         if not matches:
             raise NoSuchJobError(
@@ -215,14 +215,7 @@ class Store:
             )
         return self.load(matches[0])
 
-    def _newest(self) -> JobRecord:
-        records, damaged = self.list(newest=1)
-        if not records:
-            raise BadInputError(damaged[-1] if damaged else "there is no job yet")
-        return records[0]
-
     def _matches(self, text: str) -> Sequence[str]:
-        """Return the ids of the jobs that a text may mean, the oldest first."""
         ids = self.ids()
         if text in ids:
             return [text]
@@ -234,7 +227,6 @@ class Store:
         return by_scheduler or by_id or by_name[-1:] or _by_end(ids, text)
 
     def _by_record(self, text: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Return the jobs with that scheduler's id, and those with that name."""
         records = self.list()[0]
         # Slurm may add a cluster to the number.
         by_scheduler = [each.id for each in records if (each.scheduler_id or "").partition(";")[0] == text]
@@ -292,7 +284,7 @@ def _encode(record: JobRecord) -> bytes:
 
 
 def _damaged_field(record: JobRecord) -> str | None:
-    """Return the name of a field that no job has had so; one damaged record must not stop the other jobs."""
+    """Return the name of a field that no job has had so."""
     texts = {name: getattr(record, name) or "" for name in ("folder", "workdir", "host", "scheduler_id")}
     for name, text in texts.items():
         if "\0" in text or (name in ("host", "scheduler_id") and not text.isprintable()):
@@ -302,5 +294,6 @@ def _damaged_field(record: JobRecord) -> str | None:
     return None if record.folder.startswith("/") else "folder"
 
 
-def _damaged_hint(path: str) -> str:
-    return f"remove {os.path.dirname(path)} to forget this job"
+def _damaged(path: str, why: object) -> BadInputError:
+    hint = f"remove {os.path.dirname(path)} to forget this job"
+    return BadInputError(f"{path}: damaged job record: {why}", hint)

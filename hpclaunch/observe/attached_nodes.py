@@ -20,7 +20,7 @@ from hpclaunch.scheduler.scheduler_interface import Attach, RunningJob, Schedule
 _LIMIT_S = 120.0
 PYTHON = ("python3", "-I", "-S", "-B")
 """On the nodes: without the user's variables and packages, which it does not need; it writes no file."""
-SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
+_SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20")
 
 
 class Process(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,26 +76,21 @@ def read_nodes_of(
     if len(nodes) < len(found.nodes):
         raise RefusedError(
             f"{len(nodes)} of {len(found.nodes)} nodes of job {found.id} have answered"
-            f"; no answer from {_silent(_names(host, attach, found), nodes)}",
+            f"; no answer from {_silent(host, attach, found, nodes)}",
             "python3 must be on the nodes; run it again, or as the user whose job it is",
         )
     return found, nodes if step is None else tuple(_of_step(node, step) for node in nodes)
 
 
-def _silent(names: tuple[str, ...], nodes: tuple[AttachedNode, ...]) -> str:
-    answered = {node.host for node in nodes}
+def _silent(host: Host, attach: Attach, job: RunningJob, nodes: tuple[AttachedNode, ...]) -> str:
+    words, answered = attach.names_query(job), {node.host for node in nodes}
+    names = host.run(words, timeout_s=_LIMIT_S).stdout.split() if words else job.nodes
     return listed([name for name in names if name not in answered])
 
 
 def _of_step(node: AttachedNode, step: str) -> AttachedNode:
     found = tuple(one for one in node.processes if one.variables.get("SLURM_STEP_ID") == step)
     return msgspec.structs.replace(node, processes=found)
-
-
-def _names(host: Host, attach: Attach, job: RunningJob) -> tuple[str, ...]:
-    """Return the names of the job's nodes; none where the scheduler does not say them."""
-    words = attach.names_query(job)
-    return tuple(host.run(words, timeout_s=_LIMIT_S).stdout.split()) if words else job.nodes
 
 
 def _answers(
@@ -120,9 +115,13 @@ def _from_inside(launcher: Launcher, nodes: int) -> tuple[tuple[str, ...], ...]:
     return () if any("$" in word for word in started) else (started,)
 
 
+def by_ssh(name: str, *words: str) -> tuple[str, ...]:
+    """Return the command that runs the Python program on its stdin with these words on a node."""
+    return (*_SSH, "--", name, shlex.join((*PYTHON, "-", *words)))
+
+
 def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob) -> tuple[AttachedNode, ...]:
-    remote = f"{' '.join(PYTHON)} - {attach.job_variable} {shlex.quote(job.id)}"
-    argv = (*SSH, "--", name, remote)
+    argv = by_ssh(name, attach.job_variable, job.id)
     answer = host.run(argv, stdin=program.encode(), timeout_s=_LIMIT_S)
     if MARK not in answer.stdout:
         said = answer.stderr.strip().splitlines()

@@ -1,6 +1,7 @@
 """The ranks of a running job that hpclaunch did not submit, and what is wrong with their binding. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from hpclaunch.binding import dialects
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
-from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
+from hpclaunch.cpuset import format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import NOT_JUDGED, RankReport, readable_cpus
 from hpclaunch.json_document import Document
@@ -43,24 +44,6 @@ class RankDetails(msgspec.Struct, frozen=True, kw_only=True):
     thread_cpus: dict[str, int]
     devices: tuple[str, ...]
     variables: dict[str, str]
-
-
-class AttachedVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Findings in a job."""
-
-    ok: bool
-    finding: str
-    """In a sentence."""
-    ranks: tuple[RankReport, ...]
-    """By step, and in a step by rank."""
-    details: tuple[RankDetails, ...]
-    """Of the same ranks, in the same order."""
-    problems: tuple[str, ...]
-    """Names of the problems: with a list of cores as `judge_masks` has them, `GPU_SHARED`, `MANY_THREADS`."""
-    right: str | None
-    """The launcher's option that would be right; None: the node is not known."""
-    remedies: tuple[str, ...]
-    """One sentence for each kind of problem."""
 
 
 class AttachDocument(Document, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,36 +97,49 @@ class _Rank(NamedTuple):
 
 
 def judge_attached(
-    nodes: Sequence[AttachedNode], profile: SiteProfile, topology: NodeTopology | None
-) -> AttachedVerdict:
+    job: str, nodes: Sequence[AttachedNode], profile: SiteProfile, topology: NodeTopology | None
+) -> AttachDocument:
     """Judge the binding of every rank for the node of the site; without one only what the ranks share."""
     ranks = _ranks(nodes)
     if not ranks:
         raise BadInputError(
             "no process of the job can be seen on its nodes", "run it as the user whose job it is"
         )
-    reports: dict[tuple[str, int], RankReport] = {}
     problems: dict[str, str] = {}
-    plan: NodeBinding | None = None
-    together: dict[tuple[str, str], list[_Rank]] = {}
-    for one in sorted(ranks, key=lambda one: (one.local_rank, one.rank)):
-        together.setdefault((one.host, one.step), []).append(one)
-    alone = len({step for _, step in together}) == 1
-    for here in together.values():
-        plan = _plan(topology, len(here)) if alone else None
-        reports |= _judge_node(here, topology, plan, problems)
+    alone = len({one.step for one in ranks}) == 1
+    judged = [_NodeRanks(here, topology, problems, alone=alone) for here in _together(ranks)]
+    reports = {key: report for each in judged for key, report in each.reports().items()}
     if not alone:
         _judge_steps(ranks, reports, problems)
     finding, complete = _finding(reports, ranks)
-    return AttachedVerdict(
+    plan = judged[-1].plan
+    unknown = f"the node of {profile.name} is not described: only what ranks share is judged"
+    return AttachDocument(
+        id=job,
+        site=profile.name,
         ok=complete and all(one.ok for one in reports.values()),
         finding=finding,
         ranks=tuple(reports[one.step, one.rank] for one in ranks),
         details=tuple(_details(one) for one in ranks),
-        problems=tuple(problems),
         right=_option(profile, plan) if plan else None,
         remedies=tuple(dict.fromkeys(problems.values())),
+        rules=_rules(problems) if problems else (),
+        note=None if topology else unknown,
     )
+
+
+def _together(ranks: list[_Rank]) -> Iterable[list[_Rank]]:
+    """Return the ranks of each step on each node, in the order of their places."""
+    together: dict[tuple[str, str], list[_Rank]] = {}
+    for one in sorted(ranks, key=lambda one: (one.local_rank, one.rank)):
+        together.setdefault((one.host, one.step), []).append(one)
+    return together.values()
+
+
+def _rules(problems: Iterable[str]) -> tuple[str, ...]:
+    from hpclaunch.lint.rules.binding_rules import RULE_OF_RANK  # few jobs need it
+
+    return tuple(RULE_OF_RANK[problem] for problem in problems if problem in RULE_OF_RANK)
 
 
 def _judge_steps(
@@ -211,97 +207,122 @@ def _plan(topology: NodeTopology | None, count: int) -> NodeBinding | None:
         return None
 
 
-def _judge_node(
-    ranks: list[_Rank], topology: NodeTopology | None, plan: NodeBinding | None, problems: dict[str, str]
-) -> dict[tuple[str, int], RankReport]:
-    cpus = [readable_cpus(one.main.cpus) for one in ranks]
-    gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
-    # Which GPU a rank would take by its place is only asked where it sees all, and no other step is there.
-    by_place = [plan is not None and not one.numbers and one.verdict != NOT_JUDGED for one in gpus]
-    verdicts = _core_verdicts(ranks, cpus, topology, by_place, problems)
-    _gpu_verdicts(ranks, gpus, cpus, topology, verdicts, problems)
-    for number, (one, seen) in enumerate(zip(ranks, gpus, strict=True)):
-        verdicts.setdefault(number, _other_verdict(one, cpus[number], topology, seen, problems))
-    planned = [format_cpu_list(plan.ranks[number].cpus) if plan else "" for number in range(len(ranks))]
-    return {
-        (one.step, one.rank): _report(one, verdicts[number], topology, gpus[number], planned[number])
-        for number, one in enumerate(ranks)
-    }
+class _NodeRanks:
+    """The ranks of one step on one node, and what is wrong with them."""
 
+    def __init__(
+        self, ranks: list[_Rank], topology: NodeTopology | None, problems: dict[str, str], *, alone: bool
+    ) -> None:
+        """Take the ranks, by their place; ``problems``: name -> the first words about it; ``alone``: no other
+        step is there."""
+        self.ranks, self.topology, self.problems = ranks, topology, problems
+        self.plan = _plan(topology, len(ranks)) if alone else None
+        self.cpus = [readable_cpus(one.main.cpus) for one in ranks]
+        self.gpus = gpus_of_ranks([[one.main, *one.processes] for one in ranks], ranks[0].node, topology)
+        self.verdicts: dict[int, str] = {}
+        """By the rank's place; at first of those with something wrong."""
 
-def _gpu_verdicts(
-    ranks: list[_Rank],
-    gpus: list[SeenGpus],
-    cpus: list[CpuSet],
-    topology: NodeTopology | None,
-    verdicts: dict[int, str],
-    problems: dict[str, str],
-) -> None:
-    """Add the verdicts on ranks that share a GPU, have none such, or a far one."""
-    for number, (one, seen) in enumerate(zip(ranks, gpus, strict=True)):
-        if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
-            verdicts[number] = seen.verdict
-            problems.setdefault(seen.verdict, _gpu_problem(one, seen, ranks, gpus))
-        elif number not in verdicts and (far := _far_gpu(topology, cpus[number], seen.numbers)):
-            verdicts[number] = "gpu-on-another-numa-node"
-            problems.setdefault("wrong-gpu", f"rank {one}: {far}")
+    def reports(self) -> dict[tuple[str, int], RankReport]:
+        """Return the report of each rank, by step and rank."""
+        self._judge_cores()
+        self._judge_gpus()
+        for number in range(len(self.ranks)):
+            self.verdicts.setdefault(number, self._other_verdict(number))
+        return {(one.step, one.rank): self._report(number) for number, one in enumerate(self.ranks)}
 
+    def _judge_cores(self) -> None:
+        cores = tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*self.cpus)))
+        masks = ",".join(to_mask(each) if each else "0x0" for each in self.cpus)
+        node = self.topology or NodeTopology(cores=cores)
+        for found in judge(node, "mask", masks, tasks=len(self.ranks)).findings:
+            if found.rank is None or (found.problem == "wrong-gpu" and not self._by_place(found.rank)):
+                continue
+            self.verdicts.setdefault(found.rank, _PROBLEMS.get(found.problem, found.problem))
+            words = f"rank {self.ranks[found.rank]}: {found.message}; {found.remedy}"
+            self.problems.setdefault(found.problem, words)
 
-def _gpu_problem(one: _Rank, seen: SeenGpus, ranks: list[_Rank], gpus: list[SeenGpus]) -> str:
-    """Return in a sentence which GPU a rank shares, or has not, and what would be right."""
-    variable = next((name for name in GPU_VARIABLES if name in one.main.variables), "")
-    value = f"{variable}={seen.text}" if variable else "no variable"
-    if seen.verdict == NO_SUCH_GPU:
-        return f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
-    users = [str(rank) for rank, other in zip(ranks, gpus, strict=True) if other.own == seen.own]
-    named = ", ".join(sorted(seen.own))
-    remedy = "start one rank per GPU, or give each the GPU of its local rank"
-    return f"ranks {listed(users)} of {one.host} share {len(seen.own)} GPU ({named}; {value}): {remedy}"
+    def _by_place(self, number: int) -> bool:
+        """Whether a rank takes its GPU by its place: it sees all of them, and no other step is there."""
+        seen = self.gpus[number]
+        return self.plan is not None and not seen.numbers and seen.verdict != NOT_JUDGED
 
+    def _judge_gpus(self) -> None:
+        for number, (one, seen) in enumerate(zip(self.ranks, self.gpus, strict=True)):
+            if seen.verdict in (GPU_SHARED, NO_SUCH_GPU):
+                self.verdicts[number] = seen.verdict
+                self.problems.setdefault(seen.verdict, self._gpu_problem(one, seen))
+            elif number not in self.verdicts and (far := self._far_gpu(number)):
+                self.verdicts[number] = "gpu-on-another-numa-node"
+                self.problems.setdefault("wrong-gpu", f"rank {one}: {far}")
 
-def _core_verdicts(
-    ranks: list[_Rank],
-    cpus: list[CpuSet],
-    topology: NodeTopology | None,
-    by_place: list[bool],
-    problems: dict[str, str],
-) -> dict[int, str]:
-    """Return the verdicts on ranks whose cores are wrong, by their place on the node."""
-    node = topology or NodeTopology(
-        cores=tuple(Core(cpus=(cpu,)) for cpu in sorted(frozenset().union(*cpus)))
-    )
-    masks = ",".join(to_mask(each) if each else "0x0" for each in cpus)
-    verdicts: dict[int, str] = {}
-    for found in judge(node, "mask", masks, tasks=len(ranks)).findings:
-        if found.rank is None or (found.problem == "wrong-gpu" and not by_place[found.rank]):
-            continue
-        verdicts.setdefault(found.rank, _PROBLEMS.get(found.problem, found.problem))
-        problems.setdefault(found.problem, f"rank {ranks[found.rank]}: {found.message}; {found.remedy}")
-    return verdicts
+    def _gpu_problem(self, one: _Rank, seen: SeenGpus) -> str:
+        """Return in a sentence which GPU a rank shares, or has not, and what would be right."""
+        variable = next((name for name in GPU_VARIABLES if name in one.main.variables), "")
+        value = f"{variable}={seen.text}" if variable else "no variable"
+        if seen.verdict == NO_SUCH_GPU:
+            return (
+                f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
+            )
+        users = [
+            str(rank) for rank, other in zip(self.ranks, self.gpus, strict=True) if other.own == seen.own
+        ]
+        named = ", ".join(sorted(seen.own))
+        remedy = "start one rank per GPU, or give each the GPU of its local rank"
+        return f"ranks {listed(users)} of {one.host} share {len(seen.own)} GPU ({named}; {value}): {remedy}"
 
+    def _numa(self, number: int) -> set[int | None]:
+        """Return the NUMA nodes of a rank's cores; None is in them where one is not known."""
+        if self.topology is None:
+            return {None}
+        return {core.numa for core in self.topology.cores if self.cpus[number].intersection(core.cpus)}
 
-def _other_verdict(
-    one: _Rank, cpus: CpuSet, topology: NodeTopology | None, seen: SeenGpus, problems: dict[str, str]
-) -> str:
-    """Judge the memory policy, GPUs without a known name, and threads for which there are too few CPUs."""
-    found = [_memory_verdict(one.main.mems, cpus, topology), seen.verdict]
-    threads = one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if (wanted := whole_number(threads)) and cpus and wanted > len(cpus):
-        found.append(MANY_THREADS)
-        remedy = f"give it as many CPUs, or OMP_NUM_THREADS={len(cpus)}"
-        problems.setdefault(
-            MANY_THREADS, f"rank {one}: {wanted} OpenMP threads on {len(cpus)} CPUs; {remedy}"
+    def _far_gpu(self, number: int) -> str | None:
+        """Return which GPU that a rank sees is on another NUMA node than its cores; None: none is."""
+        here = self._numa(number)
+        for gpu in self.topology.gpus if self.topology and None not in here else ():
+            if gpu.index in self.gpus[number].numbers and gpu.numa is not None and gpu.numa not in here:
+                nodes = ",".join(map(str, sorted(node for node in here if node is not None)))
+                words = f"it sees GPU {gpu.index} of NUMA node {gpu.numa}"
+                return f"{words}, and its cores are on NUMA node {nodes}"
+        return None
+
+    def _other_verdict(self, number: int) -> str:
+        """Judge the memory policy, GPUs without a known name, and threads with too few CPUs."""
+        one, cpus = self.ranks[number], self.cpus[number]
+        found = [_memory_verdict(one.main.mems, self._numa(number)), self.gpus[number].verdict]
+        threads = one.main.variables.get("OMP_NUM_THREADS", "").partition(",")[0]
+        if (wanted := whole_number(threads)) and cpus and wanted > len(cpus):
+            found.append(MANY_THREADS)
+            words = f"rank {one}: {wanted} OpenMP threads on {len(cpus)} CPUs"
+            remedy = f"give it as many CPUs, or OMP_NUM_THREADS={len(cpus)}"
+            self.problems.setdefault(MANY_THREADS, f"{words}; {remedy}")
+        return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))
+
+    def _report(self, place: int) -> RankReport:
+        one, seen = self.ranks[place], self.gpus[place]
+        known = {gpu.index: gpu for gpu in self.topology.gpus} if self.topology else {}
+        gpus = [known[number] for number in seen.numbers]
+        return RankReport(
+            rank=one.rank,
+            host=one.host,
+            local_rank=one.local_rank,
+            cpus=one.main.cpus,
+            planned=format_cpu_list(self.plan.ranks[place].cpus) if self.plan else "",
+            mems=re.sub("^bind.*:", "", one.main.mems),
+            gpus=seen.text or "none",
+            bus=",".join(gpu.bus_id or "unknown" for gpu in gpus),
+            gpu_numa=",".join("unknown" if gpu.numa is None else str(gpu.numa) for gpu in gpus),
+            verdict=self.verdicts[place],
         )
-    return max(found, key=lambda each: (each != "ok") + (each not in ("ok", NOT_JUDGED)))
 
 
 MANY_THREADS = "more-threads-than-cpus"
+_FOREIGN_MEMORY = "memory-on-another-numa-node"
 
 
-def _memory_verdict(mems: str, cpus: CpuSet, topology: NodeTopology | None) -> str:
+def _memory_verdict(mems: str, here: set[int | None]) -> str:
     """Judge a memory policy: the nodes of a rank's cores, all of them where it binds, are right."""
     policy, _, text = mems.rpartition(":")
-    here = {core.numa for core in topology.cores if cpus.intersection(core.cpus)} if topology else {None}
     nodes = readable_cpus(text)
     match policy.partition("=")[0]:
         case "":
@@ -313,47 +334,8 @@ def _memory_verdict(mems: str, cpus: CpuSet, topology: NodeTopology | None) -> s
     return NOT_JUDGED
 
 
-_FOREIGN_MEMORY = "memory-on-another-numa-node"
-
-
-def _far_gpu(topology: NodeTopology | None, cpus: CpuSet, gpus: Iterable[int]) -> str | None:
-    """Return which GPU that a rank sees is on another NUMA node than its cores; None: none is."""
-    if topology is None:
-        return None
-    here = {core.numa for core in topology.cores if cpus.intersection(core.cpus)}
-    for gpu in topology.gpus:
-        if gpu.index in gpus and gpu.numa is not None and None not in here and gpu.numa not in here:
-            nodes = ",".join(map(str, sorted(node for node in here if node is not None)))
-            return f"it sees GPU {gpu.index} of NUMA node {gpu.numa}, and its cores are on NUMA node {nodes}"
-    return None
-
-
-def _report(
-    one: _Rank, verdict: str, topology: NodeTopology | None, seen: SeenGpus, planned: str
-) -> RankReport:
-    numa = {gpu.index: gpu.numa for gpu in topology.gpus} if topology else {}
-    bus = {gpu.index: gpu.bus_id for gpu in topology.gpus} if topology else {}
-    return RankReport(
-        rank=one.rank,
-        host=one.host,
-        local_rank=one.local_rank,
-        cpus=one.main.cpus,
-        planned=planned,
-        mems=re.sub("^bind.*:", "", one.main.mems),
-        gpus=seen.text or "none",
-        bus=",".join(bus.get(gpu) or "unknown" for gpu in seen.numbers),
-        gpu_numa=",".join(
-            str(numa.get(gpu)) if numa.get(gpu) is not None else "unknown" for gpu in seen.numbers
-        ),
-        verdict=verdict,
-    )
-
-
 def _details(one: _Rank) -> RankDetails:
-    threads: dict[str, int] = {}
-    for process in one.working:
-        for cpus, count in process.threads.items():
-            threads[cpus] = threads.get(cpus, 0) + count
+    threads = sum((Counter(process.threads) for process in one.working), Counter[str]())
     return RankDetails(
         rank=one.rank,
         step=one.step,

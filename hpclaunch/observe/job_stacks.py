@@ -1,28 +1,130 @@
 """``hpclaunch stacks``: where each rank of a running job stands, from its nodes, once or several times."""
 
 import re
-import shlex
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.array_status import job_of_array
 from hpclaunch.job.ask_scheduler import is_last_known
+from hpclaunch.job.job_end import job_of_array
 from hpclaunch.job.job_files import STANDS, one_text
 from hpclaunch.job.record import JobRecord
-from hpclaunch.observe.attached_nodes import PYTHON, SSH, no_answer
-from hpclaunch.observe.stacks_document import stacks_document
+from hpclaunch.json_document import Document
+from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import FILE, REMEDIES, kind_of_wait, names_of, nodes_in, roll_call, words_of
 from hpclaunch.scheduler.registry import get_scheduler
-from hpclaunch.scheduler.scheduler_interface import Attach, JobState, RunningJob, Scheduler
+from hpclaunch.scheduler.scheduler_interface import Attach, JobState, Scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.site_scheduler import site_scheduler
+
+
+class StackFrame(msgspec.Struct, frozen=True, kw_only=True):
+    """One call of a Python stack."""
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+
+class BlockedProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """Another process of a rank, such as one that loads data: it is blocked or stopped, or the rank waits for
+    it."""
+
+    pid: int
+    what: str
+    path: str
+    at: str
+    stack: list[StackFrame] = []
+
+
+Progress = Literal["stuck", "slow", "waits", "unknown", "fine"]
+"""The worst first."""
+
+
+class RankStand(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a rank stands."""
+
+    rank: int
+    node: str
+    gpu: str | None
+    pid: int
+    program: list[str]
+    processes: int
+    state: str
+    waits: str
+    call: str
+    path: str
+    what: str
+    number: int | None
+    at: str
+    collective: bool
+    moved: bool | None
+    progress: Progress | None = None
+    suspect: bool
+    by: Literal["faulthandler", "py-spy"] | None
+    stack: list[StackFrame]
+    threads: list[list[StackFrame]]
+    workers: list[BlockedProcess]
+    files: list[str]
+    collectives: dict[str, list[tuple[int, str, str]]]
+
+
+class OtherProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of the job whose rank is not known, as of a program that cleared its environment."""
+
+    node: str
+    pid: int
+    program: list[str]
+    state: str
+
+
+StacksKind = Literal[
+    "stopped",
+    "disk",
+    "blocked",
+    "mismatch",
+    "behind",
+    "slow",
+    "moving",
+    "alike",
+    "missing",
+    "unclear",
+    "none",
+]
+
+
+class StacksDocument(Document, frozen=True, kw_only=True):
+    """The roll call of a running job."""
+
+    id: str
+    finding: str
+    kind: StacksKind
+    remedy: str | None
+    suspects: list[int]
+    missing: list[int]
+    ranks: int
+    nodes: int
+    nodes_answered: int
+    idle_s: int | None
+    by_rank: list[RankStand]
+    other_processes: list[OtherProcess]
+
+
+DOCUMENTS = {"stacks": StacksDocument}
+"""Name of the schema -> its type."""
+
+
+def stacks_document(job: str, call: dict[str, Any]) -> StacksDocument:
+    """Return the roll call of a job as its document."""
+    return msgspec.convert({"schema": 1, "id": job, **call}, StacksDocument)
+
 
 _LIMIT = ("timeout", "-k", "5", str(LOOK_S))
 _IDLE = """
@@ -107,9 +209,7 @@ def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: in
     number = record.scheduler_id or ""
     if index is not None:
         number = f"{number}_{index}"
-    answer = host.run(attach.query(number), env=dict(scheduler.query_env), timeout_s=LOOK_S)
-    job = attach.parse(number, answer)
-    return _ask(host, attach, job, attach.job_variable, job.id)
+    return _ask(host, scheduler, attach, number)
 
 
 def _in_allocation(host: Host, record: JobRecord) -> str:
@@ -125,21 +225,24 @@ def _in_allocation(host: Host, record: JobRecord) -> str:
             f"job {record.id} runs on {record.nodes} nodes of an allocation that is not known here",
             "call hpclaunch stacks on the machine that has started it",
         )
+    return _ask(host, scheduler, attach, number, (JOB_VARIABLE, record.id))
+
+
+def _ask(
+    host: Host, scheduler: Scheduler, attach: Attach, number: str, shows: tuple[str, str] | None = None
+) -> str:
+    """Return the answers of all nodes, of which some may be missing.
+
+    ``shows``: variable and value of the job's processes, where they are not the scheduler's.
+    """
     answer = host.run(attach.query(number), env=dict(scheduler.query_env), timeout_s=LOOK_S)
-    return _ask(host, attach, attach.parse(number, answer), JOB_VARIABLE, record.id)
-
-
-def _ask(host: Host, attach: Attach, job: RunningJob, variable: str, value: str) -> str:
-    """Return the answers of all nodes, of which some may be missing."""
-    words = attach.words(job)
-    if words:
-        return _run(host, words, variable, value)
+    job = attach.parse(number, answer)
+    shows = shows or (attach.job_variable, job.id)
+    if words := attach.words(job):
+        return _run(host, words, *shows)
     program = one_text(STANDS).encode()
-    remote = f"{' '.join(PYTHON)} - {variable} {shlex.quote(value)} {STACKS_SIGNAL}"
-    answers = [
-        host.run((*_LIMIT, *SSH, "--", name, remote), stdin=program, timeout_s=LOOK_S + 30)
-        for name in job.nodes
-    ]
+    commands = (by_ssh(name, *shows, str(STACKS_SIGNAL)) for name in job.nodes)
+    answers = [host.run((*_LIMIT, *each), stdin=program, timeout_s=LOOK_S + 30) for each in commands]
     return "\n".join(answer.stdout for answer in answers)
 
 
@@ -153,16 +256,11 @@ def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
 
 
 def _idle_s(host: Host, record: JobRecord, index: int | None) -> int | None:
-    """Return the seconds since the job's last output or heartbeat."""
     folder = record.folder if index is None else f"{record.folder}/{index}"
     files = (f"{folder}/out.log", f"{folder}/heartbeat")
     answer = host.run(("sh", "-c", _IDLE, "hpclaunch-idle", *files), timeout_s=LOOK_S)
     text = answer.stdout.strip()
     return max(0, int(text)) if re.fullmatch(r"-?\d+", text) else None
-
-
-PROGRESS = ("stuck", "slow", "waits", "unknown", "fine")
-"""States of a rank, as `stacks_document.RankStand` explains, the worst first."""
 
 
 def watched(calls: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -210,7 +308,7 @@ def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:
 
 def _finding(reports: Sequence[dict[str, Any]], looks: int) -> str:
     parts = []
-    for progress in PROGRESS:
+    for progress in get_args(Progress):
         group = [one for one in reports if one["progress"] == progress]
         if group:
             parts.append(f"{progress}: {names_of(group)}, now {words_of(group[0])}")

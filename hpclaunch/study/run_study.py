@@ -14,8 +14,9 @@ import msgspec
 
 from hpclaunch.api import Job, JobHandle, find_job, jobs
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Note
 from hpclaunch.job.prepare import prepare
-from hpclaunch.job.refresh import Note, once
+from hpclaunch.job.refresh import once
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.settings import JobSettings

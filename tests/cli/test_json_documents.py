@@ -23,7 +23,7 @@ from hpclaunch.cli.main import program
 from hpclaunch.job import job_documents
 from hpclaunch.json_document import document_text, field_docs, structs_in
 from hpclaunch.lint import finding_report
-from hpclaunch.observe import attached_ranks, stacks_document
+from hpclaunch.observe import attached_ranks, job_stacks
 from hpclaunch.port import port_text
 from hpclaunch.probes import compare_probe
 from hpclaunch.scaling import bench_report, prediction, study_report
@@ -36,7 +36,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
     name: kind
     for module in (
-        *(attached_ranks, job_documents, stacks_document, check_report, io_advice, finding_report),
+        *(attached_ranks, job_documents, job_stacks, check_report, io_advice, finding_report),
         *(
             install_plan,
             site_software,

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.array_status import array_verdict, ended_as, job_of_array, with_array_status
 from hpclaunch.job.binding_report import PREFIX
+from hpclaunch.job.job_end import array_verdict, ended_as, job_of_array, with_array_status
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import keep
 from hpclaunch.job.store import Store

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.preflight_report import PREFIX, NodeVerdict, failed_nodes, read_preflight
+from hpclaunch.job.log_extract import PREFLIGHT_PREFIX as PREFIX
+from hpclaunch.job.log_extract import failed_nodes, read_preflight
+from hpclaunch.job.record import NodeVerdict
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.lint.rules.binding_rules import RULE_OF_PROBLEM, RULE_OF_RANK
+from hpclaunch.lint.rules.binding_rules import RULE_OF_RANK
 from hpclaunch.observe.attached_nodes import AttachedNode, Process, parse_nodes
-from hpclaunch.observe.attached_ranks import AttachedVerdict, judge_attached
+from hpclaunch.observe.attached_ranks import AttachDocument, judge_attached
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.look import DEVICE, MARK, policy_of
 from hpclaunch.scheduler.registry import get_scheduler
@@ -58,14 +58,14 @@ def step(lists: Iterable[str], **more: str) -> tuple[AttachedNode, ...]:
     return (AttachedNode(host="nid1", processes=tuple(found)),)
 
 
-def judged(nodes: tuple[AttachedNode, ...], site: str = "lumi-g") -> AttachedVerdict:
+def judged(nodes: tuple[AttachedNode, ...], site: str = "lumi-g") -> AttachDocument:
     profile = load_site(site)
-    return judge_attached(nodes, profile, site_topology(profile))
+    return judge_attached("7", nodes, profile, site_topology(profile))
 
 
 def test_the_masks_of_the_site_are_right() -> None:
     found = judged(step(RIGHT))
-    assert (found.ok, found.finding, found.problems) == (True, "all 8 ranks have a right binding", ())
+    assert (found.ok, found.finding, found.rules) == (True, "all 8 ranks have a right binding", ())
 
 
 def test_masks_in_core_order_are_far_from_the_gpus() -> None:
@@ -74,7 +74,7 @@ def test_masks_in_core_order_are_far_from_the_gpus() -> None:
     assert [one.verdict for one in found.ranks] == ["far-from-its-gpu"] * 2 + ["ok"] * 2 + [
         "far-from-its-gpu"
     ] * 4
-    assert [RULE_OF_PROBLEM[one] for one in found.problems] == ["bind-far-from-gpu"]
+    assert list(found.rules) == ["bind-far-from-gpu"]
     assert found.right is not None
     assert found.right.startswith("srun --cpu-bind=mask_cpu:0xfe000000000000,0xfe00000000000000,0xfe0000,")
     assert "ROCR_VISIBLE_DEVICES=0,1,2,3,4,5,6,7" in found.right
@@ -99,7 +99,7 @@ def test_a_rank_that_sees_a_far_gpu() -> None:
 def test_ranks_without_a_binding_share_cores() -> None:
     found = judged(step(["0-127"] * 8))
     assert not found.ok
-    assert "bind-shared-cores" in [RULE_OF_PROBLEM[one] for one in found.problems]
+    assert "bind-shared-cores" in list(found.rules)
 
 
 def test_without_a_description_of_the_node_only_shared_cores_are_wrong() -> None:
@@ -262,7 +262,7 @@ def test_the_jobs_of_pbs_as_recorded() -> None:
         attach_of("pbs").parse("5", answer("Job Id: 5.s\n    job_state = Q\n"))
 
 
-def with_gpu_variable(values: Iterable[str], uuids: dict[str, str] | None = None) -> AttachedVerdict:
+def with_gpu_variable(values: Iterable[str], uuids: dict[str, str] | None = None) -> AttachDocument:
     """The verdict on right masks of LUMI-G, of ranks that see the GPUs that are named so."""
     (node,) = step(RIGHT)
     seen = [

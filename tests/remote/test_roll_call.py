@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.observe.job_stacks import watched
-from hpclaunch.observe.stacks_document import stacks_document
+from hpclaunch.observe.job_stacks import stacks_document, watched
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.rank_stands import frames_of, newest, spied
 from hpclaunch.remote.roll_call import collective_in, nodes_in, roll_call, text_lines

@@ -2,7 +2,8 @@
 
 import re
 from functools import cache, lru_cache
-from typing import NamedTuple
+
+import msgspec
 
 from hpclaunch.package_data import package_table
 
@@ -11,30 +12,27 @@ RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out"
 DID_NOT_MEET = "ranks did not find each other"
 """Causes that the reader itself has to know."""
 
-CERTAINLY = 2
+_FOLLOWS = {"maybe": 1, "always": 2}
+CERTAINLY = _FOLLOWS["always"]
 """`KnownError.follows` of an error that is always the result of another rank's end."""
-_FOLLOWS = {None: 0, "maybe": 1, "always": CERTAINLY}
 
 
-class KnownError(NamedTuple):
+class KnownError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of error: a row of the table, whose first lines explain the keys."""
 
     cause: str
-    pattern: re.Pattern[str]
-    unless: re.Pattern[str] | None
-    remedy: str | None
-    exit_codes: frozenset[int]
-    follows: int
-    """How far it may be the result of another rank's end: 0 not, 1 maybe, 2 always."""
-    explains: frozenset[str]
-    within: re.Pattern[str] | None
-    """A text that the path of a frame of its traceback must contain; a line alone is not this error."""
-    outside: bool
-    """Whether no traceback of Python tells it."""
-    accuses: re.Pattern[str] | None
-    """Finds the ranks at fault in the error's line or those right after it."""
+    pattern: re.Pattern[str] = msgspec.field(name="patterns")
     holds: str
     source: str
+    unless: re.Pattern[str] | None = None
+    remedy: str | None = None
+    exit_codes: frozenset[int] = frozenset()
+    follows: int = 0
+    """How far it may be the result of another rank's end: 0 not, 1 maybe, 2 always."""
+    explains: frozenset[str] = frozenset()
+    within: re.Pattern[str] | None = None
+    outside: bool = False
+    accuses: re.Pattern[str] | None = None
 
     def fits(self, line: str, files: str = "") -> bool:
         """Whether a line shows this error, of a traceback with frames in these files."""
@@ -46,7 +44,14 @@ class KnownError(NamedTuple):
 @cache
 def known_errors() -> tuple[KnownError, ...]:
     """Return the rows of the table, in its order."""
-    return tuple(map(_row, package_table("failures/known_errors.yaml")))
+    table = package_table("failures/known_errors.yaml")
+    rows = [{**row, "follows": _FOLLOWS.get(row.get("follows"), 0)} for row in table]
+    return msgspec.convert(rows, tuple[KnownError, ...], dec_hook=_compiled)
+
+
+def _compiled(_: type, text: str | list[str]) -> re.Pattern[str]:
+    """Return one pattern of a text, or of all alternatives."""
+    return re.compile(text if isinstance(text, str) else "|".join(text))
 
 
 @cache
@@ -59,31 +64,6 @@ def log_words(name: str) -> re.Pattern[str]:
 def each_of(name: str) -> tuple[re.Pattern[str], ...]:
     """Return what ``log_words.yaml`` has under a name, each alternative alone."""
     return tuple(map(re.compile, package_table("failures/log_words.yaml")[name]))
-
-
-def _row(row: dict[str, object]) -> KnownError:
-    def words(key: str) -> list[str]:
-        found = row.get(key) or ()
-        return list(map(str, found)) if isinstance(found, list | tuple) else [str(found)]
-
-    def pattern(key: str) -> re.Pattern[str] | None:
-        return re.compile(str(row[key])) if key in row else None
-
-    remedy = row.get("remedy")
-    return KnownError(
-        cause=str(row["cause"]),
-        pattern=re.compile("|".join(words("patterns"))),
-        unless=pattern("unless"),
-        remedy=str(remedy) if remedy else None,
-        exit_codes=frozenset(map(int, words("exit_codes"))),
-        follows=_FOLLOWS[row.get("follows")],  # type: ignore[index]
-        explains=frozenset(words("explains")),
-        within=pattern("within"),
-        outside=bool(row.get("outside")),
-        accuses=pattern("accuses"),
-        holds=str(row.get("holds", "")),
-        source=str(row.get("source", "")),
-    )
 
 
 def error_named(cause: str) -> KnownError:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .collective import wait_for_all
+from .collective import on_rank_0_alone
 from .data.image_sources import Source
 from .engine import ENGINES, Images, Labels
 from .exchange import COMMS
@@ -39,10 +39,8 @@ def measure_alone(comm: MPI.Intracomm, options: Options, data: Source) -> Baseli
     """
     first = np.arange(min(len(data.train_labels), max(_IMAGES, options.step_images)))
     take = data.epoch(lambda rank: first if rank == 0 else first[:0])
-    found = None
-    if comm.Get_rank() == 0:
-        found = _measure(options, take(slice(0, len(first))), data.train_labels[first])
-    wait_for_all(comm)
+    everything = slice(0, len(first))
+    found = on_rank_0_alone(comm, lambda: _measure(options, take(everything), data.train_labels[first]))
     measured: Baseline = comm.bcast(found, root=0)
     return measured
 

@@ -58,6 +58,21 @@ def on_rank_0(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
     return given
 
 
+def on_rank_0_alone(comm: MPI.Intracomm, action: Callable[[], T]) -> T | None:
+    """Return the result of ``action`` on rank 0, None on the other ranks, which sleep meanwhile.
+
+    A TrainError as in `on_all_ranks`.
+    """
+
+    def mine() -> T | None:
+        try:
+            return action() if comm.Get_rank() == 0 else None
+        finally:
+            wait_for_all(comm)
+
+    return on_all_ranks(comm, mine)
+
+
 def broadcast(comm: MPI.Intracomm, array: Array) -> None:
     """Overwrite ``array`` (contiguous, the same length on all ranks) with that of rank 0; collective."""
     flat = array.reshape(-1).view(np.uint8)

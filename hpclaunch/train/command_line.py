@@ -130,7 +130,7 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> tuple[Options
 
     requested = options_or_help(comm, read)
     if not isinstance(requested, str):
-        agree_on_options(comm, requested[0])
+        agree_on_options(comm, vars(requested[0]))
     return requested
 
 

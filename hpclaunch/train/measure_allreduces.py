@@ -26,6 +26,7 @@ import numpy as np
 from .allreduce import ALLREDUCES
 from .allreduce.chunks import Array
 from .collective import AgreedError, on_all_ranks
+from .exchange.rank_consistency import agree_on_options
 from .launch_environment import launcher_rank, threads_per_rank
 from .option_parser import QuietParser, options_or_help
 from .run_errors import BadRequestError, TrainError
@@ -203,12 +204,8 @@ def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> argparse.Name
         return options
 
     requested = options_or_help(comm, read)
-    texts = comm.allgather(str(requested))
-    odd = next((rank for rank, text in enumerate(texts) if text != texts[0]), None)
-    if odd is not None:
-        raise AgreedError(
-            BadRequestError(f"rank {odd} has other options than rank 0", "Start all ranks alike.")
-        )
+    if not isinstance(requested, str):
+        agree_on_options(comm, vars(requested))
     return requested
 
 

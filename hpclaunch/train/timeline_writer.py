@@ -160,13 +160,18 @@ def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
     everyone = options.timeline_ranks == "all"
     start: float = comm.bcast(time.perf_counter())
     set_at, by_rank_0 = _same_moment(comm) if everyone else (0.0, 0.0)
-    if rank and not everyone:
-        on_all_ranks(comm, lambda: None)
-        return None
     mine = path if rank == 0 else path.with_name(f"{path.stem}.rank{rank}{path.suffix}")
-    return on_all_ranks(
-        comm, lambda: _open(mine, start + set_at - by_rank_0, rank if everyone else None, set_at, steps)
-    )
+
+    def opened() -> Timeline | None:
+        if rank and not everyone:
+            return None
+        try:
+            return Timeline(mine, start + set_at - by_rank_0, rank if everyone else None, set_at, steps)
+        except OSError as error:
+            message = f"--timeline {mine}: cannot write there ({error.strerror or error})"
+            raise BadRequestError(message, "Name a file in a folder that you may write to.") from error
+
+    return on_all_ranks(comm, opened)
 
 
 def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | None) -> None:
@@ -179,16 +184,6 @@ def close_timeline(comm: MPI.Intracomm, options: Options, timeline: Timeline | N
         _merge(comm, timeline)
     elif timeline is not None:
         timeline.close()
-
-
-def _open(
-    path: Path, start: float, rank: int | None, set_at: float, steps: tuple[int, int | None]
-) -> Timeline:
-    try:
-        return Timeline(path, start, rank, set_at, steps)
-    except OSError as error:
-        message = f"--timeline {path}: cannot write there ({error.strerror or error})"
-        raise BadRequestError(message, "Name a file in a folder that you may write to.") from error
 
 
 def _merge(comm: MPI.Intracomm, timeline: Timeline) -> None:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ..collective import wait_for_all
-from ..run_errors import BadDataError, BadRequestError, TrainError
+from ..run_errors import BadDataError, BadRequestError
 from .idx_format import check_pair, parse_content, read_bytes, unpack
 from .mnist_files import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
 from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.uint8]
 Log = Callable[[str], None]
-T = TypeVar("T")
 
 DATASETS = ("auto", "mnist", "synthetic")
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
@@ -56,7 +54,6 @@ def load_dataset(
     data_dir: Path | None = None,
     cache_dir: Path | None = None,
     mirrors: Sequence[str] | None = None,
-    comm: Intracomm | None = None,
     log: Log = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> Dataset:
     """The data set ``dataset``: "mnist", "synthetic", or "auto" (MNIST unless there is no network).
@@ -64,24 +61,9 @@ def load_dataset(
     MNIST comes from the IDX files in ``data_dir`` if that is given (nothing else is tried then), else from
     ``cache_dir`` (by default `mnist_files.default_cache`), else from ``mirrors`` (by default those of
     `mnist_files.chosen_mirrors`) into the cache. Only where no mirror answers at all does "auto" turn to
-    synthetic digits, and says so through ``log``; damaged data are an error.
-
-    With ``comm`` the call is collective: rank 0 does all this and logs, the other ranks wait without using
-    their CPU and get the same arrays by broadcast, or the same error. Raises BadDataError and
+    synthetic digits, and says so through ``log``; damaged data are an error. Raises BadDataError and
     BadRequestError.
     """
-
-    def load() -> Dataset:
-        return _load(dataset, data_dir, cache_dir or default_cache(), mirrors, log)
-
-    if comm is None or comm.Get_size() == 1:
-        return load()
-    return _broadcast(rank_0_alone(load, comm), comm)
-
-
-def _load(
-    dataset: str, data_dir: Path | None, cache_dir: Path, mirrors: Sequence[str] | None, log: Log
-) -> Dataset:
     if dataset == "synthetic":
         if data_dir is not None:
             raise BadRequestError(f"--dataset synthetic contradicts --data {data_dir}: leave one out")
@@ -89,7 +71,7 @@ def _load(
     if data_dir is not None:
         return _from_folder(data_dir, log)
     try:
-        contents, source = obtain(MNIST_FILES, cache_dir, chosen_mirrors(mirrors), log)
+        contents, source = obtain(MNIST_FILES, cache_dir or default_cache(), chosen_mirrors(mirrors), log)
     except NoNetworkError:
         if dataset == "mnist":
             raise
@@ -152,29 +134,8 @@ def _mnist(source: str, contents: Sequence[bytes], where: Sequence[str]) -> Data
     return Dataset("mnist", source, *train, *test)
 
 
-def rank_0_alone(action: Callable[[], T], comm: Intracomm) -> T | None:
-    """Return the result of ``action`` on rank 0, None elsewhere; an error on rank 0 is raised on every rank.
-
-    The other ranks wait without using their CPU.
-    """
-    done: T | None = None
-    error: Exception | None = None
-    if comm.Get_rank() == 0:
-        try:
-            done = action()
-        except Exception as caught:
-            error = caught
-    wait_for_all(comm)
-    # Any other exception is a defect: rank 0 shows its traceback, the other ranks must not wait forever.
-    known = error if error is None or isinstance(error, TrainError) else TrainError(f"rank 0: {error!r}")
-    failed: TrainError | None = comm.bcast(known, root=0)
-    if failed is not None:
-        raise error or failed
-    return done
-
-
-def _broadcast(data: Dataset | None, comm: Intracomm) -> Dataset:
-    """The data set of rank 0 on every rank: only rank 0 has to see its files."""
+def broadcast_dataset(data: Dataset | None, comm: Intracomm) -> Dataset:
+    """The data set of rank 0 on every rank: only rank 0 has to see its files; collective."""
     own = None if data is None else [getattr(data, field) for field in _ARRAYS]
     head = None if data is None or own is None else (data.name, data.source, [array.shape for array in own])
     name, source, shapes = comm.bcast(head, root=0)

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..allreduce.chunks import chunk_bounds
-from ..collective import on_all_ranks
+from ..collective import on_all_ranks, on_rank_0_alone
 from ..run_errors import BadDataError, BadRequestError, TrainError
 from ..whole_files import write_whole
-from .dataset import Bytes, Dataset, Log, load_dataset, rank_0_alone
+from .dataset import Bytes, Dataset, Log, broadcast_dataset, load_dataset
 from .idx_format import IMAGE_SIDE
 from .mnist_files import default_cache
 
@@ -258,9 +258,9 @@ def open_source(
     Rank 0 checks all files first, so that damaged ones are one error on all ranks: AgreedError, or a
     TrainError that all ranks raise.
     """
+    data = on_rank_0_alone(comm, lambda: load_dataset(dataset, data_dir, cache_dir, log=log))
     if reading == "broadcast":
-        return BroadcastSource(comm, load_dataset(dataset, data_dir, cache_dir, comm=comm, log=log))
-    data = rank_0_alone(lambda: load_dataset(dataset, data_dir, cache_dir, log=log), comm)
+        return BroadcastSource(comm, broadcast_dataset(data, comm))
     name = comm.bcast(data.name if data else None, root=0)
     if name == "synthetic":
         raise BadRequestError(

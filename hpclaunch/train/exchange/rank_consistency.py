@@ -6,8 +6,7 @@ Ranks that disagree would wait for messages that never come, or sum gradients of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ import numpy as np
 from ..collective import AgreedError
 from ..engine import Engine
 from ..run_errors import BadRequestError, TrainError
-from ..run_options import Options
 from . import MicroBatch
 from .tensor_fusion import shape_of
 
@@ -27,19 +25,17 @@ if TYPE_CHECKING:
 _OPTION_NAMES = {"data_dir": "--data"}
 
 
-def agree_on_options(comm: MPI.Intracomm, options: Options) -> None:
-    """Raise AgreedError, naming rank and option, where ``options`` differ; collective.
+def agree_on_options(comm: MPI.Intracomm, options: Mapping[str, object]) -> None:
+    """Raise AgreedError, naming rank and option, where ``options``, by name, differ; collective.
 
     Ranks may name different files and folders, but all or none must name one.
     """
-    values = {field.name: getattr(options, field.name) for field in fields(options)}
     lines = []
-    for name, value in values.items():
+    for name, value in options.items():
         option = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
         shown = "(not given)" if value is None else value
         lines.append(f"{option} (a path)" if isinstance(value, Path) else f"{option} {shown}")
-    found = _first_difference(comm, lines)
-    if found:
+    if found := _first_difference(comm, lines):
         rank, _, there, here = found
         raise AgreedError(
             BadRequestError(f"rank {rank} has {there}, but rank 0 has {here}", "Start all ranks alike.")

@@ -2,8 +2,8 @@
 
     python benchmarks/port.py FOLDER [--show NAME] [--half HALF]
 
-``benchmarks/data/port_scripts.yaml`` and ``port_scripts_unseen.yaml`` name public scripts (repository,
-commit, path) and what must be true of a port of each. ``FOLDER`` holds them under their names: ``git show
+``benchmarks/data/port_scripts.yaml``, ``port_scripts_unseen.yaml`` and ``port_scripts_drawn.yaml`` name public
+scripts (repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under their names: ``git show
 COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
 
 Every script is ported to each target. A port is
@@ -15,7 +15,9 @@ Every script is ported to each target. A port is
 
 A lot divides the first file: scripts whose SHA-256 modulo 5 is below 3 were open from the beginning; the
 others were kept apart, and opened on 2026-11-25. The second file was written by somebody who had not read
-port; half of its scripts, by lot, were opened after all had been judged once, the others are kept apart.
+port; half of its scripts, by lot, were opened after all had been judged once, the others are kept apart. The
+third file was written on 2026-11-28 by the author of the rules that came after it; those of its scripts that
+are called drawn were looked at once with these rules, and no rule was made for them.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ from hpclaunch.text_table import text_table
 FACTS = Path(__file__).parent / "data" / "port_scripts.yaml"
 UNSEEN = FACTS.with_name("port_scripts_unseen.yaml")
 TARGETS = ("lumi-g", "polaris", "olivia")
-Half = Literal["open", "kept", "unseen, opened", "unseen"]
+DRAWN = FACTS.with_name("port_scripts_drawn.yaml")
+Half = Literal["open", "kept", "unseen, opened", "unseen", "drawn, opened", "drawn"]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,14 +64,16 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
     gone: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
-    unseen: bool = False
+    group: Literal["", "unseen", "drawn"] = ""
 
     @property
     def half(self) -> Half:
         """The half that the lot puts it into, or that it is of the scripts nobody has seen."""
         digest = hashlib.sha256(f"{self.repository}/{self.path}".encode()).hexdigest()
-        if self.unseen:
+        if self.group == "unseen":
             return "unseen" if int(digest, 16) % 2 else "unseen, opened"
+        if self.group == "drawn":
+            return "drawn" if int(digest, 16) % 2 else "drawn, opened"
         return "open" if int(digest, 16) % 5 < 3 else "kept"
 
 
@@ -81,10 +86,12 @@ class Difference(msgspec.Struct, frozen=True):
 
 def read_facts() -> tuple[Facts, ...]:
     """Return the facts about all scripts."""
-    first, unseen = (
-        msgspec.convert(yaml.safe_load(file.read_text()), tuple[Facts, ...]) for file in (FACTS, UNSEEN)
+    files: dict[Literal["", "unseen", "drawn"], Path] = {"": FACTS, "unseen": UNSEEN, "drawn": DRAWN}
+    return tuple(
+        msgspec.structs.replace(each, group=group)
+        for group, file in files.items()
+        for each in msgspec.convert(yaml.safe_load(file.read_text()), tuple[Facts, ...])
     )
-    return (*first, *(msgspec.structs.replace(each, unseen=True) for each in unseen))
 
 
 def differences(facts: Facts, text: str, ported: Ported, target: SiteProfile) -> Iterator[Difference]:
@@ -160,6 +167,8 @@ def main() -> None:
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for facts in read_facts():
         if asked.half not in (None, facts.half) or asked.show not in (None, facts.name):
+            continue
+        if not (asked.folder / f"{facts.name}.sh").exists():
             continue
         text = (asked.folder / f"{facts.name}.sh").read_text(errors="surrogateescape")
         for target in TARGETS:

@@ -2,9 +2,11 @@
 
     python benchmarks/port.py FOLDER [--show NAME] [--half HALF]
 
-``benchmarks/data/port_scripts.yaml``, ``port_scripts_unseen.yaml`` and ``port_scripts_drawn.yaml`` name public
-scripts (repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under their names: ``git show
-COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
+A script that is not in FOLDER is left out, and the number of scripts in the table says so.
+
+``benchmarks/data/port_scripts.yaml``, ``port_scripts_unseen.yaml`` and ``port_scripts_drawn.yaml`` name
+public scripts (repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under
+their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
 
 Every script is ported to each target. A port is
 
@@ -185,10 +187,21 @@ def main() -> None:
                     sep="\n  ",
                 )
     kinds = ("right", "incomplete", "wrong", "refused")
-    rows = [("half", "target", "scripts", "right", "incomplete, said", "wrong in silence", "refused")]
+    names = (
+        "half",
+        "target",
+        "scripts",
+        "right",
+        "right %",
+        "incomplete, said",
+        "wrong in silence",
+        "refused",
+    )
+    rows = [names]
     for (half, target), found in sorted(counts.items(), reverse=True):
         right, said, wrong, refused = (str(found[kind]) for kind in kinds)
-        rows.append((half, target, str(found.total()), right, said, wrong, refused))
+        share = f"{100 * found['right'] / found.total():.0f}"
+        rows.append((half, target, str(found.total()), right, share, said, wrong, refused))
     print(text_table(rows))
 
 

@@ -147,6 +147,10 @@ class Variables:
     def _starts(self) -> list[int]:
         return [command.start for command in self.commands]
 
+    def reaching_at(self, name: str, offset: int) -> list[Assignment | None]:
+        """Return the assignments that may hold at a place, in their order; None: what was there before."""
+        return self._reaching(name, offset, self._path_at(offset))
+
     def _reaching(self, name: str, offset: int, path: Path) -> list[Assignment | None]:
         return reaching(self.assignments.get(name, ()), offset, path)
 

@@ -16,7 +16,6 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
-from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
 _MOST_STEPS = 400
@@ -86,12 +85,6 @@ class Values:
         self._steps = 0
         return self._word(word, word.start if offset is None else offset)
 
-    def number(self, word: Word | None, prefix: int = 0) -> int | None:
-        """Return a word as a count; ``prefix``: characters of its text before the number."""
-        if word is None:
-            return None
-        return whole_number((self.value(word).plain or "")[prefix:])
-
     def named(self, name: str, offset: int) -> Value:
         """Return the value that a variable has at a place of the script."""
         self._steps = 0
@@ -131,21 +124,21 @@ class Values:
         return re.sub(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text), unknown
 
     def _array(self, name: str, offset: int) -> list[Value] | None:
-        """Return the items of an array, where each assignment of it can be read."""
-        items: list[Value] = []
+        """Return the items of an array, where the same assignments of it hold in any case."""
         if self.around and name not in self.script.variables.assignments:
             return self.around[0]._array(name, self.around[1])
-        for made in self.script.variables.assignments.get(name, []):
-            text = self.script.text[made.offset : made.offset + MAX_CHARS]
-            command = next(iter(read_shell(f"_ {text}").commands), None)  # not an assignment: its parts stay
-            parts = command.words[1].parts if command and len(command.words) > 1 else ()
-            inside = next((part.text[1:-1] for part in parts if part.kind == "array"), None)
-            if made.offset >= offset or inside is None:
-                continue
-            items = items if made.append else []
-            for word in (word for one in read_shell(inside).commands for word in one.words):
-                items += self.split(Word(word.raw, made.offset, made.offset, word.line, word.parts)) or []
-        return items or None
+        self._steps += 1
+        live = self.script.variables.reaching_at(name, offset)
+        made = live[0] if len(live) == 1 else None
+        if made is None or made.items is None or self._steps > _MOST_STEPS:
+            return None
+        items = self._array(name, made.offset) if made.append else []
+        if items is None:
+            return None
+        split = (
+            self.split(Word(one.raw, made.offset, made.offset, one.line, one.parts)) for one in made.items
+        )
+        return [*items, *(each for one in split for each in one or [])] or None
 
     def _word(self, word: Word, offset: int) -> Value:
         plain: str | None = ""
@@ -157,9 +150,9 @@ class Values:
             piece = self._part(part, offset)
             seen += piece.plain or ""
             plain = None if plain is None or piece.plain is None else plain + piece.plain
-            shell = None if shell is None or piece.shell is None else shell + piece.shell
+            shell = None if shell is None or piece.shell is None else _joined(shell, piece.shell)
             name = piece.shell if piece.shell is not None else piece.named or _name_of(part)
-            named += name if name is not None else f"${{{_UNREADABLE}}}"
+            named = _joined(named, name if name is not None else f"${{{_UNREADABLE}}}")
             more = piece.missing if name is not None else (_UNREADABLE,)
             missing += [each for each in more if each not in missing]
             if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
@@ -203,11 +196,12 @@ class Values:
         self._steps += 1
         if name.startswith("HPCLAUNCH_"):
             return Value(None, f"${name}")
-        made = self.script.variables.last_assignment(name, offset)
+        live = self.script.variables.reaching_at(name, offset)
+        made = live[-1] if live else None
         if made is None and self.around and name in self.around[0].script.variables.assignments:
             return self.around[0].named(name, self.around[1])
         fact = self.words.variables.get(name)
-        if made is not None and self._steps < _MOST_STEPS and not self._uncertain(name):
+        if made is not None and self._steps < _MOST_STEPS and len(live) == 1:
             return self._assigned(name, made)
         if made is None and fact is not None:
             number = self.numbers.get(fact)
@@ -230,18 +224,6 @@ class Values:
         if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
             return Value(None, f"${name}")
         return found if found.named != f"${{{_UNREADABLE}}}" else Value(None, None, (name,))
-
-    def _uncertain(self, name: str) -> bool:
-        """Tell whether a variable is set several times and one of them is in a block: which one counts?"""
-        offsets = {one.offset for one in self.script.variables.assignments.get(name, [])}
-        if len(offsets) < 2:
-            return False
-        in_block = (
-            one.block and one.start <= offset < max(one.end, one.start + 1)
-            for one in self.script.commands
-            for offset in offsets
-        )
-        return any(in_block)
 
     def _arithmetic(self, text: str, offset: int) -> int | None:
         text = re.sub(r"\$\{?(\w+)\}?", r"\1", text.strip())
@@ -316,6 +298,11 @@ def _name_of(part: Part) -> str | None:
         part.kind == "variable" and variable_name(part.text) and not re.search(r"[\s$`\\\"]", part.operator)
     )
     return f"${{{part.text}{part.operator}}}" if plain else None
+
+
+def _joined(text: str, more: str) -> str:
+    """Join two texts for the shell: ``$NAME`` before a letter becomes ``${NAME}``."""
+    return (re.sub(r"(?<!\\)\$(\w+)$", r"${\1}", text) if re.match(r"\w", more) else text) + more
 
 
 def _in_quotes(text: str) -> str:

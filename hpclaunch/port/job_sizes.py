@@ -40,6 +40,14 @@ class TargetSizes(msgspec.Struct, frozen=True, kw_only=True):
     """The arithmetic in a sentence."""
     same: bool
     """Whether nodes and ranks are those of the script."""
+    least_nodes: int = 1
+    """Nodes that the ranks need where nodes may have different numbers of them."""
+
+
+NO_SIZES = TargetSizes(
+    nodes=None, tasks_per_node=None, gpus_per_task=None, cpus_per_task=None, said="", same=False
+)
+"""Before the sizes are known."""
 
 
 class TargetQueue(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +60,10 @@ class TargetQueue(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     walltime_why: str
     source: str
+
+
+NO_QUEUE = TargetQueue(name=None, walltime_s=None, nodes=None, why="", walltime_why="", source="")
+"""Before the queue is known."""
 
 
 def usable_cores(profile: SiteProfile) -> int | None:
@@ -95,6 +107,7 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
         cpus_per_task=cpus,
         said=_arithmetic(source, nodes, per_node, each if gpus else None, gpus),
         same=source.nodes == nodes,
+        least_nodes=-(-ranks // most),
     )
 
 

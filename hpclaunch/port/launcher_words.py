@@ -14,6 +14,9 @@ from hpclaunch.shell.launcher_options import (
 )
 from hpclaunch.shell.shell_syntax import Part, Word
 
+READ_THEMSELVES = ("torchrun", "horovodrun")
+"""Launchers of frameworks, whose words `plan.worker_launchers` reads."""
+
 
 class Piece(NamedTuple):
     """A word of the command line after its variables were replaced."""
@@ -49,11 +52,9 @@ class ReadLaunch:
 
 def read_options(launch: Launch, values: Values) -> ReadLaunch:
     """Return the options and the program of a launch, its variables replaced as far as they are known."""
-    if launch.launcher == "python":
-        return ReadLaunch([], words_of(values, launch.program))
-    rest = words_of(values, _after_launcher(launch))
-    if launch.launcher not in LAUNCHER_OPTIONS:  # torchrun and its like read all words themselves
-        return ReadLaunch([], rest)
+    if launch.launcher not in LAUNCHER_OPTIONS:
+        return _other_launcher(launch, values)
+    rest = _after_launcher(launch, values)
     found = ReadLaunch()
     while rest and rest[0].text.startswith("-") and rest[0].text not in ("-", "--"):
         option, taken = _read_one(rest, launch.launcher)
@@ -65,6 +66,15 @@ def read_options(launch: Launch, values: Values) -> ReadLaunch:
     return found
 
 
+def _other_launcher(launch: Launch, values: Values) -> ReadLaunch:
+    """Read a launch without a table of options: no launcher at all, one that reads all words, or ibrun."""
+    if launch.launcher in READ_THEMSELVES:
+        return ReadLaunch([], _after_launcher(launch, values))
+    first = launch.command.words[0]
+    options = [LaunchOption(one.name, None, one.value or first) for one in launch.options]
+    return ReadLaunch(options, words_of(values, launch.program))
+
+
 def words_of(values: Values, words: list[Word]) -> list[Piece]:
     """Return what some words become on a command line."""
     found: list[Piece] = []
@@ -74,12 +84,14 @@ def words_of(values: Values, words: list[Word]) -> list[Piece]:
     return found
 
 
-def _after_launcher(launch: Launch) -> list[Word]:
-    for number, word in enumerate(launch.command.words):
-        name = word.visible.rpartition("/")[2]
+def _after_launcher(launch: Launch, values: Values) -> list[Piece]:
+    """Return what follows the launcher, whose name may be in a variable."""
+    pieces = words_of(values, launch.command.words)
+    for number, piece in enumerate(pieces):
+        name = piece.text.rpartition("/")[2]
         if name == launch.launcher or (launch.launcher == "mpiexec" and name.startswith("mpi")):
-            return launch.command.words[number + 1 :]
-    return launch.program
+            return pieces[number + 1 :]
+    return words_of(values, launch.program)
 
 
 def _read_one(rest: list[Piece], launcher: str) -> tuple[LaunchOption, int]:

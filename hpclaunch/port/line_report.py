@@ -1,7 +1,8 @@
 """The report of a port: what happened to each line of the old script."""
 
-from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -9,7 +10,7 @@ Fate = Literal["kept", "changed", "left out"]
 
 
 class Verdict(NamedTuple):
-    """The verdict on one part of a line."""
+    """The verdict on one part of a line, and its part of the result."""
 
     fate: Fate
     to: str = ""
@@ -17,6 +18,18 @@ class Verdict(NamedTuple):
     why: str = ""
     source: str = ""
     """Of a change: the page, manual or key that it rests on."""
+    to_do: tuple[str, ...] = ()
+    """Tasks for the user."""
+    sets: Mapping[str, Any] = MappingProxyType({})
+    """Keys of the job file -> values; of a list or a mapping the items that it adds."""
+
+    def doing(self, *to_do: str) -> "Verdict":
+        """Return the verdict with more tasks for the user."""
+        return self._replace(to_do=(*self.to_do, *to_do))
+
+    def setting(self, **sets: Any) -> "Verdict":
+        """Return the verdict with more keys of the job file."""
+        return self._replace(sets={**self.sets, **sets})
 
 
 KEPT = Verdict("kept")
@@ -25,6 +38,17 @@ KEPT = Verdict("kept")
 def left_out(why: str) -> Verdict:
     """Return the verdict on what is not carried over."""
     return Verdict("left out", why=why)
+
+
+class Judged(NamedTuple):
+    """A verdict, and the lines that it is about; none: what it sets stands in no line."""
+
+    lines: Sequence[int]
+    verdict: Verdict
+
+    def behind(self, lines: int) -> "Judged":
+        """Return it with the numbers of a text that begins behind these lines."""
+        return Judged([line + lines for line in self.lines], self.verdict)
 
 
 class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,52 +81,54 @@ class LineReport(msgspec.Struct, frozen=True, kw_only=True):
     """Every line of the script that is not only a comment, once."""
 
     kept: tuple[KeptLine, ...]
+    """Lines that hold on the other machine as they are."""
     changed: tuple[ChangedLine, ...]
     left_out: tuple[LeftOutLine, ...]
+    """Lines that are not carried over, or that the user must decide."""
 
 
-class Verdicts:
-    """Collects the verdicts about lines."""
+def undecided(judged: Iterable[Judged]) -> dict[str, list[int]]:
+    """Return what the user must decide -> its lines."""
+    found: dict[str, set[int]] = {}
+    for lines, verdict in judged:
+        if verdict.why.startswith("undecided: "):
+            found.setdefault(verdict.why.removeprefix("undecided: "), set()).update(lines)
+    by_line = sorted(((sorted(lines), why) for why, lines in found.items()), key=lambda each: each[0])
+    return {why: lines for lines, why in by_line}
 
-    def __init__(self, inside: "Verdicts | None" = None, first: int = 1) -> None:
-        """Collect verdicts; with ``inside`` those about a part of a text, from its line ``first`` on."""
-        self._found: dict[int, list[Verdict]] = {} if inside is None else inside._found
-        self._before = first - 1
 
-    def note(self, lines: Iterable[int], verdict: Verdict) -> None:
-        """Add a verdict about each of these lines; the same one counts once."""
-        for line in lines:
-            about = self._found.setdefault(line + self._before, [])
-            if verdict not in about:
-                about.append(verdict)
+_GROWING = ("directives", "module", "container_bind", "exports", "fill_in")
+"""Lists to which each line may add items; exports and fill_in are no keys of the job file."""
 
-    def undecided(self) -> dict[str, list[int]]:
-        """Return what the user must decide -> its lines."""
-        found: dict[str, list[int]] = {}
-        for line, verdicts in sorted(self._found.items()):
-            for verdict in verdicts:
-                if verdict.why.startswith("undecided: "):
-                    found.setdefault(verdict.why.removeprefix("undecided: "), []).append(line)
-        return found
 
-    def known(self, line: int) -> bool:
-        """Tell whether there is a verdict about a line."""
-        return line in self._found
+def all_set(judged: Iterable[Judged]) -> dict[str, Any]:
+    """Return what verdicts set together: some lists and all mappings grow, of another key the last holds."""
+    found: dict[str, Any] = {}
+    for key, value in (item for one in judged for item in one.verdict.sets.items()):
+        if key in _GROWING:
+            value = tuple(dict.fromkeys((*found.get(key, ()), *value)))
+        found[key] = {**found.get(key, {}), **value} if isinstance(value, Mapping) else value
+    return found
 
-    def report(self, lines: dict[int, str]) -> LineReport:
-        """Return the report on these lines, number -> text."""
-        merged = {number: _merged(self._found.get(number, [])) for number in lines}
-        by_fate: dict[Fate, list[tuple[int, Verdict]]] = {"kept": [], "changed": [], "left out": []}
-        for number, one in merged.items():
-            by_fate[one.fate].append((number, one))
-        return LineReport(
-            kept=tuple(KeptLine(line=n, text=lines[n]) for n, _ in by_fate["kept"]),
-            changed=tuple(
-                ChangedLine(line=n, text=lines[n], to=one.to, why=one.why, source=one.source)
-                for n, one in by_fate["changed"]
-            ),
-            left_out=tuple(LeftOutLine(line=n, text=lines[n], why=one.why) for n, one in by_fate["left out"]),
-        )
+
+def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:
+    """Return the report on these lines, number -> text."""
+    about: dict[int, list[Verdict]] = {number: [] for number in lines}
+    for one in judged:
+        for number in one.lines:
+            about.get(number, []).append(one.verdict)
+    merged = {number: _merged(verdicts) for number, verdicts in about.items()}
+    by_fate: dict[Fate, list[tuple[int, Verdict]]] = {"kept": [], "changed": [], "left out": []}
+    for number, verdict in merged.items():
+        by_fate[verdict.fate].append((number, verdict))
+    return LineReport(
+        kept=tuple(KeptLine(line=n, text=lines[n]) for n, _ in by_fate["kept"]),
+        changed=tuple(
+            ChangedLine(line=n, text=lines[n], to=one.to, why=one.why, source=one.source)
+            for n, one in by_fate["changed"]
+        ),
+        left_out=tuple(LeftOutLine(line=n, text=lines[n], why=one.why) for n, one in by_fate["left out"]),
+    )
 
 
 _UNKNOWN = left_out("undecided: hpclaunch does not know what it is for")

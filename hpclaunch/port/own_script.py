@@ -5,8 +5,8 @@ always above.
 """
 
 import re
-from collections.abc import Iterator
 
+from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import Port
 from hpclaunch.shell.shell_syntax import Command
 
@@ -64,14 +64,16 @@ def is_bind(reason: str | None) -> bool:
     return reason == _BINDS
 
 
-def binds_of(port: Port, command: Command) -> Iterator[str]:
-    """Yield the binds that such a line adds: to the runtime's variable, once by a function."""
+def bind_line(port: Port, command: Command) -> Verdict:
+    """Return the verdict on such a line, which adds binds to the runtime's variable, once by a function."""
     words = command.words[1:] if command.name == "hpclaunch_bind" else []
+    verdict, binds = KEPT, list[str]()
     for word in (*words, *(made.value for made in command.assignments if made.value)):
         text = port.values.value(word).shell
         if text is None:
-            port.do(f"container_bind: {word.raw}: its variables are not known here")
-        yield from filter(None, (text or "").split(","))
+            verdict = verdict.doing(f"container_bind: {word.raw}: its variables are not known here")
+        binds += filter(None, (text or "").split(","))
+    return verdict.setting(container_bind=tuple(binds))
 
 
 def own_gpus(text: str) -> int | None:

@@ -1,14 +1,14 @@
 """The other lines of a foreign script: variables, modules, folders, and commands around the launch."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.port.foreign_values import Value
-from hpclaunch.port.line_report import KEPT, Verdict, left_out
-from hpclaunch.port.own_script import binds_of, is_bind, request_lines
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, left_out
+from hpclaunch.port.own_script import bind_line, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
@@ -20,55 +20,68 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.software.contradictions import contradictions
 
-PRINTS = (INFORMATION_COMMANDS - name_set("cp mkdir rm test")) | name_set(
+CHANGES = name_set("cp mkdir rm test")
+"""Commands that lint counts as information, and that change or decide something."""
+PRINTS = (INFORMATION_COMMANDS - CHANGES) | name_set(
     "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
     " uname free top ps : let shift return break continue"
 )
+_FILTERS = name_set("awk cat cut egrep grep head sed sort tail tr uniq wc")
 _CONDITION = "undecided: a condition: a job file has no place for it, so what depends on it is judged alone"
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 _ENVIRONMENTS = "conda|mamba|micromamba|pyenv|uv|poetry|spack|eb|pip|pip3|uenv"
 _ENVIRONMENT = "environments are installed per machine"
 
 
-def port_body(port: Port) -> None:
-    """Judge every command that is not the launch, and the words of the shell between them."""
+def port_body(port: Port) -> Iterator[Judged]:
+    """Judge every command that is not the launch."""
     main = port.launch.command if port.launch else last_program(port)
     own = request_lines(port) if port.own else {}
     for command in port.script.commands:
+        lines = port.lines_of(command)
         if port.written is not None and command is port.written_at.command:
-            judge_written(port, port.written_at)
-            port_body(port.written)
+            yield from judge_written(port.written_at)
+            yield from (one.behind(port.written.before) for one in port_body(port.written))
             continue
         if command is main and port.launch is None:
             why = "the script has no launch line: its last program is taken"
-            port.verdicts.note(port.lines_of(command), Verdict("changed", "command", why, JOB_FILE))
+            yield Judged(lines, Verdict("changed", "command", why, JOB_FILE))
         if command is main or command.depth:
             continue
         if is_bind(own.get(command.line)):
-            port.command = port.command.but(binds=(*port.command.binds, *binds_of(port, command)))
-            port.verdicts.note(port.lines_of(command), KEPT)
+            yield Judged(lines, bind_line(port, command))
         elif port.own and command.line not in own:
-            port.verdicts.note(port.lines_of(command), _own_line(port))
+            yield Judged(lines, _own_line(port))
         else:
-            _judge(port, command)
+            yield from _judge(port, command)
 
 
-def port_rest(port: Port) -> None:
-    """Judge the lines without a command: the shebang, and words such as ``fi`` and ``done``."""
+def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
+    """Judge the lines that nothing is known of: the shebang, and words such as ``fi`` and ``done``."""
     for number, line in content_lines(port).items():
-        if port.verdicts.known(number):
+        if number in known:
             continue
         if number == 1 and line.startswith("#!"):
-            verdict = Verdict(
-                "changed", "#!/bin/bash", "hpclaunch writes scripts for bash", SCRIPT_OF_HPCLAUNCH
-            )
-            port.verdicts.note([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else verdict)
+            why = "hpclaunch writes scripts for bash"
+            bash = Verdict("changed", "#!/bin/bash", why, SCRIPT_OF_HPCLAUNCH)
+            yield Judged([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else bash)
         elif port.own:
-            port.verdicts.note([number], _own_line(port))
+            yield Judged([number], _own_line(port))
+        elif line.strip().startswith("#"):
+            yield Judged([number], left_out("a comment in the file that is written"))
+        elif _BLOCK_WORDS.fullmatch(line.strip()):
+            yield Judged(
+                [number], left_out("part of a block of the shell, whose commands are judged one by one")
+            )
         else:
-            why = "part of a block of the shell, whose commands are judged one by one"
-            why = "a comment in the file that is written" if line.strip().startswith("#") else why
-            port.verdicts.note([number], left_out(why))
+            yield Judged([number], left_out("undecided: hpclaunch does not know what it is for"))
+
+
+_BLOCK_WORDS = re.compile(
+    r"([\w-]+ *\(\)|function +[\w-]+( *\(\))?|if|then|else|fi|do|done|case .*|esac|for .*|select .*|while"
+    r"|until|[^()]*\)|[({]|[)}]|;;|;)*([ \t;{&|]|\d?>&?\s*\S+|#.*)*"
+)
+"""A line of nothing but words by which bash groups commands."""
 
 
 def _own_line(port: Port) -> Verdict:
@@ -96,34 +109,30 @@ def content_lines(port: Port) -> dict[int, str]:
     return found
 
 
-def _judge(port: Port, command: Command) -> None:
+def _judge(port: Port, command: Command) -> Iterator[Judged]:
     lines = port.lines_of(command)
-    if not command.words:
-        for one in command.assignments:
-            _note_assignment(port, one, command, lines, exported=False)
-        return
     name = command.name.rpartition("/")[2]
-    if name in _DECLARING:
-        _declaration(port, command, lines)
+    if not command.words:
+        yield from _judge_assignments(port, command, command.assignments)
         return
-    port.verdicts.note(lines, _command(port, command, name))
-
-
-def _note_assignment(port: Port, one: Assignment, command: Command, lines: range, *, exported: bool) -> None:
-    about = range(one.line, lines.stop) if one.line in lines else lines
-    port.verdicts.note(about, _assignment(port, one, command, exported=exported))
-
-
-def _declaration(port: Port, command: Command, lines: range) -> None:
-    exported = command.name == "export"
-    made = [assignment_in(word, exported=True) for word in command.words[1:] if is_assignment(word)]
-    for one in made:
-        _note_assignment(port, one, command, lines, exported=exported)
-    for word in command.words[1:]:
+    if name not in _DECLARING:
+        yield Judged(lines, _command(port, command, name))
+        return
+    words = command.words[1:]
+    for word in words:
         if not is_assignment(word):
-            port.verdicts.note([word.line], _exported_name(port, word.raw, word.start))
-    if not made and len(command.words) == 1:
-        port.verdicts.note(lines, left_out("it only prints"))
+            yield Judged([word.line], _exported_name(port, word.raw, word.start))
+    if not words:
+        yield Judged(lines, left_out("it only prints"))
+    made = [assignment_in(word, exported=True) for word in words if is_assignment(word)]
+    yield from _judge_assignments(port, command, made)
+
+
+def _judge_assignments(port: Port, command: Command, made: list[Assignment]) -> Iterator[Judged]:
+    lines = port.lines_of(command)
+    for one in made:
+        about = range(one.line, lines.stop) if one.line in lines else lines
+        yield Judged(about, _assignment(port, one, command, exported=command.name == "export"))
 
 
 def _exported_name(port: Port, name: str, offset: int) -> Verdict:
@@ -158,10 +167,10 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         if in_block:
             value = Value(None, None)
         if needed and group_of(one.name) is None and value.plain is None and value.shell is None:
-            return fill_in(port, one.name)
+            return fill_in(port, one.name, [one.line])
         return _program_variable(port, one.name, value)
     if needed:
-        return fill_in(port, one.name)
+        return fill_in(port, one.name, [one.line])
     if one.name in used_names(port):
         value = port.values.named(one.name, one.offset + 1)
         if value.plain is None and value.shell is None:
@@ -182,11 +191,14 @@ def _in_bind_list(port: Port, name: str) -> bool:
 
 
 def used_names(port: Port) -> set[str]:
-    """Return the variables that the launch uses, and those that their values use."""
-    launch = port.launch
+    """Return the variables that the launch and exported variables use, and those that their values use."""
+    launch, variables = port.launch, port.script.variables
     if launch is None:
         return set()
-    offsets = [(launch.command.start, max(launch.command.end, launch.command.start))]
+    exported = {name for name in variables.exported if group_of(name) is None}
+    made = (one for name in exported for one in variables.assignments.get(name, []))
+    offsets = [(one.value.start, one.value.end) for one in made if one.value]
+    offsets.append((launch.command.start, max(launch.command.end, launch.command.start)))
     if port.written is not None:
         body = port.written_at.text
         start = port.script.text.find(body, port.written_at.command.start)
@@ -197,10 +209,9 @@ def used_names(port: Port) -> set[str]:
         for ref in port.script.shell.refs:
             if start <= ref.offset < end and ref.name not in names:
                 names.add(ref.name)
-                for made in port.script.variables.assignments.get(ref.name, []):
-                    offsets.append((made.offset, made.value.end if made.value else made.offset))
-    exported = port.script.variables.exported
-    return names | {name for name in exported if name in port.env}
+                for each in variables.assignments.get(ref.name, []):
+                    offsets.append((each.offset, each.value.end if each.value else each.offset))
+    return names
 
 
 def _command(port: Port, command: Command, name: str) -> Verdict:
@@ -215,7 +226,11 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return left_out(why)
     if command.condition or name in ("[", "[[", "test"):
         return left_out(_CONDITION)
-    if name in PRINTS:
+    if (name in PRINTS or name in _FILTERS) and (file := _writes_to(command)):
+        return left_out(
+            f"undecided: it writes {file} when the job starts: write that file once on {port.here}"
+        )
+    if name in PRINTS or (command.piped_in and name in _FILTERS):
         return left_out("it prints or waits only; hpclaunch status and logs show the job")
     if port.launch is None and _is_program(command) and (taken := last_program(port)):
         return left_out(
@@ -224,6 +239,15 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         )
     return left_out(
         f"undecided: a job file has no place for it: run it on {port.here} before, or in the program"
+    )
+
+
+def _writes_to(command: Command) -> str:
+    """Return the file that a command writes; empty: it writes none, or a log."""
+    outputs = [one for one in command.redirects if ">" in one.operator and one.body is None]
+    names = [one.target.raw for one in outputs if one.operator != ">&" and one.fd != "2"]
+    return next(
+        (name for name in names if not re.fullmatch(r"/dev/\w+|&?[\d-]+|.*\.(log|out|err)\W?", name)), ""
     )
 
 
@@ -239,7 +263,8 @@ def _is_program(command: Command) -> bool:
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
-    if launch.trivial and not (port.launch and port.launch.trivial):
+    name = launch.program[0].visible.rpartition("/")[2] if launch.program else ""
+    if launch.trivial and name not in CHANGES and not (port.launch and port.launch.trivial):
         return left_out("it prints information only; hpclaunch submit --preflight checks the nodes")
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
     why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
@@ -265,64 +290,73 @@ def _module(port: Port, command: Command) -> Verdict:
     words = [word for word in words if not word.startswith("-")]
     loads = [] if words[:1] and words[0] in ("list", "avail", "purge", "unload", "use", "reset") else words
     if port.same_machine:
-        return _same_modules(port, command, words)
+        return _same_modules(port, command)
     if words[:1] in (["list"], ["avail"]):
         return left_out("it prints only")
     setup = [step.text for step in port.target.software.setup]
     if not setup:
         return left_out(f"undecided: a module of {port.there}; name those of {port.here}: module")
-    if loads:
-        shown = " ".join(loads).removeprefix("load ")
-        plan = f"hpclaunch software plan --site {port.here} --for NAME"
-        port.do(f"software: {port.here} must have what {shown} gave: {plan}")
     why = f"modules are those of one machine; these are {port.here}'s"
-    return Verdict("changed", "; ".join(setup), why, port.cited(port.target.software.setup[0].source))
+    said = Verdict("changed", "; ".join(setup), why, port.cited(port.target.software.setup[0].source))
+    shown = " ".join(loads).removeprefix("load ")
+    plan = f"hpclaunch software plan --site {port.here} --for NAME"
+    return said.doing(f"software: {port.here} must have what {shown} gave: {plan}") if loads else said
 
 
-def _same_modules(port: Port, command: Command, words: list[str]) -> Verdict:
+def _same_modules(port: Port, command: Command) -> Verdict:
     fault = port.faults.get(command.line)
     if fault:
         return left_out(f"undecided: {fault}")
-    first = words[0] if words else ""
-    names = words[1:] if first in ("load", "add") else words if command.name == "ml" else []
+    names = _loaded_by(command)
     setup = " ".join(step.text for step in port.target.software.setup).split()
     if not names:
         return left_out("hpclaunch's script loads modules on top of the login shell's")
-    if all(name in setup for name in names):
+    more = tuple(name for name in names if name not in setup)
+    if not more:
         return KEPT
-    if not all(re.fullmatch(r"[\w./+:=@-]+", name) for name in names):
+    if not re.fullmatch(r"[\w./+:=@ -]+", " ".join(names)):
         return left_out("undecided: a name that is known at run time only")
-    more = [name for name in names if name not in port.modules and name not in setup]
-    wrong = contradictions(Environment(modules=(*port.modules, *more)), port.target)
-    if wrong:
-        return left_out(f"undecided: {'; '.join(wrong)}")
-    port.modules += more
-    return KEPT
+    loaded = dict.fromkeys(name for name in _loaded_until(port, command) if name not in setup)
+    wrong = contradictions(Environment(modules=tuple(loaded)), port.target)
+    return left_out(f"undecided: {'; '.join(wrong)}") if wrong else KEPT.setting(module=more)
+
+
+def _loaded_until(port: Port, command: Command) -> Iterator[str]:
+    """Yield the modules that the script loads up to a command."""
+    for one in port.script.commands:
+        if one.name in ("module", "ml") and one.start <= command.start:
+            yield from _loaded_by(one)
+
+
+def _loaded_by(command: Command) -> list[str]:
+    """Return the modules that a command loads."""
+    words = [word.text or word.raw for word in command.words[1:]]
+    words = [word for word in words if not word.startswith("-")]
+    if words[:1] and words[0] in ("load", "add"):
+        return words[1:]
+    return words if command.name == "ml" and words[:1] != ["purge"] else []
 
 
 def _environment(port: Port, command: Command) -> Verdict:
     words = [word.text for word in command.words]
+    shown = " ".join(word.raw for word in command.words)
     if port.in_container:
-        shown = " ".join(word.raw for word in command.words)
-        port.do(
+        said = left_out(f"undecided: {shown} sets up the shell inside the container")
+        return said.doing(
             f"environment in the container: {shown}: environment.container.venv of the job file names a venv"
         )
-        return left_out(f"undecided: {shown} sets up the shell inside the container")
     if port.same_machine and None not in words:
-        return _same_environment(port, [word or "" for word in words])
-    if any(step.text.startswith(("conda", "source")) for step in port.target.software.setup):
-        lines = "; ".join(step.text for step in port.target.software.setup)
-        shown = " ".join(word.raw for word in command.words)
-        port.do(
-            f"environment: {port.here} must have what line {command.line} sets up, {shown}"
+        return _same_environment(port, list(filter(None, words)))
+    lines = "; ".join(step.text for step in port.target.software.setup)
+    if re.search(r"(^|; )(conda|source)", lines):
+        source = port.cited(port.target.software.setup[-1].source)
+        return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source).doing(
+            f"environment: {port.here} must have what line {command.line + port.before} sets up, {shown}"
             " (hpclaunch software plan)"
         )
-        source = port.cited(port.target.software.setup[-1].source)
-        return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source)
-    why = (
+    return left_out(
         f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
     )
-    return left_out(why)
 
 
 def _same_environment(port: Port, words: list[str]) -> Verdict:
@@ -331,11 +365,9 @@ def _same_environment(port: Port, words: list[str]) -> Verdict:
     if line in setup:
         return KEPT
     if words[0] in ("conda", "mamba") and words[1:2] == ["activate"] and len(words) == 3:
-        port.set("conda", words[2])
-        return KEPT
+        return KEPT.setting(conda=words[2])
     if words[0] in ("source", ".") and len(words) == 2 and words[1].endswith("/bin/activate"):
-        port.set("venv", words[1].removesuffix("/bin/activate"))
-        return KEPT
+        return KEPT.setting(venv=words[1].removesuffix("/bin/activate"))
     return left_out("undecided: a script that sets up the shell; the job file names conda or venv")
 
 
@@ -371,6 +403,16 @@ def _sets_up(port: Port, command: Command) -> bool:
     return name in _DECLARING or name in PRINTS or any(re.fullmatch(each, name) for each in patterns)
 
 
+def _set(port: Port, command: Command) -> Verdict:
+    words = [word.raw for word in command.words[1:]]
+    if any(re.fullmatch(r"--?|-\w*[ak]\w*|allexport|[^+-].*", word) and word not in _MODES for word in words):
+        return left_out("undecided: it changes the arguments or exports every variable: name those in env")
+    return Verdict("changed", "set -eo pipefail", _FAILS, SCRIPT_OF_HPCLAUNCH)
+
+
+_MODES = name_set("errexit nounset pipefail xtrace verbose extglob globstar nullglob expand_aliases")
+
+
 def _fixed(verdict: Verdict) -> Callable[[Port, Command], Verdict]:
     return lambda port, command: verdict
 
@@ -382,7 +424,7 @@ _UNSET = "undecided: the script that was written sets what the new machine needs
 _TEE = "hpclaunch keeps stdout and stderr in the job's log: hpclaunch logs"
 _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
-    ("set|shopt", _fixed(Verdict("changed", "set -eo pipefail", _FAILS, SCRIPT_OF_HPCLAUNCH))),
+    ("set|shopt", _set),
     ("module|ml", _module),
     (_ENVIRONMENTS, _environment),
     (r"source|\.", _source),

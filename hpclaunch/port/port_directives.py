@@ -1,13 +1,13 @@
 """The directives of a foreign script, one by one: into the job file, or left out with the reason."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import Value
-from hpclaunch.port.line_report import KEPT, Verdict, left_out
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out
 from hpclaunch.port.port_state import JOB_FILE, Port
 from hpclaunch.port.port_variables import port_variable
 from hpclaunch.port.ported_command import image_name
@@ -18,29 +18,28 @@ from hpclaunch.walltime import format_walltime
 _LOG = "stdout and stderr go to out.log in the job's folder, which hpclaunch logs shows"
 
 
-def port_directives(port: Port) -> None:
+def port_directives(port: Port) -> Iterator[Judged]:
     """Judge every directive of the script."""
     reader = port.script.reader
     later = {id(one) for component in port.script.components[1:] for one in component}
     for directive in port.script.directives:
+        submit = directive.reader.submit_command
         if id(directive) in later or (later and directive.name in COMPONENT_SEPARATORS):
             why = "undecided: a job file has one component; this one is for the first of the script"
-            port.do("hetjob: port each other component as another job")
-            verdict = left_out(why)
+            verdict = left_out(why).doing("hetjob: port each other component as another job")
         elif directive.reader is not reader:
-            why = f"a directive of {directive.reader.submit_command}, which another scheduler reads"
-            verdict = left_out(why)
+            verdict = left_out(f"a directive of {submit}, which another scheduler reads")
         elif not directive.active:
             first = "line that is not a comment" if reader and reader.read_in == "lines at top" else "command"
-            why = f"{directive.reader.submit_command} reads no directives after the first {first}"
-            verdict = left_out(why)
+            verdict = left_out(f"{submit} reads no directives after the first {first}")
         else:
             verdict = _judge(port, directive)
-        port.verdicts.note([directive.line], verdict)
+        yield Judged([directive.line], verdict)
     for line, name in port.script.unread:
-        why = f"undecided: a directive of {name}, which is not read"
-        port.verdicts.note([line], left_out(why))
-    _mail(port)
+        yield Judged([line], left_out(f"undecided: a directive of {name}, which is not read"))
+    events, user = mail_of(port)
+    if port.target_words.write_mail is not None and (events or user):
+        yield Judged((), KEPT.setting(directives=port.target_words.write_mail(events, user)))
 
 
 def _judge(port: Port, directive: Directive) -> Verdict:
@@ -50,27 +49,31 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return handler(port, directive)
     if directive.line in port.faults:
         return left_out(f"undecided: {port.faults[directive.line]}")
-    if port.same_machine and _carry(port, directive):
-        return KEPT
+    if port.same_machine and (carried := _as_it_is(port, directive)):
+        return carried
     if not directive.option.known:
         return left_out(f"{directive.text}: {directive.reader.submit_command} has no such option")
-    return left_out(f"{directive.text} is about {port.there}, or only its scheduler has it")
+    if subject in _OF_ONE_MACHINE:
+        return left_out(f"{directive.text} is about {port.there}, or only its scheduler has it")
+    return left_out(f"undecided: {directive.text}: port does not know what it means for the job")
 
 
-def _carry(port: Port, directive: Directive) -> bool:
-    """Add a directive to those of the job file, unless the plan sets its option itself.
+_OF_ONE_MACHINE = ("constraint", "left out", "node list", "reservation", "site")
+"""Subjects that name nodes, queues, licences or file systems of one machine."""
+
+
+def _as_it_is(port: Port, directive: Directive) -> Verdict | None:
+    """Carry a directive over as one of the job file's, unless the plan sets its option itself.
 
     Only plain words: how a quote in a directive is read differs from scheduler to scheduler.
     """
     if not re.fullmatch(r"[\w./:=,@%+ -]+", directive.text, re.ASCII):
-        return False
+        return None
     try:
         check_directives(port.scheduler, [directive.text])
     except BadInputError:
-        return False
-    if directive.text not in port.directives:
-        port.directives.append(directive.text)
-    return True
+        return None
+    return KEPT.setting(directives=(directive.text,))
 
 
 def _name(port: Port, directive: Directive) -> Verdict:
@@ -78,25 +81,25 @@ def _name(port: Port, directive: Directive) -> Verdict:
     why = ""
     if not re.fullmatch(port.scheduler.job_name_pattern, name) or not name.isprintable():
         name, why = port.job_name(name), f"names here: {port.scheduler.job_name_rule}"
-    port.set("name", name)
+    named = port.rewritten(f"name: {name}", why).setting(name=name)
     if array := port.words.read_array(directive.value or "") if "[" in (directive.value or "") else None:
-        return _with_array(port, array, directive)
-    return port.rewritten(f"name: {name}", why)
+        return _with_array(port, array, directive).setting(name=name)
+    return named
 
 
 def _account(port: Port, directive: Directive) -> Verdict:
-    if port.same_machine and directive.value == port.settings.get("account"):
+    if port.same_machine and directive.value == port.account:
         return KEPT
     why = f"accounts are those of one machine: fill in your account of {port.here}"
     source = port.cited(port.target.account.source)
-    return Verdict("changed", f"account: {port.settings.get('account', 'none')}", why, source)
+    return Verdict("changed", f"account: {port.account or 'none'}", why, source)
 
 
 def _queue(port: Port, directive: Directive) -> Verdict:
     queue = port.queue
-    if queue is not None and queue.name is None and port.target.queues:
+    if queue.name is None and port.target.queues:
         return left_out(f"undecided: {queue.why}")
-    if queue is None or queue.name is None:
+    if queue.name is None:
         return left_out(f"{port.there} has it; the queues of {port.here} are not known")
     if port.same_machine and queue.name == directive.value:
         return KEPT
@@ -107,7 +110,7 @@ def _queue(port: Port, directive: Directive) -> Verdict:
 
 def _walltime(port: Port, directive: Directive) -> Verdict:
     given, queue = port.requested.walltime_s, port.queue
-    if given is None or queue is None or queue.walltime_s is None:
+    if given is None or queue.walltime_s is None:
         return left_out(f"undecided: {directive.value} cannot be read as a walltime")
     if given.line != directive.line:
         return left_out(f"line {given.line} counts: {given.text}")
@@ -119,20 +122,19 @@ def _walltime(port: Port, directive: Directive) -> Verdict:
 
 def _sizes(port: Port, directive: Directive) -> Verdict:
     sizes = port.sizes
-    if sizes is None:
-        return left_out("undecided: the sizes cannot be read")
     if "gpu" in directive.name and port.source_sizes.gpus is None:
-        port.do(f"GPUs: {directive.text}: how many these are per node is not known")
-        return left_out(f"undecided: {directive.text}: how many per node is not known")
-    if sizes.same and port.same_scheduler and _says_the_same(port, directive):
+        why = f"{directive.text}: how many per node is not known"
+        return left_out(f"undecided: {why}").doing(
+            f"GPUs: {directive.text}: how many these are per node is not known"
+        )
+    if (
+        sizes.same
+        and port.same_scheduler
+        and (directive.name, directive.value) == ("nodes", str(sizes.nodes))
+    ):
         return KEPT
     source = port.cited(port.target.node.source if port.target.node else None)
     return Verdict("changed", port.sizes_text or "as many as hpclaunch computes", sizes.said, source)
-
-
-def _says_the_same(port: Port, directive: Directive) -> bool:
-    """Tell whether the script for the target requests the same number by the same option."""
-    return directive.name == "nodes" and directive.value == str(port.settings.get("nodes"))
 
 
 def binding_verdict(port: Port, text: str) -> Verdict:
@@ -149,9 +151,33 @@ def _memory(port: Port, directive: Directive) -> Verdict:
     if node is not None and node.memory_request:
         why = f"the job gets whole nodes, so the memory of a node of {port.here}"
         return Verdict("changed", f"memory: {node.memory_request} per node", why, port.cited(node.source))
-    if port.same_scheduler and node is None and _carry(port, directive):
-        return KEPT
+    if port.same_scheduler and node is None and (carried := _as_it_is(port, directive)):
+        return carried
+    asked, has = _gib_of_node(port, directive), node.memory_gib if node else None
+    if has is None or asked is None:
+        return left_out(
+            f"undecided: {directive.text}: the job gets whole nodes of {port.here}: have they this memory?"
+        )
+    if asked > has:
+        return left_out(
+            f"undecided: {directive.text}: {asked:.0f} GiB for the ranks of a node, which has {has} here"
+        )
     return left_out(f"the job gets whole nodes of {port.here} with their memory")
+
+
+def _gib_of_node(port: Port, directive: Directive) -> float | None:
+    """Return the memory that an option requests for the ranks of a node here; None: it cannot be read."""
+    match = re.fullmatch(
+        r"(?:\w+=)?(\d{1,9}(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", (directive.value or "").strip(), re.IGNORECASE
+    )
+    if match is None:
+        return None
+    gib = float(match[1]) / {"K": 2**20, "G": 1, "T": 2**-10}.get(match[2].upper(), 2**10)
+    source, sizes = port.source_sizes, port.sizes
+    per = re.search(r"cpu|gpu|vmem|free|task", directive.name)
+    if per is None:  # of a node, or of the job on one
+        return gib * (source.nodes or 1) / (sizes.nodes or 1) if source.nodes else gib
+    return gib * (sizes.tasks_per_node or 1) * (source.cpus_per_rank or 1 if per[0] == "cpu" else 1)
 
 
 def _exclusive(port: Port, directive: Directive) -> Verdict:
@@ -166,8 +192,8 @@ def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
         array_indices(array or "", port.scheduler)
     except BadInputError as error:
         return left_out(f"undecided: {directive.text}: {error.message.partition(': ')[2]}")
-    port.set("array", array)
-    return port.rewritten(f"array: {array} ({port.target_words.write_array(array or '')})")
+    said = f"array: {array} ({port.target_words.write_array(array or '')})"
+    return port.rewritten(said).setting(array=array)
 
 
 def _after(port: Port, directive: Directive) -> Verdict:
@@ -175,13 +201,11 @@ def _after(port: Port, directive: Directive) -> Verdict:
     pattern = port.scheduler.id_pattern or r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
     if after is None or not all(re.fullmatch(pattern, each, re.ASCII) for each in after.ids):
         return left_out(f"undecided: {directive.text} cannot be said in a job file (after)")
-    port.set("after", after.ids)
-    if after.any_end:
-        port.set("after_any", True)
-    port.do(f"after: {', '.join(after.ids)}: replace the ids by those of the jobs on {port.here}")
     kind = "after, after_any" if after.any_end else "after"
     why = f"the ids are those of jobs on {port.there}: fill in those of {port.here}"
-    return port.rewritten(f"{kind}: {', '.join(after.ids)}", "" if port.same_machine else why)
+    to_do = f"after: {', '.join(after.ids)}: replace the ids by those of the jobs on {port.here}"
+    said = port.rewritten(f"{kind}: {', '.join(after.ids)}", "" if port.same_machine else why)
+    return said.doing(to_do).setting(after=after.ids, **({"after_any": True} if after.any_end else {}))
 
 
 def _export(port: Port, directive: Directive) -> Verdict:
@@ -190,6 +214,10 @@ def _export(port: Port, directive: Directive) -> Verdict:
     if not named:
         return left_out("hpclaunch's script sets what the job needs, in every environment")
     return exported(port, named)
+
+
+def _is_open(verdict: Verdict) -> bool:
+    return verdict.why.startswith("undecided: ")
 
 
 def exported(port: Port, named: list[str]) -> Verdict:
@@ -205,24 +233,27 @@ def exported(port: Port, named: list[str]) -> Verdict:
         for name, verdict in zip(names, said, strict=True)
     )
     if fates == {"left out"}:
-        return left_out("; ".join(verdict.why for verdict in said))
-    return Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
+        why = "; ".join(verdict.why.removeprefix("undecided: ") for verdict in said)
+        return left_out(f"undecided: {why}" if any(_is_open(verdict) for verdict in said) else why)
+    whole = Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
+    to_do = (text for verdict in said for text in verdict.to_do)
+    return whole.doing(*to_do).setting(**all_set(Judged((), verdict) for verdict in said))
 
 
 def _carried(port: Port, directive: Directive) -> Verdict:
-    if port.same_scheduler and _carry(port, directive):
-        return KEPT
+    if port.same_scheduler and (carried := _as_it_is(port, directive)):
+        return carried
     why = f"{directive.text}: there is no setting for it, and {port.scheduler.title} may have another option"
     return left_out(f"undecided: {why}: directives of the job file")
 
 
 def _begin(port: Port, directive: Directive) -> Verdict:
-    if port.same_scheduler and _carry(port, directive):
-        return KEPT
+    if port.same_scheduler and (carried := _as_it_is(port, directive)):
+        return carried
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", directive.value or "", re.ASCII):
         return left_out(f"undecided: {directive.text}: begin takes times as 2026-12-31T18:00")
-    port.set("begin", (directive.value or "")[:16])
-    return port.rewritten(f"begin: {(directive.value or '')[:16]}")
+    begin = (directive.value or "")[:16]
+    return port.rewritten(f"begin: {begin}").setting(begin=begin)
 
 
 def fabric_verdict(port: Port, text: str) -> Verdict:
@@ -244,11 +275,16 @@ def _container(port: Port, directive: Directive) -> Verdict:
 
 
 def container_verdict(port: Port, image: str) -> Verdict:
-    """Set the job's container."""
-    port.set("container", image)
-    port.do(f"container: {image} has to be available on {port.here}, built for its processors and GPUs")
+    """Return the verdict on the job's container."""
+    to_do = f"container: {image} has to be available on {port.here}, built for its processors and GPUs"
+    return in_container(port, image).doing(to_do).setting(container=image)
+
+
+def in_container(port: Port, image: str) -> Verdict:
+    """Return the verdict on words that start the program in a container."""
     why = f"the container runs with the binds and the GPU option of {port.here}"
-    return Verdict("changed", f"container: {image}", why, port.container_source)
+    container = port.target.software.container
+    return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
 
 
 def _mail_option(port: Port, directive: Directive) -> Verdict:
@@ -285,17 +321,31 @@ def _lost_mail(port: Port, directive: Directive) -> list[str]:
     return [word for word in words if word and not port.words.read_mail(directive.name, word)]
 
 
-def _mail(port: Port) -> None:
-    events, user = mail_of(port)
-    if port.target_words.write_mail is not None and (events or user):
-        port.directives += port.target_words.write_mail(events, user)
+def _folder(port: Port, directive: Directive) -> Verdict:
+    if directive.value in (None, "", ".", "$PWD", "$PBS_O_WORKDIR"):
+        return left_out(f"the job runs in the folder where it is submitted, on {port.here}")
+    return left_out(
+        f"undecided: submit the job in the folder on {port.here} that takes the place of {directive.value}"
+    )
 
 
-def _left(why: str) -> Callable[[Port, Directive], Verdict]:
-    return lambda port, directive: left_out(why.format(text=directive.text, here=port.here))
+def _output(port: Port, directive: Directive) -> Verdict:
+    if directive.name in _INPUTS:
+        return left_out(
+            f"undecided: {directive.text}: the program reads it as stdin, which a job file cannot say"
+        )
+    return left_out(_LOG)
 
 
-_NOTHING = _left("{text}: hpclaunch submits and follows the job in its own way")
+_INPUTS = ("input", "i", "is")
+
+
+def _nothing(port: Port, directive: Directive) -> Verdict:
+    if port.words.kind == "lsf" and directive.name in _INPUTS:
+        return _output(port, directive)
+    return left_out(f"{directive.text}: hpclaunch submits and follows the job in its own way")
+
+
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "account": _account,
     "after": _after,
@@ -308,7 +358,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "exclusive": _exclusive,
     "export": _export,
     "fabric": lambda port, one: fabric_verdict(port, one.text),
-    "folder": _left("the job runs in the folder where it is submitted, on {here}"),
+    "folder": _folder,
     "gpus": _sizes,
     "gpus per node": _sizes,
     "gpus per task": _sizes,
@@ -317,9 +367,9 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "memory": _memory,
     "name": _name,
     "nodes": _sizes,
-    "interactive": _NOTHING,
-    "nothing": _NOTHING,
-    "output": _left(_LOG),
+    "interactive": _nothing,
+    "nothing": _nothing,
+    "output": _output,
     "qos": _queue,
     "queue": _queue,
     "requeue": _carried,

@@ -1,24 +1,32 @@
 """The launch of a foreign script: which one the job is for, its sizes, and what its words become."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import (
+    READ_THEMSELVES,
     LaunchOption,
     Piece,
     read_options,
     words_of,
 )
-from hpclaunch.port.line_report import KEPT, Verdict, left_out
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, left_out
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import PRINTS, last_program, sole_program
-from hpclaunch.port.port_directives import binding_verdict, container_verdict, exported, fabric_verdict
+from hpclaunch.port.port_directives import (
+    binding_verdict,
+    container_verdict,
+    exported,
+    fabric_verdict,
+    in_container,
+)
 from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, gpus_of, is_path
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import (
@@ -37,7 +45,7 @@ from hpclaunch.port.written_script import Written, find_written, read_written, t
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
-from hpclaunch.shell.shell_syntax import Word
+from hpclaunch.shell.shell_syntax import Redirect, Word
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.container_runtimes import RUNTIMES
 
@@ -48,7 +56,10 @@ _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 def launches_of(port: Port) -> list[Launch]:
     """Return the launches that may be the job's: not those that only print information."""
     steps = [one for one in port.script.steps() if one.command.depth == 0]
-    starts = [one for one in steps if not _only_prints(one)] or [one for one in steps if one.by_launcher]
+    starts = [one for one in steps if not _only_prints(one)]
+    if not starts:  # srun hostname, and then python train.py
+        alone = [one for one in port.script.launches if not (one.command.depth or one.command.piped_in)]
+        starts = [one for one in alone if not _only_prints(one)] or [one for one in steps if one.by_launcher]
     return [launch for launch in starts if launch.program or launch.launcher != "python"]
 
 
@@ -145,20 +156,32 @@ def _rank_count(
         return given["tasks"]
     if "tasks per node" in given and nodes:
         return given["tasks per node"] * nodes
-    if launch is not None and launch.launcher not in LAUNCHER_OPTIONS:
-        return nodes if launch.launcher in ("torchrun", "horovodrun") else 1
+    if launch is not None and launch.launcher == "python":
+        return 1
+    if launch is not None and launch.launcher in READ_THEMSELVES:
+        return nodes
+    if launch is not None and launch.launcher not in LAUNCHER_OPTIONS and launch.options:
+        return None
     if launch is not None and (_open(launch, values, "tasks") or _open(launch, values, "tasks per node")):
         return None
     if requested.tasks:
         return requested.tasks.value
+    if any(port.script.has_option(name) for name in _PER_PART):
+        return None
     if requested.tasks_per_node:
         return requested.tasks_per_node.value * (nodes or 1)
-    return nodes if launch is not None else None
+    # srun starts one task on each node; how many mpiexec starts depends on the MPI of the machine
+    return nodes if launch is not None and (launch.launcher == "srun" or port.own) else None
+
+
+_PER_PART = ("ntasks-per-gpu", "ntasks-per-socket", "ntasks-per-core")
+"""Options by which the number of ranks depends on the machine's nodes."""
 
 
 def _open(launch: Launch, values: Values, size: Size) -> bool:
     """Tell whether a launch has an option for a size, whose value could then not be read."""
-    sizes = LAUNCHER_OPTIONS[launch.launcher].sizes
+    known = LAUNCHER_OPTIONS.get(launch.launcher)
+    sizes = known.sizes if known else {}
     return any(sizes.get(option.name) == size for option in read_options(launch, values).options)
 
 
@@ -200,14 +223,6 @@ def _owns_nodes(port: Port, source: SiteProfile) -> bool:
 # --- the command -------------------------------------------------------------------------------------------
 
 
-def port_program(port: Port, values: Values) -> None:
-    """Set the command of the job file, its container and its framework."""
-    port.command = read_command(port, port.launch, values)
-    port.written, port.written_at = port.command.inside, port.command.inside_at
-    for text in port.command.to_do:
-        port.do(text)
-
-
 def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
     """Return the command of a launch, and with it the script that the launch starts and this script holds."""
     if launch is not None:
@@ -224,7 +239,9 @@ def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCom
     inner = read_written(port, values, place) if place is not None else None
     if inner is None or place is None:
         return found
-    inner.launch = sole_program(inner) if place.in_launch else main_launch(inner, inner.values)
+    inner = replace(
+        inner, launch=sole_program(inner) if place.in_launch else main_launch(inner, inner.values)
+    )
     if inner.launch is not None:
         return _with_inside(port, found, inner, place)
     return _with_text_kept(port, found, inner, place) if place.in_launch else found
@@ -234,8 +251,8 @@ def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) 
     """Return the command with the program of the script inside."""
     assert inner.launch is not None  # noqa: S101
     program = program_of(inner, inner.launch, inner.values)
-    own = inner.command = port_command(program, inner.launch.launcher, port.here)
-    inner.in_container = found.image is not None
+    own = port_command(program, inner.launch.launcher, port.here)
+    inner = replace(inner, command=own, in_container=found.image is not None)
     fields = ("words", "framework", "inner", "workers", "workers_of_job", "nodes")
     taken = {name: getattr(own, name) for name in fields}
     said = "" if place.in_launch else f"the program of the file that line {place.command.line} writes"
@@ -297,8 +314,7 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
 def _with_numbers_of(port: Port, started: Started, text: str) -> str:
     """Return a text with the workers per node and the nodes that the job has here."""
     row = started.launcher
-    numbers = {row.nodes: port.settings.get("nodes")}
-    numbers |= dict.fromkeys(row.workers, port.settings.get("tasks_per_node"))
+    numbers = {row.nodes: port.sizes.nodes, **dict.fromkeys(row.workers, port.sizes.tasks_per_node)}
     for name, number in numbers.items():
         if name and number:
             spelt = re.escape(name).replace("_", "[_-]")
@@ -306,96 +322,110 @@ def _with_numbers_of(port: Port, started: Started, text: str) -> str:
     return text
 
 
-def set_command(port: Port) -> None:
-    """Write the command, once all variables are known."""
-    found = port.command
-    for word in found.words:
+def written_command(port: Port, exports: Sequence[str], given: Mapping[str, Any]) -> Verdict:
+    """Return the command with what goes with it, once all variables are known; ``given``: other keys set."""
+    found, sizes = port.command, port.sizes
+    stdin, to_do = _stdin(port)
+    verdict = KEPT.setting(command=command_words(found, exports, stdin)).doing(*to_do)
+    if "name" not in given:
+        verdict = verdict.setting(name=_name_of_program(port))
+    if found.image:
+        verdict = verdict.setting(container=found.image)
+    gpus, per_node = gpus_of(port.target), sizes.tasks_per_node
+    if found.inner and gpus and per_node and per_node > gpus:
+        verdict = verdict.setting(framework="none")
+    elif found.framework:
+        verdict = verdict.setting(framework=found.framework)
+    if port.same_machine or found.image:
+        return verdict
+    texts = [word.plain or word.shell or "" for word in found.words]
+    paths = [path for text in texts for path in (text, text.partition("=")[2]) if is_path(path)]
+    return verdict.doing(*(f"command: {path} has to be a path on {port.here}" for path in paths))
+
+
+def filled_in(port: Port, known: Sequence[str]) -> Iterator[Judged]:
+    """Yield the variables that the command needs and no line sets; ``known``: those that a line sets."""
+    lines = [port.launch.line] if port.launch else [1]
+    for word in port.command.words:
         if word.plain is None and word.shell is None:
             for name in word.missing if word.named else (placeholder(word),):
-                fill_in(port, name)
-    stdin = _stdin(port)
-    port.set("command", command_words(found, port.exports, stdin))
-    _name_after_program(port)
-    if found.image:
-        port.set("container", found.image)
-    if found.binds:
-        port.set("container_bind", found.binds)
-    gpus, per_node = gpus_of(port.target), port.settings.get("tasks_per_node")
-    if found.inner and gpus and per_node and per_node > gpus:
-        port.set(
-            "framework", "none", f"{per_node} ranks share {gpus} GPUs: each sees one of them, as number 0"
-        )
-    elif found.framework:
-        port.set("framework", found.framework, f"{found.inner} starts programs of this framework")
-    if not port.same_machine and not found.image:
-        for word in found.words:
-            if word.plain is not None and is_path(word.plain):
-                port.do(f"command: {word.plain} has to be a path on {port.here}")
+                if name not in known:
+                    yield Judged((), fill_in(port, name, lines))
 
 
-def _name_after_program(port: Port) -> None:
-    """Name a job whose script names none after its Python file or its program."""
+def _name_of_program(port: Port) -> str:
+    """Return a name for a job whose script names none: that of its Python file or its program."""
     words = [text for word in port.command.words if (text := word.plain or word.shell)]
     texts = [text for word in words for text in word.split()]
     file = next((text for text in texts if text.endswith(".py")), words[0] if words else "")
-    if "name" not in port.settings:
-        port.set(
-            "name",
-            port.job_name(PurePosixPath(file).stem),
-            "after the program, since the script names no job",
-        )
+    return port.job_name(PurePosixPath(file).stem)
 
 
-def _stdin(port: Port) -> str | None:
-    """Return the file that the launch reads, as a word for the shell."""
+def _stdin(port: Port) -> tuple[str | None, list[str]]:
+    """Return the file that the launch reads, as a word for the shell, and what the user must do about it."""
     command = port.launch.command if port.launch else None
-    for redirect in command.redirects if command else ():
-        if redirect.operator != "<" or redirect.fd not in ("", "0"):
-            continue
-        line = port.script.text.split("\n")[redirect.line - 1]
-        if f"<{redirect.target.raw}>" in line:
-            port.do(f"command: <{redirect.target.raw}> of line {redirect.line} is a placeholder: fill it in")
-            continue
-        return shell_word(port.values.value(redirect.target))
-    return None
+    if command is None:
+        return None, []
+    at = f"command: line {command.line + port.before}"
+    to_do = [f"{at} reads what another command prints: write it to a file"] if command.piped_in else []
+    for one in command.redirects:
+        if one.operator.startswith("<") and one.fd in ("", "0"):
+            word, more = _read_from(port, one, at)
+            return word, [*to_do, *more]
+    return None, to_do
+
+
+def _read_from(port: Port, redirect: Redirect, at: str) -> tuple[str | None, list[str]]:
+    raw, line = redirect.target.raw, redirect.line
+    if f"<{raw}>" in port.script.text.split("\n")[line - 1]:
+        return None, [f"command: <{raw}> of line {line} is a placeholder: fill it in"]
+    if redirect.operator == "<":
+        word = shell_word(port.values.value(redirect.target))
+        return word, [] if word else [f"{at} reads {raw}, which is known at run time only"]
+    of_shell = port.written is not None or port.command.words[-1].plain is None
+    return None, [] if of_shell else [f"{at} gives the program a text as stdin: write it to a file"]
 
 
 # --- verdicts ----------------------------------------------------------------------------------------------
 
 
-def judge_launch(port: Port) -> None:
-    """Judge the lines of the launch, each by the words that stand on it."""
+def judge_words(port: Port) -> Iterator[Judged]:
+    """Judge the options, the words and the redirections of the launch, each on its line."""
     launch = port.launch
     if launch is None:
         return
-    read = read_options(launch, port.values)
-    lines = _own_lines(port, launch)
-    by_line: dict[int, list[Verdict]] = {}
-    for option in read.options:
-        by_line.setdefault(option.word.line, []).append(_option_verdict(port, launch, option))
-    end = _end_of_first(launch, read.program)
-    for word in dict.fromkeys(piece.word for piece in read.program[:end]):
-        by_line.setdefault(word.line, []).append(_word_verdict(port, word))
-    for piece in read.program[end:]:
-        port.do("command: the launch starts several programs (:), the job file has the first one")
-        why = "undecided: a job file has one program: port each other one as another job"
-        by_line.setdefault(piece.word.line, []).append(left_out(why))
-    first = _first_verdict(port, launch)
-    port.verdicts.note([launch.line], first)
-    for assignment in launch.command.assignments:
-        value = port.values.value(assignment.value) if assignment.value else Value(None, None)
-        port.verdicts.note([assignment.line], port_variable(port, assignment.name, value))
-    for line in lines:
-        about = by_line.get(line, [])
-        for verdict in about if line != launch.line else [one for one in about if one.fate != "kept"]:
-            port.verdicts.note([line], verdict)
-        if not about and line != launch.line:
-            port.verdicts.note([line], first)
+    lines = port.lines_of(launch.command)
+    for line, verdict in _each_word(port, launch):
+        if line != launch.line or verdict != KEPT:
+            yield Judged([line if line in lines else launch.line], verdict)
+    for one in launch.command.assignments:
+        value = port.values.value(one.value) if one.value else Value(None, None)
+        yield Judged([one.line], port_variable(port, one.name, value))
     for redirect in launch.command.redirects:
         if redirect.operator != "<":
             shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
-            why = f"{shown}: stdout and stderr go to the job's log"
-            port.verdicts.note([redirect.line], left_out(why))
+            yield Judged([redirect.line], left_out(f"{shown}: stdout and stderr go to the job's log"))
+
+
+def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
+    """Yield the line and the verdict of each option and each word of a launch."""
+    read = read_options(launch, port.values)
+    end = _end_of_first(launch, read.program)
+    for option in read.options:
+        yield option.word.line, _option_verdict(port, launch, option)
+    for word in dict.fromkeys(one.word for one in read.program[:end]):
+        yield word.line, _word_verdict(port, word)
+    why = "undecided: a job file has one program: port each other one as another job"
+    several = "command: the launch starts several programs (:), the job file has the first one"
+    for piece in read.program[end:]:
+        yield piece.word.line, left_out(why).doing(several)
+
+
+def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator[Judged]:
+    """Judge the first line of the launch, and those of its lines that nothing is known of."""
+    if port.launch is not None:
+        lines = [line for line in _own_lines(port, port.launch) if line not in known]
+        yield Judged(sorted({port.launch.line, *lines}), _first_verdict(port, port.launch, command))
 
 
 def _own_lines(port: Port, launch: Launch) -> list[int]:
@@ -407,21 +437,22 @@ def _own_lines(port: Port, launch: Launch) -> list[int]:
     return [line for line in port.lines_of(launch.command) if line == launch.line or line not in inside]
 
 
-def _first_verdict(port: Port, launch: Launch) -> Verdict:
-    words = port.settings.get("command", ())
-    said = [*port.command.said]
-    starts = f"{port.here} starts ranks by {port.launcher.name}"
+def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdict:
+    said = [f"{port.here} starts ranks by {port.launcher.name}", *port.command.said]
     known = LAUNCHER_OPTIONS.get(launch.launcher)
     options = read_options(launch, port.values).options
-    sized = known and any(option.name in known.sizes for option in options)
-    if port.sizes is not None and not sized:
+    if not (known and any(option.name in known.sizes for option in options)):
         said.append(port.sizes.said)
-    if launch.command.block and not port.own:
-        said.append("it stands in a block of the shell, and the job file starts it once, in any case")
-        port.do(f"command: line {launch.line} starts it in a condition or a loop, the job file in any case")
-    why = "; ".join([starts, *said])
     source = port.cited(port.target.scheduler.source)
-    return Verdict("changed", f"command: {' '.join(words)}", why, source)
+    verdict = Verdict("changed", f"command: {' '.join(command)}", "; ".join(said), source)
+    inside = launch.command.block or launch.command.function or launch.command.before == "||"
+    if not inside or port.own:
+        return verdict
+    said.append("it stands in a block of the shell, and the job file starts it once, in any case")
+    line = launch.line + port.before
+    return verdict._replace(why="; ".join(said)).doing(
+        f"command: line {line} starts it in a condition or a loop, the job file in any case"
+    )
 
 
 def _word_verdict(port: Port, word: Word) -> Verdict:
@@ -432,7 +463,13 @@ def _word_verdict(port: Port, word: Word) -> Verdict:
         return KEPT
     texts = [shell_word(value) or by_name(value) for value in values]
     why = f"{word.raw} is read here, its variables have the values of the job on {port.here}"
-    return Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
+    said = Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
+    facts = {part.text: port.words.variables.get(part.text) for part in word.parts if part.kind == "variable"}
+    of_rank = [name for name, fact in facts.items() if fact in ("rank", "local rank", "node rank")]
+    if not of_rank or port.values.around or port.before:
+        return said
+    at = f"command: line {word.line} gives {of_rank[0]}"
+    return said.doing(f"{at} the value that the script itself has, and here each rank its own: check it")
 
 
 def _taken_off(port: Port, word: Word) -> Verdict:
@@ -442,9 +479,7 @@ def _taken_off(port: Port, word: Word) -> Verdict:
         to = "the ranks, and where they find each other, as hpclaunch's script sets them"
         return Verdict("changed", to, why, SCRIPT_OF_HPCLAUNCH)
     if port.command.image:
-        to = f"container: {port.command.image}"
-        why = f"the container runs with the binds and the GPU option of {port.here}"
-        return Verdict("changed", to, why, port.container_source)
+        return in_container(port, port.command.image)
     return Verdict("changed", "in the command", "hpclaunch starts the program itself", JOB_FILE)
 
 
@@ -461,9 +496,9 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     known = LAUNCHER_OPTIONS.get(launch.launcher)
     text = f"{launch.launcher}'s {option.name}"
     if known is None:
-        return left_out(f"{text}: hpclaunch starts the ranks itself")
+        return left_out(f"undecided: {text}: hpclaunch starts the ranks itself")
     if option.name in known.sizes:
-        return Verdict("changed", port.sizes_text, port.sizes.said if port.sizes else "", JOB_FILE)
+        return Verdict("changed", port.sizes_text, port.sizes.said, JOB_FILE)
     handler = _OPTIONS.get(known.about.get(option.name, ""))
     if handler is None:
         return left_out(f"undecided: {text} has no setting here")
@@ -494,13 +529,9 @@ def _binds(port: Port, text: str) -> Verdict:
     """Turn the mounts of pyxis, ``SRC:DST:FLAGS,...``, and of Shifter into binds of the job."""
     mounts = ",".join(":".join(each.split(":")[:2]) for each in text.split(","))
     found = with_binds(PortedCommand(binds=port.command.binds), mounts, port.here)
-    port.command = port.command.but(binds=found.binds)
-    if found.binds:
-        port.set("container_bind", found.binds)
-    for said in found.to_do:
-        port.do(said)
     why = "; ".join((*found.said, "container_bind of the job file names what a container sees"))
-    return Verdict("changed", f"container_bind: {', '.join(found.binds) or 'none'}", why, JOB_FILE)
+    said = Verdict("changed", f"container_bind: {', '.join(found.binds) or 'none'}", why, JOB_FILE)
+    return said.setting(container_bind=found.binds).doing(*found.to_do)
 
 
 def _left(why: str) -> Callable[[Port, str, LaunchOption], Verdict]:

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -14,26 +16,30 @@ from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.port.foreign_values import Values
-from hpclaunch.port.job_sizes import TargetQueue, fit_queue, fit_sizes
-from hpclaunch.port.line_report import LineReport
+from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
+from hpclaunch.port.line_report import KEPT, Judged, LineReport, Verdict, all_set, line_report, undecided
 from hpclaunch.port.port_body import content_lines, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
-    judge_launch,
+    filled_in,
+    judge_start,
+    judge_words,
     main_launch,
-    port_program,
     read_command,
-    set_command,
     source_sizes,
+    written_command,
 )
 from hpclaunch.port.port_state import Port, gpus_of
-from hpclaunch.port.ported_command import FILL_IN
+from hpclaunch.port.port_variables import is_other_size
+from hpclaunch.port.ported_command import FILL_IN, PortedCommand
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
 from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
 from hpclaunch.scheduler.job_header import PLAIN_WORD
+from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.software.container_runtimes import undocumented
 from hpclaunch.text_table import printable
 from hpclaunch.walltime import format_walltime
 
@@ -84,30 +90,23 @@ def port_script(
             f"hpclaunch submit --site {target.name} -- COMMAND runs the program",
         )
     requested = script.reader.requested(script.components[0]) if script.reader else RequestedResources()
+    found = lint_script(script, source, NO_FILES)
+    faults = [one for one in found if one.line and one.severity != "note" and re.match(_FAULTS, one.rule)]
+    words = foreign_words(script.kind or (source.scheduler.kind if source else None))
+    words = words or words_by_variables(ref.name for ref in script.shell.refs)
     port = Port(
         script=script,
         source=source,
         target=target,
-        words=foreign_words(script.kind or (source.scheduler.kind if source else None))
-        or words_by_variables(ref.name for ref in script.shell.refs),
+        words=words,
         target_words=foreign_words(target.scheduler.kind) or ForeignWords(),
         requested=requested,
+        faults={one.line: f"{one.message} ({one.rule})" for one in reversed(faults) if one.line},
         own=written_by_hpclaunch(text),
+        values=Values(script, words, _numbers(script, requested, source)),
     )
-    for one in lint_script(script, source, NO_FILES):
-        if one.line and one.severity != "note" and re.match(_FAULTS, one.rule):
-            port.faults.setdefault(one.line, f"{one.message} ({one.rule})")
-    port.set("site", site or target.name)
-    _settle(port)
-    port_directives(port)
-    port_program(port, port.values)
-    port_body(port)
-    set_command(port)
-    judge_launch(port)
-    if port.written is not None:
-        judge_launch(port.written)
-    port_rest(port)
-    return _ported(port)
+    port, settled = _settle(port)
+    return _put_together(port, KEPT.setting(site=site or target.name, **settled.sets).doing(*settled.to_do))
 
 
 def _check(script: Script, source: SiteProfile | None) -> None:
@@ -132,42 +131,50 @@ def _check(script: Script, source: SiteProfile | None) -> None:
         )
 
 
-def _settle(port: Port) -> None:
+def _settle(port: Port) -> tuple[Port, Verdict]:
     """Settle what all lines depend on: the launch, the sizes, the queue, and how variables are read."""
-    first = Values(port.script, port.words, _numbers(port))
-    port.launch = main_launch(port, first)
-    found = source_sizes(port, first, port.launch)
-    if port.launch is not None:  # torchrun and its like start workers themselves
-        command = read_command(port, port.launch, first)
-        workers, nodes = command.workers, found.nodes or 1
+    launch = main_launch(port, port.values)
+    found = source_sizes(port, port.values, launch)
+    to_do: list[str] = []
+    if launch is not None:  # torchrun and its like start workers themselves
+        command = read_command(port, launch, port.values)
+        nodes = found.nodes or 1
         if command.nodes and command.nodes > nodes:  # started by hand on each node, with the node's number
+            to_do = [
+                f"nodes: line {launch.line} starts the workers of one of {command.nodes} nodes, and"
+                f" a job here those of all: check that the script is for one node ({nodes})"
+            ]
             each = found.gpus // nodes if found.gpus else None
             found = msgspec.structs.replace(found, nodes=command.nodes, gpus=each and each * command.nodes)
-            port.do(
-                f"nodes: line {port.launch.line} starts the workers of one of {command.nodes} nodes, and"
-                f" a job here those of all: check that the script is for one node ({nodes})"
-            )
-        inner = command.inner or command.kept
-        if inner and not command.workers_of_job:
-            nodes = found.nodes or 1
-            per_node = workers or (found.gpus // nodes if found.gpus else None)
-            found = msgspec.structs.replace(found, ranks=per_node * nodes if per_node else None)
-        elif inner:
-            found = msgspec.structs.replace(found, ranks=workers or found.gpus or found.ranks)
-    port.source_sizes = found
-    port.sizes = fit_sizes(found, port.target)
-    _set_account(port)
-    _set_sizes(port)
-    port.values = Values(port.script, port.words, _target_numbers(port), _target_facts(port))
+        found = _with_workers(found, command)
+    port = replace(port, launch=launch, source_sizes=found, sizes=fit_sizes(found, port.target))
+    account = _account(port)
+    port, sized = _sized(replace(port, account=account.sets.get("account")))
+    values = Values(port.script, port.words, _target_numbers(port), _target_facts(port))
+    port = replace(port, values=values)
+    port = replace(port, command=read_command(port, launch, values))
+    sets = {**account.sets, **sized.sets}
+    return port, KEPT.setting(**sets).doing(*to_do, *account.to_do, *sized.to_do, *port.command.to_do)
 
 
-def _numbers(port: Port) -> dict[Fact, int]:
+def _with_workers(found: SourceSizes, command: PortedCommand) -> SourceSizes:
+    """Return the sizes with the workers that torchrun and its like start, as ranks."""
+    if not (command.inner or command.kept):
+        return found
+    if command.workers_of_job:
+        return msgspec.structs.replace(found, ranks=command.workers or found.gpus or found.ranks)
+    nodes = found.nodes or 1
+    per_node = command.workers or (found.gpus // nodes if found.gpus else None)
+    return msgspec.structs.replace(found, ranks=per_node * nodes if per_node else None)
+
+
+def _numbers(script: Script, asked: RequestedResources, source: SiteProfile | None) -> dict[Fact, int]:
     """Return the sizes that the script's variables have on its own machine."""
-    asked, nodes, source = port.requested, port.requested.node_count, port.source
-    slots = asked.tasks_per_node or asked.cpus_per_node  # NSLOTS and PBS_NP count slots
+    nodes, slots = asked.node_count, asked.tasks_per_node or asked.cpus_per_node
     known: dict[Fact, int | None] = {
         "nodes": nodes,
         "tasks per node": asked.ranks_per_node,
+        # NSLOTS and PBS_NP count slots
         "tasks": asked.tasks.value if asked.tasks else nodes * slots.value if nodes and slots else None,
         "cpus per task": asked.cpus_per_task.value if asked.cpus_per_task else None,
         "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
@@ -175,26 +182,25 @@ def _numbers(port: Port) -> dict[Fact, int]:
     return {fact: number for fact, number in known.items() if number}
 
 
-def _set_account(port: Port) -> None:
+def _account(port: Port) -> Verdict:
+    """Return the account of the job file: the script's on the same machine, else a placeholder."""
     rule = port.target.account
     given = port.script.directive_value("account")
     own = port.same_machine and given and (not rule.pattern or re.fullmatch(rule.pattern, given))
     if own and given and PLAIN_WORD.fullmatch(given):
-        port.set("account", given)
-        return
+        return KEPT.setting(account=given)
     if not (rule.required or given):
-        return
+        return KEPT
     example = re.sub(r"\d", "0", rule.example or "")
     fits = example and (not rule.pattern or re.fullmatch(rule.pattern, example))
     account = example if fits else rule.example or f"{FILL_IN}_ACCOUNT"
-    port.set("account", account, f"fill in your account of {port.here}")
-    port.do(f"account: {account} is a placeholder: fill in your account of {port.here}")
+    to_do = f"account: {account} is a placeholder: fill in your account of {port.here}"
+    return KEPT.setting(account=account).doing(to_do)
 
 
-def _set_sizes(port: Port) -> None:
-    """Set nodes, ranks, queue and time; where no queue takes as many nodes, those that one takes."""
-    sizes = port.sizes
-    assert sizes is not None  # noqa: S101
+def _sized(port: Port) -> tuple[Port, Verdict]:
+    """Settle nodes, ranks, queue and time; where no queue takes as many nodes, those that one takes."""
+    sizes, to_do, keys = port.sizes, list[str](), dict[str, Any]()
     given = port.requested.walltime_s.value if port.requested.walltime_s else None
     same = port.script.directive_value("queue") or port.script.directive_value("qos")
     queue = _same_queue(port, same, sizes.nodes, given or None) if port.same_machine and same else None
@@ -204,23 +210,42 @@ def _set_sizes(port: Port) -> None:
         fits += f", {queue.name} takes {queue.nodes}"
         each = sizes.tasks_per_node
         ranks = f": {each * queue.nodes} ranks here instead of {each * sizes.nodes}" if each else ""
-        port.do(f"nodes: {fits}, which the job file has{ranks}")
+        to_do.append(f"nodes: {fits}, which the job file has{ranks}")
         said = f"undecided: {fits}, which the job file has{ranks}; {sizes.said}"
         sizes = msgspec.structs.replace(sizes, nodes=queue.nodes, said=said, same=False)
-    port.sizes, port.queue = sizes, queue
     if queue.name is not None:
-        port.set("queue", queue.name, f"{queue.why} ({queue.source})")
+        keys["queue"] = queue.name
     elif port.target.queues:
-        port.do(f"queue: {queue.why}: change nodes or time in the job file")
-    for key in ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task"):
-        value = getattr(sizes, key)
-        if value is not None:
-            port.set(key, value)
-    port.reasons["nodes"] = sizes.said
+        to_do.append(f"queue: {queue.why}: change nodes or time in the job file")
+    numbers = {
+        key: getattr(sizes, key) for key in ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
+    }
+    keys |= {key: value for key, value in numbers.items() if value is not None}
     if queue.walltime_s is not None:
-        port.set("time", format_walltime(queue.walltime_s), queue.walltime_why)
-        if queue.walltime_why:
-            port.do(f"time: {queue.walltime_why}")
+        keys["time"] = format_walltime(queue.walltime_s)
+    if queue.walltime_why:
+        to_do.append(f"time: {queue.walltime_why}")
+    if given is None:
+        to_do.append("time: the script requests none; hpclaunch's default is 30 minutes: set time")
+    return replace(port, sizes=sizes, queue=queue), KEPT.setting(**keys).doing(*to_do)
+
+
+def _reasons(port: Port, settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
+    """Return why keys of the job file have their values; ``given``: the keys that lines of the script set."""
+    queue, sizes, found = port.queue, port.sizes, port.command
+    placeholder = port.account != port.script.directive_value("account") or not port.same_machine
+    framework = f"{found.inner} starts programs of this framework"
+    if settings.get("framework") == "none":
+        ranks = f"{sizes.tasks_per_node} ranks share {gpus_of(port.target)} GPUs"
+        framework = f"{ranks}: each sees one of them, as number 0"
+    return {
+        "account": f"fill in your account of {port.here}" if placeholder else "",
+        "queue": f"{queue.why} ({queue.source})",
+        "nodes": sizes.said,
+        "time": queue.walltime_why,
+        "name": "" if "name" in given else "after the program, since the script names no job",
+        "framework": framework,
+    }
 
 
 def _same_queue(port: Port, name: str, nodes: int | None, walltime_s: int | None) -> TargetQueue | None:
@@ -235,8 +260,8 @@ def _same_queue(port: Port, name: str, nodes: int | None, walltime_s: int | None
 
 def _target_numbers(port: Port) -> dict[Fact, int]:
     """Return the sizes that the script's variables stand for in the job here."""
-    nodes, per_node = port.settings.get("nodes"), port.settings.get("tasks_per_node")
-    gpus, each = gpus_of(port.target), port.settings.get("gpus_per_task")
+    nodes, per_node, each = port.sizes.nodes, port.sizes.tasks_per_node, port.sizes.gpus_per_task
+    gpus = gpus_of(port.target)
     known: dict[Fact, int | None] = {
         "nodes": nodes,
         "tasks per node": per_node,
@@ -263,8 +288,6 @@ def _target_facts(port: Port) -> dict[Fact, str]:
 
 def _notes(port: Port) -> Iterator[str]:
     """Yield what the script does not say and hpclaunch therefore decides."""
-    if port.requested.walltime_s is None:
-        yield "time: the script requests none; hpclaunch's default is 30 minutes"
     if port.source is None:
         yield "the script's machine is not known: --from names it, whose profile states the GPUs per node"
     if port.launch is None:
@@ -273,26 +296,61 @@ def _notes(port: Port) -> Iterator[str]:
         yield f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"
 
 
-def _ported(port: Port) -> Ported:
-    if port.modules:
-        port.set("module", tuple(port.modules))
-    if port.env:
-        port.set("env", dict(port.env))
-    if port.directives:
-        port.set("directives", tuple(dict.fromkeys(port.directives)))
-    if "container" not in port.settings and (binds := port.settings.pop("container_bind", ())):
-        port.do(f"container_bind: {', '.join(binds)}: the job has no container: name one, or no binds")
-    for text in open_points(port):
-        port.do(text)
-    settings = {key: port.settings[key] for key in JobSettings.__struct_fields__ if key in port.settings}
+def _put_together(port: Port, settled: Verdict) -> Ported:
+    """Judge all lines of the script, and put together what the verdicts say."""
+    judged = [*port_directives(port), *port_body(port), *judge_words(port)]
+    judged += filled_in(port, all_set(judged).get("fill_in", ()))
+    if port.written is not None:
+        judged += (one.behind(port.written.before) for one in judge_words(port.written))
+    given = all_set(judged)
+    command = written_command(port, given.get("exports", ()), given)
+    words = command.sets["command"]
+    known = {line for one in judged for line in one.lines}
+    start = list(judge_start(port, words, known))
+    if port.written is not None:
+        before = port.written.before
+        start += (
+            one.behind(before) for one in judge_start(port.written, words, {at - before for at in known})
+        )
+    judged = [*start, *judged]
+    judged += port_rest(port, {line for one in judged for line in one.lines})
+    binds = KEPT.setting(container_bind=port.command.binds) if port.command.binds else KEPT
+    every = [Judged((), settled), Judged((), command), Judged((), binds), *judged]
+    settings, more = _settings(port, all_set(every))
+    to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
+    to_do |= dict.fromkeys([*more, *open_points(port, settings)])
+    for why, lines in undecided(judged).items():
+        if not any(why in said for said in to_do):
+            to_do[f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}: {why}"] = None
     return Ported(
         settings=settings,
-        report=port.verdicts.report(content_lines(port)),
-        to_do=tuple(port.to_do),
+        report=line_report(judged, content_lines(port)),
+        to_do=tuple(to_do),
         notes=tuple(_notes(port)),
-        reasons=port.reasons,
+        reasons=_reasons(port, settings, given),
         there=port.there,
     )
+
+
+def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the keys of the job file in its order, and what is to do about those that the target lacks."""
+    to_fill = {name: f"{FILL_IN}_{name}" for name in found.get("fill_in", ())}
+    found = {**found, "env": {**to_fill, **found.get("env", {})}}
+    image, binds = found.get("container"), found.get("container_bind", ())
+    to_do = _without_container(port, image, binds)
+    left = ("container", "container_bind") if to_do or not image else ()
+    keys = [key for key in JobSettings.__struct_fields__ if key not in left]
+    return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, to_do
+
+
+def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) -> list[str]:
+    """Return what is to do where the job here has no container; nothing: it has one, or needs none."""
+    if not image:
+        said = f"container_bind: {', '.join(binds)}: the job has no container: name one, or no binds"
+        return [said] if binds else []
+    refused = undocumented(port.target, JobContainer(image=image))
+    shown = {"container": image, **({"container_bind": binds} if binds else {})}
+    return [f"{refused} ({key}: {value} is left out)" for key, value in shown.items()] if refused else []
 
 
 # --- the text of the job file ------------------------------------------------------------------------------
@@ -335,15 +393,17 @@ _ARGUMENTS = re.compile(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])")
 _SCRIPT = re.compile(r".*\.(sh|bash|job|slurm)")
 
 
-def open_points(port: Port) -> Iterator[str]:
+def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the user has to check or to decide, each with the lines of the script that it is about."""
     yield from _gpus(port)
+    yield from _gpus_unsaid(port)
     yield from _nodes(port)
+    yield from _ranks(port)
+    yield from _other_sizes(port)
+    yield from _index(port, settings)
+    yield from _folder(port)
     yield from _arguments(port)
     yield from _script_file(port)
-    for why, lines in port.verdicts.undecided().items():
-        if not any(why in said for said in port.to_do):
-            yield f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}: {why}"
 
 
 def _nodes(port: Port) -> Iterator[str]:
@@ -351,16 +411,63 @@ def _nodes(port: Port) -> Iterator[str]:
     asked, used = port.requested.node_count, port.source_sizes.nodes
     if port.launch and asked and used and used < asked:
         yield f"nodes: the script requests {asked}, line {port.launch.line} starts ranks on {used}: set nodes"
-    if port.sizes is not None and port.sizes.tasks_per_node is None:
-        yield f"ranks: {port.sizes.said}: set nodes and tasks_per_node"
-    if port.sizes is not None and "not the same number of GPUs" in port.sizes.said:
+    if "not the same number of GPUs" in port.sizes.said:
         yield f"GPUs: {port.sizes.said}"
+
+
+def _ranks(port: Port) -> Iterator[str]:
+    """Compare the ranks with the nodes of both jobs."""
+    ranks, used, here = port.source_sizes.ranks, port.source_sizes.nodes, port.sizes
+    if ranks and used and ranks < used:
+        yield f"nodes: the script requests {used} and starts {ranks} ranks: set nodes and tasks_per_node"
+    if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
+        yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
+    if here.tasks_per_node is None:
+        yield f"ranks: {here.said}: set nodes and tasks_per_node"
+
+
+def _other_sizes(port: Port) -> Iterator[str]:
+    """Yield the arguments that are sizes of the job, by their names."""
+    words = [word.plain or word.shell or "" for word in port.command.words]
+    line = port.launch.line if port.launch else 1
+    for name, value in [*pairwise(words), *(word.partition("=")[::2] for word in words)]:
+        if is_other_size(port, name, value):
+            there = f"was a size of the job on {port.there}"
+            yield f"command: {name} {value} of line {line} {there}; here it has {port.sizes_text}"
+
+
+def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that a job without an array reads an index."""
+    names = {name for name, fact in port.words.variables.items() if fact == "array index"}
+    lines = sorted({ref.line for ref in port.script.shell.refs if ref.name in names})
+    read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
+    if lines and read and "array" not in port.subjects:
+        yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
+
+
+def _folder(port: Port) -> Iterator[str]:
+    """Yield that jobs of PBS and Grid Engine begin in the home folder, if no line leaves it."""
+    moves = "folder" in port.subjects or any(one.name in ("cd", "pushd") for one in port.script.commands)
+    if port.script.kind in ("pbs", "sge") and not moves and not port.own:
+        yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
+
+
+_HINTS = re.compile(r"(?i)gpu|cuda|nvidia|rocm|nccl|torchrun|torch\.distributed|deepspeed|horovod|accelerate")
+
+
+def _gpus_unsaid(port: Port) -> Iterator[str]:
+    """Yield that the script speaks of GPUs, and requests no number of them that can be read."""
+    if gpus_of(port.target) and port.source_sizes.gpus is None:
+        hints = [n for n, line in content_lines(port).items() if _HINTS.search(line.partition("# ")[0])]
+        lines = f"line{'s' * (len(hints) > 1)} {format_cpu_list(hints)}" if hints else ""
+        if hints:
+            yield f"GPUs: {lines} speak of some, and no number can be read: set gpus_per_task"
 
 
 def _gpus(port: Port) -> Iterator[str]:
     """Compare the ranks of a node with its GPUs."""
     gpus = gpus_of(port.target)
-    per_node, source = port.settings.get("tasks_per_node"), port.source_sizes
+    per_node, source = port.sizes.tasks_per_node, port.source_sizes
     shared = source.gpus and source.ranks and source.ranks > source.gpus  # there, too
     if not gpus or not per_node or per_node <= gpus or source.gpus == 0:
         return

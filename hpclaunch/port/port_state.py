@@ -1,33 +1,32 @@
-"""The state of a port while it reads a script: both machines, the settings, the verdicts, what is to do."""
+"""A script on its way to another machine: both machines, what the script asks for, and the sizes here."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.port.foreign_values import Values
-from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
-from hpclaunch.port.line_report import Verdict, Verdicts
+from hpclaunch.port.job_sizes import NO_QUEUE, NO_SIZES, SourceSizes, TargetQueue, TargetSizes
+from hpclaunch.port.line_report import Verdict
 from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.scheduler.foreign_words import ForeignWords
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
-from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-from hpclaunch.software.container_runtimes import undocumented
 
 SCRIPT_OF_HPCLAUNCH = "docs/how-to/port.md, what hpclaunch's script sets"
 JOB_FILE = "docs/reference/job.md"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Port:
     """One script on its way from one machine to another."""
 
@@ -38,35 +37,35 @@ class Port:
     words: ForeignWords
     target_words: ForeignWords
     requested: RequestedResources
-    settings: dict[str, Any] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-    env: dict[str, str] = field(default_factory=dict)
-    exports: list[str] = field(default_factory=list)
-    """Shell lines for variables whose value is known at run time only."""
-    directives: list[str] = field(default_factory=list)
-    modules: list[str] = field(default_factory=list)
-    to_do: list[str] = field(default_factory=list)
-    verdicts: Verdicts = field(default_factory=Verdicts)
+    faults: Mapping[int, str]
+    """Line -> what lint finds wrong with a variable, a module or a file system that it names."""
+    own: bool
+    """hpclaunch wrote the script."""
+    values: Values
+    """Values as the target has them; before the sizes are known, as the script's machine has them."""
     launch: Launch | None = None
     """The one that the job file is for."""
-    sizes: TargetSizes | None = None
-    source_sizes: SourceSizes = field(default_factory=SourceSizes)
-    queue: TargetQueue | None = None
     command: PortedCommand = field(default_factory=PortedCommand)
-    values: Values = None  # type: ignore[assignment]
-    """Values as the target has them."""
-    faults: dict[int, str] = field(default_factory=dict)
-    """Line -> what lint finds wrong with a variable, a module or a file system that it names."""
-    written: Port | None = None
-    """The script that this one writes to a file and then starts, where it does."""
-    written_at: Any = None
-    """Where it writes it (`written_script.Written`)."""
+    source_sizes: SourceSizes = field(default_factory=SourceSizes)
+    sizes: TargetSizes = NO_SIZES
+    queue: TargetQueue = NO_QUEUE
+    account: str | None = None
+    """The account of the job file; None: it names none."""
+    before: int = 0
+    """Of a script inside another one: the lines before it."""
     in_container: bool = False
     """The script runs inside a container."""
-    own: bool = False
-    """hpclaunch wrote the script."""
-    no_container: str | None = None
-    """Why the target cannot start the script's container; None: it can."""
+
+    @property
+    def written(self) -> Port | None:
+        """The script that this one holds and starts, where it does; `written_at` says where."""
+        inside: Port | None = self.command.inside
+        return inside
+
+    @property
+    def written_at(self) -> Any:
+        """Where the script inside stands (`written_script.Written`)."""
+        return self.command.inside_at
 
     @property
     def here(self) -> str:
@@ -98,37 +97,21 @@ class Port:
         """The target's launcher."""
         return site_launcher(self.target)
 
-    @property
-    def container_source(self) -> str:
-        """The page about the target's containers."""
-        container = self.target.software.container
-        return self.cited(container.source if container else None)
-
     def cited(self, source: str | None) -> str:
         """Return where a fact about the target comes from."""
         return cite(self.target, source)
 
-    def do(self, text: str) -> None:
-        """Add something that the user has to do before the job is submitted, once."""
-        if text not in self.to_do:
-            self.to_do.append(text)
-
-    def set(self, key: str, value: object, reason: str = "") -> None:
-        """Set a key of the job file; not that of a container which the target cannot start."""
-        if key == "container":
-            self.no_container = undocumented(self.target, JobContainer(image=str(value)))
-        if key in ("container", "container_bind") and self.no_container:
-            self.do(f"{self.no_container} ({key}: {value} is left out)")
-            return
-        self.settings[key] = value
-        if reason:
-            self.reasons[key] = reason
+    @property
+    def subjects(self) -> set[str | None]:
+        """The subjects of the script's directives."""
+        return {self.words.options.get(one.name) for one in self.script.active_directives}
 
     @property
     def sizes_text(self) -> str:
         """The sizes as the job file has them."""
         keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
-        return ", ".join(f"{key}: {self.settings[key]}" for key in keys if key in self.settings)
+        known = {key: getattr(self.sizes, key) for key in keys}
+        return ", ".join(f"{key}: {value}" for key, value in known.items() if value is not None)
 
     def job_name(self, text: str) -> str:
         """Return a name that the target's scheduler takes."""
@@ -158,8 +141,8 @@ def gpus_of(profile: SiteProfile | None) -> int:
 
 
 def is_path(text: str) -> bool:
-    """Tell whether a text is a path that exists on one machine only: absolute, not of the system."""
+    """Tell whether a text is a path of one machine: in a home, or absolute and not of the system."""
     system = r"/(tmp|dev|proc|sys|bin|sbin|usr|etc|run|var|lib\w*)(/.*)?"
-    return (
-        re.fullmatch(r"/\w.*", text) is not None and re.fullmatch(system, text) is None and ":/" not in text
-    )
+    home = r"(~\w*|\$\{?(HOME|TMPDIR)\}?)/.*"
+    absolute = re.fullmatch(r"/\w.*", text) and not re.fullmatch(system, text) and ":/" not in text
+    return bool(absolute or re.fullmatch(home, text))

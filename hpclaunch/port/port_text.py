@@ -7,7 +7,7 @@ from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.plan.settings import JobSettings, Layer
-from hpclaunch.port.line_report import ChangedLine, KeptLine, LeftOutLine
+from hpclaunch.port.line_report import LineReport
 from hpclaunch.port.port_script import Ported
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.validate import to_struct
@@ -15,14 +15,9 @@ from hpclaunch.site.yaml_tree import parse_tree
 from hpclaunch.text_table import printable
 
 
-class PortDocument(msgspec.Struct, frozen=True, kw_only=True):
+class PortDocument(LineReport, frozen=True, kw_only=True):
     """The output of ``port``: each line of the script that is not only a comment, once, and the new files."""
 
-    kept: tuple[KeptLine, ...]
-    """Lines that hold on the other machine as they are."""
-    changed: tuple[ChangedLine, ...]
-    left_out: tuple[LeftOutLine, ...]
-    """Lines that are not carried over, or that the user must decide."""
     job_file: str
     """Absolute path."""
     script: str
@@ -35,10 +30,7 @@ DOCUMENTS = {"port": PortDocument}
 
 def port_document(ported: Ported, job_file: str, script: str) -> PortDocument:
     """Return the report with the paths of the new files."""
-    report = ported.report
-    return PortDocument(
-        kept=report.kept, changed=report.changed, left_out=report.left_out, job_file=job_file, script=script
-    )
+    return PortDocument(**msgspec.structs.asdict(ported.report), job_file=job_file, script=script)
 
 
 def report_text(ported: Ported) -> str:

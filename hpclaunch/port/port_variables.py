@@ -1,8 +1,10 @@
 """The variables of a foreign script: the program's go into ``env``, a machine's are replaced."""
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import Value
@@ -46,40 +48,68 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         group = group if name.endswith("SOCKET_IFNAME") else None
     site = _site_variable(port, name) if group is not None or not port.same_machine else None
     if group is not None and not (group.name == "threads" and _fits(port, value)):
-        return _replaced(port, name, group, site)
+        return _replaced(port, name, group, site, value)
     if site is not None and group is None:
         to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
         return Verdict("changed", to, f"{port.here}: {site.reason}", port.cited(site.source))
     if reason := _refused(name):
         return left_out(reason)
     if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
-        port.env[name] = value.plain
-        if not port.same_machine and is_path(value.plain):
-            port.do(f"env {name}: {value.plain} has to be a path on {port.here}")
-        return KEPT
+        return KEPT.setting(env={name: value.plain}).doing(
+            *_paths(port, name, value.plain), *_sized(port, name, value)
+        )
     if value.shell is not None and "\n" not in value.shell:
         line = f'export {name}="{value.shell}"'
-        if line not in port.exports:
-            port.exports.append(line)
-        for path in filter(is_path, () if port.same_machine else value.shell.split(":")):
-            port.do(f"env {name}: {path} has to be a path on {port.here}")
-        return Verdict("changed", f"command: {line}", "its value is known at run time only", JOB_FILE)
+        said = Verdict("changed", f"command: {line}", "its value is known at run time only", JOB_FILE)
+        return said.setting(exports=(line,)).doing(*_paths(port, name, value.shell))
     return left_out(f"undecided: the value of {name} is computed at run time on {port.there}")
 
 
-def fill_in(port: Port, name: str) -> Verdict:
+def _paths(port: Port, name: str, text: str) -> list[str]:
+    """Return the tasks about the paths of another machine in the value of a variable."""
+    paths = () if port.same_machine else filter(is_path, text.split(":"))
+    return [f"env {name}: {path} has to be a path on {port.here}" for path in paths]
+
+
+_SIZE = re.compile(
+    r"(.*[._-])?(n|num|number[._-]of)?[._-]?"
+    r"(gpus?|devices?|accelerators|nodes?|hosts|machines|nnodes|nproc|proc(esse)?s|ranks|tasks|world[._-]?size)"
+    r"([._-]?(count|num|per[._-]?(node|host|machine)))?",
+    re.IGNORECASE,
+)
+"""Names that programs give to the sizes of their job: --num_nodes, trainer.devices, GPUS_PER_NODE."""
+
+
+def is_other_size(port: Port, name: str, value: str | None) -> bool:
+    """Tell whether a number, by its name a size of the job, may be another one here."""
+    there, here = port.source_sizes, port.sizes
+    same = here.same and there.nodes and there.ranks == (here.tasks_per_node or 0) * there.nodes
+    return not same and bool(_SIZE.fullmatch(name.strip("-")) and re.fullmatch(r"\d+", value or ""))
+
+
+def _sized(port: Port, name: str, value: Value) -> list[str]:
+    if not is_other_size(port, name, value.plain):
+        return []
+    return [f"env {name}: {value.plain} was a size of the job on {port.there}; here it has {port.sizes_text}"]
+
+
+def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:
     """Make a variable that the command needs, and that is not known here, one that the user fills in."""
+    at = f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}"
     if reason := _refused(name):
-        return left_out(reason)
-    port.env.setdefault(name, f"{FILL_IN}_{name}")
-    port.do(f"env {name}: {FILL_IN}_{name}: the command needs it, and its value is not in the script")
+        return left_out(reason).doing(f"command: {name} of {at}: {reason.removeprefix('undecided: ')}")
+    to_do = f"env {name}: {FILL_IN}_{name}: the command needs it ({at}), and its value is not in the script"
     why = f"the command needs {name}, and its value is known at run time on {port.there} only: fill it in"
-    return Verdict("changed", f"env {name}={FILL_IN}_{name}", why, JOB_FILE)
+    return (
+        Verdict("changed", f"env {name}={FILL_IN}_{name}", why, JOB_FILE)
+        .doing(to_do)
+        .setting(fill_in=(name,))
+    )
 
 
 def _fits(port: Port, value: Value) -> bool:
     """Tell whether a number of threads fits the cores of a rank here."""
-    cores, per_node = usable_cores(port.target), port.settings.get("tasks_per_node")
+    cores, per_node = usable_cores(port.target), port.sizes.tasks_per_node
     threads = whole_number(value.plain)
     if threads is None:
         return False
@@ -102,11 +132,15 @@ def _refused(name: str) -> str | None:
 def _site_variable(port: Port, name: str) -> EnvVar | None:
     """Return what the target's profile sets a variable to, for a job of these nodes."""
     fabric = port.target.fabric
-    fitting = fabric.multi_node if (port.settings.get("nodes") or 1) > 1 else fabric.single_node
+    fitting = fabric.multi_node if (port.sizes.nodes or 1) > 1 else fabric.single_node
     return ({**fabric.common, **fitting, **port.target.env}).get(name)
 
 
-def _replaced(port: Port, name: str, group: Group, site: EnvVar | None) -> Verdict:
+def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: Value) -> Verdict:
+    if group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
+        return left_out(
+            f"undecided: {name}: {group.why}: the program must find here what it finds there by it"
+        )
     if site is not None:
         to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
         return Verdict("changed", to, f"{group.why}; {port.here}: {site.reason}", port.cited(site.source))
@@ -121,7 +155,22 @@ def _replaced(port: Port, name: str, group: Group, site: EnvVar | None) -> Verdi
     if group.name == "binding":
         variable = port.target.binding.gpu_visible_var
         to = f"the binding of {port.here}" + (f", GPUs by {variable}" if variable else "")
-        return Verdict("changed", to, group.why, port.cited(port.target.binding.source))
+        said = Verdict("changed", to, group.why, port.cited(port.target.binding.source))
+        return said.doing(*_visible(port, name, value))
     if group.name == "scheduler":
         return left_out(group.why)
+    if group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
+        return left_out(
+            f"undecided: {name}: {group.why}: the program must find here what it finds there by it"
+        )
     return left_out(f"{group.why}; {port.here} sets what it needs itself")
+
+
+def _visible(port: Port, name: str, value: Value) -> list[str]:
+    """Return the task about a list of GPUs that are not those which a node of the script's job has."""
+    there = port.source_sizes
+    each = there.gpus // (there.nodes or 1) if there.gpus is not None else None
+    listed = len((value.plain or "").split(","))
+    if "VISIBLE" not in name or not value.plain or listed == each:
+        return []
+    return [f"GPUs: {name}={value.plain} lets the program see {listed} of a node's GPUs: set gpus_per_task"]

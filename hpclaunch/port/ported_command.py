@@ -14,7 +14,7 @@ from hpclaunch.plan.worker_launchers import Started, framework_launcher
 from hpclaunch.plan.wrappers import program_at
 from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
-from hpclaunch.scheduler.directive_reader import whole_number
+from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.software.container_runtimes import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
@@ -32,6 +32,15 @@ _BINDER = re.compile(
 _TEMPLATE = re.compile(r"XXX\w+XXX|__[A-Z]\w*__|<[\w .,-]+>")
 """Placeholders that programs replace, such as RELION's."""
 _WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
+
+
+_OF_WORKERS = name_set(
+    "-m --module --no_python -np -H --hosts --hostfile --gloo --mpi --verbose -v --quiet -q --standalone"
+    " -r -t --use_env --rdzv_backend --rdzv_id --rdzv_endpoint --local_addr --multi_gpu --machine_rank"
+    " --same_network --main_process_ip --main_process_port --role --log_dir --redirects --tee --no_ssh"
+    " --launcher --force_multi"
+)
+"""Options of frameworks' launchers about the number of workers, where they meet and where they log."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,9 @@ def port_command(pieces: list[Piece], launcher: str, target: str) -> PortedComma
         sources[piece.word.start] = (*sources.get(piece.word.start, ()), piece.value)
     found = PortedCommand(words=tuple(piece.value for piece in pieces), sources=sources)
     found = _without_wrappers(_without_container(_without_wrappers(found), target))
-    found = _with_placeholders_named(_without_secrets(_without_inner(_without_binder(found), launcher)))
+    found = _with_placeholders_named(
+        _with_pinning_named(_without_secrets(_without_inner(_without_binder(found), launcher)))
+    )
     words = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
     if words:
         return found.but(words=words)
@@ -109,6 +120,16 @@ def _without_binder(found: PortedCommand) -> PortedCommand:
         " machine, and hpclaunch's script does that here; put it back if it does more"
     )
     return found.but(words=found.words[1:], to_do=to_do)
+
+
+def _with_pinning_named(found: PortedCommand) -> PortedCommand:
+    for text in (PurePosixPath(text).name for text in _texts(found.words)):
+        if text in ("numactl", "taskset", "likwid-pin", "hwloc-bind"):
+            to_do = (
+                f"command: {text} names cores or memory of another machine, and hpclaunch binds ranks itself"
+            )
+            found = found.but(to_do=f"{to_do}: take it out")
+    return found
 
 
 def shell_text_at(words: Sequence[Value]) -> int | None:
@@ -184,6 +205,12 @@ def _without_inner(found: PortedCommand, launcher: str) -> PortedCommand:
     own = tuple(Value(text, text) for text in (*before[:1], *flags, *before[1:]))
     workers, workers_of_job = workers_of(started)
     inner = row.name.partition(" ")[0]
+    known = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *_OF_WORKERS}
+    if more := [name for name in started.options if name not in known]:
+        found = found.but(
+            to_do=f"command: {', '.join(more)} of {inner} may change what the program does, and {inner} is"
+            " left out: give it to the program by its options or by env"
+        )
     return found.but(
         words=(*own, *found.words[len(found.words) - started.tail :]),
         workers=workers,
@@ -218,7 +245,8 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
         words=found.words[at:], said=f"in a container with the binds and the GPU option of {target}"
     )
     if left:
-        found = found.but(said=f"left out of the container's options: {' '.join(map(shlex.quote, left))}")
+        shown = f"left out of the container's options: {' '.join(map(shlex.quote, left))}"
+        found = found.but(said=shown, to_do=f"container: {shown}: does the program need them?")
     if not found.words and runtime.start == "exec" and texts[1] == "run":
         said = "/singularity is the image's own program, which run starts"
         found = found.but(words=(Value("/singularity", "/singularity"),), said=said)
@@ -283,7 +311,7 @@ def with_binds(found: PortedCommand, text: str, target: str) -> PortedCommand:
     return found
 
 
-def command_words(found: PortedCommand, exports: list[str], stdin: str | None) -> tuple[str, ...]:
+def command_words(found: PortedCommand, exports: Sequence[str], stdin: str | None) -> tuple[str, ...]:
     """Return the words of the job file's ``command``.
 
     Plain words stay as they are. What is known at run time only is read by a shell in each rank; a variable

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.port.foreign_values import Value, Values
-from hpclaunch.port.line_report import Verdict, Verdicts
+from hpclaunch.port.line_report import Judged, Verdict
 from hpclaunch.port.port_state import JOB_FILE, Port
+from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.shell.shell_syntax import Command, Redirect, Word
 
 _EXPANDED = re.compile(r"\\([$`\\\"])|\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
@@ -80,8 +81,11 @@ def read_written(port: Port, values: Values, written: Written) -> Port | None:
     script = read_script(text)
     around = (values, written.command.start) if written.in_launch else None
     inner = replace(values, script=script, around=around)
-    verdicts = Verdicts(port.verdicts, written.line)
-    return replace(port, script=script, values=inner, verdicts=verdicts, launch=None, written=None)
+    lines = written.line - 1
+    faults = {line - lines: fault for line, fault in port.faults.items()}
+    return replace(
+        port, script=script, values=inner, before=lines, faults=faults, launch=None, command=PortedCommand()
+    )
 
 
 def _expanded(values: Values, written: Written) -> tuple[str, bool]:
@@ -106,11 +110,11 @@ def _expanded(values: Values, written: Written) -> tuple[str, bool]:
     return _EXPANDED.sub(value, written.text), bool(unknown)
 
 
-def judge_written(port: Port, written: Written) -> None:
-    """Note that the file's lines are judged one by one; its end is a line, too."""
+def judge_written(written: Written) -> list[Judged]:
+    """Return that the file's lines are judged one by one; its end is a line, too."""
     if written.in_launch:
-        return
+        return []
     end = written.line + written.text.count("\n")
     to = "its last program is the command"
     why = "the launch starts the file that it writes, so the file's lines are judged one by one"
-    port.verdicts.note([written.command.line, end], Verdict("changed", to, why, JOB_FILE))
+    return [Judged([written.command.line, end], Verdict("changed", to, why, JOB_FILE))]

@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from benchmarks.port import FACTS, TARGETS, UNSEEN, Half, read_facts
+from benchmarks.port import DRAWN, FACTS, TARGETS, UNSEEN, Half, read_facts
 from hpclaunch.port.port_script import Ported, port_script
 from hpclaunch.port.port_text import rendered_port
 from tests.port.fixture_scripts import check_report
@@ -177,6 +177,73 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
     assert "polaris must have what line 5 sets up, source $HERE/setup.sh" in said
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            "if [ -n $X ]; then N=4; fi\nsrun -n 8 ./a --lr $N\n",
+            "env N: FILL_IN_N: the command needs it (line 5)",
+        ),
+        ("srun --multi-prog plan.conf\n", "srun's multi-prog has no setting here"),
+        ("echo 3 > in.txt\nsrun ./a in.txt\n", "line 5: it writes in.txt when the job starts"),
+        ("generate | srun ./a\n", "command: line 5 reads what another command prints"),
+        ("srun ./a << EOF\n3\nEOF\n", "command: line 5 gives the program a text as stdin"),
+        ("export PATH=/home/me/bin:$PATH\nsrun ./a\n", "line 5: PATH: the software of the other machine"),
+        ("srun python a.py --num_nodes 2\n", "command: --num_nodes 2 of line 5 was a size"),
+        ("export GPUS_PER_NODE=8\nsrun ./a\n", "env GPUS_PER_NODE: 8 was a size"),
+        ("srun ./a --index $SLURM_ARRAY_TASK_ID\n", "array: line 5 reads an index"),
+        (
+            "srun ./a --rank $SLURM_PROCID\n",
+            "command: line 5 gives SLURM_PROCID the value that the script itself",
+        ),
+        ("srun numactl --membind=1 ./a\n", "command: numactl names cores or memory of another machine"),
+        ("export CUDA_VISIBLE_DEVICES=0,1\nsrun ./a\n", "lets the program see 2 of a node's GPUs"),
+        (
+            "srun accelerate launch --mixed_precision bf16 a.py\n",
+            "--mixed_precision of accelerate may change",
+        ),
+        (
+            "srun apptainer exec --pwd /x a.sif ./a\n",
+            "container: left out of the container's options: --pwd /x",
+        ),
+        ("srun cp data /tmp\nsrun ./a\n", "line 5: a job of hpclaunch has one launch"),
+        ("set -- 1 2\nsrun ./a\n", "line 5: it changes the arguments"),
+        ("srun ./a --in $HOME/data\n", "command: $HOME/data has to be a path on polaris"),
+        ("#SBATCH --chdir=/scratch/x\nsrun ./a\n", "line 5: submit the job in the folder on polaris"),
+        ("#SBATCH --input=in.txt\nsrun ./a\n", "line 5: --input=in.txt: the program reads it as stdin"),
+        ("#SBATCH --mem=4000G\nsrun ./a\n", "line 5: --mem=4000G: 2000 GiB for the ranks of a node"),
+        ("#SBATCH --bb=capacity=1TB\nsrun ./a\n", "line 5: --bb=capacity=1TB: port does not know"),
+    ],
+)
+def test_what_may_mean_something_else_here_is_something_to_do(body: str, said: str) -> None:
+    assert said in to_do(LUMI + body)
+
+
+def test_a_job_that_begins_in_the_home_folder_and_one_without_a_time_are_named() -> None:
+    said = to_do(f"{POLARIS}mpiexec -n 8 --ppn 4 ./a\n", "polaris", "olivia")
+    assert "folder: no line leaves the home folder" in said
+    assert "ranks: the number of ranks" in to_do(f"{POLARIS}mpiexec ./a\n", "polaris", "olivia")
+    assert "time: the script requests none" in said
+
+
+def test_ranks_that_leave_most_of_each_node_idle_are_named() -> None:
+    """601 is a prime number, so no other number of ranks is the same on each node."""
+    said = to_do("#!/bin/bash\n#SBATCH -n 601 -t 10\nsrun ./a\n", None, "lumi-g")
+    assert "nodes: 601 ranks = 601 nodes x 1 ranks: so few on a node" in said
+
+
+def test_a_name_before_a_letter_is_in_braces_and_equal_words_stay() -> None:
+    text = f"{LUMI}#SBATCH --array=0-3\nI=$SLURM_ARRAY_TASK_ID\nsrun ./a -P 2 2 2 L${{I}}_x\n"
+    ported = port(text, "lumi-g", "polaris")
+    assert ported.settings["command"][2] == 'exec ./a -P 2 2 2 "L${HPCLAUNCH_ARRAY_INDEX}_x"'
+
+
+def test_a_launcher_in_a_variable_keeps_its_sizes() -> None:
+    text = '#!/bin/bash\n#BSUB -nnodes 1\n#BSUB -W 10\nRUN="jsrun -g 1 -a 1 -n 4"\n$RUN ./a --x 1\n'
+    found = port(text, None, "lumi-g").settings
+    assert (found["nodes"], found["tasks_per_node"], found["gpus_per_task"]) == (1, 4, 1)
+
+
 def test_the_facts_of_the_benchmark_are_whole() -> None:
     """They name public scripts without their lines, and the lot leaves enough of them on both sides."""
     facts = read_facts()
@@ -184,5 +251,5 @@ def test_the_facts_of_the_benchmark_are_whole() -> None:
     assert min(map(halves.count, get_args(Half))) >= 12
     assert len({one.name for one in facts}) == len(facts)
     assert all(re.fullmatch(r"[0-9a-f]{40}", one.commit) and one.line > 0 for one in facts)
-    assert "#SBATCH" not in FACTS.read_text() + UNSEEN.read_text()
+    assert "#SBATCH" not in "".join(file.read_text() for file in (FACTS, UNSEEN, DRAWN))
     assert len(TARGETS) == 3

@@ -15,7 +15,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the document."""
 
 
-_Document = TypeVar("_Document", bound=Document)
+_Document = TypeVar("_Document", bound=msgspec.Struct)
 
 
 def document_of(wanted: type[_Document], source: object, **more: Any) -> _Document:

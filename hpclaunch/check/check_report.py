@@ -60,9 +60,7 @@ class Requirement(msgspec.Struct, frozen=True, kw_only=True):
     """A requirement: at least one check of ``names`` must be ``have``."""
 
     names: tuple[str, ...]
-    """Names of checks; of several names one is enough."""
     reason: str
-    """Where it comes from: ``--require``, the site, or the default."""
 
     def __str__(self) -> str:
         """Write it as ``--require`` takes it."""

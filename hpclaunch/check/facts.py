@@ -18,12 +18,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How one process ended and what it printed."""
 
     exit_code: int
-    """128+N: signal N ended it; 127: there is no such program."""
     stdout: str = ""
     stderr: str = ""
     timed_out: bool = False
     limit_s: float = 0.0
-    """Its time limit in seconds."""
 
     def answers(self) -> dict[str, Any]:
         """Return the answers of the probe, its lines merged; empty: it gave none."""
@@ -72,29 +70,20 @@ class BuildFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a Horovod build; None: not collected."""
 
     check_build: Outcome | None = None
-    """``horovodrun --check-build``."""
     installed: Outcome | None = None
-    """The probe ``installed``; None: only text is judged."""
     frameworks: dict[str, Outcome] = {}
-    """The probe ``framework`` by name."""
     linked: dict[str, Outcome] = {}
-    """``ldd`` of the library file, by framework."""
 
 
 class LaunchFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about the start of ranks; None: not collected."""
 
     setup: Outcome | None = None
-    """The environment's lines, run alone."""
     mpi_list: Outcome | None = None
-    """``srun --mpi=list``."""
     pmix: Outcome | None = None
-    """``pmix_info``."""
     ranks: dict[str, Outcome] = {}
-    """The probe ``ranks`` under the launcher, by its library: mpi4py, or a framework."""
     ranks_started: int = 0
     not_started: str | None = None
-    """Why no ranks were started."""
     allreduce: Outcome | None = None
 
 
@@ -102,13 +91,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about the node itself; None: not collected."""
 
     node: Outcome | None = None
-    """The probe ``node``."""
     gpu_tool: Outcome | None = None
-    """``nvidia-smi -L``, ``rocm-smi --showid`` or ``xpu-smi discovery``."""
     gpu_tool_name: str = ""
     plugin: Outcome | None = None
-    """The probe ``plugin``."""
     stripes: Outcome | None = None
-    """``lfs getstripe -d`` of the working folder."""
     quotas: dict[str, Outcome] = {}
-    """``lfs quota`` by folder."""

@@ -28,16 +28,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Host
     setup: tuple[Line, ...] = ()
-    """Shell lines of the job's environment, run before each command; empty: the environment of this shell."""
     wrap: Callable[[Argv], Argv] = lambda argv: argv
-    """Puts a command into the site's container; usually there is none."""
     python: str = "python3"
-    """The interpreter that trains."""
     launcher: Argv = ()
-    """Words that start ``ranks`` ranks; empty: none can be started here."""
     ranks: int = 0
     not_started: str | None = None
-    """Why ``launcher`` is empty."""
     import_limit_s: float = IMPORT_LIMIT_S
 
 

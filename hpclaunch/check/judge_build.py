@@ -23,10 +23,6 @@ from hpclaunch.software.mpi_families import linked_mpi, mpi_family
 _VERSION = re.compile(r"^[ \t]*Horovod v(\S+?):[ \t]*$", re.MULTILINE)
 _SECTION = re.compile(r"^[ \t]*Available (Frameworks|Controllers|Tensor Operations):[ \t]*$")
 _BOX = re.compile(r"^[ \t]*\[([Xx ]?)\][ \t]*([A-Za-z][\w .+-]*?)[ \t]*$")
-_NAMES = {
-    "tensorflow": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet", "keras": "keras", "mpi": "mpi",
-    "gloo": "gloo", "nccl": "nccl", "ddl": "ddl", "ccl": "ccl", "mlsl": "ccl",
-}  # fmt: skip
 # Programs that print what hvd.nccl_built() and its kin say, as guides show them.
 _SENTENCE = re.compile(
     r"(?:Horovod|MPI) is (not )?compiled with (rocm|cuda|nccl|horovod) support", re.IGNORECASE
@@ -38,7 +34,6 @@ class Boxes(msgspec.Struct, frozen=True, kw_only=True):
     """The boxes, by section and lower-case name; CCL's box was called MLSL up to 0.18.2."""
 
     version: str | None
-    """Horovod's version from the first line; None: that line is missing."""
     frameworks: dict[str, bool] = {}
     controllers: dict[str, bool] = {}
     operations: dict[str, bool] = {}
@@ -50,12 +45,8 @@ class Boxes(msgspec.Struct, frozen=True, kw_only=True):
         """Quote the boxes of a name, such as ``Controllers [X] MPI, Tensor Operations [ ] MPI``."""
         found = [
             f"{title} [{'X' if section[name] else ' '}]"
-            for title, section in (
-                ("Frameworks", self.frameworks),
-                ("Controllers", self.controllers),
-                ("Tensor Operations", self.operations),
-            )
-            if name in section
+            for title, key in _SECTIONS.items()
+            if name in (section := getattr(self, key))
         ]
         return ", ".join(found)
 
@@ -68,14 +59,14 @@ def parse_boxes(text: str) -> Boxes:
     """
     plain = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "")
     version = _VERSION.search(plain)
-    sections: dict[str, dict[str, bool]] = {"frameworks": {}, "controllers": {}, "operations": {}}
+    sections: dict[str, dict[str, bool]] = {key: {} for key in _SECTIONS.values()}
     current: dict[str, bool] | None = None
     for line in plain.splitlines():
         if section := _SECTION.match(line):
             current = sections[_SECTIONS[section[1]]]
         elif (box := _BOX.match(line)) and current is not None:
-            name = _NAMES.get(box[2].lower())
-            if name is not None:
+            name = {"mlsl": "ccl"}.get(box[2].lower(), box[2].lower())
+            if name in (*BOX_NAMES, "keras"):
                 current[name] = box[1] in ("X", "x")
     for negated, what in _SENTENCE.findall(plain):
         name = "mpi" if what.lower() == "horovod" else what.lower()
@@ -108,7 +99,7 @@ def judge_text(boxes: Boxes, origin: str, remedies: Remedies) -> tuple[Check, ..
 
 def _from_box(name: str, boxes: Boxes, origin: str, remedies: Remedies) -> Check:
     evidence = f"{origin}: Horovod {boxes.version or 'of unknown version'} says {boxes.line(name)}"
-    sections = (boxes.frameworks, boxes.controllers, boxes.operations)
+    sections = [getattr(boxes, key) for key in _SECTIONS.values()]
     marks = [section[name] for section in sections if name in section]
     if not marks:
         why = "there is no box with this name" if boxes else "there are no boxes (the output may be lost)"
@@ -138,7 +129,7 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
     return (
         *operations,
         *frameworks,
-        *_enabled(facts, remedies),
+        *_enabled(facts),
         *judge_versions(facts, remedies, mpi_runtime),
     )
 
@@ -246,7 +237,7 @@ def _built(name: str, facts: BuildFacts, installed: Mapping[str, Any]) -> dict[s
     return found
 
 
-def _enabled(facts: BuildFacts, remedies: Remedies) -> Iterator[Check]:
+def _enabled(facts: BuildFacts) -> Iterator[Check]:
     """Judge MPI's threads by a start of one rank; on some login nodes it fails, which proves nothing."""
     for framework, outcome in facts.frameworks.items():
         answer = outcome.answers()

@@ -15,7 +15,6 @@ class Remedies(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: SiteProfile | None = None
     framework: str = "pytorch"
-    """Framework of the rebuild line if the missing part is not a framework."""
 
     def rebuild(self, name: str) -> str:
         """Return the line that builds Horovod with a part."""

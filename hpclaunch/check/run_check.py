@@ -63,36 +63,21 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The subject of a check: program, site, launcher."""
 
     profile: SiteProfile | None = None
-    """None: this shell, on a machine that is not known."""
     site: str | None = None
-    """The profile's name or file, unchanged."""
     environment: Environment | None = None
-    """The environment that the job needs in addition to the site's setup."""
     job_file: str | None = None
-    """The file that ``environment`` was read from."""
     python: str | None = None
-    """The interpreter that trains; None: the site's, or python3."""
     mpi_plugin: str | None = None
-    """Value of srun --mpi if the profile leaves it open."""
     require: tuple[Requirement, ...] = ()
-    """The requirements; empty: those of the site, or any controller and framework."""
     extra_requirements: tuple[Requirement, ...] = ()
-    """Requirements in addition to those of the site."""
     nodes: int | None = None
-    """Check each node of an allocation; None: this machine only."""
     space: tuple[str, ...] = ()
-    """Folders whose free space and inodes are checked."""
     allreduce: bool = False
     without_ranks: bool = False
-    """Start no ranks: this is one of several nodes, each checked alone."""
     horovod: bool = True
-    """Check a Horovod build; else only the launch layer and ``module``."""
     ranks_use_mpi: bool = True
-    """The ranks find each other by MPI, so ranks are started as a test."""
     module: str | None = None
-    """Module that the interpreter must import, in addition to Horovod or instead of it."""
     gpu_build: bool = True
-    """Require that ``module`` is built for the site's GPUs."""
     import_limit_s: float = IMPORT_LIMIT_S
 
 

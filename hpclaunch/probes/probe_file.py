@@ -19,9 +19,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of one command."""
 
     command: str
-    """As a shell would take it."""
     exit_code: int | None
-    """None: it was not found, or gave no answer in time."""
     stdout: str = ""
     stderr: str = ""
 
@@ -38,18 +36,12 @@ class ProbeFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     format: Literal[1] = 1
     hpclaunch: str
-    """The version that made it."""
     day: dt.date
     site: str
-    """The profile that was compared, such as ``lumi-g`` or ``generic-slurm``."""
     scheduler: str
-    """Its kind."""
     origin: str = "measured"
-    """``measured``, or whose public outputs these are."""
     login: dict[str, Answer] = {}
-    """Name of an item -> its answer on the login node."""
     node: dict[str, Answer] = {}
-    """The same in a job on one node; empty: no job was run."""
 
 
 def write_probe(path: Path, probe: ProbeFile) -> None:
@@ -95,7 +87,6 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     users: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
-    """Login hosts and nodes, short or with their domain."""
     accounts: tuple[str, ...] = ()
 
 

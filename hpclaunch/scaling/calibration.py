@@ -15,10 +15,16 @@ from typing import NamedTuple
 
 import msgspec
 
-TERMS = (
-    *("compute", "node_latency", "node_bandwidth", "network_latency", "network_bandwidth", "waiting"),
-    "growth",
-)
+TERMS = {
+    "compute": "gpu_share",
+    "node_latency": "node_latency_s",
+    "node_bandwidth": "node_gb_s",
+    "network_latency": "network_latency_s",
+    "network_bandwidth": "network_gb_s",
+    "waiting": "step_deviation_s",
+    "growth": "growth",
+}
+"""Term -> the parameter that its factor changes."""
 _ORIGIN = (1.0,) * 6 + (0.0,)
 """Factors by the origins: nothing is known to grow."""
 _NOISE = 0.02
@@ -48,8 +54,7 @@ class Solution(NamedTuple):
 
     def variance_of(self, row: Sequence[float]) -> float:
         """Return the variance of ``row`` times the parameters."""
-        n = range(len(row))
-        return max(0.0, sum(row[i] * self.covariance[i][j] * row[j] for i in n for j in n))
+        return _variance(row, self.covariance)
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +71,12 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
     def deviation(self, terms: Sequence[float]) -> float:
         """Return the relative standard deviation of that, as far as it is known from the factors."""
-        n = range(len(terms))
-        variance = sum(terms[i] * self.covariance[i][j] * terms[j] for i in n for j in n)
-        return math.sqrt(max(0.0, variance)) / self.seconds(terms)
+        return math.sqrt(_variance(terms, self.covariance)) / self.seconds(terms)
+
+
+def _variance(row: Sequence[float], covariance: Sequence[Sequence[float]]) -> float:
+    n = range(len(row))
+    return max(0.0, sum(row[i] * covariance[i][j] * row[j] for i in n for j in n))
 
 
 def not_calibrated(uncertainties: Sequence[float]) -> Calibration:

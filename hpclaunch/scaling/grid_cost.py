@@ -19,6 +19,7 @@ from hpclaunch.scaling.strategy_costs import (
     Traffic,
     balanced_stages,
     layer_seconds,
+    ring,
     update_seconds,
 )
 
@@ -67,7 +68,7 @@ def grid_cost(
     turns = 2 * rounds * options.interleave
     sent = max((stage[-1].y for stage in stages[:-1]), default=0) * micro * options.saved_bytes
     passed = Traffic(turns, turns * sent * share) if sent else Traffic()
-    outer = _ring(division.workers, weights * exchange_bytes(options))
+    outer = ring(division.workers, weights * exchange_bytes(options))
     times = exchanges(options, count)
     links = [[Traffic()], [Traffic()]]  # within a node, between nodes
     links[tensor > per_node].append(inner)
@@ -84,8 +85,8 @@ def _joined(
     sizes = [[layer.y for layer in stage if layer.joins] for stage in stages]
     most = max(sizes, key=sum)
     passes = 3 if options.recompute == "full" else 2
-    ring = _ring(tensor, samples * sum(most) * options.saved_bytes)
-    return Traffic(passes * rounds * len(most) * ring.messages, passes * ring.elements)
+    messages, size = ring(tensor, samples * sum(most) * options.saved_bytes)
+    return Traffic(passes * rounds * len(most) * messages, passes * size)
 
 
 def exchange_bytes(options: MemoryOptions) -> int:
@@ -101,10 +102,6 @@ def exchanges(options: MemoryOptions, micro_batches: int) -> float:
     3 times the weights, not 2 (arXiv 1910.02054).
     """
     return 1.5 * micro_batches if options.zero == 3 else 1.0
-
-
-def _ring(count: int, size: float) -> Traffic:
-    return Traffic(2 * (count - 1), 2 * (count - 1) * size / count)
 
 
 def _seconds(

@@ -6,7 +6,6 @@ Pure.
 import json
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -32,16 +31,13 @@ class GpuSpeed(NamedTuple):
     source: str
 
 
-@cache
-def speed_table() -> dict[str, Any]:
-    """Return ``speeds.json``: data sheets, measured shares of them, and how often layers read or write."""
-    found: dict[str, Any] = json.loads(text_beside(__file__, "speeds.json"))
-    return found
+SPEEDS: dict[str, Any] = json.loads(text_beside(__file__, "speeds.json"))
+"""Data sheets, measured shares of them, and how often layers read or write."""
 
 
 def gpu_speed(model: str | None) -> GpuSpeed | None:
     """Return the data sheet's figures for a profile's GPU; None: not in the table."""
-    speeds = [GpuSpeed(**row) for row in speed_table()["gpus"]]
+    speeds = [GpuSpeed(**row) for row in SPEEDS["gpus"]]
     return next((speed for speed in speeds if re.search(rf"\b{speed.model}\b", model or "")), None)
 
 
@@ -82,7 +78,7 @@ ASSUMED_SHARE = Parameter(
 
 
 def _share(model: str, precision: Precision) -> Parameter:
-    for row in speed_table()["shares"]:
+    for row in SPEEDS["shares"]:
         if (row["model"], row["precision"]) == (model, precision):
             return Parameter("gpu_share", row["value"], "", row["origin"], row["uncertainty"])
     return ASSUMED_SHARE
@@ -100,7 +96,6 @@ class SpeedOptions(msgspec.Struct, frozen=True, kw_only=True):
     contention: float | None = None
     overlap: float | None = None
     hidden_by_default: float = 0.0
-    """The overlap where none is stated."""
     precision: Precision = "fp32"
 
 
@@ -280,16 +275,10 @@ had. On ABCI VGG16 took 1.13 times the model on the 4 GPUs of a node (public log
 bundled training 1.2 times on two cores (docs/explanation/measured.md)."""
 
 
-class Sharing(NamedTuple):
-    """The uncertainty of a step that sharing adds."""
-
-    deviation: float = 0.0
-    """Relative, of the step."""
-    remarks: tuple[str, ...] = ()
-
-
-def node_sharing(gpus: int, machine: Machine, measured: Sequence[int], compute_share: float) -> Sharing:
-    """Return what is unknown of a job on that many GPUs, or ranks.
+def node_sharing(
+    gpus: int, machine: Machine, measured: Sequence[int], compute_share: float
+) -> tuple[float, tuple[str, ...]]:
+    """Return the relative deviation that sharing adds to a step of that many GPUs, or ranks, and remarks.
 
     ``measured``: sizes of the calibration, empty without; ``compute_share``: of the step.
     """
@@ -297,7 +286,7 @@ def node_sharing(gpus: int, machine: Machine, measured: Sequence[int], compute_s
     here = min(gpus, per_node or gpus)
     most = max((min(size, per_node or size) for size in measured), default=here)
     if here <= most:
-        return Sharing()
+        return 0.0, ()
     why = "they share memory and power: measure a size that fills a node"
     remark = f"{here} in a node, but at most {most} when it was measured; {why}"
-    return Sharing(_NEIGHBOURS * compute_share, (remark,))
+    return _NEIGHBOURS * compute_share, (remark,)

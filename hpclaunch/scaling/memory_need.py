@@ -49,13 +49,10 @@ class MemoryOptions(msgspec.Struct, frozen=True, kw_only=True):
     zero: int = 0
     recompute: Recompute = "none"
     saved_bytes: int = 4
-    """Bytes per element of the saved tensors: 2 in mixed precision."""
     copies: Copies = "fp32"
     sequence_parallel: bool = False
     interleave: int = 1
-    """Parts of a stage in an interleaved pipeline."""
     reserved: bool = False
-    """Whether libraries and fragments of the allocator take room: on a GPU they do."""
 
 
 class MemoryNeed(msgspec.Struct, frozen=True, kw_only=True):

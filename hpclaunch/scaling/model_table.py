@@ -12,7 +12,6 @@ the scores. A file states the layers, or a transformer by its sizes, or what tor
 import json
 import math
 from collections.abc import Callable
-from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -150,7 +149,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     input: int
-    """Elements of one sample."""
     samples: int | None
     layers: tuple[Layer, ...]
 
@@ -199,10 +197,8 @@ def _transformed(sizes: Transformer, sample: Shape, tree: Tree) -> tuple[Layer, 
     return _layers(rows, sample, tree, "transformer")
 
 
-@cache
-def _rows_of() -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = json.loads(text_beside(__file__, "transformer_rows.json"))
-    return found
+_ROWS: dict[str, list[dict[str, Any]]] = json.loads(text_beside(__file__, "transformer_rows.json"))
+"""Of a transformer, by its part."""
 
 
 def _transformer_rows(sizes: Transformer, sample: Shape) -> list[dict[str, Any]]:
@@ -212,7 +208,7 @@ def _transformer_rows(sizes: Transformer, sample: Shape) -> list[dict[str, Any]]
     parts = [("embedding", ""), *(("block", f"b{number}_") for number in range(sizes.blocks)), ("head", "")]
     for part, prefix in parts:
         start = rows[-1]["name"] if rows else "input"
-        for row in (row for row in _rows_of()[part] if _wanted(row, values)):
+        for row in (row for row in _ROWS[part] if _wanted(row, values)):
             made = {key: _value(value, values) for key, value in row.items() if key not in ("if", "unless")}
             if "from" in row:
                 names = {"PREVIOUS": rows[-1]["name"], "START": start}

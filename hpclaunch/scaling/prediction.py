@@ -66,7 +66,6 @@ class PredictRequest(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryOptions = MemoryOptions()
     segments: int = 8
     accumulate: int = 1
-    """Micro-batches of a worker's step, in data and 3d."""
     tensor: int = 1
     pipeline: int = 1
     measured: tuple[MeasuredSize, ...] = ()
@@ -351,7 +350,7 @@ def _beyond(batch: int, request: PredictRequest) -> tuple[str, ...]:
     return (f"{batch:,} images per step: no paper read trained ImageNet beyond {read}",)
 
 
-_WAITING = TERMS.index("waiting")
+_WAITING = [*TERMS].index("waiting")
 
 
 def _step(
@@ -362,13 +361,13 @@ def _step(
     sizes, seconds = [size.size for size in known], [median(size.seconds) for size in known]
     model, deviation = calibration.seconds(terms), calibration.deviation(terms)
     deviation = math.hypot(deviation, deviation_of_repeats(known))
-    shared = node_sharing(gpus, request.machine, sizes, compute)
-    remarks, largest = shared.remarks, max(sizes, default=gpus)
+    shared, remarks = node_sharing(gpus, request.machine, sizes, compute)
+    largest = max(sizes, default=gpus)
     if gpus > _FAR * largest:
         far = f"{gpus} GPUs are {gpus / largest:.3g} times the largest measured size, {largest}"
         remarks = (*remarks, far)
     if len(sizes) < 2:
-        wide = 1 + _RANGE * math.hypot(deviation, KNOWN_ERROR, shared.deviation)
+        wide = 1 + _RANGE * math.hypot(deviation, KNOWN_ERROR, shared)
         return StepRange(value=model, low=model / wide, high=model * wide), None, remarks
     mixture = Mixture(
         model=model,
@@ -443,19 +442,6 @@ def _implausible(
     return remarks
 
 
-_CALIBRATED_BY = dict(
-    zip(
-        TERMS,
-        (
-            *("gpu_share", "node_latency_s", "node_gb_s", "network_latency_s", "network_gb_s"),
-            *("step_deviation_s", "growth"),
-        ),
-        strict=True,
-    )
-)
-"""Term -> the parameter that its factor changes."""
-
-
 def _measured_alone(machine: Machine) -> list[str]:
     """Return the links measured alone: what a training shows less of them, the computation hides."""
     links = (machine.node_gb_s, machine.network_gb_s)
@@ -467,7 +453,7 @@ def _calibrated_parameters(
 ) -> tuple[Parameter, ...]:
     """Return the parameters with those changed that the measured sizes determine."""
     found = zip(TERMS, calibration.factors, calibration.determined, strict=True)
-    changed = {_CALIBRATED_BY[term]: factor for term, factor, known in found if known}
+    changed = {TERMS[term]: factor for term, factor, known in found if known}
     alone = [changed.pop(name) for name in _measured_alone(machine) if name in changed]
     values = {name: _changed(getattr(machine, name), factor) for name, factor in changed.items()}
     if "growth" in values:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple, get_args
 
-from hpclaunch.scaling.machine_speed import Machine, speed_table
+from hpclaunch.scaling.machine_speed import SPEEDS, Machine
 from hpclaunch.scaling.model_table import Layer, Model
 
 Strategy = Literal[
@@ -105,10 +105,10 @@ def step_cost(strategy: Strategy, layers: Sequence[LayerCost], division: Divisio
     if strategy == "serial":
         return StepCost(batch * compute, update)
     if strategy == "data":
-        return StepCost(batch / p * compute, update, outer=_ring(p, weights))
+        return StepCost(batch / p * compute, update, outer=ring(p, weights))
     if strategy == "spatial":
         halo = _halo(layers, batch)
-        inner = Traffic(*(a + b for a, b in zip(_ring(p, weights), halo, strict=True)))
+        inner = Traffic(*(a + b for a, b in zip(ring(p, weights), halo, strict=True)))
         return StepCost(batch / p * compute, update, inner=inner)
     if strategy == "pipeline":
         return _pipeline(layers, batch, p, segments)
@@ -116,13 +116,13 @@ def step_cost(strategy: Strategy, layers: Sequence[LayerCost], division: Divisio
         return StepCost(batch / p * compute, update / p, inner=_gathers(layers, p, batch))
     if strategy == "data+filter":
         gathers = _gathers(layers, p2, batch / p1)
-        messages, elements = _ring(p1, weights / p2)
+        messages, elements = ring(p1, weights / p2)
         return StepCost(batch / p * compute, update / p2, inner=gathers, outer=Traffic(messages, elements))
     halo = _halo(layers, batch / p1) if p2 > 1 else Traffic()
-    return StepCost(batch / p * compute, update, inner=halo, outer=_ring(p, weights))
+    return StepCost(batch / p * compute, update, inner=halo, outer=ring(p, weights))
 
 
-def _ring(p: int, elements: float) -> Traffic:
+def ring(p: int, elements: float) -> Traffic:
     """Return an allreduce in a ring: 2 (p - 1) (alpha + elements / p delta beta)."""
     return Traffic(2 * (p - 1), 2 * (p - 1) * elements / p)
 
@@ -223,6 +223,9 @@ def _main(group: tuple[Layer, ...]) -> Layer:
     return next((layer for layer in group if layer.weighted), group[0])
 
 
+_OF_A_LAYER = ("x", "y", "filters", "channels", "area", "halo_x", "halo_y")
+
+
 def layer_costs(
     groups: Sequence[tuple[Layer, ...]], machine: Machine, batch: float, slots: int, bytes_per_element: int
 ) -> list[LayerCost]:
@@ -236,18 +239,12 @@ def layer_costs(
         times = [layer_seconds(layer, speed, memory, batch, bytes_per_element) for layer in group]
         costs.append(
             LayerCost(
-                x=main.x,
-                y=main.y,
                 w=weights,
                 fw=sum(forward for forward, _ in times),
                 bw=sum(backward for _, backward in times),
                 wu=update_seconds(weights, slots, machine),
-                filters=main.filters,
-                channels=main.channels,
-                area=main.area,
-                halo_x=main.halo_x,
-                halo_y=main.halo_y,
                 passed=group[-1].y,
+                **{name: getattr(main, name) for name in _OF_A_LAYER},
             )
         )
     return costs
@@ -274,5 +271,5 @@ def layer_seconds(layer: Layer, speed: float, memory: float, batch: float, size:
         moved = size * (layer.x + layer.y) + (layer.kind == "maxpool") * 4 * _INDEX_PASSES * layer.y
         return moved / memory, moved / memory
     # How often forward and backward read or write a tensor of the output's size.
-    passes = speed_table()["passes"].get(layer.kind, (2, 3))
+    passes = SPEEDS["passes"].get(layer.kind, (2, 3))
     return size * passes[0] * layer.y / memory, size * passes[1] * layer.y / memory

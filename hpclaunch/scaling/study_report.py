@@ -5,6 +5,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from hpclaunch.json_document import document_of
 from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
@@ -117,17 +118,9 @@ def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended 
         steps = steps * first.size / best.size
     hours = None if steps is None else steps * seconds / 3600
     node_hours = hours * best.nodes if hours is not None and best.nodes else None
-    recommended = Recommended(
-        efficiency=request.efficiency,
-        nodes=best.nodes,
-        ranks=best.ranks,
-        gpus=best.gpus,
-        measured_efficiency=best.efficiency,
-        step_s=seconds,
-        hours=hours,
-        node_hours=node_hours,
-        sentence="",
-    )
+    known = {"hours": hours, "node_hours": node_hours, "step_s": seconds, "sentence": ""}
+    shares = {"efficiency": request.efficiency, "measured_efficiency": best.efficiency}
+    recommended = document_of(Recommended, best, **known, **shares)
     return msgspec.structs.replace(recommended, sentence=_sentence(recommended, points, request))
 
 

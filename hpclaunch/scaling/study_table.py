@@ -89,32 +89,22 @@ def study_points(
         gain = median(first.seconds) / seconds
         speedup = gain if kind == "strong" else gain * factor
         done = None if work is None else work * (factor if kind == "weak" else 1)
-        efficiency = speedup / factor
-        before = points[-1] if points else None
         divided = kind == "strong" and factor > 1
         step = _seconds(measured)
-        apart = _both(step, points[0].step_s) if points else None
-        points.append(
-            Point(
-                nodes=measured.nodes or (-(-measured.size // per_node) if per_node else None),
-                ranks=measured.ranks or measured.size,
-                gpus=measured.size if unit == "gpus" else None,
-                step_s=step,
-                throughput=None if done is None else done / seconds,
-                speedup=speedup,
-                efficiency=efficiency,
-                plus_minus=apart,
-                karp_flatt=(1 / speedup - 1 / factor) / (1 - 1 / factor) if divided else None,
-                remarks=(
-                    *_outliers(measured.seconds),
-                    *(
-                        _notable(before, measured.size, efficiency, step, boundaries, unit, apart)
-                        if before
-                        else ()
-                    ),
-                ),
-            )
+        point = Point(
+            nodes=measured.nodes or (-(-measured.size // per_node) if per_node else None),
+            ranks=measured.ranks or measured.size,
+            gpus=measured.size if unit == "gpus" else None,
+            step_s=step,
+            throughput=None if done is None else done / seconds,
+            speedup=speedup,
+            efficiency=speedup / factor,
+            plus_minus=_both(step, points[0].step_s) if points else None,
+            karp_flatt=(1 / speedup - 1 / factor) / (1 - 1 / factor) if divided else None,
         )
+        notable = _notable(points[-1], point, boundaries) if points else []
+        remarks = (*_outliers(measured.seconds), *notable)
+        points.append(msgspec.structs.replace(point, remarks=remarks))
     return tuple(points)
 
 
@@ -147,26 +137,17 @@ def _outliers(seconds: tuple[float, ...]) -> list[str]:
     return [f"outlier: {value:.4g} s, {value / middle - 1:+.0%} of the median" for value in odd]
 
 
-def _notable(
-    before: Point,
-    size: int,
-    efficiency: float,
-    step: StepSeconds,
-    boundaries: Boundaries,
-    unit: Unit,
-    apart: float | None,
-) -> list[str]:
+def _notable(before: Point, point: Point, boundaries: Boundaries) -> list[str]:
     """Name what no law of scaling gives and no noise explains: more than linear, or a collapse, and where."""
+    size, efficiency, unit = point.size, point.efficiency, "ranks" if point.gpus is None else "GPUs"
     crossed = boundaries.crossed(before.size, size)
-    where = (
-        f"; between {before.size} and {size} {UNIT_NAMES[unit]} the job crosses {crossed}" if crossed else ""
-    )
-    if efficiency > MORE_THAN_LINEAR * math.exp(apart or 0.0):
+    where = f"; between {before.size} and {size} {unit} the job crosses {crossed}" if crossed else ""
+    if efficiency > MORE_THAN_LINEAR * math.exp(point.plus_minus or 0.0):
         return [
             f"super-linear: check what else differs from the smallest size (caches, input, other jobs){where}"
         ]
-    left, noise = efficiency / before.efficiency, _both(step, before.step_s) or 0.0
-    change, smaller = step.median / before.step_s.median, counted(before.size, UNIT_NAMES[unit][:-1])
+    left, noise = efficiency / before.efficiency, _both(point.step_s, before.step_s) or 0.0
+    change, smaller = point.step_s.median / before.step_s.median, counted(before.size, unit[:-1])
     if left * _COLLAPSE > math.exp(noise):
         return [f"more than linear: {1 / change:.2f} times as fast as {smaller}: was that slowed down?"]
     if left * math.exp(noise) >= _COLLAPSE > left:

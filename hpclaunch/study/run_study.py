@@ -23,6 +23,7 @@ from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plural import counted
 from hpclaunch.study.point_measure import measured_point
 from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, next_point, save_study
+from hpclaunch.study.sweep import filled
 
 _PLACES = ("{batch}", "{nodes}", "{ranks}")
 _NO_PLACE = re.compile(r"(?<!\$)\{(?:gpus|tasks|ntasks|node|rank|size|n)\}")
@@ -45,23 +46,16 @@ def point_job(
     command = tuple(study.settings["command"])
     if wrong := _NO_PLACE.search(" ".join(command)):
         raise BadInputError(f"{wrong[0]} in the command stands for nothing", f"{', '.join(_PLACES)} do")
-    plan = _job(study, point, _filled(command, dict.fromkeys(_PLACES, "1")), after, note).plan()
+    plan = _job(study, point, filled(command, dict.fromkeys(_PLACES, "1")), after, note).plan()
     ranks = plan.tasks
     values = {"{nodes}": str(plan.nodes), "{ranks}": str(ranks)}
     if any("{batch}" in word for word in command):
         values["{batch}"] = str(_batch(study, ranks))
-    job = _job(study, point, _filled(command, values), after, note)
+    job = _job(study, point, filled(command, values), after, note)
     plan, script = job.dry_run()
     billing, walltime = plan.profile.billing, plan.walltime_s
     cost = plan.nodes * walltime / 3600 * billing.per_node_hour if billing and walltime else None
     return PointJob(job=job, plan=plan, script=script, most_cost=cost)
-
-
-def _filled(command: tuple[str, ...], values: dict[str, str]) -> tuple[str, ...]:
-    words = list(command)
-    for place, value in values.items():
-        words = [word.replace(place, value) for word in words]
-    return tuple(words)
 
 
 def _batch(study: StudyFile, ranks: int) -> int:

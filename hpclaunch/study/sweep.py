@@ -36,13 +36,10 @@ def sweep(
     combinations = [
         dict(zip(parameters, map(str, one), strict=True)) for one in product(*parameters.values())
     ]
-    filled = []
-    for values in combinations:
-        words = list(command)
-        for name, value in values.items():
-            words = [word.replace(f"{{{name}}}", value) for word in words]
-        filled.append({"command": words})
-    handles = Job(command=list(command), **settings).map(filled)
+    places = [{f"{{{name}}}": value for name, value in values.items()} for values in combinations]
+    handles = Job(command=list(command), **settings).map(
+        [{"command": filled(command, one)} for one in places]
+    )
     runs = []
     for values, handle in zip(combinations, handles, strict=True):
         state = handle.wait().state
@@ -50,6 +47,14 @@ def sweep(
             SweepRun(values=values, job=handle.id, state=state, figure=_figure(handle, metric, state))
         )
     return runs
+
+
+def filled(command: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the words with each place, such as ``{nodes}``, replaced by its value."""
+    words = tuple(command)
+    for place, value in values.items():
+        words = tuple(word.replace(place, value) for word in words)
+    return words
 
 
 def _figure(handle: JobHandle, metric: str, state: str) -> float | None:

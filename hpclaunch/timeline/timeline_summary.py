@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from hpclaunch.json_document import document_of
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
@@ -16,6 +17,7 @@ from hpclaunch.timeline.job_timeline import (
 )
 from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
+from hpclaunch.timeline.read_timeline import TimelineFile
 from hpclaunch.timeline.timeline_documents import (
     CollectiveSummary,
     FileSummary,
@@ -48,15 +50,7 @@ def summarised(
     tensors = [median(columns["tensors"]) for columns in job.columns.values() if columns["tensors"]]
     return TimelineDocument(
         files=tuple(
-            FileSummary(
-                file=file.name,
-                format=file.form,
-                ranks=tuple(trace.rank for trace in file.traces),
-                events=file.events,
-                whole=file.whole,
-                repaired=file.repaired,
-                lost=file.lost,
-            )
+            document_of(FileSummary, file, file=file.name, format=file.form, ranks=_ranks_in(file))
             for file in job.files
         ),
         job=name,
@@ -75,6 +69,10 @@ def summarised(
         notes=(*_notes(job), *sequence_notes(job.traces)),
         every_step_ms=tuple(round(value, 3) for value in every),
     )
+
+
+def _ranks_in(file: TimelineFile) -> tuple[int, ...]:
+    return tuple(trace.rank for trace in file.traces)
 
 
 def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[CollectiveSummary]:

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from hpclaunch.job.binding_report import RankReport, readable_cpus
 from hpclaunch.job.job_documents import BindingDocument
@@ -38,8 +38,8 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     ``billing``: the site's rule, where its profile has one; ``now``: up to which a running job is counted.
     """
     record, accounted = facts.record, facts.accounted
-    files = facts.samples or {}
-    runs = [run for by_node in files.values() for file in by_node.values() for run in file.runs if run.looks]
+    by_index = (facts.samples or {}).values()
+    runs = [run for files in by_index for file in files.values() for run in file.runs if run.looks]
     times = _times(facts, now)
     nodes, ranks = tuple(_nodes(facts)), tuple(_ranks(facts))
     state = record.state if record else array_state(job.state for job in accounted)
@@ -47,16 +47,16 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     cost, why_no_cost = _cost(facts, billing, times)
     rank_memory = max(filter(None, (job.peak_memory for job in accounted)), default=None)
     job_memory = max(filter(None, (job.job_memory for job in accounted)), default=None)
-    nodes_used = record.nodes if record else accounted[0].nodes
+    first = record or accounted[0]
     return ReportDocument(
         id=record.id if record else accounted[0].id.partition("_")[0],
-        name=record.name if record else accounted[0].name,
+        name=first.name,
         site=facts.site,
         scheduler=facts.scheduler,
         scheduler_id=record.scheduler_id if record else accounted[0].id.partition("_")[0],
         state=state,
         exit_code=record.exit_code if record else accounted[0].exit_code if len(accounted) == 1 else None,
-        nodes=nodes_used,
+        nodes=first.nodes,
         tasks=record.tasks if record else None,
         jobs=max(1, len(record.array) if record else len(accounted)),
         every_s=max((run.every for run in runs), default=0) or None,
@@ -76,7 +76,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
             nodes,
             ranks,
             rank_memory=rank_memory,
-            job_memory=job_memory if nodes_used == 1 else None,
+            job_memory=job_memory if first.nodes == 1 else None,
             cause=record.failure.cause if record and record.failure else None,
         ),
         over_time=tuple(over_time(runs)),
@@ -116,7 +116,7 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
     ]
     counted_runs = (job.runs - 1 for job in accounted)
     restarts = max(record.restarts if record else 0, *counted_runs, len(gaps), len(facts.lost))
-    lost = _lost(facts, restarts, runs)
+    lost, lost_steps, lost_s = _lost(facts, restarts, runs)
     waited = accounted[0].queued_s if len(accounted) == 1 and begin is not None else None
     several = len(runs) > 1 and runs[0].index is None
     ran = float(sum(run.end - run.start for run in runs)) if several else _seconds(first_rank, end)
@@ -133,9 +133,9 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
         limit_s=_limit(facts),
         restarts=restarts,
         between_runs_s=float(sum(gaps)) if gaps else None,
-        lost=lost.text,
-        lost_steps=lost.steps,
-        lost_s=lost.seconds,
+        lost=lost,
+        lost_steps=lost_steps,
+        lost_s=lost_s,
         runs=runs,
     )
 
@@ -172,30 +172,27 @@ def _runs(samples: Mapping[int | None, Mapping[str, NodeFile]]) -> Iterable[JobR
             yield JobRun(index=index, start=start, end=end)
 
 
-class _Lost(NamedTuple):
-    text: str | None = None
-    steps: int | None = None
-    seconds: float | None = None
+_Lost = tuple[str | None, int | None, float | None]
+"""In words, steps, seconds."""
 
 
 def _lost(facts: JobFacts, restarts: int, runs: Sequence[JobRun]) -> _Lost:
     """Return the work that was made twice, and where that is known from."""
     record = facts.record
     if not restarts:
-        return _Lost()
+        return None, None, None
     if facts.lost:
         steps, seconds = sum(one.steps for one in facts.lost), sum(one.seconds for one in facts.lost)
         how = "counted by the bundled training from its checkpoints and its progress"
-        return _Lost(
-            f"{counted(steps, 'step')}, {seconds:.1f} s of training ({how})", steps, round(seconds, 3)
-        )
+        text = f"{counted(steps, 'step')}, {seconds:.1f} s of training ({how})"
+        return text, steps, round(seconds, 3)
     if record is not None and record.restarts >= restarts:
         how = "before each restart the program has said by its exit code that its checkpoint was written"
-        return _Lost(f"none ({how})", 0, 0.0)
+        return f"none ({how})", 0, 0.0
     last_of = {run.index: run for run in runs}
     before = sum(run.end - run.start for run in runs if run is not last_of[run.index])
     most = f", at most the {format_walltime(before)} of the runs before" if before else ""
-    return _Lost(f"not known{most}: the program does not tell when it wrote its last checkpoint")
+    return f"not known{most}: the program does not tell when it wrote its last checkpoint", None, None
 
 
 def _nodes(facts: JobFacts) -> Iterable[NodeUse]:

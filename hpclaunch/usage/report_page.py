@@ -10,11 +10,10 @@ from hpclaunch.usage.report_documents import GpuUse, NodeUse, ReportDocument
 from hpclaunch.usage.report_text import (
     NODE_HEADER,
     RANK_HEADER,
-    energy_text,
+    fact_rows,
     node_rows,
     rank_rows,
     size_text,
-    speed_text,
     time_rows,
 )
 
@@ -38,7 +37,7 @@ def page(report: ReportDocument) -> str:
         about=f"{report.name}, {report.state}{code}; {report.site}, {counted(report.nodes, 'node')}",
         bar=_bar(report),
         times=list(time_rows(report)),
-        facts=list(_facts(report)),
+        facts=list(fact_rows(report)),
         next=[(one.what, one.ask, one.text) for one in report.next],
         pictures=list(_pictures(report)),
         node_header=NODE_HEADER,
@@ -55,14 +54,6 @@ def _bar(report: ReportDocument) -> list[tuple[str, float, str]]:
     known = [(label, seconds, colour) for label, seconds, colour in parts if seconds is not None]
     total = sum(seconds for _, seconds, _ in known)
     return [(f"{label} {s:.0f} s", s / total, colour) for label, s, colour in known] if total else []
-
-
-def _facts(report: ReportDocument) -> Iterator[tuple[str, str | None]]:
-    for figure in report.energy:
-        yield "energy", energy_text(figure)
-    yield "speed", speed_text(report) or None
-    yield "binding", report.binding.finding if report.binding else None
-    yield "cost", report.cost.text if report.cost else None
 
 
 def _gpu_row(node: NodeUse, gpu: GpuUse) -> tuple[str | None, ...]:

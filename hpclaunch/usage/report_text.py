@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hpclaunch.plural import counted
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.units import format_bytes
-from hpclaunch.usage.report_documents import EnergyUse, ReportDocument
+from hpclaunch.usage.report_documents import EnergyUse, ReportDocument, StepSpeed
 from hpclaunch.walltime import format_walltime
 
 _MOST_ROWS = 32
@@ -57,14 +57,20 @@ def _about(report: ReportDocument) -> Iterator[tuple[str, str]]:
     for size, whose in ((report.rank_memory, "of the largest rank"), (report.job_memory, "of all nodes")):
         if size is not None:
             yield "memory", f"{format_bytes(size)} {whose}, at its peak (scheduler)"
-    for number, figure in enumerate(report.energy):
-        yield "energy" if number == 0 else "", energy_text(figure)
-    if report.speed is not None:
-        yield "speed", speed_text(report)
-    if report.binding is not None:
-        yield "binding", report.binding.finding
-    if report.cost is not None:
-        yield "cost", report.cost.text
+    before = ""
+    for name, text in fact_rows(report):
+        if text is not None:
+            yield "" if name == before else name, text
+        before = name
+
+
+def fact_rows(report: ReportDocument) -> Iterator[tuple[str, str | None]]:
+    """Yield energy, speed, binding and cost; None: not known."""
+    for figure in report.energy:
+        yield "energy", energy_text(figure)
+    yield "speed", speed_text(report.speed) if report.speed else None
+    yield "binding", report.binding.finding if report.binding else None
+    yield "cost", report.cost.text if report.cost else None
 
 
 def time_rows(report: ReportDocument) -> Iterator[tuple[str, str]]:
@@ -100,11 +106,8 @@ def energy_text(figure: EnergyUse) -> str:
     return f"{amount}{power} ({figure.source}: {figure.how})"
 
 
-def speed_text(report: ReportDocument) -> str:
+def speed_text(speed: StepSpeed) -> str:
     """Return steps per second and their trend."""
-    speed = report.speed
-    if speed is None:
-        return ""
     trend = (
         "" if speed.trend is None else f"; from the first third to the last one {100 * speed.trend:+.1f} %"
     )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 import os
 import posixpath
-import re
 import secrets
 import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
@@ -31,16 +31,15 @@ from hpclaunch.host.ssh_config import split_route
 from hpclaunch.host.ssh_link import Link, need_paramiko, open_link
 
 if TYPE_CHECKING:
-    from paramiko import Channel, SFTPClient, SFTPFile
+    from paramiko import Channel
 
-T = TypeVar("T")
-
-_PIECE_BYTES = 1 << 20
-_REQUEST_BYTES = 32768  # every SFTP server answers a request of this size at once
+_SEND_BYTES = 1 << 20
+_PIECE_BYTES = 16 << 20
 _OPEN_TIMEOUT_S = 60.0
 _START_TIMEOUT_S = 60.0
-"""Time for the login shell there to start a command, or SFTP: its start-up files come first."""
-_SFTP_SILENCE_S = 300.0
+"""Time for the login shell there to start a command: its start-up files come first."""
+_FILE_TIMEOUT_S = 1800.0
+"""For one file: a file system that hangs must not keep the command waiting for ever."""
 _SOON_S, _PAUSE_S = 5.0, 0.5
 """A connection that broke within the first time is tried again after the second."""
 _MAX_ANSWER_BYTES = 256 << 20
@@ -49,6 +48,18 @@ _MAX_ANSWER_BYTES = 256 << 20
 _TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--format=gnu", "--no-recursion",
                  "--null", "-T", "-")  # fmt: skip
 _ABSENT = (": No such file or directory", ": Not a directory")
+_IN_C = {"LC_ALL": "C"}
+# $1: another name in the folder of $2, the file; $3: its mode; $4: its size. A connection that is lost ends
+# stdin early. dd: fsync, where the file system knows it.
+_WRITE = """
+set -e; umask 077; new=$1
+[ ! -d "$2" ] || { echo "Is a directory" >&2; exit 1; }
+trap 'rm -f -- "$new"' EXIT
+dd of="$new" bs=1M conv=excl,fsync status=none
+[ "$(wc -c < "$new")" -eq "$4" ]
+chmod "$3" "$new"
+mv -f -T -- "$new" "$2"
+"""
 
 
 @contextmanager
@@ -102,9 +113,6 @@ class SshHost:
         self._config, self._ask = config, ask
         self.repeats = False
         self._link: Link | None = None
-        self._sftp_client: SFTPClient | None = None
-        self._unfinished: list[bytes] = []
-        """Temporary files that uploads over a lost connection left behind."""
 
     def connect(self) -> None:
         """Connect, unless there is a connection; a connection that breaks at once is tried three times."""
@@ -122,7 +130,7 @@ class SshHost:
 
     def close(self) -> None:
         """Close the connection."""
-        link, self._link, self._sftp_client = self._link, None, None
+        link, self._link = self._link, None
         if link is not None:
             link.close()
 
@@ -135,10 +143,7 @@ class SshHost:
         cwd: str | None = None,
     ) -> CommandResult:
         """Run a program there; NoAnswerError also where the connection is lost before the program ends."""
-
-        def run() -> tuple[int, bytes, bytes]:
-            return self._run(argv, stdin, timeout_s, env, cwd)
-
+        run = partial(self._run, argv, stdin, timeout_s, env, cwd)
         code, out, err = with_retry(run) if self.repeats else run()
         return CommandResult(exit_code=code, stdout=_text(out), stderr=_text(err))
 
@@ -203,51 +208,31 @@ class SshHost:
         raise AssertionError
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a whole file at once: temporary name, fsync where the server can, rename."""
+        """Write a whole file at once: temporary name, fsync where the file system can, rename."""
+        folder, name = posixpath.split(path)
 
-        def write(sftp: SFTPClient) -> None:
-            folder, name = posixpath.split(path)
-            temporary = os.fsencode(posixpath.join(folder, f".{name}.{secrets.token_hex(4)}"))
-            self._unfinished.append(temporary)
-            try:
-                # Not pipelined: paramiko then ignores the server's answers to single requests.
-                with sftp.open(temporary, "wbx") as file:
-                    file.write(data)
-                    file.flush()
-                    file.chmod(mode)
-                    _fsync(sftp, file)
-                sftp.posix_rename(temporary, os.fsencode(path))
-            except OSError:
-                self._remove_unfinished(sftp)
-                raise
-            self._unfinished.remove(temporary)
+        def write() -> CommandResult:
+            temporary = posixpath.join(folder, f".{name}.{secrets.token_hex(4)}")
+            words = ("sh", "-c", _WRITE, "hpclaunch-write", temporary, path, f"{mode:o}", str(len(data)))
+            return self.run(words, data, _FILE_TIMEOUT_S, _IN_C)
 
-        try:
-            self._with_sftp(write)
-        except OSError as error:
-            raise BadInputError(f"{path}: cannot be written on {self.name}: {_reason(error)}") from None
+        answer = with_retry(write)
+        if answer.exit_code != 0:
+            raise BadInputError(f"{path}: cannot be written on {self.name}: {answer.stderr.strip()}")
 
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
-
-        def read(sftp: SFTPClient) -> bytes:
-            with _open(sftp, path) as file:
-                if (file.stat().st_size or 0) > _MAX_ANSWER_BYTES:
-                    raise RefusedError(f"{path} on {self.name} has more than {_MAX_ANSWER_BYTES >> 20} MiB")
-                file.prefetch()
-                data = bytearray()  # paramiko's read(SIZE) copies all it has with each answer
-                while len(data) < _MAX_ANSWER_BYTES and (piece := file.read(_REQUEST_BYTES)):
-                    data += piece
-                return bytes(data)
-
-        return self._with_file(path, "read", read)
+        data = self._read(path, 0, _MAX_ANSWER_BYTES + 1)
+        if data and len(data) > _MAX_ANSWER_BYTES:
+            raise RefusedError(f"{path} on {self.name} has more than {_MAX_ANSWER_BYTES >> 20} MiB")
+        return data
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the files that exist, all in one round trip."""
         if not paths:
             return {}
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        _, out, err = with_retry(lambda: self._run(_TAR_OF_FILES, stdin=names, env={"LC_ALL": "C"}))
+        _, out, err = with_retry(lambda: self._run(_TAR_OF_FILES, names, env=_IN_C))
         messages = _text(err)
         for line in messages.splitlines():
             if ": Cannot " in line and not line.endswith(_ABSENT):
@@ -262,7 +247,7 @@ class SshHost:
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder exists at that path."""
-        return self._with_file(path, "checked", lambda sftp: sftp.stat(os.fsencode(path))) is not None
+        return self._of_file(path, "checked", "stat", "-L", "-c", "there", "--", path) is not None
 
     def make_folder(self, path: str, *, private: bool = False) -> None:
         """Make a folder and those above it; a new ``private`` one is for its owner only."""
@@ -272,86 +257,24 @@ class SshHost:
             raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
 
     def tail(self, path: str, offset: int) -> bytes:
-        """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
+        """Return up to 16 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
+        return self._read(path, offset, _PIECE_BYTES) or b""
 
-        def read(sftp: SFTPClient) -> bytes:
-            with _open(sftp, path) as file:
-                end = min(file.stat().st_size or 0, offset + _PIECE_BYTES)
-                starts = range(offset, end, _REQUEST_BYTES)
-                return b"".join(file.readv([(at, min(_REQUEST_BYTES, end - at)) for at in starts]))
+    def _read(self, path: str, offset: int, most: int) -> bytes | None:
+        """Return the bytes of a file from ``offset`` on, of a pipe none; None where there is no file."""
+        flags = "iflag=fullblock,skip_bytes,count_bytes,nonblock"
+        place = (f"if={path}", f"skip={offset}", f"count={most}")
+        return self._of_file(path, "read", "dd", *place, "bs=1M", flags, "status=none")
 
-        return self._with_file(path, "read", read) or b""
-
-    def _with_file(self, path: str, done: str, operation: Callable[[SFTPClient], T]) -> T | None:
-        """Do something with a file; None where there is none. ``done``: what cannot be done, for messages."""
-        try:
-            return self._with_sftp(operation)
-        except FileNotFoundError:
+    def _of_file(self, path: str, done: str, *words: str) -> bytes | None:
+        """Return what a program prints of a file; None: there is none. ``done``: for messages."""
+        code, out, err = with_retry(lambda: self._run(words, None, _FILE_TIMEOUT_S, _IN_C))
+        reason = _text(err).strip()
+        if code == 0:
+            return out
+        if reason.endswith(_ABSENT):
             return None
-        except OSError as error:
-            raise RefusedError(f"{path}: cannot be {done} on {self.name}: {_reason(error)}") from None
-
-    def _with_sftp(self, operation: Callable[[SFTPClient], T]) -> T:
-        """Do something with files; where the connection is lost, repeat it over a new one, twice.
-
-        Raises OSError with the server's answer about the file, and RefusedError for everything else.
-        """
-        from paramiko import SFTPError, SSHException
-
-        for may_retry in (True, True, False):
-            try:
-                return operation(self._sftp())
-            except TimeoutError:
-                starting = self._sftp_client is None
-                self.close()
-                raise NoAnswerError(
-                    f"{self.name} gives no access to files: SFTP "
-                    + (f"did not start within {_START_TIMEOUT_S:g} s" if starting else "gives no answer"),
-                    f"a ~/.bashrc there that waits for input keeps it from starting: try sftp {self.name}",
-                ) from None
-            except (SSHException, SFTPError, EOFError, OSError) as error:
-                if isinstance(error, OSError) and self._sftp_is_open():
-                    raise
-                kind = RefusedError if self._link and self._link.is_open() else NoConnectionError
-                self.close()
-                if not may_retry:
-                    raise kind(
-                        f"{self.name} gives no access to files: {error}", f"try sftp {self.name}"
-                    ) from None
-        raise AssertionError
-
-    def _sftp_is_open(self) -> bool:
-        sftp, link = self._sftp_client, self._link
-        if sftp is None or link is None or not link.is_open():
-            return False
-        channel = sftp.get_channel()
-        return channel is not None and not channel.closed
-
-    def _sftp(self) -> SFTPClient:
-        from paramiko import SFTPClient
-
-        self.connect()
-        assert self._link is not None  # noqa: S101
-        if self._sftp_client is None:
-            channel = self._sftp_channel()
-            self._sftp_client = SFTPClient(channel)
-            channel.settimeout(_SFTP_SILENCE_S)
-            self._remove_unfinished(self._sftp_client)
-        return self._sftp_client
-
-    def _sftp_channel(self) -> Channel:
-        """Open a channel with SFTP at its end; each answer has a time limit, the first one too."""
-        channel = self._session()
-        channel.settimeout(_START_TIMEOUT_S)
-        with _closing_after(channel, _START_TIMEOUT_S):
-            channel.invoke_subsystem("sftp")
-        return channel
-
-    def _remove_unfinished(self, sftp: SFTPClient) -> None:
-        while self._unfinished:
-            with suppress(FileNotFoundError):
-                sftp.remove(self._unfinished[-1])
-            self._unfinished.pop()
+        raise UnreadableFileError(f"{path}: cannot be {done} on {self.name}: {reason}")
 
 
 @contextmanager
@@ -430,7 +353,7 @@ class _Exchange:
     def _read(self, receive: Callable[[int], bytes], kept: bytearray) -> None:
         with suppress(OSError, EOFError):
             while data := receive(1 << 16):
-                if len(kept) + len(data) > _MAX_ANSWER_BYTES:
+                if len(kept) + len(data) > _MAX_ANSWER_BYTES + _SEND_BYTES:  # others print before the mark
                     self._full.set()
                     self._channel.close()
                     break
@@ -444,10 +367,8 @@ class _Exchange:
         with suppress(OSError, EOFError, SSHException):  # a command need not read its stdin
             if self._stdin:
                 self._begun.wait()
-            for at in range(
-                0, len(self._stdin), _PIECE_BYTES
-            ):  # sendall copies the remainder for every packet
-                self._channel.sendall(self._stdin[at : at + _PIECE_BYTES])
+            for at in range(0, len(self._stdin), _SEND_BYTES):  # sendall copies the rest for every packet
+                self._channel.sendall(self._stdin[at : at + _SEND_BYTES])
             self._channel.shutdown_write()
 
 
@@ -464,40 +385,6 @@ def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:
             if plain and (content := archive.extractfile(member)):
                 found[member.name] = content.read()
     return found
-
-
-def _open(sftp: SFTPClient, path: str) -> SFTPFile:
-    """Open a file for reading; a lost connection raises in the thread that reads, and only there."""
-    file: Any = sftp.open(os.fsencode(path), "rb")
-    # prefetch() and readv() send their requests in a thread of paramiko's that prints a traceback when the
-    # connection is lost. That thread takes no hook, so its private method is wrapped here. Reading without
-    # both does not help: each 32 KiB would then wait for one round trip.
-    send_requests = file._prefetch_thread
-
-    def send_requests_quietly(*arguments: Any) -> None:
-        with suppress(EOFError, OSError):
-            send_requests(*arguments)
-
-    file._prefetch_thread = send_requests_quietly
-    opened: SFTPFile = file
-    return opened
-
-
-def _fsync(sftp: SFTPClient, file: SFTPFile) -> None:
-    """Make a file durable where the server knows OpenSSH's fsync extension; others cannot do it."""
-    from paramiko.sftp import CMD_EXTENDED
-
-    try:
-        # The only way: of OpenSSH's extensions paramiko has a public method for posix-rename alone.
-        sftp._request(CMD_EXTENDED, "fsync@openssh.com", file.handle)  # type: ignore[attr-defined]
-    except OSError as error:
-        # paramiko keeps only the text of SSH_FX_OP_UNSUPPORTED.
-        if error.errno or not re.search("unsupported|not supported|not implemented", str(error), re.I):
-            raise
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)
 
 
 def _text(data: bytes) -> str:

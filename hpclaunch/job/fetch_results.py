@@ -21,6 +21,8 @@ from hpclaunch.job.record import JobRecord
 from hpclaunch.remote.safe_unpack import open_part
 
 _TIMEOUT_S = 300.0
+_SMALL_BYTES, _TOGETHER = 256 << 10, 256
+"""Files up to this size are read together, this many at a time: 64 MiB at most."""
 # What hpclaunch itself put into the job's folder, as patterns of find -path; before it had ``files``, too.
 _BEFORE = (
     *("runner", "startup", "probe.py", "stage.py"),
@@ -157,15 +159,32 @@ def fetch(
     files = list(files)
     for file in files:
         _check_place(target, file.name, replace=replace)
-    for file in files:
+    for file, pieces in _contents(host, files):
         path = target / file.name
         try:
             target.mkdir(parents=True, exist_ok=True)
             with _opened_parent(target, file.name) as folder:
-                _write(host, file, path, folder, replace=replace)
+                _write(host, file, pieces, path, folder, replace=replace)
         except OSError as error:
             raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
         done(file)
+
+
+def _contents(host: Host, files: Sequence[RemoteFile]) -> Iterator[tuple[RemoteFile, Iterable[bytes]]]:
+    """Yield each file with its bytes in pieces; many small files come in one round trip."""
+    small = [file for file in files if file.size <= _SMALL_BYTES]
+    for start in range(0, len(small), _TOGETHER):
+        together = small[start : start + _TOGETHER]
+        found = host.read_files([file.source for file in together])
+        yield from ((file, [found.get(file.source, b"")]) for file in together)
+    yield from ((file, _pieces(host, file)) for file in files if file.size > _SMALL_BYTES)
+
+
+def _pieces(host: Host, file: RemoteFile) -> Iterator[bytes]:
+    at = 0
+    while at < file.size and (data := host.tail(file.source, at)):
+        yield data
+        at += len(data)
 
 
 @contextmanager
@@ -206,15 +225,17 @@ def _check_place(target: Path, name: str, *, replace: bool) -> None:
         )
 
 
-def _write(host: Host, file: RemoteFile, path: Path, folder: int, *, replace: bool) -> None:
-    """Copy a file in pieces under another name of the opened folder, then give it its name."""
+def _write(
+    host: Host, file: RemoteFile, pieces: Iterable[bytes], path: Path, folder: int, *, replace: bool
+) -> None:
+    """Write the pieces of a file under another name of the opened folder, then give it its name."""
     temporary = f".{path.name[:200]}.{os.urandom(6).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
         with open(handle, "wb") as out:
             at = 0
-            while at < file.size and (data := host.tail(file.source, at)):
+            for data in pieces:
                 out.write(data[: file.size - at])
                 at += len(data)
             if at < file.size:

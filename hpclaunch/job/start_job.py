@@ -283,8 +283,8 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
     Raises BadInputError where the requested one cannot be used; one of the profile is then noted and passed
     over.
     """
-    # SFTP is needed later; one that does not work is refused before anything is recorded.
-    host.exists("/")
+    # Files are sent by stdin; a login shell there that reads it is refused before anything is recorded.
+    host.run(("cat",), b"sent")
     account: dict[str, str | None] = {"SLURM_JOB_ACCOUNT": request.account} if request.account else {}
     if request.remote_dir is not None:
         answer = _look(host, request.remote_dir, account)

@@ -219,7 +219,7 @@ def test_a_remote_folder_that_cannot_be_used_is_refused(login: Path, folder: str
     assert json.loads(hpclaunch("jobs", "--json").stdout) == []
 
 
-def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
+def test_a_login_shell_that_reads_stdin_is_refused_before_anything_is_recorded(
     slurm: Slurm, start_sshd: Callable[..., Sshd], ssh_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The forced command is what bash makes of a ~/.bashrc with ``read``."""
@@ -227,16 +227,13 @@ def test_sftp_that_does_not_start_is_refused_before_anything_is_recorded(
 
     from hpclaunch.cli.main import program
 
-    then = "case $SSH_ORIGINAL_COMMAND in *sftp*) exec /usr/lib/openssh/sftp-server;; esac"
-    asks = start_sshd(
-        slurm, config=f'ForceCommand read -r answer; {then}; exec sh -c "$SSH_ORIGINAL_COMMAND"'
-    )
+    asks = start_sshd(slurm, config='ForceCommand read -r answer; exec sh -c "$SSH_ORIGINAL_COMMAND"')
     (ssh_home / ".ssh" / "config").write_text(asks.host_block("asks"))
     monkeypatch.setattr("hpclaunch.host.ssh._START_TIMEOUT_S", 1.0)
     words = ("submit", "--site", "generic-slurm", "--host", "asks", "--mpi", "none", "--", "true")
     answer = CliRunner().invoke(program, words)
     assert answer.exit_code == 4, answer.output
-    assert "SFTP did not start within 1 s" in answer.output
+    assert "the login shell on asks did not start cat within 1 s" in answer.output
     assert "~/.bashrc" in answer.output
     assert json.loads(hpclaunch("jobs", "--json").stdout) == []
 

@@ -315,10 +315,15 @@ def _copy(content: "Optional[IO[bytes]]", file: int, member: Member) -> str:
             raise UnsafeMember(f"{shown(member.name)}: its content ends {left:,} bytes early")
         digest.update(block)
         left -= len(block)
-        rest = memoryview(block)
-        while rest:
-            rest = rest[os.write(file, rest) :]
+        write_all(file, block)
     return digest.hexdigest()
+
+
+def write_all(file: int, block: bytes) -> None:
+    """Write a block to an open file, which may take it in parts."""
+    rest = memoryview(block)
+    while rest:
+        rest = rest[os.write(file, rest) :]
 
 
 def _named(error: OSError, name: str) -> OSError:

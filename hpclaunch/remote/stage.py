@@ -18,8 +18,8 @@ down a binary tree of the nodes: each node passes on what it receives while it u
 
 import contextlib
 import ctypes
+import fcntl
 import hashlib
-import io
 import json
 import os
 import random
@@ -34,10 +34,9 @@ import sys
 import threading
 import time
 import traceback
-from queue import Empty, Full, Queue
 from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from hpclaunch.remote.safe_unpack import BLOCK
+from hpclaunch.remote.safe_unpack import BLOCK, write_all
 from hpclaunch.remote.stage_copy import POLL_S, Place, is_safe, own_folder, remove_path, unpack
 from hpclaunch.remote.stage_images import need_program, unsquash
 from hpclaunch.remote.stage_sources import Json, Source, StageError, look_at, send_source, sha256_of
@@ -57,6 +56,8 @@ _EXPLANATION_S = 2.0
 _LATE_FILES_S = 10.0
 """After the end of a process its last file may take this long to arrive on a network file system."""
 _LENGTH = struct.Struct(">I")
+_SET_PIPE_SIZE = 1031
+"""F_SETPIPE_SZ of linux/fcntl.h, which Python has from 3.10 on."""
 
 
 class Ended(BaseException):
@@ -149,44 +150,6 @@ def _block(stream: "IO[bytes]") -> bytes:
     if len(block) < size:
         raise StageError("the connection to the node that sends broke")
     return block
-
-
-class Pipe(io.RawIOBase):
-    """A pipe: one thread writes, another reads it as a file."""
-
-    def __init__(self) -> None:
-        self._blocks: Queue[bytes] = Queue(8)
-        self._rest = b""
-        self._ended = False
-        self._stopped = threading.Event()
-        self.abandoned = threading.Event()
-
-    def readable(self) -> bool:
-        """As `io.RawIOBase`."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """As `io.RawIOBase`; waits for `put`, and raises StageError after `stop`."""
-        while not self._rest and not self._ended:
-            if self._stopped.is_set():
-                raise StageError("stopped")
-            with contextlib.suppress(Empty):
-                self._rest = self._blocks.get(timeout=POLL_S)
-                self._ended = not self._rest
-        count = min(len(buffer), len(self._rest))
-        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
-        return count
-
-    def put(self, block: bytes) -> None:
-        """Give the reader a block; an empty one is the end."""
-        while not self.abandoned.is_set():
-            with contextlib.suppress(Full):
-                self._blocks.put(block, timeout=POLL_S)
-                return
-
-    def stop(self) -> None:
-        """Let the reader end where it waits for a block: there will be none."""
-        self._stopped.set()
 
 
 # --- the processes ----------------------------------------------------------------------------------------
@@ -354,40 +317,31 @@ def _copy(plan: Json, index: int, listener: socket.socket, place: Place) -> Json
         os.unlink(archive)
         return facts
     senders = Senders(plan["nodes"], children(index, len(plan["nodes"])), plan["token"])
-    pipe, found = Pipe(), []  # type: Tuple[Pipe, List[Any]]
-    reader = io.BufferedReader(pipe, BLOCK)
+    read_end, write_end = os.pipe()
+    with contextlib.suppress(OSError):  # a user may not have so much memory for pipes
+        fcntl.fcntl(write_end, _SET_PIPE_SIZE, BLOCK)
+    found: List[Any] = []
 
     def unpack_all() -> None:
         try:
-            found.append(unpack(reader, plan["kind"], copy, plan["keep_links"]))
+            with open(read_end, "rb", BLOCK) as stream:
+                found.append(unpack(stream, plan["kind"], copy, plan["keep_links"]))
         except BaseException as error:
             found.append(error)
-        pipe.abandoned.set()
 
-    thread = threading.Thread(target=unpack_all, daemon=True)
+    thread = threading.Thread(target=unpack_all)
+    thread.start()
     try:
-        thread.start()
         for block in receive(_accept(listener, plan["token"]), senders):
-            pipe.put(block)
-        pipe.put(b"")
-        thread.join()
+            with contextlib.suppress(BrokenPipeError):  # it failed; the next nodes get the rest all the same
+                write_all(write_end, block)
     finally:
-        try:
-            pipe.stop()
-            senders.close()
-            _wait_for_thread(thread)
-        finally:  # a signal may have come in between; only the first one raises
-            pipe.stop()
-            _wait_for_thread(thread)
+        os.close(write_end)
+        senders.close()
+        thread.join()  # the folder that is removed next must not grow meanwhile
     if isinstance(found[0], BaseException):
         raise StageError(f"{found[0]}") from found[0]
     return dict(found[0])
-
-
-def _wait_for_thread(thread: threading.Thread) -> None:
-    """Wait, since the folder that is removed next must not grow meanwhile."""
-    while thread.is_alive():
-        thread.join()
 
 
 def reader(run: Run) -> None:

@@ -294,10 +294,8 @@ def read(text: str, origin: str) -> Partial:
 def test_a_topology_source(tmp_path: Path) -> None:
     made = Checkout(tmp_path, "How to add a topology source", "tide_info")
     made.write("hpclaunch/topology/NAME.py", SOURCE)
-    row = '    SourceKind("tide_info", 8, "Output of tide-info."),\n'
-    made.insert("hpclaunch/topology/source_kinds.py", row_of("SOURCE_KINDS"), row)
-    tool = '    Tool("tide_info", "tide-info.txt", (("tide-info",),), 20),\n'
-    made.insert("hpclaunch/topology/saved_node.py", row_of("TOOLS"), tool)
+    row = '"precedence": 8, "help": "Output of tide-info.", "file": "tide.txt", "commands": [["tide-info"]]'
+    made.insert("hpclaunch/topology/source_kinds.json", r"\A\{", f'\n  "tide_info": {{{row}}},')
     text = made.cwd / "tide.txt"
     text.write_text("node 0: 0-3\nnode 1: 4-7\n")
     assert "Output of tide-info." in made.hpclaunch("topology", "--help")
@@ -306,7 +304,7 @@ def test_a_topology_source(tmp_path: Path) -> None:
     made.program("tide-info", f"cat {text}\n")
     saved = made.cwd / "node"
     made.hpclaunch("topology", "--save", saved)
-    assert (saved / "tide-info.txt").read_text() == text.read_text()
+    assert (saved / "tide.txt").read_text() == text.read_text()
 
 
 def test_a_framework(tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
     from hpclaunch.topology.node_topology import NodeTopology
 
-SOURCES = tuple(kind.name for kind in SOURCE_KINDS)
+SOURCES = tuple(SOURCE_KINDS)
 
 
 def _source_options(function: Callable[..., None]) -> Callable[..., None]:
-    for kind in reversed(SOURCE_KINDS):
-        folder = kind.name == SYSFS
+    for name, kind in reversed(SOURCE_KINDS.items()):
+        folder = name == SYSFS
         add = click.option(
-            f"--{kind.name.replace('_', '-')}",
+            f"--{name.replace('_', '-')}",
             type=click.Path(path_type=Path),
             multiple=not folder,
             metavar="DIR" if folder else None,

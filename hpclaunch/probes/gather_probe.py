@@ -19,7 +19,7 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.container_runtimes import RUNTIMES
 from hpclaunch.software.shell_quoting import word
-from hpclaunch.topology.saved_node import TOOLS
+from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
 
 class Item(NamedTuple):
@@ -72,7 +72,7 @@ MARK = "hpclaunch-probe"
 def node_command(script: str) -> tuple[str, ...]:
     """Return the command of the two ranks that look at a node; ``script``: the text of probe_node.sh."""
     words = []
-    for tool in TOOLS:
+    for tool in (kind for kind in SOURCE_KINDS.values() if kind.commands):
         commands = (shlex.join(("timeout", f"{tool.limit_s:g}", *argv)) for argv in tool.commands)
         words += [tool.file, " && ".join(commands)]
     return ("bash", "-c", script, "probe", *words)

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask
@@ -22,10 +22,11 @@ _WORD_BITS = 64
 _TABLE_TITLE = "ACCESS TABLE:"
 _WANTED = ("NODE", "AFFINITY", "BDF", "MARKET_NAME")
 _JSON_SECTIONS = ("numa", "bus", "asic")
+_JSON_DEPTH = 4
 _MAX_GPUS = 10000
 
-_Facts = dict[str, tuple[str, int]]
-"""Value and line by upper-case key; CPU_LIST_n holds the CPU list of the n-th 64 CPUs that are near."""
+_Facts = dict[str, tool.Line]
+"""Value by upper-case key; CPU_LIST_n holds the CPU list of the n-th 64 CPUs that are near."""
 
 
 def read(text: str, origin: str) -> Partial:
@@ -45,7 +46,7 @@ def _facts(text: str, origin: str) -> dict[int, _Facts]:
     """Read the values of each GPU by its number, from any of the three forms."""
     lines = tool.clean_lines(text, origin)
     if any(_GPU.match(line.text) for line in lines):
-        return _from_text(lines, origin)
+        return _from_text(lines)
     if any(line.text.strip() == _TABLE_TITLE for line in lines):
         return _from_table(lines, origin)
     if document := tool.json_text(text, origin):
@@ -53,44 +54,48 @@ def _facts(text: str, origin: str) -> dict[int, _Facts]:
     raise BadInputError(f"{origin}: this is not the output of amd-smi static or topology", _HINT)
 
 
-def _from_text(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
+def _from_text(lines: list[tool.Line]) -> dict[int, _Facts]:
     """Read indented ``KEY: value`` lines below each ``GPU: n``."""
-    facts: dict[int, _Facts] = {}
-    current: _Facts | None = None
-    block = word = ""
+    pairs: dict[int, list[tuple[str, tool.Line]]] = {}
+    current: list[tuple[str, tool.Line]] = []
     for line in lines:
         if match := _GPU.match(line.text):
             index = int(match.group(1))
-            if index in facts:
+            if index in pairs:
                 raise line.bad(f"GPU {index} appears twice", tool.ONE_FILE_PER_NODE)
-            current, block = facts.setdefault(index, {}), ""
-        elif current is not None and (match := _VALUE.match(line.text)):
-            key, value = match.group(1), match.group(2).strip()
-            if key in ("CPU_AFFINITY", "SOCKET_AFFINITY"):
-                block = key
-            elif _WORD.fullmatch(key):
-                word = key
-            elif block == "CPU_AFFINITY":
-                _add_cpus(current, word, key, value, origin, line.number)
-            if key in _WANTED:
-                current[key] = (value, line.number)
+            pairs[index] = current = []
+        elif match := _VALUE.match(line.text):
+            current.append((match.group(1), line.part(match.group(2))))
+    return {index: _facts_of(found) for index, found in pairs.items()}
+
+
+def _facts_of(pairs: Iterable[tuple[str, tool.Line]]) -> _Facts:
+    """Return what is used of one GPU's keys and values, in their order."""
+    facts: _Facts = {}
+    block = word = ""
+    for key, value in pairs:
+        if key in ("CPU_AFFINITY", "SOCKET_AFFINITY"):
+            block = key
+        elif _WORD.fullmatch(key):
+            word = key
+        elif block == "CPU_AFFINITY":
+            _add_cpus(facts, word, key, value)
+        if key in _WANTED:
+            facts[key] = value
     return facts
 
 
-def _add_cpus(facts: _Facts, word: str, key: str, value: str, origin: str, number: int) -> None:
+def _add_cpus(facts: _Facts, word: str, key: str, value: tool.Line) -> None:
     """Add the CPUs of one ``CPU_LIST_n``: those of BITMASK, else those of CPU_CORES_AFFINITY.
 
     BITMASK has one bit per CPU of the n-th 64; CPU_CORES_AFFINITY is only the first and the last of them.
     """
-    if key == "BITMASK" and (match := _WORD.fullmatch(word)) and value.upper() not in ("", "N/A"):
+    if key == "BITMASK" and (match := _WORD.fullmatch(word)) and value.text.upper() not in ("", "N/A"):
         start = int(match.group(1)) * _WORD_BITS
-        try:
-            cpus = parse_mask(value)
-        except BadInputError as error:
-            raise tool.bad_line(origin, number, error.message[:200], _HINT) from None
-        facts[word] = (format_cpu_list(start + cpu for cpu in cpus), number)
+        cpus = tool.cpus_by(parse_mask, value, _HINT)
+        facts[word] = value.part(format_cpu_list(start + cpu for cpu in cpus))
     elif key == "CPU_CORES_AFFINITY":
-        facts.setdefault(word, (value, number))
+        facts.setdefault(word, value)
 
 
 def _from_table(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
@@ -104,7 +109,7 @@ def _from_table(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
         raise BadInputError(f"{origin}: ACCESS TABLE without columns", _HINT)
     if not all(tool.bus_id(address) for address in addresses):
         raise line.bad("columns that are not PCI addresses", _HINT)
-    return {index: {"BDF": (address, line.number)} for index, address in enumerate(addresses)}
+    return {index: {"BDF": line.part(address)} for index, address in enumerate(addresses)}
 
 
 def _from_json(document: str, origin: str) -> dict[int, _Facts]:
@@ -116,7 +121,7 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
             raise BadInputError(
                 f"{origin}: an entry has no number 'gpu', or the number of another entry", _HINT
             )
-        facts[index] = _json_facts(entry, origin)
+        facts[index] = _facts_of(_json_pairs(entry, origin))
     return facts
 
 
@@ -128,51 +133,30 @@ def _json_entries(document: str, origin: str) -> list[Any]:
     return entries
 
 
-def _json_facts(entry: Mapping[str, object], origin: str) -> _Facts:
-    """Return the values of one GPU's entry: those at its top, then those of its sections."""
-    facts: _Facts = {}
-    for section in (entry, *(entry.get(name) for name in _JSON_SECTIONS)):
-        if isinstance(section, Mapping):
-            facts.update(_wanted_values(section))
-    _add_json_cpus(facts, entry.get("numa"), origin)
-    return facts
-
-
-def _wanted_values(section: Mapping[str, object]) -> _Facts:
-    """Return the values that the reader uses; null becomes the empty text."""
-    return {
-        str(key).upper(): ("" if value is None else str(value), 1)
-        for key, value in section.items()
-        if str(key).upper() in _WANTED and isinstance(value, str | int | None)
-    }
-
-
-def _add_json_cpus(facts: _Facts, numa: object, origin: str) -> None:
-    """Add the CPUs of ``cpu_affinity``: ``{"cpu_list_0": {"bitmask": ..., "cpu_cores_affinity": ...}}``."""
-    affinity = numa.get("cpu_affinity") if isinstance(numa, dict) else None
-    if isinstance(affinity, list):
-        affinity = {f"cpu_list_{at}": item for at, item in enumerate(affinity)}
-    for word, item in affinity.items() if isinstance(affinity, dict) else ():
-        for key in ("bitmask", "cpu_cores_affinity"):
-            if isinstance(item, dict) and isinstance(value := item.get(key), str):
-                _add_cpus(facts, word.upper(), key.upper(), value.strip(), origin, 1)
+def _json_pairs(value: object, origin: str, depth: int = 0) -> Iterator[tuple[str, tool.Line]]:
+    """Yield the keys and values of a GPU's entry as the text form has them; null becomes the empty text."""
+    for key, inner in value.items() if isinstance(value, dict) and depth < _JSON_DEPTH else ():
+        if depth or key in _JSON_SECTIONS or not isinstance(inner, dict | list):
+            plain = str(inner).strip() if isinstance(inner, str | int) else ""
+            yield str(key).upper(), tool.Line(1, plain, origin)
+            if isinstance(inner, list):
+                inner = {f"cpu_list_{at}": item for at, item in enumerate(inner)}
+            yield from _json_pairs(inner, origin, depth + 1)
 
 
 def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
-    numa = settle_numa(facts, ("NODE", "AFFINITY"), origin, f"amd-smi ({origin}): GPU {index}", notes)
-    model = facts.get("MARKET_NAME", ("", 0))[0]
+    numa = settle_numa(facts, ("NODE", "AFFINITY"), f"amd-smi ({origin}): GPU {index}", notes)
+    model = facts["MARKET_NAME"].text if "MARKET_NAME" in facts else ""
     return GpuFact(
         index=index,
         numa=numa,
-        cpus=_cpus(facts, origin),
-        bus_id=tool.bus_id(facts["BDF"][0]) if "BDF" in facts else None,
+        cpus=_cpus(facts),
+        bus_id=tool.bus_id(facts["BDF"].text) if "BDF" in facts else None,
         model=model if model.upper() not in ("", "N/A") else None,
     )
 
 
-def _cpus(facts: _Facts, origin: str) -> CpuSet | None:
-    stated = [facts[key] for key in facts if _WORD.fullmatch(key)]
-    lists = [(text, number) for text, number in stated if text.strip().upper() not in ("", "N/A")]
-    return (
-        frozenset().union(*(tool.cpu_list(text, origin, number) for text, number in lists)) if lists else None
-    )
+def _cpus(facts: _Facts) -> CpuSet | None:
+    stated = [value for key, value in facts.items() if _WORD.fullmatch(key)]
+    lists = [tool.cpu_list(value) for value in stated if value.text.upper() not in ("", "N/A")]
+    return frozenset().union(*lists) if lists else None

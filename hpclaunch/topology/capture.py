@@ -7,9 +7,12 @@ from pathlib import Path
 from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.topology.saved_node import MARKER, SYSFS_FOLDER, TOOLS, Tool, copy_tree
+from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS, SourceKind
 from hpclaunch.topology.sources import KINDS
-from hpclaunch.topology.sysfs import default_root
+from hpclaunch.topology.sysfs import copy_tree, default_root
+
+MARKER = "topology.json"
+"""File that marks the folder and lists what is missing; a folder without it is never replaced."""
 
 
 def save_node(folder: Path) -> tuple[str, ...]:
@@ -27,7 +30,7 @@ def save_node(folder: Path) -> tuple[str, ...]:
         _check_replaceable(folder)
         with new_folder(folder, replace=True) as temporary:
             absent = _save_tools(temporary, root)
-            _save_tree(temporary / SYSFS_FOLDER, root)
+            _save_tree(temporary / SYSFS, root)
             _write(temporary / MARKER, json.dumps({"format": 1, "absent": absent}, indent=1) + "\n")
             temporary.chmod(0o755)
     except OSError as error:
@@ -49,10 +52,12 @@ def _save_tools(temporary: Path, root: Path) -> list[str]:
     if root.resolve() != Path("/"):
         return [f"no tool was run: the description is that of {root}"]
     absent = []
-    for tool in TOOLS:
+    for name, tool in SOURCE_KINDS.items():
+        if not tool.commands:
+            continue
         try:
             text = _output(tool)
-            KINDS[tool.kind](text, tool.file)
+            KINDS[name](text, tool.file)
         except RefusedError as error:
             absent.append(error.message)
         except BadInputError as error:
@@ -63,7 +68,7 @@ def _save_tools(temporary: Path, root: Path) -> list[str]:
     return absent
 
 
-def _output(tool: Tool) -> str:
+def _output(tool: SourceKind) -> str:
     """Return what a tool prints; raises RefusedError where it is missing, fails or takes too long."""
     texts = []
     for command in tool.commands:

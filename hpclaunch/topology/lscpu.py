@@ -29,8 +29,8 @@ class _Field(NamedTuple):
     """One named value of the text or JSON form."""
 
     key: str
-    value: str
-    number: int
+    line: tool.Line
+    """Its text is the value."""
 
 
 def read(text: str, origin: str) -> Partial:
@@ -54,7 +54,7 @@ def _text_fields(lines: list[tool.Line], has_table: bool) -> list[_Field]:
         if has_table and line.text.lstrip().startswith("#"):
             continue
         if match := re.match(r"[ \t]*([^:\uff1a]{1,80})[:\uff1a][ \t]*(.*)", line.text):
-            fields.append(_Field(match.group(1).strip(), match.group(2).strip(), line.number))
+            fields.append(_Field(match.group(1).strip(), line.part(match.group(2))))
     return fields
 
 
@@ -72,7 +72,8 @@ def _walk(entries: list[object], origin: str, depth: int) -> Iterator[_Field]:
         if not isinstance(entry, dict) or not isinstance(entry.get("field"), str) or depth > _MAX_DEPTH:
             raise BadInputError(f"{origin}: an entry of 'lscpu' without 'field'", _HINT)
         data = entry.get("data")
-        yield _Field(entry["field"].rstrip(":\uff1a "), "" if data is None else str(data), 1)
+        value = tool.Line(1, "" if data is None else str(data), origin)
+        yield _Field(entry["field"].rstrip(":\uff1a "), value)
         children = entry.get("children")
         if isinstance(children, list):
             yield from _walk(children, origin, depth + 1)
@@ -84,9 +85,9 @@ def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
         values.setdefault(field.key, []).append(field)
     notes = list(table.notes)
     as_masks = _prints_masks(fields)
-    numa = _numa_lists(fields, as_masks, origin)
+    numa = _numa_lists(fields, as_masks)
     online_list = _single(values, "On-line CPU(s) list") or _single(values, _MASK_KEY)
-    stated_online = _cpus(online_list, as_masks, origin) if online_list else None
+    stated_online = _cpus(online_list.line, as_masks) if online_list else None
     if table is _NO_TABLE and not numa and stated_online is None:
         raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
     if _is_translated(fields):
@@ -98,15 +99,15 @@ def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
         origin=origin,
         cores=table.cores,
         online=_common(table.online, stated_online),
-        cpu_count=_number(values, "CPU(s)", origin),
-        threads_per_core=_number(values, "Thread(s) per core", origin),
-        cores_per_socket=_number(values, "Core(s) per socket", origin),
-        sockets=_number(values, "Socket(s)", origin),
-        architecture=values["Architecture"][0].value if "Architecture" in values else None,
+        cpu_count=_number(values, "CPU(s)"),
+        threads_per_core=_number(values, "Thread(s) per core"),
+        cores_per_socket=_number(values, "Core(s) per socket"),
+        sockets=_number(values, "Socket(s)"),
+        architecture=values["Architecture"][0].line.text if "Architecture" in values else None,
         virtual="Hypervisor vendor" in values,
         l3_instances=_l3_instances(values),
         numa_nodes=numa or table.numa_nodes,
-        numa_count=_number(values, "NUMA node(s)", origin),
+        numa_count=_number(values, "NUMA node(s)"),
         notes=tuple(notes),
     )
 
@@ -116,7 +117,7 @@ def _prints_masks(fields: list[_Field]) -> bool:
 
     Its masks have no 0x: ``NUMA node0 CPU(s): 3`` are CPUs 0 and 1.
     """
-    sets = [field.value for field in fields if _is_numa_line(field.key)]
+    sets = [field.line.text for field in fields if _is_numa_line(field.key)]
     return any(field.key == _MASK_KEY for field in fields) or any(
         re.fullmatch(r"[0-9a-fA-F]*[a-fA-F][0-9a-fA-F]*", value) for value in sets
     )
@@ -136,7 +137,7 @@ def _common(one: CpuSet | None, other: CpuSet | None) -> CpuSet | None:
 def _l3_instances(values: dict[str, list[_Field]]) -> int | None:
     """Return n of ``L3 cache: 256 MiB (n instances)``."""
     field = _single(values, "L3 cache") or _single(values, "L3")
-    match = _L3.match(field.value) if field else None
+    match = _L3.match(field.line.text) if field else None
     return int(match.group(1)) if match else None
 
 
@@ -148,45 +149,36 @@ def _is_numa_line(key: str) -> bool:
 def _single(values: dict[str, list[_Field]], key: str) -> _Field | None:
     """Return the field of this name, None where it is absent or, on hybrid processors, ambiguous."""
     found = values.get(key, [])
-    return found[0] if found and all(field.value == found[0].value for field in found) else None
+    return found[0] if found and all(field.line.text == found[0].line.text for field in found) else None
 
 
-def _number(values: dict[str, list[_Field]], key: str, origin: str) -> int | None:
+def _number(values: dict[str, list[_Field]], key: str) -> int | None:
     field = _single(values, key)
-    if field is None or field.value in ("", "-"):
-        return None
-    return tool.required_number(field.value, origin, field.number)
+    return None if field is None or field.line.text in ("", "-") else tool.required_number(field.line)
 
 
-def _numa_lists(fields: list[_Field], as_masks: bool, origin: str) -> tuple[NumaNode, ...]:
+def _numa_lists(fields: list[_Field], as_masks: bool) -> tuple[NumaNode, ...]:
     """Read ``NUMA node3 CPU(s): 24-31,56-63``, in any language: NUMA, one number, a CPU list."""
     nodes: dict[int, tuple[CpuSet, int]] = {}
     for field in fields:
         if not _is_numa_line(field.key):
             continue
-        node = tool.numa_id(re.findall(r"\d+", field.key)[0], origin, field.number)
+        node = tool.numa_id(field.line.part(re.findall(r"\d+", field.key)[0]))
         if node is None:
             continue
-        cpus = _cpus(field, as_masks, origin)
+        cpus = _cpus(field.line, as_masks)
         if node in nodes and nodes[node][0] != cpus:
-            raise tool.bad_line(
-                origin,
-                field.number,
-                f"NUMA node {node} appears again, with other CPUs than in line {nodes[node][1]}",
-                tool.ONE_FILE_PER_NODE,
-            )
-        nodes[node] = (cpus, field.number)
+            found = f"NUMA node {node} appears again, with other CPUs than in line {nodes[node][1]}"
+            raise field.line.bad(found, tool.ONE_FILE_PER_NODE)
+        nodes[node] = (cpus, field.line.number)
     return tuple(NumaNode(id=node, cpus=cpus) for node, (cpus, _) in sorted(nodes.items()))
 
 
-def _cpus(field: _Field, as_masks: bool, origin: str) -> CpuSet:
+def _cpus(value: tool.Line, as_masks: bool) -> CpuSet:
     """Read a CPU list, or the mask that ``lscpu -x`` prints instead."""
-    if not field.value or not (as_masks or field.value.startswith("0x")):
-        return tool.cpu_list(field.value, origin, field.number)
-    try:
-        return parse_mask(field.value)
-    except BadInputError as error:
-        raise tool.bad_line(origin, field.number, error.message[:200], "masks look like 0xff") from None
+    if not value.text or not (as_masks or value.text.startswith("0x")):
+        return tool.cpu_list(value)
+    return tool.cpus_by(parse_mask, value, "masks look like 0xff")
 
 
 class _Table(NamedTuple):
@@ -221,14 +213,14 @@ def _table(lines: list[tool.Line], origin: str) -> _Table | None:
         return None
     first, names = headers[0]
     header = [name.strip() for name in names.lower().split(",")]
-    rows = _rows(lines[first + 1 :], header, origin)
+    rows = _rows(lines[first + 1 :], header)
     if not rows:
-        raise tool.bad_line(origin, lines[first].number, "a header of lscpu -p without rows", _HINT)
+        raise lines[first].bad("a header of lscpu -p without rows", _HINT)
     notes = (f"lscpu ({origin}): several tables; the first was read",) if len(headers) > 1 else ()
     return _Table(_table_cores(rows, header), frozenset(rows), _table_nodes(rows, header), notes)
 
 
-def _rows(lines: list[tool.Line], header: list[str], origin: str) -> dict[int, _Row]:
+def _rows(lines: list[tool.Line], header: list[str]) -> dict[int, _Row]:
     """Read the rows up to the first empty line or comment after them, by CPU."""
     rows: dict[int, _Row] = {}
     for line in lines:
@@ -239,7 +231,7 @@ def _rows(lines: list[tool.Line], header: list[str], origin: str) -> dict[int, _
             continue
         if "," not in text and not text[0].isdigit():  # a prompt or a warning
             continue
-        row = _row(header, text, line.number, origin)
+        row = _row(header, line.part(text))
         if row is None:
             continue
         if row.cpu in rows:
@@ -248,42 +240,36 @@ def _rows(lines: list[tool.Line], header: list[str], origin: str) -> dict[int, _
     return rows
 
 
-def _row(header: list[str], text: str, number: int, origin: str) -> _Row | None:
+def _row(header: list[str], line: tool.Line) -> _Row | None:
     """Read one row; None for a CPU that is offline (``-a`` lists them with an empty core)."""
-    cells = text.split(",")
+    cells = [cell.strip() for cell in line.text.split(",")]
     if len(cells) != len(header):
-        raise tool.bad_line(
-            origin,
-            number,
-            f"{tool.shorten(text)} has {len(cells)} fields, the header {len(header)}",
-            "expected one field per column",
-        )
-    named = dict(zip(header, (cell.strip() for cell in cells), strict=True))
-    caches = _caches(header, cells, number, origin)
-    cpu = tool.required_number(named["cpu"], origin, number)
+        found = f"{tool.shorten(line.text)} has {len(cells)} fields, the header {len(header)}"
+        raise line.bad(found, "expected one field per column")
+    named = dict(zip(header, cells, strict=True))
+    caches = _caches(named, line)
+    cpu = tool.required_number(line.part(named["cpu"]))
     if cpu > MAX_CPU:
-        raise tool.bad_line(origin, number, f"CPU {cpu}", f"CPUs go up to {MAX_CPU}")
+        raise line.bad(f"CPU {cpu}", f"CPUs go up to {MAX_CPU}")
     if named.get("online", "").upper() in ("N", "NO") or ("core" in named and named["core"] in ("", "-")):
         return None
-    numa = tool.numa_id(named.get("node", ""), origin, number)
+    numa, socket = (tool.numa_id(line.part(named.get(key, ""))) for key in ("node", "socket"))
     # Core numbers repeat on hybrid processors and in each node of some machines: two CPUs share a core
     # only where socket, node and the first caches agree as well.
     inner = (caches.get("l1i") or caches.get("l1d", ""), caches.get("l2", ""))
     core = repr((named["core"], named.get("socket"), numa, inner)) if "core" in named else None
-    return _Row(
-        cpu, core, numa, tool.numa_id(named.get("socket", ""), origin, number), caches.get("l3") or None
-    )
+    return _Row(cpu, core, numa, socket, caches.get("l3") or None)
 
 
-def _caches(header: list[str], cells: list[str], number: int, origin: str) -> dict[str, str]:
+def _caches(cells: dict[str, str], line: tool.Line) -> dict[str, str]:
     """Return cache numbers by level: from separate columns or from one ``L1d:L1i:L2:L3`` column."""
     caches: dict[str, str] = {}
-    for name, cell in zip(header, cells, strict=True):
-        levels, values = name.split(":"), cell.strip().split(":")
+    for name, cell in cells.items():
+        levels, values = name.split(":"), cell.split(":")
         if not re.fullmatch(r"l\d[di]?(:l\d[di]?)*", name):
             continue
-        if len(levels) != len(values) and cell.strip() not in ("", "-"):
-            raise tool.bad_line(origin, number, f"caches {tool.shorten(cell)}", f"the header names {name}")
+        if len(levels) != len(values) and cell not in ("", "-"):
+            raise line.bad(f"caches {tool.shorten(cell)}", f"the header names {name}")
         caches.update(zip(levels, values, strict=False))
     return caches
 

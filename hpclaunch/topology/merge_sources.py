@@ -17,7 +17,6 @@ from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
 from hpclaunch.topology.partial import Partial
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
-_PRECEDENCE = {kind.name: kind.precedence for kind in SOURCE_KINDS}
 _ONE_NODE = "give files of one node in one state"
 _NO_LSCPU = Partial(kind="lscpu", origin="")
 
@@ -30,14 +29,18 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
     """
     if not partials:
         raise BadInputError("no source of a topology", "give at least one file, such as --lscpu FILE")
-    ranked = sorted(partials, key=lambda partial: _PRECEDENCE[partial.kind])
+    ranked = sorted(partials, key=lambda partial: SOURCE_KINDS[partial.kind].precedence)
     notes = [note for partial in partials for note in partial.notes]
     nodes = _numa_nodes(ranked, notes)
     cores = _cores(ranked, nodes, notes)
     nodes = _online_only(nodes, cores)
     gpus = merge_gpus(ranked, nodes, notes)
     nodes = _with_gpu_memory(nodes, ranked)
-    _note_missing_nodes(ranked, nodes, notes)
+    notes += [
+        f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed"
+        for partial in ranked
+        if partial.numa_count is not None and partial.numa_count > len(nodes)
+    ]
     _note_unknowns(cores, nodes, notes)
     granted = [partial.allowed for partial in partials if partial.allowed is not None]
     return NodeTopology(
@@ -45,15 +48,11 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
         numa_nodes=nodes,
         gpus=gpus,
         nics=next((partial.nics for partial in ranked if partial.nics), ()),
-        hwloc_order=_hwloc_order(ranked),
+        hwloc_order=next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ()),
         allowed=frozenset.intersection(*granted) if granted else None,
         sources=tuple(partial.name for partial in partials),
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _hwloc_order(ranked: Sequence[Partial]) -> tuple[int, ...]:
-    return next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ())
 
 
 def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:
@@ -151,33 +150,33 @@ def _gpu_cpus_by_node(ranked: Sequence[Partial]) -> dict[int, CpuSet]:
 
 
 def _cores(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Core, ...]:
-    """Return the online cores with their NUMA nodes, in order of their first CPU."""
+    """Return the online cores with their NUMA nodes, in order of their first CPU.
+
+    They are those of the best source that knows cores, else derived from the numbering.
+    """
     online = _online(ranked, nodes, notes)
     numa_of = {cpu: node.id for node in nodes for cpu in node.cpus}
+    known = [partial for partial in ranked if partial.cores]
+    _compare_cores(known, notes)
+    stated = known[0].cores if known else _derived_cores(ranked, online, nodes, notes)
     cores = []
-    for core in _stated_or_derived_cores(ranked, online, nodes, notes):
+    for core in stated or ():
         cpus = tuple(cpu for cpu in core.cpus if cpu in online)
         if cpus:
             cores.append(msgspec.structs.replace(core, cpus=cpus, numa=numa_of.get(cpus[0], core.numa)))
     return number_l3(sorted(cores, key=lambda core: core.cpus[0]))
 
 
-def _stated_or_derived_cores(
-    ranked: Sequence[Partial], online: CpuSet, nodes: tuple[NumaNode, ...], notes: list[str]
-) -> tuple[Core, ...]:
-    """Return the cores of the best source that knows them, else derive them from the numbering."""
-    known = [partial for partial in ranked if partial.cores]
-    if not known:
-        return _derived_cores(ranked, online, nodes, notes)
-    _compare_cores(known, notes)
-    return known[0].cores or ()
-
-
 def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> CpuSet:
-    """Return the CPUs that every source which lists all CPUs has; refuse sources of different machines."""
+    """Return the CPUs that every source which lists all CPUs has; refuse sources of different machines.
+
+    Where no source lists all: the CPUs of the NUMA nodes, else those near the GPUs.
+    """
     sets = [(partial, cpus) for partial in ranked if (cpus := _listed(partial))]
     if not sets:
-        return _partly_listed(ranked, nodes)
+        listed = frozenset(cpu for node in nodes for cpu in node.cpus)
+        gpus = [gpu for partial in ranked for gpu in partial.gpus or ()]
+        return listed or frozenset(cpu for gpu in gpus for cpu in gpu.cpus or ())
     (best, online), *others = sets
     for other, cpus in others:
         if not (cpus <= online or online <= cpus):
@@ -193,13 +192,6 @@ def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[
     return online
 
 
-def _partly_listed(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...]) -> CpuSet:
-    """Return the CPUs of the NUMA nodes, else those near the GPUs, where no source lists all CPUs."""
-    listed = frozenset(cpu for node in nodes for cpu in node.cpus)
-    gpus = [gpu for partial in ranked for gpu in partial.gpus or ()]
-    return listed or frozenset(cpu for gpu in gpus for cpu in gpu.cpus or ())
-
-
 def _listed(partial: Partial) -> CpuSet:
     """Return all CPUs that a source shows; empty for a source that shows only some (GPU tools)."""
     if partial.online is not None:
@@ -213,7 +205,7 @@ def _listed(partial: Partial) -> CpuSet:
 
 def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
     """Note where sources disagree about which CPUs share a core."""
-    cores = ((core, frozenset(core.cpus)) for core in known[0].cores or ())
+    cores = ((core, frozenset(core.cpus)) for partial in known[:1] for core in partial.cores or ())
     siblings = {cpu: threads for core, threads in cores for cpu in core.cpus}
     for other in known[1:]:
         if difference := _first_difference(siblings, other.cores or ()):
@@ -287,12 +279,6 @@ def _with_gpu_memory(nodes: tuple[NumaNode, ...], ranked: Sequence[Partial]) -> 
         gpu.memory_numa for partial in ranked for gpu in partial.gpus or () if gpu.memory_numa is not None
     }
     return tuple(sorted((*nodes, *(NumaNode(id=node) for node in named - known)), key=lambda node: node.id))
-
-
-def _note_missing_nodes(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:
-    for partial in ranked:
-        if partial.numa_count is not None and partial.numa_count > len(nodes):
-            notes.append(f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed")
 
 
 def _note_unknowns(cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:

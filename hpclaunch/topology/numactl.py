@@ -20,7 +20,7 @@ _MIB = 1024 * 1024
 def read(text: str, origin: str) -> Partial:
     """Read the NUMA nodes, their CPUs and memory. Raises BadInputError for damaged output."""
     lines = tool.clean_lines(text, origin)
-    nodes = _cpus(lines, origin)
+    nodes = _cpus(lines)
     memory = {
         int(match.group(1)): int(match.group(2)) * _MIB for line in lines if (match := _SIZE.match(line.text))
     }
@@ -42,13 +42,13 @@ def read(text: str, origin: str) -> Partial:
     )
 
 
-def _cpus(lines: list[tool.Line], origin: str) -> dict[int, CpuSet]:
+def _cpus(lines: list[tool.Line]) -> dict[int, CpuSet]:
     """Read the CPU lines; a line of numbers alone continues the CPU line before it."""
     cpus: dict[int, list[int]] = {}
     open_node: int | None = None
     for line in lines:
         if match := _CPUS.match(line.text):
-            node = tool.numa_id(match.group(1), origin, line.number)
+            node = tool.numa_id(line.part(match.group(1)))
             if node is None or node in cpus:
                 raise line.bad(f"node {match.group(1)} appears twice", tool.ONE_FILE_PER_NODE)
             open_node, cpus[node] = node, []
@@ -58,17 +58,17 @@ def _cpus(lines: list[tool.Line], origin: str) -> dict[int, CpuSet]:
         else:
             open_node = None
             continue
-        cpus[open_node] += _numbers(rest, origin, line.number)
+        cpus[open_node] += _numbers(line.part(rest))
     return {node: frozenset(found) for node, found in cpus.items()}
 
 
-def _numbers(text: str, origin: str, number: int) -> list[int]:
+def _numbers(line: tool.Line) -> list[int]:
     """Read CPU numbers apart by blanks."""
     cpus = []
-    for word in text.split():
+    for word in line.text.split():
         cpu = tool.whole_number(word)
         if cpu is None or cpu > MAX_CPU:
-            raise tool.bad_line(origin, number, f"{tool.shorten(word)} among the CPUs", _HINT)
+            raise line.bad(f"{tool.shorten(word)} among the CPUs", _HINT)
         cpus.append(cpu)
     return cpus
 
@@ -77,10 +77,7 @@ def _listed(lines: list[tool.Line]) -> frozenset[int] | None:
     """Read ``available: 6 nodes (0,8,252-255)``: the node numbers, None without that line."""
     for line in lines:
         if match := _AVAILABLE.match(line.text):
-            try:
-                listed = parse_cpu_list(match.group(2))
-            except BadInputError as error:
-                raise line.bad(error.message[:200], _HINT) from None
+            listed = tool.cpus_by(parse_cpu_list, line.part(match.group(2)), _HINT)
             if len(listed) != int(match.group(1)):
                 raise line.bad(tool.shorten(line.text.strip()), "the count and the list must agree")
             return listed

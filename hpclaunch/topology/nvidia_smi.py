@@ -74,7 +74,7 @@ def _rows(header: _Header, lines: list[tool.Line], origin: str) -> list[GpuFact]
             break
         if gpu != len(gpus):
             raise line.bad(f"row GPU{gpu} follows {len(gpus)} rows", "rows in order from GPU0")
-        gpus.append(_row(header, gpu, line, origin))
+        gpus.append(_row(header, gpu, line))
     if not gpus:
         raise BadInputError(f"{origin}: a header of columns but no row GPU0", _HINT)
     return gpus
@@ -140,19 +140,23 @@ def _header(lines: list[tool.Line], origin: str) -> _Header:
         if line.text.lstrip().startswith("|") and "GPU0" in line.text.split():
             raise line.bad("a table in Markdown, not nvidia-smi's own output", _HINT)
         if _is_header(line.text):
-            return _split_header(line, origin)
+            return _split_header(line)
     if any("closest CPU" in line.text for line in lines):
         raise BadInputError(f"{origin}: output of nvidia-smi topo -C, which names no GPU", _HINT)
     raise BadInputError(f"{origin}: no line of column names 'GPU0 ... CPU Affinity'", _HINT)
 
 
-def _split_header(line: tool.Line, origin: str) -> _Header:
+def _split_header(line: tool.Line) -> _Header:
     columns = _column_names(line.text)
     devices = [column for column in columns if column not in _COLUMNS]
     affinities = [column for column in columns if column in _COLUMNS]
     if columns != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
         raise line.bad(f"columns in another order: {tool.shorten(line.text.strip())}", _HINT)
-    _check_devices(devices, line.number, origin)
+    gpus = [device for device in devices if device.startswith("GPU")]
+    if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
+        raise line.bad("the GPU columns are not GPU0, GPU1, ... in order", _HINT)
+    if odd := [device for device in devices if not _DEVICE.fullmatch(device)]:
+        raise line.bad(f"column {tool.shorten(odd[0])}", _HINT)
     return _Header(devices, affinities, line.number, "\t" in line.text.strip())
 
 
@@ -165,36 +169,27 @@ def _column_names(text: str) -> list[str]:
     return [joined.get(word, word) for word in text.split()]
 
 
-def _check_devices(devices: list[str], number: int, origin: str) -> None:
-    gpus = [device for device in devices if device.startswith("GPU")]
-    if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
-        raise tool.bad_line(origin, number, "the GPU columns are not GPU0, GPU1, ... in order", _HINT)
-    if odd := [device for device in devices if not _DEVICE.fullmatch(device)]:
-        raise tool.bad_line(origin, number, f"column {tool.shorten(odd[0])}", _HINT)
-
-
-def _row(header: _Header, gpu: int, line: tool.Line, origin: str) -> GpuFact:
-    cells, rest = _cells(header, line, origin)
+def _row(header: _Header, gpu: int, line: tool.Line) -> GpuFact:
+    cells, rest = _cells(header, line)
     wrong = [cell for cell in cells if not _LINK.fullmatch(cell)]
     if wrong:
         raise line.bad(f"{tool.shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT)
     if gpu >= len(cells) or cells[gpu] != "X" or cells.count("X") != 1:
         raise line.bad(f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT)
-    values = dict(zip(header.affinities, rest, strict=True))
-    text = values.get("CPU Affinity", "")
-    affinity = values.get("NUMA Affinity", "")
-    nodes = _nodes(affinity, origin, line.number)
+    values = dict(zip(header.affinities, map(line.part, rest), strict=True))
+    cpus, affinity, own = (values.get(column, line.part("")) for column in _COLUMNS)
+    nodes = _nodes(affinity)
     return GpuFact(
         index=gpu,
         numa=min(nodes) if len(nodes) == 1 else None,
         numa_candidates=nodes if len(nodes) > 1 else frozenset(),
-        memory_numa=tool.numa_id(values.get("GPU NUMA ID", ""), origin, line.number),
-        cpus=_cpus(text, origin, line.number),
-        cpus_text=text or None,
+        memory_numa=tool.numa_id(own),
+        cpus=_cpus(cpus),
+        cpus_text=cpus.text or None,
     )
 
 
-def _cells(header: _Header, line: tool.Line, origin: str) -> tuple[list[str], list[str]]:
+def _cells(header: _Header, line: tool.Line) -> tuple[list[str], list[str]]:
     """Split a row into links and affinities; an affinity may be empty only where tabs separate the cells."""
     width, named = len(header.devices), len(header.affinities)
     if header.tabs and "\t" in line.text.strip():
@@ -220,23 +215,23 @@ def _between_tabs(cells: list[str], named: int) -> list[str]:
     return cells + [""] * (named - len(cells))
 
 
-def _nodes(text: str, origin: str, number: int) -> frozenset[int]:
+def _nodes(value: tool.Line) -> frozenset[int]:
     """Read one NUMA node, several (``0,5-11``: those near the GPU, most of them without CPUs), or none."""
-    if "," in text or re.fullmatch(r"\d+-\d+", text):
-        return tool.cpu_list(text, origin, number)
-    node = tool.numa_id(text, origin, number)
+    if "," in value.text or re.fullmatch(r"\d+-\d+", value.text):
+        return tool.cpu_list(value)
+    node = tool.numa_id(value)
     return frozenset() if node is None else frozenset((node,))
 
 
-def _cpus(text: str, origin: str, number: int) -> CpuSet | None:
+def _cpus(value: tool.Line) -> CpuSet | None:
     """Read the CPU affinity; a last number below those before it was cut off and is left out."""
-    if text.upper() in ("", "N/A"):
+    if value.text.upper() in ("", "N/A"):
         return None
-    head, _, last = text.rpartition(",")
+    head, _, last = value.text.rpartition(",")
     end = tool.whole_number(last)
-    if head and end is not None and end <= max(tool.cpu_list(head, origin, number), default=-1):
-        return tool.cpu_list(head, origin, number)
-    return tool.cpu_list(text, origin, number)
+    if head and end is not None and end <= max(before := tool.cpu_list(value.part(head)), default=-1):
+        return before
+    return tool.cpu_list(value)
 
 
 # Source of the format: NVIDIA's MIG User Guide, "Getting Started with MIG" (driver R470 and newer: MIG-UUID).

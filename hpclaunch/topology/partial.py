@@ -6,7 +6,7 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NumaNode, numa_differs
-from hpclaunch.topology.tool_text import numa_id
+from hpclaunch.topology.tool_text import Line, numa_id
 
 
 class GpuFact(Gpu, frozen=True, kw_only=True):
@@ -60,18 +60,16 @@ class Partial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle_numa(
-    values: Mapping[str, tuple[str, int]], columns: tuple[str, str], origin: str, gpu: str, notes: list[str]
+    values: Mapping[str, Line], columns: tuple[str, str], gpu: str, notes: list[str]
 ) -> int | None:
     """Return a GPU's NUMA node, None where it is unknown or the columns contradict each other.
 
-    ``values``: of the columns, with their lines. Of ``columns`` the first is "Numa Node" (the driver's
+    Of ``columns`` the first is "Numa Node" (the driver's
     topology), the second "Numa Affinity" (/sys numa_node). Where that is unknown (-1), the first is only
     the driver's default of 0. Both columns are known to be wrong at once on partitioned MI300A (ROCm 6.1.0
     release notes), so a contradiction is noted and left unknown.
     """
-    node, affinity = (
-        numa_id(values[key][0], origin, values[key][1]) if key in values else None for key in columns
-    )
+    node, affinity = (numa_id(values[key]) if key in values else None for key in columns)
     if columns[1] in values and affinity is None:
         notes.append(f"{gpu}: the kernel does not know its NUMA node (affinity -1 or N/A)")
         return None

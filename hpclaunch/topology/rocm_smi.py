@@ -5,7 +5,6 @@ means that the kernel does not know the node). Lines of ``--showbus`` are read t
 """
 
 import re
-from collections.abc import Iterator
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import tool_text as tool
@@ -25,8 +24,8 @@ _HINT = "run rocm-smi --showtoponuma again and save the whole output"
 _COLUMNS = ("Numa Node", "Numa Affinity")
 _USEFUL = frozenset({*_COLUMNS, "PCI Bus"})
 
-_Values = dict[str, tuple[str, int]]
-"""The values of one GPU, with their line numbers, by key."""
+_Values = dict[str, tool.Line]
+"""The values of one GPU by key."""
 
 
 def read(text: str, origin: str) -> Partial:
@@ -46,69 +45,62 @@ def _values_by_card(text: str, origin: str) -> dict[tuple[int, int], _Values]:
     """Read the values of each GPU by (card, partition), from text or JSON."""
     lines = tool.clean_lines(text, origin)
     if any(_ENTRY.match(line.text) for line in lines):
-        return _from_text(lines, origin)
+        return _from_text(lines)
     document = tool.json_text(text, origin)
     if document.startswith("{"):
         return _from_json(document, origin)
     raise BadInputError(f"{origin}: no line such as 'GPU[0] : (Topology) Numa Node: 3'", _HINT)
 
 
-def _from_text(lines: list[tool.Line], origin: str) -> dict[tuple[int, int], _Values]:
+def _from_text(lines: list[tool.Line]) -> dict[tuple[int, int], _Values]:
     cards: dict[tuple[int, int], _Values] = {}
     for line in lines:
         if match := _ENTRY.match(line.text):
             gpu, partition, key, value = match.groups()
             values = cards.setdefault((int(gpu), int(partition or 0)), {})
-            _put(values, "Card series" if key.startswith("Card") else key, value.strip(), line.number, origin)
+            _put(values, "Card series" if key.startswith("Card") else key, line.part(value))
         elif _STARTED.match(line.text):
             raise line.bad(f"{tool.shorten(line.text.strip())} is cut off", _HINT)
     return cards
 
 
-def _put(values: _Values, key: str, value: str, number: int, origin: str) -> None:
-    if key.startswith("Numa") and not value:
-        raise tool.bad_line(origin, number, f"{key} without a value", _HINT)
-    if key in values and values[key][0] != value:
-        raise tool.bad_line(
-            origin,
-            number,
-            f"{key} is {value}, but {values[key][0]} in line {values[key][1]}",
-            tool.ONE_FILE_PER_NODE,
-        )
-    values[key] = (value, number)
+def _put(values: _Values, key: str, value: tool.Line) -> None:
+    if key.startswith("Numa") and not value.text:
+        raise value.bad(f"{key} without a value", _HINT)
+    before = values.setdefault(key, value)
+    if before.text != value.text:
+        found = f"{key} is {value.text}, but {before.text} in line {before.number}"
+        raise value.bad(found, tool.ONE_FILE_PER_NODE)
+    values[key] = value
 
 
 def _from_json(text: str, origin: str) -> dict[tuple[int, int], _Values]:
     """Read ``{"card0": {"(Topology) Numa Node": "0", ...}, "system": {...}}``."""
     document = tool.decoded_json(text, origin, _HINT)
     cards: dict[tuple[int, int], _Values] = {}
-    for gpu, entry in _cards(document):
-        values = cards.setdefault((gpu, 0), {})
+    for card, entry in document.items() if isinstance(document, dict) else ():
+        match = re.fullmatch(r"card(\d{1,4})", card)
+        if not match or not isinstance(entry, dict):
+            continue
+        values = cards.setdefault((int(match.group(1)), 0), {})
         for key, value in entry.items():
             name = key.removeprefix("(Topology) ").strip()
-            if name in _USEFUL:
-                _put(values, name, str(value).strip(), 1, origin)
-            elif name.lower() == "card series":
-                values["Card series"] = (str(value), 1)
+            name = "Card series" if name.lower() == "card series" else name
+            if name in (*_USEFUL, "Card series"):
+                _put(values, name, tool.Line(1, str(value).strip(), origin))
     if not cards:
         raise BadInputError(f"{origin}: JSON without card0, card1, ...", _HINT)
     return cards
 
 
-def _cards(document: object) -> Iterator[tuple[int, dict[str, object]]]:
-    for key, entry in document.items() if isinstance(document, dict) else ():
-        if isinstance(entry, dict) and (match := re.fullmatch(r"card(\d{1,4})", str(key))):
-            yield int(match.group(1)), entry
-
-
 def _gpu(index: int, values: _Values, origin: str, notes: list[str]) -> GpuFact:
-    numa = settle_numa(values, _COLUMNS, origin, f"rocm-smi ({origin}): GPU {index}", notes)
+    numa = settle_numa(values, _COLUMNS, f"rocm-smi ({origin}): GPU {index}", notes)
     bus, series = values.get("PCI Bus"), values.get("Card series")
     return GpuFact(
         index=index,
         numa=numa,
-        bus_id=tool.bus_id(bus[0]) if bus else None,
-        model=series[0] if series else None,
+        bus_id=tool.bus_id(bus.text) if bus else None,
+        model=series.text if series else None,
     )
 
 

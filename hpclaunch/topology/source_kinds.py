@@ -1,40 +1,32 @@
-"""The sources of a topology, one row per kind: the command line, the readers and the merge use this table.
+"""The sources of a topology, one row per kind, ``source_kinds.json``.
 
-It imports nothing that takes time to load, for ``hpclaunch topology --help`` needs it.
+The command line, the readers, the merge and ``--save`` use it, and ``hpclaunch topology --help``: it imports
+nothing that takes time to load.
 """
 
-from typing import NamedTuple
+import msgspec
+
+from hpclaunch.package_data import text_beside
 
 SYSFS = "sysfs"
 """The kind that reads a folder; all other kinds read one text."""
 
 
-class SourceKind(NamedTuple):
-    """One kind of source."""
+class SourceKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kind of source; the tool is the program that prints its text, where there is one."""
 
-    name: str
-    """Its module in ``hpclaunch.topology``, and with dashes its option."""
     precedence: int
     """Where sources differ about cores and NUMA nodes, the one with the lowest number is used."""
     help: str
     """Text of the option."""
+    file: str = ""
+    """The tool's output in a saved node."""
+    commands: tuple[tuple[str, ...], ...] = ()
+    """The tool's commands, run in the C locale; the file holds the outputs one after another."""
+    limit_s: float = 20
+    """For each command. rocm-smi takes up to 20 s on large nodes."""
 
 
-SOURCE_KINDS = (
-    SourceKind(
-        "lscpu",
-        3,
-        "Output of lscpu: text, -J or -p=CPU,CORE,SOCKET,NODE,CACHE; these file options may be repeated.",
-    ),
-    SourceKind("rocm_smi", 7, "Output of rocm-smi --showtoponuma, text or --json."),
-    SourceKind("amd_smi", 6, "Output of amd-smi static or topology, text or --json."),
-    SourceKind(
-        "nvidia_smi",
-        5,
-        "Output of nvidia-smi topo -m; with MIG instances that of nvidia-smi -L after it.",
-    ),
-    SourceKind("numactl", 4, "Output of numactl -H."),
-    SourceKind("hwloc", 2, "XML of lstopo or hwloc-ls."),
-    SourceKind(SYSFS, 1, "A root folder with the node's /sys in it."),
-)
-"""In the order of the options. The kernel's own files take precedence, the tools of GPUs come last."""
+SOURCE_KINDS = msgspec.json.decode(text_beside(__file__, "source_kinds.json"), type=dict[str, SourceKind])
+"""Name of a module in this folder, and with dashes of its option -> the kind, in the order of the options.
+The kernel's own files take precedence, the tools of GPUs come last."""

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +11,7 @@ import msgspec
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
-from hpclaunch.topology import saved_node, sysfs
+from hpclaunch.topology import sysfs
 from hpclaunch.topology.derive import number_l3
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, numa_differs
@@ -153,21 +154,14 @@ def _reserved(cores: tuple[Core, ...], site: NodeTopology, notes: list[str]) -> 
     return here
 
 
-__all__ = ["KINDS", "apply_site", "read_files", "read_folder", "read_live"]
-
-
-def _reader(kind: str) -> Callable[[str, str], Partial]:
-    """Return a reader that loads its module when it is first used: the live node needs none of them."""
-
-    def read(text: str, origin: str) -> Partial:
-        module = importlib.import_module(f"hpclaunch.topology.{kind}")
-        return cast("Partial", module.read(text, origin))
-
-    return read
+def _read(kind: str, text: str, origin: str) -> Partial:
+    """Load the module of the reader, since the live node needs none of them, and read."""
+    module = importlib.import_module(f"hpclaunch.topology.{kind}")
+    return cast("Partial", module.read(text, origin))
 
 
 KINDS: Mapping[str, Callable[[str, str], Partial]] = {
-    kind.name: _reader(kind.name) for kind in SOURCE_KINDS if kind.name != sysfs.KIND
+    name: partial(_read, name) for name in SOURCE_KINDS if name != sysfs.KIND
 }
 """Readers of text by option name; ``sysfs`` takes a folder and is not among them."""
 
@@ -215,12 +209,9 @@ def read_folder(folder: Path) -> NodeTopology:
 
     Raises BadInputError when there is none, or as ``read_files``.
     """
-    files = {tool.kind: folder / tool.file for tool in saved_node.TOOLS if (folder / tool.file).exists()}
-    if (folder / saved_node.SYSFS_FOLDER).is_dir():
-        files[sysfs.KIND] = folder / saved_node.SYSFS_FOLDER
+    places = {name: folder / (kind.file or name) for name, kind in SOURCE_KINDS.items()}
+    files = {name: path for name, path in places.items() if path.exists()}
     if not files:
-        known = ", ".join(tool.file for tool in saved_node.TOOLS)
-        raise BadInputError(
-            f"{folder}: not a saved topology", f"a saved topology holds {known} or {saved_node.SYSFS_FOLDER}/"
-        )
+        known = ", ".join(path.name for path in places.values())
+        raise BadInputError(f"{folder}: not a saved topology", f"a saved topology holds some of {known}")
     return read_files(files)

@@ -6,8 +6,8 @@ ABI/stable/sysfs-devices-system-cpu, ABI/testing/sysfs-bus-pci and admin-guide/c
 
 import os
 import stat
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_cpu_list, parse_mask
@@ -15,7 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
 from hpclaunch.topology.pci_devices import GPU_CLASSES, gpu_vendor, note_of_others
-from hpclaunch.topology.tool_text import MAX_NUMA, bus_id, cpu_list, whole_number
+from hpclaunch.topology.tool_text import MAX_NUMA, Line, bus_id, cpu_list, whole_number
 
 SYSROOT_VARIABLE = "HPCLAUNCH_SYSROOT"
 KIND = "sysfs"
@@ -138,13 +138,39 @@ def read_tree(tree: Tree) -> Partial:
     )
 
 
+class TreeCopy(NamedTuple):
+    """A compact copy of a /sys and /proc tree, by path below its root."""
+
+    files: Mapping[str, str]
+    links: Mapping[str, str]
+    """Symbolic links and where they lead, relative."""
+
+
+def copy_tree(root: Path) -> TreeCopy:
+    """Return the part of ``root`` that the reader uses: a copy of it reads the same.
+
+    Raises BadInputError as ``read``. Of /proc/self/status only the line about CPUs is copied.
+    """
+    tree = Tree(root, {}, {})
+    read_tree(tree)
+    files = dict(tree.texts)
+    if status := files.get("proc/self/status"):
+        lines = status.splitlines(keepends=True)
+        files["proc/self/status"] = "".join(line for line in lines if line.startswith("Cpus_allowed_list:"))
+    links = {}
+    for path, address in tree.links.items():
+        up = [".."] * (len(PurePosixPath(path).parts) - 1)
+        links[path] = str(PurePosixPath(*up, "sys/bus/pci/devices", address))
+    return TreeCopy(files, links)
+
+
 def _allowed(tree: Tree, online: CpuSet) -> CpuSet | None:
     """Return the online CPUs that this process may use; None where the tree does not say."""
     status = "proc/self/status"
     for number, line in enumerate((tree.text(status) or "").splitlines(), 1):
         key, _, value = line.partition(":")
         if key == "Cpus_allowed_list":
-            return cpu_list(value, str(tree.root / status), number) & online
+            return cpu_list(Line(number, value.strip(), str(tree.root / status))) & online
     return None
 
 

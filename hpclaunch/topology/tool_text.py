@@ -1,6 +1,7 @@
 """Cleaning of pasted command output, and the errors that point at a line of it."""
 
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,13 +32,12 @@ class Line(NamedTuple):
     origin: str
 
     def bad(self, found: str, hint: str) -> BadInputError:
-        """Build the error for it."""
-        return bad_line(self.origin, self.number, found, hint)
+        """Build the error for it: file, line, what was found, what would be right."""
+        return BadInputError(f"{self.origin}, line {self.number}: {found}", hint)
 
-
-def bad_line(origin: str, number: int, found: str, hint: str) -> BadInputError:
-    """Build the error for a line: file, line, what was found, what would be right."""
-    return BadInputError(f"{origin}, line {number}: {found}", hint)
+    def part(self, text: str) -> "Line":
+        """Return a part of it, such as one value, for errors with the same place."""
+        return self._replace(text=text.strip())
 
 
 def shorten(text: str) -> str:
@@ -90,36 +90,35 @@ def whole_number(text: str, digits: int = 6) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
 
 
-def numa_id(text: str, origin: str, number: int) -> int | None:
+def numa_id(value: Line) -> int | None:
     """Read a NUMA node number; None for every spelling of "unknown" (-1, 4294967295, N/A, NONE, empty)."""
-    word = text.strip()
-    if word.upper() in _UNKNOWN:
+    if value.text.upper() in _UNKNOWN:
         return None
-    node = whole_number(word)
+    node = whole_number(value.text)
     if node is None or node > MAX_NUMA:
-        raise bad_line(
-            origin, number, f"{shorten(word)} is not a NUMA node", "expected a node number, -1 or N/A"
-        )
+        raise value.bad(f"{shorten(value.text)} is not a NUMA node", "expected a node number, -1 or N/A")
     return node
 
 
-def required_number(text: str, origin: str, number: int) -> int:
+def required_number(value: Line) -> int:
     """Read a small positive count such as threads per core (BadInputError otherwise)."""
-    word = text.strip()
-    value = whole_number(word)
-    if value is None:
-        raise bad_line(origin, number, f"{shorten(word)} is not a number", "expected a whole number")
-    return value
+    number = whole_number(value.text)
+    if number is None:
+        raise value.bad(f"{shorten(value.text)} is not a number", "expected a whole number")
+    return number
 
 
-def cpu_list(text: str, origin: str, number: int) -> CpuSet:
+def cpu_list(value: Line) -> CpuSet:
     """Read a CPU list of a capture; the error names the file and the line."""
+    return cpus_by(parse_cpu_list, value, "a CPU list looks like 0-3,8; is the line cut off?")
+
+
+def cpus_by(parse: Callable[[str], CpuSet], value: Line, hint: str) -> CpuSet:
+    """Read a set of CPUs by a function; the error names the file and the line."""
     try:
-        return parse_cpu_list(text)
+        return parse(value.text)
     except BadInputError as error:
-        raise bad_line(
-            origin, number, error.message[:200], "a CPU list looks like 0-3,8; is the line cut off?"
-        ) from None
+        raise value.bad(error.message[:200], hint) from None
 
 
 def bus_id(text: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpclaunch.topology.saved_node import copy_tree
+from hpclaunch.topology.sysfs import copy_tree
 
 FAKES = Path(__file__).parents[1] / "fakes" / "fake_nvidia"
 BUSES = ("0000:17:00.0", "0000:37:00.0")

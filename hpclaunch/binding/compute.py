@@ -95,7 +95,10 @@ _LEAST = {"tasks_per_node": 1, "cpus_per_task": 1, "threads_per_core": 1, "gpus_
 
 def _check(machine: Machine, request: BindingRequest) -> None:
     """Refuse what no node could give, and what this node cannot."""
-    _check_numbers(request)
+    for name, least in _LEAST.items():
+        value = getattr(request, name)
+        if value is not None and value < least:
+            raise BadInputError(f"{name} is {value}", f"it must be {'at least 1' if least else '0 or more'}")
     if not machine.cores:
         raise BadInputError(
             "no source lists the CPUs of this node", "give --lscpu, --numactl, --hwloc or --sysfs"
@@ -106,13 +109,6 @@ def _check(machine: Machine, request: BindingRequest) -> None:
     _check_threads(machine, max(len(threads) for threads in usable))
     if not request.share_cores:
         _check_cores(machine, request.tasks_per_node, len(usable))
-
-
-def _check_numbers(request: BindingRequest) -> None:
-    for name, least in _LEAST.items():
-        value = getattr(request, name)
-        if value is not None and value < least:
-            raise BadInputError(f"{name} is {value}", f"it must be {'at least 1' if least else '0 or more'}")
 
 
 def _check_cores(machine: Machine, tasks: int, usable: int) -> None:
@@ -313,7 +309,8 @@ def _core_pools(machine: Machine, node: _Numa) -> list[tuple[Block, list[_RankGr
     taken: set[int] = set()
     for cores in sorted(members, key=lambda cores: (len(cores), cores)):
         block = [core for core in cores if core not in taken]
-        if not _suffices(machine, block, len(_ranks(members[cores]))):
+        needed = 1 if machine.request.share_cores else max(len(_ranks(members[cores])), 1)
+        if len(machine.usable(block)) < needed:
             return [(node.block, node.groups)]
         taken.update(block)
         pools.append((block, members[cores]))
@@ -333,11 +330,6 @@ def _slots(machine: Machine, block: Block, groups: list[_RankGroup], homes: Coun
     if machine.request.share_cores or sum(weights.values()) > unit * len(machine.usable(block)):
         return list(here)
     return [rank for rank, weight in weights.items() for _ in range(weight // unit)]
-
-
-def _suffices(machine: Machine, block: Block, ranks: int) -> bool:
-    """Tell whether a block has a core for each rank, or any core where ranks may share cores."""
-    return len(machine.usable(block)) >= (1 if machine.request.share_cores else max(ranks, 1))
 
 
 # --- From cores to the answer ---------------------------------------------------------------------------
@@ -382,7 +374,9 @@ def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu
         )
     nics = _nics(machine.topology.nics, ranks)
     _note_leftovers(machine, users)
-    _note_idle_gpus(machine, ranks)
+    machine.notes.extend(
+        idle_note((gpu.index for gpu in machine.topology.gpus), (rank.gpus for rank in ranks))
+    )
     return NodeBinding(
         ranks=tuple(msgspec.structs.replace(rank, nic=nics.get(rank.local_rank)) for rank in ranks),
         notes=tuple(dict.fromkeys(machine.notes)),
@@ -417,12 +411,6 @@ def _near_nics(nics: tuple[Nic, ...], rank: RankBinding) -> tuple[str, ...]:
     cpus = frozenset(rank.cpus)
     local = tuple(nic.name for nic in nics if nic.cpus and cpus & nic.cpus)
     return local or tuple(nic.name for nic in nics if nic.numa in rank.numa)
-
-
-def _note_idle_gpus(machine: Machine, ranks: Iterable[RankBinding]) -> None:
-    machine.notes.extend(
-        idle_note((gpu.index for gpu in machine.topology.gpus), (rank.gpus for rank in ranks))
-    )
 
 
 def _note_leftovers(machine: Machine, users: Counter[int]) -> None:

@@ -6,6 +6,7 @@ Each list has one entry per rank: Slurm silently starts again at the front of a 
 
 import shlex
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -17,11 +18,13 @@ from hpclaunch.binding.binding_documents import (
     RankDocument,
     TopologyDocument,
 )
-from hpclaunch.binding.node_binding import NodeBinding, RankBinding, rank_table
-from hpclaunch.cpuset import CpuSet, format_cpu_list, to_mask
+from hpclaunch.binding.node_binding import NodeBinding, rank_table
+from hpclaunch.cpuset import format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import document_text
 from hpclaunch.topology.node_topology import Core, NodeTopology
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 def map_cpu(binding: NodeBinding) -> str:
@@ -113,12 +116,11 @@ def _in_usual_order(topology: NodeTopology, cores: list[Core]) -> list[Core]:
 
 def numactl(binding: NodeBinding) -> str:
     """Return one line per rank: the numactl that binds its CPUs and its memory."""
-    return "\n".join(_numactl(rank) for rank in binding.ranks)
-
-
-def _numactl(rank: RankBinding) -> str:
-    line = f"numactl --physcpubind={format_cpu_list(rank.cpus)}"
-    return f"{line} --membind={format_cpu_list(rank.numa)}" if rank.numa else line
+    return "\n".join(
+        f"numactl --physcpubind={format_cpu_list(rank.cpus)}"
+        + (f" --membind={format_cpu_list(rank.numa)}" if rank.numa else "")
+        for rank in binding.ranks
+    )
 
 
 def taskset(binding: NodeBinding) -> str:
@@ -131,21 +133,17 @@ def env(topology: NodeTopology, binding: NodeBinding) -> str:
 
     HPCLAUNCH_GPUS has the words that CUDA_VISIBLE_DEVICES takes: numbers, or UUIDs of MIG instances.
     """
-    ranks = binding.ranks
+    ranks, names = binding.ranks, {gpu.index: gpu.visible_name for gpu in topology.gpus}
+    gpus = [",".join(names.get(gpu, str(gpu)) for gpu in rank.gpus) for rank in ranks]
     values = {
         "HPCLAUNCH_TASKS_PER_NODE": str(len(ranks)),
         "HPCLAUNCH_CPU_LISTS": " ".join(format_cpu_list(rank.cpus) for rank in ranks),
         "HPCLAUNCH_CPU_MASKS": " ".join(to_mask(rank.cpus) for rank in ranks),
-        "HPCLAUNCH_GPUS": " ".join(_gpu_names(topology, rank) or "-" for rank in ranks),
+        "HPCLAUNCH_GPUS": " ".join(words or "-" for words in gpus),
         "HPCLAUNCH_NUMA_NODES": " ".join(format_cpu_list(rank.numa) or "-" for rank in ranks),
         "HPCLAUNCH_NICS": " ".join(_word(rank.nic) for rank in ranks),
     }
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())
-
-
-def _gpu_names(topology: NodeTopology, rank: RankBinding) -> str:
-    names = {gpu.index: gpu.visible_name for gpu in topology.gpus}
-    return ",".join(names.get(gpu, str(gpu)) for gpu in rank.gpus)
 
 
 def _word(name: str | None) -> str:
@@ -180,32 +178,18 @@ def document(topology: NodeTopology, binding: NodeBinding) -> TopologyDocument:
 def _node(topology: NodeTopology) -> NodeDocument:
     return NodeDocument(
         cores=topology.cores,
-        numa_nodes=tuple(
-            NumaNodeDocument(id=node.id, cpus=format_cpu_list(node.cpus), memory_bytes=node.memory_bytes)
-            for node in topology.numa_nodes
-        ),
-        gpus=tuple(
-            GpuDocument(
-                index=gpu.index,
-                numa=gpu.numa,
-                cpus=_cpus(gpu.cpus),
-                bus_id=gpu.bus_id,
-                model=gpu.model,
-                uuid=gpu.uuid,
-            )
-            for gpu in topology.gpus
-        ),
-        nics=tuple(
-            NicDocument(name=nic.name, numa=nic.numa, cpus=_cpus(nic.cpus), bus_id=nic.bus_id)
-            for nic in topology.nics
-        ),
+        numa_nodes=tuple(_shown(node, NumaNodeDocument) for node in topology.numa_nodes),
+        gpus=tuple(_shown(gpu, GpuDocument) for gpu in topology.gpus),
+        nics=tuple(_shown(nic, NicDocument) for nic in topology.nics),
         reserved=format_cpu_list(topology.reserved),
-        allowed=_cpus(topology.allowed),
+        allowed=None if topology.allowed is None else format_cpu_list(topology.allowed),
     )
 
 
-def _cpus(cpus: CpuSet | None) -> str | None:
-    return None if cpus is None else format_cpu_list(cpus)
+def _shown(source: msgspec.Struct, document: type[T]) -> T:
+    """Return a document of a part of a node, whose fields have the same names; CPU sets are lists."""
+    values = ((name, getattr(source, name)) for name in document.__struct_fields__)
+    return document(**{n: format_cpu_list(v) if isinstance(v, frozenset) else v for n, v in values})
 
 
 def as_json(topology: NodeTopology, binding: NodeBinding) -> str:

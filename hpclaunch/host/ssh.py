@@ -10,7 +10,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,10 +28,10 @@ from hpclaunch.host.host_interface import (
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
 from hpclaunch.host.ssh_config import split_route
-from hpclaunch.host.ssh_link import Link, need_paramiko, open_link
+from hpclaunch.host.ssh_link import need_paramiko, open_transport
 
 if TYPE_CHECKING:
-    from paramiko import Channel
+    from paramiko import Channel, Transport
 
 _SEND_BYTES = 1 << 20
 _PIECE_BYTES = 16 << 20
@@ -112,17 +112,19 @@ class SshHost:
         need_paramiko()
         self._config, self._ask = config, ask
         self.repeats = False
-        self._link: Link | None = None
+        self._transport: Transport | None = None
+        self._below = ExitStack()
+        """The connection and those to its jump hosts."""
 
     def connect(self) -> None:
         """Connect, unless there is a connection; a connection that breaks at once is tried three times."""
         for may_retry in (True, True, False):
-            if self._link is not None and self._link.is_open():
+            if self._transport is not None and self._transport.is_active():
                 return
             self.close()
             begun = time.monotonic()
             try:
-                self._link = open_link(self.name, self._config, self._ask, self._jumps)
+                self._transport = open_transport(self.name, self._config, self._ask, self._jumps, self._below)
             except NoConnectionError:
                 if not may_retry or time.monotonic() - begun > _SOON_S:
                     raise
@@ -130,9 +132,8 @@ class SshHost:
 
     def close(self) -> None:
         """Close the connection."""
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+        self._transport = None
+        self._below.close()
 
     def run(
         self,
@@ -197,11 +198,11 @@ class SshHost:
 
         for may_retry in (True, True, False):
             self.connect()
-            assert self._link is not None  # noqa: S101
+            assert self._transport is not None  # noqa: S101
             try:
-                return self._link.transport.open_session(timeout=_OPEN_TIMEOUT_S)
+                return self._transport.open_session(timeout=_OPEN_TIMEOUT_S)
             except (SSHException, EOFError, OSError) as error:
-                open_still = self._link.is_open()
+                open_still = self._transport.is_active()
                 if open_still or not may_retry:
                     kind = RefusedError if open_still else NoConnectionError
                     raise kind(f"{self.name} opens no session: {error}") from None

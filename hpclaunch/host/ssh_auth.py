@@ -254,33 +254,20 @@ def _keys(
 
     First those of the agent that the configuration names, then the agent's other keys, then those in files.
     """
-    blobs = {file: _public_key(file) for file in login.identity_files}
-    named = {*blobs.values(), *(each.key_blob for each in certificates)}
+    public = {file: _public_blob(file) or _public_blob(f"{file}.pub") for file in login.identity_files}
+    named = {each.key_blob for each in (*public.values(), *certificates) if each}
 
     def is_named(key: PKey) -> bool:
         return key.asbytes() in named or any(_certifies(each, key) for each in certificates)
 
     for key in sorted(agent_keys, key=is_named, reverse=True):
         if is_named(key) or not login.identities_only:
-            yield f"{key.get_name()} of the agent", partial(_same, key)
+            yield f"{key.get_name()} of the agent", partial(lambda same: same, key)
     in_agent = {key.asbytes() for key in agent_keys}
-    for file, blob in blobs.items():
-        if blob not in in_agent and _is_private_key(file):
+    for file, blob in public.items():
+        known = blob is not None and blob.key_blob in in_agent
+        if not known and os.path.isfile(file) and not file.endswith(".pub"):
             yield file, partial(_load, file, ask)
-
-
-def _same(key: PKey) -> PKey:
-    return key
-
-
-def _is_private_key(file: str) -> bool:
-    return os.path.isfile(file) and not file.endswith(".pub")
-
-
-def _public_key(file: str) -> bytes | None:
-    """Return the public key that belongs to an identity file, without opening the private one."""
-    blob = _public_blob(file) or _public_blob(f"{file}.pub")
-    return blob.key_blob if blob else None
 
 
 def _public_blob(file: str) -> PublicBlob | None:

@@ -1,4 +1,4 @@
-"""The connection to a host: socket, jump hosts, host key, login. A link is one open connection."""
+"""The connection to a host: socket, jump hosts, host key, login."""
 
 from __future__ import annotations
 
@@ -44,22 +44,6 @@ _PARAMIKO_NAMES = {
 _RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
 
-class Link:
-    """An open connection to a host, with the connections to its jump hosts below it."""
-
-    def __init__(self, transport: Transport, below: ExitStack) -> None:
-        self.transport = transport
-        self._below = below
-
-    def is_open(self) -> bool:
-        """Return whether the connection is open, as far as is known."""
-        return self.transport.is_active()
-
-    def close(self) -> None:
-        """Close the connection, then those to its jump hosts."""
-        self._below.close()
-
-
 def need_paramiko() -> None:
     """Raise RefusedError where paramiko is not installed."""
     try:
@@ -70,18 +54,16 @@ def need_paramiko() -> None:
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-def open_link(destination: str, config: Path | None, ask: Ask, usual_jumps: Sequence[str] = ()) -> Link:
+def open_transport(
+    destination: str, config: Path | None, ask: Ask, usual_jumps: Sequence[str], stack: ExitStack
+) -> Transport:
     """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
 
-    ``config`` and ``usual_jumps`` as for ``resolve``. NoConnectionError: it is the network.
+    ``config`` and ``usual_jumps`` as for ``resolve``; the connection and those to jump hosts below it are
+    closed with ``stack``. NoConnectionError: it is the network.
     """
-    below = ExitStack()
-    try:
-        login = resolve(destination, config, usual_jumps)
-        return Link(_Way(config, ask, below).open(login, login.jumps, (destination,)), below)
-    except BaseException:
-        below.close()
-        raise
+    login = resolve(destination, config, usual_jumps)
+    return _Way(config, ask, stack).open(login, login.jumps, (destination,))
 
 
 class _Way:
@@ -150,12 +132,8 @@ def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
     from paramiko import SSHException
 
     try:
-        return jump.open_channel(
-            "direct-tcpip",
-            (login.hostname, login.port),
-            ("127.0.0.1", 0),
-            timeout=login.connect_timeout_s,
-        )
+        place, here = (login.hostname, login.port), ("127.0.0.1", 0)
+        return jump.open_channel("direct-tcpip", place, here, timeout=login.connect_timeout_s)
     except (SSHException, EOFError, OSError) as error:
         raise NoConnectionError(
             f"{login.destination} cannot be reached through {jump_name}: "

@@ -11,6 +11,7 @@ This file goes to nodes. It imports only ``safe_unpack`` of hpclaunch and runs o
 """
 
 import importlib
+import io
 import shutil
 import tarfile
 from typing import IO, Any, Iterator, Optional, Tuple
@@ -33,53 +34,37 @@ class DamagedArchive(Exception):
 # --- compression ------------------------------------------------------------------------------------------
 
 
-class _Blocks:
+class _Blocks(io.RawIOBase):
     """A file to read from, made of blocks that come one after the other."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
-        self._rest = b""
-        self._at = 0
+        self._rest = memoryview(b"")
 
-    def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes; fewer only at the end."""
-        if self._at + size <= len(self._rest):
-            self._at += size
-            return self._rest[self._at - size : self._at]
-        parts = [self._rest[self._at :]]
-        missing = size - len(parts[0])
-        self._rest, self._at = b"", 0
-        while missing > 0:
-            block = next(self._blocks, b"")
-            if not block:
-                break
-            parts.append(block[:missing])
-            if len(block) > missing:
-                self._rest, self._at = block, missing
-            missing -= len(parts[-1])
-        return b"".join(parts)
+    def readable(self) -> bool:
+        """As `io.RawIOBase`."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """As `io.RawIOBase`."""
+        self._rest = self._rest or memoryview(next(self._blocks, b""))
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
 
 
-def plain(stream: "IO[bytes]") -> _Blocks:
+def plain(stream: "IO[bytes]") -> Any:
     """The archive without its compression, which its first bytes tell."""
-    first = stream.read(6)
+    buffered = io.BufferedReader(stream, BLOCK)  # type: ignore[type-var]
+    first = buffered.peek(6)
     kind = next((name for magic, name in _MAGIC.items() if first.startswith(magic)), "")
-    blocks = _chunks(first, stream)
-    if kind == "zstd":
-        return _Blocks(_unzstd(blocks))
-    return _Blocks(_decompressed(_Blocks(blocks), kind) if kind else blocks)
+    if not kind:
+        return buffered
+    blocks = _unzstd(buffered) if kind == "zstd" else _decompressed(buffered, kind)
+    return io.BufferedReader(_Blocks(blocks), BLOCK)
 
 
-def _chunks(first: bytes, stream: "IO[bytes]") -> Iterator[bytes]:
-    yield first + stream.read(BLOCK - len(first))
-    while True:
-        block = stream.read(BLOCK)
-        if not block:
-            return
-        yield block
-
-
-def _decompressed(compressed: _Blocks, kind: str) -> Iterator[bytes]:
+def _decompressed(compressed: "IO[bytes]", kind: str) -> Iterator[bytes]:
     """By Python's reader of the format; each checks the sums, and that the data have their end."""
     module, name = _READERS[kind]
     try:
@@ -88,18 +73,12 @@ def _decompressed(compressed: _Blocks, kind: str) -> Iterator[bytes]:
         raise DamagedArchive(f"this node's Python cannot read {kind}: {error}") from error
     try:
         file = reader(filename="", fileobj=compressed) if kind == "gzip" else reader(compressed)
-        while True:
-            block = file.read(BLOCK)
-            if not block:
-                return
-            yield block
-    except DamagedArchive:
-        raise
+        yield from iter(lambda: file.read(BLOCK), b"")
     except Exception as error:  # each module has its own
         raise DamagedArchive(f"its {kind} data are damaged: {error}") from error
 
 
-def _unzstd(compressed: Iterator[bytes]) -> Iterator[bytes]:
+def _unzstd(compressed: "IO[bytes]") -> Iterator[bytes]:
     """By the program, which checks a frame's checksum (man zstd, --check is its default)."""
     import subprocess
     import threading
@@ -114,8 +93,7 @@ def _unzstd(compressed: Iterator[bytes]) -> Iterator[bytes]:
     def feed() -> None:
         try:
             with program.stdin as pipe:  # type: ignore[union-attr]
-                for block in compressed:
-                    pipe.write(block)
+                shutil.copyfileobj(compressed, pipe, BLOCK)
         except Exception as error:
             failed.append(error)
 
@@ -123,11 +101,7 @@ def _unzstd(compressed: Iterator[bytes]) -> Iterator[bytes]:
     feeder.start()
     try:
         output: Any = program.stdout
-        while True:
-            block = output.read(BLOCK)
-            if not block:
-                break
-            yield block
+        yield from iter(lambda: output.read(BLOCK), b"")
         why = (program.stderr.read() if program.stderr else b"").decode("utf-8", "replace").strip()
         feeder.join()
         if program.wait() != 0:

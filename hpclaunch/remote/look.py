@@ -211,11 +211,10 @@ def slices_here() -> Dict[str, str]:
     return found
 
 
-def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
-    """Return what one process has; None: it has ended meanwhile."""
-    status, stat = read("/proc/" + pid + "/status"), read("/proc/" + pid + "/stat")
-    numbers = stat.rpartition(")")[2].split()
-    if not status or len(numbers) < 13 or numbers[0] in "ZX":
+def described(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
+    """Return what one process is; None: it has ended meanwhile."""
+    numbers = read("/proc/" + pid + "/stat").rpartition(")")[2].split()
+    if len(numbers) < 13 or numbers[0] in "ZX":
         return None
     words = [word for word in read("/proc/" + pid + "/cmdline").split("\0") if word]
     return {
@@ -223,11 +222,21 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
         "parent": int(numbers[1]),
         "ticks": int(numbers[11]) + int(numbers[12]),
         "program": [word[:120] for word in words[:4]],
+        "variables": {name: environ[name][:400] for name in environ if VARIABLES.match(name)},
+    }
+
+
+def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
+    """Return what one process has; None: it has ended meanwhile."""
+    status, process = read("/proc/" + pid + "/status"), described(pid, environ)
+    if not status or process is None:
+        return None
+    return {
+        **process,
         "cpus": field(status, "Cpus_allowed_list"),
         "mems": policy_of(read("/proc/" + pid + "/numa_maps")) or field(status, "Mems_allowed_list"),
         "threads": threads_of(pid),
         "devices": devices_of(pid),
-        "variables": {name: environ[name][:400] for name in environ if VARIABLES.match(name)},
     }
 
 

@@ -110,13 +110,10 @@ def installed() -> None:
 
 def _version(folder: str) -> str | None:
     """Read ``__version__`` from the source: importing would run it."""
-    try:
-        with open(os.path.join(folder, "__init__.py")) as file:
-            for line in file:
-                if line.startswith("__version__"):
-                    return line.partition("=")[2].strip().strip("'\"")
-    except OSError:
-        pass
+    with contextlib.suppress(OSError), open(os.path.join(folder, "__init__.py")) as file:
+        for line in file:
+            if line.startswith("__version__"):
+                return line.partition("=")[2].strip().strip("'\"")
     return None
 
 
@@ -139,22 +136,18 @@ def _versions(name: str) -> dict[str, Any]:
     """Return the framework's version and those of the GPU libraries it was built with."""
     if name == "pytorch":
         torch = importlib.import_module("torch")
-        gpu = torch.version.cuda or getattr(torch.version, "hip", None)
-
+        cuda, rocm = torch.version.cuda, getattr(torch.version, "hip", None)
         return {
             "framework": torch.__version__,
-            "cuda": torch.version.cuda,
-            "rocm": getattr(torch.version, "hip", None),
+            "cuda": cuda,
+            "rocm": rocm,
             "xpu": getattr(torch.version, "xpu", None),
-            "archs": _ask(torch.cuda.get_arch_list) if gpu else None,
-            "nccl": _ask(lambda: ".".join(map(str, torch.cuda.nccl.version())))
-            if torch.version.cuda
-            else None,
+            "archs": _ask(torch.cuda.get_arch_list) if cuda or rocm else None,
+            "nccl": _ask(lambda: ".".join(map(str, torch.cuda.nccl.version()))) if cuda else None,
             "gpus": _ask(torch.cuda.device_count),
         }
     if name in ("tensorflow", "keras"):
         tensorflow = importlib.import_module("tensorflow")
-
         build = _ask(lambda: dict(tensorflow.sysconfig.get_build_info()))
         build = build if isinstance(build, dict) else {}
         return {
@@ -166,7 +159,6 @@ def _versions(name: str) -> dict[str, Any]:
             "gpus": _ask(lambda: len(tensorflow.config.list_physical_devices("GPU"))),
         }
     mxnet = importlib.import_module("mxnet")
-
     return {"framework": mxnet.__version__, "gpus": _ask(mxnet.context.num_gpus)}
 
 
@@ -208,17 +200,9 @@ def _plugin() -> dict[str, Any]:
         except OSError as error:
             tried[name] = str(error)
             continue
-        table = [v for v in range(3, 16) if _has(library, f"ncclNetPlugin_v{v}")]
+        table = [v for v in range(3, 16) if hasattr(library, f"ncclNetPlugin_v{v}")]
         return {"loaded": name, "table": table, "wanted": wanted, "tried": tried}
     return {"loaded": None, "wanted": wanted, "tried": tried}
-
-
-def _has(library: Any, symbol: str) -> bool:
-    try:
-        getattr(library, symbol)
-    except AttributeError:
-        return False
-    return True
 
 
 def node(*folders: str) -> None:
@@ -331,15 +315,10 @@ def _jax_versions() -> dict[str, Any]:
     return facts
 
 
-def _deepspeed_versions() -> dict[str, Any]:
-    """Return the version of DeepSpeed, and for GPUs what the torch that it uses is built for."""
-    return {**_versions("pytorch"), **_plain_version("deepspeed")}
-
-
 _LIBRARIES: dict[str, Callable[[], dict[str, Any]]] = {
     "torch": lambda: _versions("pytorch"),
     "tensorflow": lambda: _versions("tensorflow"),
-    "deepspeed": _deepspeed_versions,
+    "deepspeed": lambda: {**_versions("pytorch"), **_plain_version("deepspeed")},  # its torch's GPUs
     "jax": _jax_versions,
     "mpi4py": lambda: _plain_version("mpi4py"),
     "horovod": lambda: _plain_version("horovod"),
@@ -467,8 +446,7 @@ def _program_imports(expected: dict[str, Any]) -> tuple[str, str, str] | None:
         return "imports", "missing", "{} take more than {:g} s".format(", ".join(modules), IMPORT_LIMIT_S)
     wrong = ["import {module}: {error}".format(**each) for each in tried if each["error"]]
     if len(tried) < len(modules):
-        crashed = f"import {modules[len(tried)]} ended Python with exit status {answer.returncode}"
-        wrong.append(crashed)
+        wrong.append(f"import {modules[len(tried)]} ended Python with exit status {answer.returncode}")
     if wrong:
         return "imports", "missing", "; ".join(wrong) + f" ({sys.executable})"
     return "imports", "have", f"{sys.executable} imports " + ", ".join(modules)

@@ -23,9 +23,9 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from hpclaunch.remote.look import (
     MOST_PROCESSES,
-    VARIABLES,
     answer,
     chosen,
+    described,
     environment_of,
     field,
     opened,
@@ -139,22 +139,6 @@ def members(variable: str, job: str) -> Dict[str, Dict[str, str]]:
 
 
 # --- what /proc tells --------------------------------------------------------------------------------------
-
-
-def facts(pid: str, environ: Dict[str, str]) -> Optional[Process]:
-    """Return what a process is; None: it has ended."""
-    status, stat = read("/proc/" + pid + "/status"), read("/proc/" + pid + "/stat")
-    numbers = stat.rpartition(")")[2].split()
-    if len(numbers) < 13 or numbers[0] in "ZX":
-        return None
-    words = [word for word in read("/proc/" + pid + "/cmdline").split("\0") if word]
-    return {
-        "pid": int(pid),
-        "parent": int(numbers[1]),
-        "program": [word[:120] for word in words[:4]] or [field(status, "Name")],
-        "variables": {name: environ[name][:400] for name in environ if VARIABLES.match(name)},
-        "files": open_files(pid),
-    }
 
 
 def stands(pid: str) -> Process:
@@ -394,8 +378,10 @@ def gather(variable: str, job: str, signal: int, found: List[Process]) -> None:
     """Put into ``found`` where the job's processes on this node stand, as it becomes known."""
 
     def begin(pid: str, environ: Dict[str, str]) -> None:
-        process = facts(pid, environ)
+        process = described(pid, environ)
         if process is not None:
+            process["program"] = process["program"] or [field(read("/proc/" + pid + "/status"), "Name")]
+            process["files"] = open_files(pid)
             found.append(process)
             look(process, "first", signal)
             process["recorder"] = recorded(pid)

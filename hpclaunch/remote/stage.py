@@ -105,14 +105,6 @@ def _connect(node: Json, token: str) -> Tuple[str, socket.socket]:
     raise StageError(f"{node['name']}: no TCP connection to it ({'; '.join(reasons)})")
 
 
-def _listen() -> socket.socket:
-    listener = socket.socket()
-    listener.bind(("", 0))
-    listener.listen(4)
-    listener.settimeout(SILENCE_S)
-    return listener
-
-
 def _accept(listener: socket.socket, token: str) -> Any:
     """The connection that knows the token, which only the owner of the job can read."""
     while True:
@@ -260,7 +252,10 @@ def _one_item(run: Run, number: int, name: str, place: Place) -> Json:
         place.clear()
     else:
         place.clear_part()
-    with contextlib.closing(_listen()) as listener:
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        listener.listen(4)
+        listener.settimeout(SILENCE_S)
         room = os.statvfs(place.folder)
         place.make_part()  # sbcast needs it on every node
         mine = {
@@ -549,8 +544,7 @@ class Reports:
 
     def all(self, prefix: str) -> List[Json]:
         """Return all nodes' reports, in the order of their names; StageError as soon as one has failed."""
-        start = said = time.monotonic()
-        ended: Optional[float] = None
+        start = said = running = time.monotonic()
         while True:
             errors = self.errors()
             if errors:
@@ -558,25 +552,17 @@ class Reports:
             found = [facts for name, facts in sorted(self._found.items()) if name.startswith(prefix)]
             if len(found) == self._run.nodes:
                 return found
-            now = time.monotonic()
-            ended = ended or self._ended(now)
-            self._need_hope(found, now - start, now - ended if ended else 0)
+            now, share = time.monotonic(), f"{len(found)} of {self._run.nodes}"
+            if os.path.exists(f"/proc/{self._run.more}"):
+                running = now
+            if now - running > _LATE_FILES_S:
+                raise StageError(f"the processes on the nodes ended early; {share} reported")
+            if now - start > REGISTER_S + SILENCE_S:
+                raise StageError(f"only {share} nodes reported in {now - start:.0f} s")
             if now - said > REPORT_S:
                 said = now
-                _say(f"staging: {self._share(found)} nodes have reported")
+                _say(f"staging: {share} nodes have reported")
             time.sleep(poll_s(1, now - start))
-
-    def _need_hope(self, found: List[Json], waited_s: float, ended_s: float) -> None:
-        if ended_s > _LATE_FILES_S:
-            raise StageError(f"the processes on the nodes ended early; {self._share(found)} reported")
-        if waited_s > REGISTER_S + SILENCE_S:
-            raise StageError(f"only {self._share(found)} nodes reported in {waited_s:.0f} s")
-
-    def _share(self, found: List[Json]) -> str:
-        return f"{len(found)} of {self._run.nodes}"
-
-    def _ended(self, now: float) -> Optional[float]:
-        return None if os.path.exists(f"/proc/{self._run.more}") else now
 
 
 def _addresses() -> List[str]:

@@ -27,9 +27,9 @@ import time
 from typing import IO, Any, Iterator, Optional
 
 from hpclaunch.remote.archive_reader import DamagedArchive, members
-from hpclaunch.remote.safe_unpack import BLOCK, LinkOut, Unpacker, UnsafeMember
+from hpclaunch.remote.safe_unpack import BLOCK, FOLDER, LinkOut, Unpacker, UnsafeMember
 from hpclaunch.remote.stage_images import mount, unmount
-from hpclaunch.remote.stage_sources import Json, StageError, folder_members, sha256_of
+from hpclaunch.remote.stage_sources import Json, StageError, folder_members, sha256_of, walk
 
 POLL_S = 0.1
 LOCK_S = 600.0
@@ -133,9 +133,8 @@ class Place:
                 break
             if time.monotonic() - start > LOCK_SAID_S and not said:
                 said = True
-                print(
-                    f"hpclaunch: {self.target}: waiting for {self._holder()}, which works on it", flush=True
-                )
+                who = self._holder()
+                print(f"hpclaunch: {self.target}: waiting for {who}, which works on it", flush=True)
             if time.monotonic() - start > LOCK_S:
                 raise StageError(f"{self.target}: {self._holder()} has worked on it for {LOCK_S:.0f} s")
             time.sleep(POLL_S)
@@ -157,12 +156,8 @@ class Place:
             if os.fstat(lock).st_ino != os.stat(self._lock).st_ino:
                 raise BlockingIOError
             self._need_other_run(_json_of(lock), control)
-            mine = {
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "job": _job_of(control),
-                "control": control,
-            }
+            job = os.path.basename(os.path.dirname(control)) if control else ""
+            mine = {"host": socket.gethostname(), "pid": os.getpid(), "job": job, "control": control}
             os.ftruncate(lock, 0)
             os.pwrite(lock, json.dumps(mine).encode(), 0)
         except (BlockingIOError, FileNotFoundError):
@@ -292,10 +287,6 @@ def _shared(target: str, host: str, process: Any) -> str:
     )
 
 
-def _job_of(control: str) -> str:
-    return os.path.basename(os.path.dirname(control)) if control else ""
-
-
 def _json_of(file: int) -> Json:
     """The object in an open file; empty where there is none."""
     try:
@@ -376,19 +367,6 @@ def verify(copy: str, files: Json) -> None:
         if not right:
             raise StageError(f"{path}: its content on disk is wrong")
     if os.path.isdir(copy):
-        there = _count(copy)
+        there = sum(member.kind != FOLDER for member in walk(copy))
         if there != len(files):
             raise StageError(f"{copy}: {there} files on disk, {len(files)} were sent")
-
-
-def _count(folder: str) -> int:
-    """Files and links below a folder."""
-    found, todo = 0, [folder]
-    while todo:
-        with os.scandir(todo.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    todo.append(entry.path)
-                else:
-                    found += 1
-    return found

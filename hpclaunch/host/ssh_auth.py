@@ -88,8 +88,8 @@ class _Attempt:
         self.tried: list[str] = []
         methods: dict[str, Callable[[], Sequence[str]]] = {
             "publickey": self._by_key,
-            "keyboard-interactive": self._by_questions,
-            "password": self._by_password,
+            "keyboard-interactive": partial(self._in_tries, "questions", self._by_questions),
+            "password": partial(self._in_tries, "password", self._by_password),
         }
         self.methods = {name: methods[name] for name in login.methods}
         self._transport, self._login, self._ask = transport, login, ask
@@ -134,19 +134,19 @@ class _Attempt:
                 self.tried[-1] += f" ({error})"
         return None
 
-    def _by_questions(self) -> Sequence[str]:
-        """Answer the host's questions; they arrive in paramiko's thread and are asked in this one."""
+    def _in_tries(self, name: str, log_in: Callable[[], Sequence[str]]) -> Sequence[str]:
         from paramiko import AuthenticationException
 
         for _ in range(_TRIES):
-            self.tried.append("questions")
+            self.tried.append(name)
             try:
-                return self._one_round()
+                return log_in()
             except AuthenticationException:
                 self._must_be_connected()
         return ()
 
-    def _one_round(self) -> Sequence[str]:
+    def _by_questions(self) -> Sequence[str]:
+        """Answer the host's questions; they arrive in paramiko's thread and are asked in this one."""
         questions: queue.Queue[list[tuple[str, bool]] | None] = queue.Queue()
         answers: queue.Queue[list[str]] = queue.Queue()
         ended: list[Sequence[str] | Exception] = []
@@ -175,16 +175,8 @@ class _Attempt:
         return ended[0]
 
     def _by_password(self) -> Sequence[str]:
-        from paramiko import AuthenticationException
-
-        for _ in range(_TRIES):
-            self.tried.append("password")
-            password = self._ask(self._prompt("Password: "), False)
-            try:
-                return self._transport.auth_password(self._login.user, password, fallback=False)
-            except AuthenticationException:
-                self._must_be_connected()
-        return ()
+        password = self._ask(self._prompt("Password: "), False)
+        return self._transport.auth_password(self._login.user, password, fallback=False)
 
     def _must_be_connected(self) -> None:
         """Raise where the connection is closed: by the host, or, at the first key, perhaps by the network."""

@@ -174,11 +174,7 @@ class Place:
 
     def _holder(self) -> str:
         """Return the holder of the lock, in words."""
-        holder: Json = {}
-        with contextlib.suppress(OSError):
-            lock = os.open(self._lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-            holder = _json_of(lock)
-            os.close(lock)
+        holder = _own_json(self._lock) or {}
         if "pid" not in holder:
             return "another process"
         job = f" of job {holder['job']}" if holder.get("job") else ""
@@ -186,14 +182,7 @@ class Place:
 
     def my_record(self) -> Optional[Json]:
         """The record of the copy, if it is this user's own."""
-        try:
-            file = os.open(self.record, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            return _json_of(file) if os.fstat(file).st_uid == os.geteuid() else None
-        finally:
-            os.close(file)
+        return _own_json(self.record)
 
     def whole(self, control: str = "") -> Optional[Json]:
         """The record of a copy of one's own whose content is what it lists; None where there is none.
@@ -285,6 +274,18 @@ def _shared(target: str, host: str, process: Any) -> str:
         f"{target}: it is on a file system that nodes of this job share ({socket.gethostname()} and {who}); "
         "DEST must be on storage of each node"
     )
+
+
+def _own_json(path: str) -> Optional[Json]:
+    """The object in a file of this user's own; None where there is no such file."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return _json_of(file) if os.fstat(file).st_uid == os.geteuid() else None
+    finally:
+        os.close(file)
 
 
 def _json_of(file: int) -> Json:

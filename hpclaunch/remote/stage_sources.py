@@ -145,77 +145,56 @@ def _entry(name: str, found: os.stat_result, path: str, first_names: Dict[Tuple[
 
 
 def send_source(source: Source, write: Callable[[bytes], None]) -> None:
-    """Give ``write`` the bytes that travel: a folder's records, or the file itself.
+    """Give ``write`` the bytes that travel, in blocks of about 1 MiB: a folder's records, or the file itself.
 
     StageError where the source has changed since `look_at`.
     """
-    if source.kind == "folder":
-        _Records(os.path.realpath(source.path), write).send(source.members)
-        return
-    with open(source.path, "rb") as file:
-        for block in iter(lambda: file.read(BLOCK), b""):
-            write(block)
-        after = os.fstat(file.fileno())
-    if (after.st_size, after.st_mtime_ns) != (source.size, source.mtime_ns):
-        raise _changed(source.path)
+    path, waiting, size = os.path.realpath(source.path), [], 0
+    pieces = _content(path, source.size, source.mtime_ns)
+    for piece in _records(path, source.members) if source.kind == "folder" else pieces:
+        waiting.append(piece)
+        size += len(piece)
+        if size >= BLOCK:
+            write(b"".join(waiting))
+            waiting, size = [], 0
+    if size:
+        write(b"".join(waiting))
+
+
+def _records(folder: str, members: List[Member]) -> Iterator[bytes]:
+    for member in members:
+        name, target = os.fsencode(member.name), os.fsencode(member.target)
+        kind = _KINDS.index(member.kind)
+        yield _HEAD.pack(kind, member.mode, member.mtime_ns, member.size, len(name), len(target))
+        yield name + target
+        if member.kind == FILE:
+            yield from _content(os.path.join(folder, member.name), member.size, member.mtime_ns)
+    for member in members:
+        path = os.path.join(folder, member.name)
+        if member.kind == FOLDER and os.lstat(path).st_mtime_ns != member.mtime_ns:
+            raise _changed(path)
+    yield _HEAD.pack(_END, 0, 0, 0, 0, 0)
+
+
+def _content(path: str, size: int, mtime_ns: int) -> Iterator[bytes]:
+    left = size
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        while left:
+            block = os.read(file, min(left, BLOCK))
+            if not block:
+                raise _changed(path)
+            left -= len(block)
+            yield block
+        after = os.fstat(file)
+    finally:
+        os.close(file)
+    if (after.st_size, after.st_mtime_ns) != (size, mtime_ns):
+        raise _changed(path)
 
 
 def _changed(path: str) -> StageError:
     return StageError(f"{path}: it changed while it was read")
-
-
-class _Records:
-    """Writes a folder's members in blocks of about 1 MiB."""
-
-    def __init__(self, folder: str, write: Callable[[bytes], None]) -> None:
-        self._folder = folder
-        self._write = write
-        self._waiting: List[bytes] = []
-        self._size = 0
-
-    def send(self, members: List[Member]) -> None:
-        for member in members:
-            name, target = os.fsencode(member.name), os.fsencode(member.target)
-            kind = _KINDS.index(member.kind)
-            self._put(_HEAD.pack(kind, member.mode, member.mtime_ns, member.size, len(name), len(target)))
-            self._put(name + target)
-            if member.kind == FILE:
-                self._send_content(member)
-        for member in members:
-            if member.kind == FOLDER and os.lstat(self._path(member)).st_mtime_ns != member.mtime_ns:
-                raise _changed(self._path(member))
-        self._put(_HEAD.pack(_END, 0, 0, 0, 0, 0))
-        self._flush()
-
-    def _path(self, member: Member) -> str:
-        return os.path.join(self._folder, member.name)
-
-    def _send_content(self, member: Member) -> None:
-        path, left = self._path(member), member.size
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            while left:
-                block = os.read(file, min(left, BLOCK))
-                if not block:
-                    raise _changed(path)
-                left -= len(block)
-                self._put(block)
-            after = os.fstat(file)
-        finally:
-            os.close(file)
-        if (after.st_size, after.st_mtime_ns) != (member.size, member.mtime_ns):
-            raise _changed(path)
-
-    def _put(self, data: bytes) -> None:
-        self._waiting.append(data)
-        self._size += len(data)
-        if self._size >= BLOCK:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._size:
-            self._write(b"".join(self._waiting))
-        self._waiting, self._size = [], 0
 
 
 def folder_members(stream: "IO[bytes]") -> Iterator[Tuple[Member, Optional["IO[bytes]"]]]:

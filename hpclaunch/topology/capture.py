@@ -81,7 +81,7 @@ def _output(tool: SourceKind) -> str:
 
 def _save_tree(folder: Path, root: Path) -> None:
     copy = copy_tree(root)
-    for path, text in copy.files.items():
+    for path, text in copy.texts.items():
         _write(folder / path, text)
     for path, target in copy.links.items():
         link = folder / path

@@ -124,7 +124,11 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
 
     Of a list such as ``0,5-11`` the lowest number is the one with CPUs: the kernel numbers GPU memory last.
     """
-    found = _gpu_cpus_by_node(ranked)
+    found: dict[int, CpuSet] = {}
+    for gpu in (gpu for partial in ranked for gpu in partial.gpus or ()):
+        numa = gpu.numa if gpu.numa is not None else min(gpu.numa_candidates, default=None)
+        if numa is not None and gpu.cpus:
+            found[numa] = found.get(numa, frozenset()) | gpu.cpus
     if not found:
         return ()
     if sum(len(cpus) for cpus in found.values()) != len(frozenset().union(*found.values())):
@@ -137,16 +141,6 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
         "lists may be cut off or limited to a job (lscpu or numactl shows them all)"
     )
     return tuple(NumaNode(id=node, cpus=cpus) for node, cpus in sorted(found.items()))
-
-
-def _gpu_cpus_by_node(ranked: Sequence[Partial]) -> dict[int, CpuSet]:
-    found: dict[int, CpuSet] = {}
-    for partial in ranked:
-        for gpu in partial.gpus or ():
-            numa = gpu.numa if gpu.numa is not None else min(gpu.numa_candidates, default=None)
-            if numa is not None and gpu.cpus:
-                found[numa] = found.get(numa, frozenset()) | gpu.cpus
-    return found
 
 
 def _cores(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Core, ...]:

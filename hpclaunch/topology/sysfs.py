@@ -6,7 +6,7 @@ ABI/stable/sysfs-devices-system-cpu, ABI/testing/sysfs-bus-pci and admin-guide/c
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -138,16 +138,8 @@ def read_tree(tree: Tree) -> Partial:
     )
 
 
-class TreeCopy(NamedTuple):
-    """A compact copy of a /sys and /proc tree, by path below its root."""
-
-    files: Mapping[str, str]
-    links: Mapping[str, str]
-    """Symbolic links and where they lead, relative."""
-
-
-def copy_tree(root: Path) -> TreeCopy:
-    """Return the part of ``root`` that the reader uses: a copy of it reads the same.
+def copy_tree(root: Path) -> Tree:
+    """Return the part of ``root`` that the reader uses, links as relative paths: a copy of it reads the same.
 
     Raises BadInputError as ``read``. Of /proc/self/status only the line about CPUs is copied.
     """
@@ -161,7 +153,7 @@ def copy_tree(root: Path) -> TreeCopy:
     for path, address in tree.links.items():
         up = [".."] * (len(PurePosixPath(path).parts) - 1)
         links[path] = str(PurePosixPath(*up, "sys/bus/pci/devices", address))
-    return TreeCopy(files, links)
+    return Tree(root, files, links)
 
 
 def _allowed(tree: Tree, online: CpuSet) -> CpuSet | None:
@@ -280,7 +272,12 @@ def _gpus(tree: Tree, online: CpuSet) -> tuple[str | None, tuple[GpuFact, ...], 
     """Return a vendor and its GPUs, whether their order is the runtime's, and notes."""
     devices = _gpu_devices(tree)
     amd, notes = _amd_in_kfd_order(tree, devices)
-    by_vendor = _buses_by_vendor(tree, devices, amd)
+    of_vendors = {
+        "NVIDIA": [device.bus for device in devices if device.vendor == "NVIDIA"],
+        "AMD": amd if amd is not None else _add_in_cards(tree, devices, "AMD"),
+        "Intel": _add_in_cards(tree, devices, "Intel"),
+    }
+    by_vendor = {vendor: buses for vendor, buses in of_vendors.items() if buses}  # the one to prefer first
     if not by_vendor:
         return None, (), True, tuple(notes)
     vendor = next(iter(by_vendor))
@@ -292,16 +289,6 @@ def _gpus(tree: Tree, online: CpuSet) -> tuple[str | None, tuple[GpuFact, ...], 
         hint = _PCI_ORDER_HINTS.get(vendor, "")
         notes.append(f"sysfs: GPUs of {vendor} are numbered in PCI order{hint}")
     return vendor, gpus, in_order, tuple(notes)
-
-
-def _buses_by_vendor(tree: Tree, devices: list[_Device], amd: list[str] | None) -> dict[str, list[str]]:
-    """Return the PCI addresses of each vendor that has GPUs here, the vendor to prefer first."""
-    found = {
-        "NVIDIA": [device.bus for device in devices if device.vendor == "NVIDIA"],
-        "AMD": amd if amd is not None else _add_in_cards(tree, devices, "AMD"),
-        "Intel": _add_in_cards(tree, devices, "Intel"),
-    }
-    return {vendor: buses for vendor, buses in found.items() if buses}
 
 
 def _gpu_devices(tree: Tree) -> list[_Device]:

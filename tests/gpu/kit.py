@@ -13,7 +13,7 @@ BUSES = ("0000:17:00.0", "0000:37:00.0")
 
 def with_gpus(root: Path, buses: tuple[str, ...] = BUSES) -> None:
     """Write a tree for HPCLAUNCH_SYSROOT: /sys as here with GPUs added, and /proc as it is at any time."""
-    files = {name: text for name, text in copy_tree(Path("/")).files.items() if name.startswith("sys/")}
+    files = {name: text for name, text in copy_tree(Path("/")).texts.items() if name.startswith("sys/")}
     for number, bus in enumerate(buses):
         device = f"sys/bus/pci/devices/{bus}"
         files |= {

@@ -95,10 +95,7 @@ _LEAST = {"tasks_per_node": 1, "cpus_per_task": 1, "threads_per_core": 1, "gpus_
 
 def _check(machine: Machine, request: BindingRequest) -> None:
     """Refuse what no node could give, and what this node cannot."""
-    for name, least in _LEAST.items():
-        value = getattr(request, name)
-        if value is not None and value < least:
-            raise BadInputError(f"{name} is {value}", f"it must be {'at least 1' if least else '0 or more'}")
+    _check_numbers(request)
     if not machine.cores:
         raise BadInputError(
             "no source lists the CPUs of this node", "give --lscpu, --numactl, --hwloc or --sysfs"
@@ -109,6 +106,13 @@ def _check(machine: Machine, request: BindingRequest) -> None:
     _check_threads(machine, max(len(threads) for threads in usable))
     if not request.share_cores:
         _check_cores(machine, request.tasks_per_node, len(usable))
+
+
+def _check_numbers(request: BindingRequest) -> None:
+    for name, least in _LEAST.items():
+        value = getattr(request, name)
+        if value is not None and value < least:
+            raise BadInputError(f"{name} is {value}", f"it must be {'at least 1' if least else '0 or more'}")
 
 
 def _check_cores(machine: Machine, tasks: int, usable: int) -> None:
@@ -374,9 +378,7 @@ def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu
         )
     nics = _nics(machine.topology.nics, ranks)
     _note_leftovers(machine, users)
-    machine.notes.extend(
-        idle_note((gpu.index for gpu in machine.topology.gpus), (rank.gpus for rank in ranks))
-    )
+    _note_idle_gpus(machine, ranks)
     return NodeBinding(
         ranks=tuple(msgspec.structs.replace(rank, nic=nics.get(rank.local_rank)) for rank in ranks),
         notes=tuple(dict.fromkeys(machine.notes)),
@@ -411,6 +413,12 @@ def _near_nics(nics: tuple[Nic, ...], rank: RankBinding) -> tuple[str, ...]:
     cpus = frozenset(rank.cpus)
     local = tuple(nic.name for nic in nics if nic.cpus and cpus & nic.cpus)
     return local or tuple(nic.name for nic in nics if nic.numa in rank.numa)
+
+
+def _note_idle_gpus(machine: Machine, ranks: Iterable[RankBinding]) -> None:
+    machine.notes.extend(
+        idle_note((gpu.index for gpu in machine.topology.gpus), (rank.gpus for rank in ranks))
+    )
 
 
 def _note_leftovers(machine: Machine, users: Counter[int]) -> None:

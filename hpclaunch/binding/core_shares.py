@@ -251,15 +251,19 @@ def _cut(machine: Machine, block: Block, count: int) -> list[Block]:
         starts = [min(at * len(usable) // count, len(usable) - width) for at in range(count)]
         return [usable[start : start + width] for start in starts]
     if machine.reserved.isdisjoint(block) or len(machine.parts(block, L3)) > 1:
-        size, extra = divmod(len(usable), count)
-        ends = [at * size + min(at, extra) for at in range(count + 1)]
-        return [usable[start:end] for start, end in pairwise(ends)]
+        return _cut_evenly(usable, count)
     if (slots := _equal_slots(machine, block, count)) is not None:
         return slots
     size = len(usable) // count
     if machine.request.cpus_per_task is not None:
         size = min(size, machine.request.cpus_per_task)
     return [usable[at * size : (at + 1) * size] for at in range(count)]
+
+
+def _cut_evenly(usable: Block, count: int) -> list[Block]:
+    size, extra = divmod(len(usable), count)
+    ends = [at * size + min(at, extra) for at in range(count + 1)]
+    return [usable[start:end] for start, end in pairwise(ends)]
 
 
 def _equal_slots(machine: Machine, group: Block, count: int) -> list[Block] | None:

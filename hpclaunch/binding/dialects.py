@@ -18,7 +18,7 @@ from hpclaunch.binding.binding_documents import (
     RankDocument,
     TopologyDocument,
 )
-from hpclaunch.binding.node_binding import NodeBinding, rank_table
+from hpclaunch.binding.node_binding import NodeBinding, RankBinding, rank_table
 from hpclaunch.cpuset import format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import document_text
@@ -133,17 +133,21 @@ def env(topology: NodeTopology, binding: NodeBinding) -> str:
 
     HPCLAUNCH_GPUS has the words that CUDA_VISIBLE_DEVICES takes: numbers, or UUIDs of MIG instances.
     """
-    ranks, names = binding.ranks, {gpu.index: gpu.visible_name for gpu in topology.gpus}
-    gpus = [",".join(names.get(gpu, str(gpu)) for gpu in rank.gpus) for rank in ranks]
+    ranks = binding.ranks
     values = {
         "HPCLAUNCH_TASKS_PER_NODE": str(len(ranks)),
         "HPCLAUNCH_CPU_LISTS": " ".join(format_cpu_list(rank.cpus) for rank in ranks),
         "HPCLAUNCH_CPU_MASKS": " ".join(to_mask(rank.cpus) for rank in ranks),
-        "HPCLAUNCH_GPUS": " ".join(words or "-" for words in gpus),
+        "HPCLAUNCH_GPUS": " ".join(_gpu_names(topology, rank) or "-" for rank in ranks),
         "HPCLAUNCH_NUMA_NODES": " ".join(format_cpu_list(rank.numa) or "-" for rank in ranks),
         "HPCLAUNCH_NICS": " ".join(_word(rank.nic) for rank in ranks),
     }
     return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in values.items())
+
+
+def _gpu_names(topology: NodeTopology, rank: RankBinding) -> str:
+    names = {gpu.index: gpu.visible_name for gpu in topology.gpus}
+    return ",".join(names.get(gpu, str(gpu)) for gpu in rank.gpus)
 
 
 def _word(name: str | None) -> str:

@@ -246,8 +246,8 @@ def _keys(
 
     First those of the agent that the configuration names, then the agent's other keys, then those in files.
     """
-    public = {file: _public_blob(file) or _public_blob(f"{file}.pub") for file in login.identity_files}
-    named = {each.key_blob for each in (*public.values(), *certificates) if each}
+    blobs = {file: _public_key(file) for file in login.identity_files}
+    named = {*blobs.values(), *(each.key_blob for each in certificates)}
 
     def is_named(key: PKey) -> bool:
         return key.asbytes() in named or any(_certifies(each, key) for each in certificates)
@@ -256,10 +256,19 @@ def _keys(
         if is_named(key) or not login.identities_only:
             yield f"{key.get_name()} of the agent", partial(lambda same: same, key)
     in_agent = {key.asbytes() for key in agent_keys}
-    for file, blob in public.items():
-        known = blob is not None and blob.key_blob in in_agent
-        if not known and os.path.isfile(file) and not file.endswith(".pub"):
+    for file, blob in blobs.items():
+        if blob not in in_agent and _is_private_key(file):
             yield file, partial(_load, file, ask)
+
+
+def _is_private_key(file: str) -> bool:
+    return os.path.isfile(file) and not file.endswith(".pub")
+
+
+def _public_key(file: str) -> bytes | None:
+    """Return the public key that belongs to an identity file, without opening the private one."""
+    blob = _public_blob(file) or _public_blob(f"{file}.pub")
+    return blob.key_blob if blob else None
 
 
 def _public_blob(file: str) -> PublicBlob | None:

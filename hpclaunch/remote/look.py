@@ -84,11 +84,8 @@ def field(status: str, name: str) -> str:
 
 def threads_of(pid: str) -> Dict[str, int]:
     """Return CPU list -> number of threads that may run there."""
-    try:
-        names = os.listdir("/proc/" + pid + "/task")
-    except OSError:
-        return {}
-    lists = [field(read("/proc/" + pid + "/task/" + name + "/status"), "Cpus_allowed_list") for name in names]
+    tasks = "/proc/" + pid + "/task"
+    lists = [field(read(tasks + "/" + name + "/status"), "Cpus_allowed_list") for name in names_in(tasks)]
     return dict(Counter(filter(None, lists)))
 
 
@@ -102,16 +99,7 @@ def target(link: str) -> str:
 
 def opened(pid: str) -> Dict[str, str]:
     """Return the open files of a process: number -> what it is."""
-    try:
-        names = os.listdir("/proc/" + pid + "/fd")
-    except OSError:
-        return {}
-    return {name: target("/proc/" + pid + "/fd/" + name) for name in names}
-
-
-def devices_of(pid: str) -> List[str]:
-    """Return the device files of GPUs and network cards that a process holds open."""
-    return sorted({path for path in opened(pid).values() if DEVICE.match(path)})
+    return {name: target("/proc/" + pid + "/fd/" + name) for name in names_in("/proc/" + pid + "/fd")}
 
 
 def flux_id(text: str) -> str:
@@ -236,7 +224,7 @@ def facts(pid: str, environ: Dict[str, str]) -> Optional[Dict[str, Any]]:
         "cpus": field(status, "Cpus_allowed_list"),
         "mems": policy_of(read("/proc/" + pid + "/numa_maps")) or field(status, "Mems_allowed_list"),
         "threads": threads_of(pid),
-        "devices": devices_of(pid),
+        "devices": sorted({path for path in opened(pid).values() if DEVICE.match(path)}),
     }
 
 

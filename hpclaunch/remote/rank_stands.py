@@ -46,6 +46,8 @@ _FRAMES = 100
 _OTHER_FRAMES = 12
 _THREADS = 8
 _FILES = 6
+_OWN_FILE = re.compile("/(?!dev/|proc/|sys/|memfd:|usr/|lib|tmp/ompi)")
+"""Of the files that a process has open: no device, and none in memory or of the system."""
 _FRAME = re.compile(r'  File "(.*)", line (\d+|\?\?\?) in (.*)')
 _SPY_FRAME = re.compile(r"    (.*) \((.*?)(?::(\d+))?\)")
 _WATCHED = re.compile(r"/proc/(\d+)$")
@@ -186,13 +188,6 @@ def text_at(pid: str, address: int) -> str:
     except (OSError, ValueError, OverflowError):
         return ""
     return data.partition(b"\0")[0].decode("utf-8", "replace")
-
-
-def open_files(pid: str) -> List[str]:
-    """Return some of the files that a process has open, without devices and those in memory."""
-    skipped = ("/dev/", "/proc/", "/sys/", "/memfd:", "/usr/", "/lib", "/tmp/ompi")  # noqa: S108
-    found = [path for path in opened(pid).values() if path.startswith("/") and not path.startswith(skipped)]
-    return sorted(set(found))[:_FILES]
 
 
 def in_memory(pid: str, name: str) -> Optional[str]:
@@ -381,7 +376,7 @@ def gather(variable: str, job: str, signal: int, found: List[Process]) -> None:
         process = described(pid, environ)
         if process is not None:
             process["program"] = process["program"] or [field(read("/proc/" + pid + "/status"), "Name")]
-            process["files"] = open_files(pid)
+            process["files"] = sorted(set(filter(_OWN_FILE.match, opened(pid).values())))[:_FILES]
             found.append(process)
             look(process, "first", signal)
             process["recorder"] = recorded(pid)

@@ -71,6 +71,7 @@ _KERNEL_WAITS = (
     (r"pipe_(read|wait)|anon_pipe_read", "reading a pipe"),
     (r"hrtimer_nanosleep|do_nanosleep", "asleep"),
 )
+_UNNAMED = {"pipe": "a pipe", "socket": "a socket"}
 _MAIN = "the main program"
 """Of Python: code outside of functions."""
 _MOST_NAMED = 8
@@ -223,18 +224,14 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
     elif kind and not (call and now.get("path", "").startswith("/")):
         place.update(what=kind, collective=True)
     elif call:
-        place.update(what=call, path=file_name(now.get("path", "")))
+        path = now.get("path", "")
+        place.update(what=call, path=_UNNAMED.get(path.partition(":")[0], path))
     else:
         place["what"] = otherwise(process)
     if now.get("state") == "D":
         waits = kernel_wait(now) or "waiting in the kernel"
         place["what"] = "{} ({}, state D)".format(place["what"] or "a system call", waits)
     return place
-
-
-def file_name(path: str) -> str:
-    """Return an open file in words."""
-    return {"pipe": "a pipe", "socket": "a socket"}.get(path.partition(":")[0], path)
 
 
 def kernel_wait(now: Dict[str, Any]) -> str:

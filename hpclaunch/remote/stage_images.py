@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 from hpclaunch.remote.safe_unpack import FILE, FOLDER, HARD_LINK, LINK, Member, leads_out, shown
 from hpclaunch.remote.stage_sources import Json, StageError, sha256_of, walk
@@ -104,21 +104,32 @@ def _need_plain_names(image: str) -> None:
 def _judged(copy: str, keep_links: bool) -> Json:
     found = [member for member in walk(copy) if member.name != "."]
     links = {member.name: member.target for member in found if member.kind == LINK}
-    for name, target in links.items():
-        if not keep_links and leads_out(name, links):
-            raise StageError(
-                f"{shown(name)}: a link that leads out of the image, to {shown(target)}; "
-                "--stage-links keep makes such links"
-            )
-    special = [member for member in found if member.mode & 0o7000 and member.kind in (FILE, FOLDER)]
-    for member in special:
-        os.chmod(os.path.join(copy, member.name), member.mode & 0o777)
+    if not keep_links:
+        _need_links_inside(links)
+    special = _drop_bits(copy, found)
     return {
         "files": dict(_content(copy, member) for member in found if member.kind != FOLDER),
         "bytes": sum(member.size for member in found),
         "count": len(found),
-        "notes": [f"set-uid, set-gid or sticky bits dropped of {len(special):,} members"] * bool(special),
+        "notes": [f"set-uid, set-gid or sticky bits dropped of {special:,} members"] * bool(special),
     }
+
+
+def _drop_bits(copy: str, found: List[Member]) -> int:
+    """Drop set-uid, set-gid and sticky bits; of how many members."""
+    special = [member for member in found if member.mode & 0o7000 and member.kind in (FILE, FOLDER)]
+    for member in special:
+        os.chmod(os.path.join(copy, member.name), member.mode & 0o777)
+    return len(special)
+
+
+def _need_links_inside(links: Dict[str, str]) -> None:
+    for name, target in links.items():
+        if leads_out(name, links):
+            raise StageError(
+                f"{shown(name)}: a link that leads out of the image, to {shown(target)}; "
+                "--stage-links keep makes such links"
+            )
 
 
 def _content(copy: str, member: Member) -> Tuple[str, Any]:

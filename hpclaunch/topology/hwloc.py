@@ -76,7 +76,6 @@ def read(text: str, origin: str) -> Partial:
         online &= _cpuset(root, "online_cpuset", origin)
     if not online:
         raise BadInputError(f"{origin}, line {root.line}: Machine without CPUs", _HINT)
-    granted = _cpuset(root, "allowed_cpuset", origin) if "allowed_cpuset" in root.attributes else None
     nodes = _numa_nodes(objects, online, origin)
     threads = _threads_by_core(objects, online, origin)
     vendor, gpus, in_order, notes = _gpus(objects, online, nodes, origin)
@@ -91,7 +90,7 @@ def read(text: str, origin: str) -> Partial:
         gpu_order=in_order,
         nics=_nics(objects, online, nodes, origin),
         hwloc_order=tuple(min(cpus) for cpus in threads.values()),
-        allowed=None if granted is None else granted & online,
+        allowed=_allowed(root, online, origin),
         notes=(*_hidden(root, online, origin), *notes),
     )
 
@@ -174,9 +173,7 @@ def _cores(threads: dict[_Object, list[int]], origin: str) -> tuple[Core, ...] |
     cores: list[Core] = []
     l3_number: dict[_Object, int] = {}
     for core, cpus in threads.items():
-        caches = (one for one in core.ancestors() if one.type == "Cache")  # of version 1
-        third = (one for one in caches if one.attributes.get("depth") == "3")
-        cache = core.above("L3Cache") or next(third, None)
+        cache = next(filter(_is_l3, core.ancestors()), None)
         l3 = l3_number.setdefault(cache, len(l3_number)) if cache else None
         cores.append(Core(cpus=tuple(sorted(set(cpus))), l3=l3, socket=_socket(core, origin)))
     listed = [cpu for core in cores for cpu in core.cpus]
@@ -202,6 +199,10 @@ def _socket(core: _Object, origin: str) -> int | None:
     return _index(package, MAX_CPU, origin) if package and "os_index" in package.attributes else None
 
 
+def _is_l3(obj: _Object) -> bool:
+    return obj.type == "L3Cache" or (obj.type == "Cache" and obj.attributes.get("depth") == "3")
+
+
 def _numa_nodes(objects: list[_Object], online: CpuSet, origin: str) -> tuple[NumaNode, ...]:
     nodes: dict[int, NumaNode] = {}
     for obj in objects:
@@ -216,6 +217,10 @@ def _numa_nodes(objects: list[_Object], online: CpuSet, origin: str) -> tuple[Nu
             memory_bytes=whole_number(obj.attributes.get("local_memory", ""), 18),
         )
     return tuple(nodes[node] for node in sorted(nodes))
+
+
+def _allowed(root: _Object, online: CpuSet, origin: str) -> CpuSet | None:
+    return _cpuset(root, "allowed_cpuset", origin) & online if "allowed_cpuset" in root.attributes else None
 
 
 def _hidden(root: _Object, online: CpuSet, origin: str) -> tuple[str, ...]:
@@ -246,8 +251,7 @@ def _gpus(
 ) -> tuple[str, tuple[GpuFact, ...], bool, tuple[str, ...]]:
     """Return a vendor and its GPUs, whether their order is the runtime's, and notes."""
     notes = []
-    found = ((numbered, prefix) for prefix in _GPU_NAMES if (numbered := _gpus_of_driver(objects, prefix)))
-    numbered, prefix = next(found, ({}, ""))
+    numbered, prefix = _gpus_of_best_driver(objects)
     in_order = prefix in _VENDOR_OF_NAME
     by_vendor = _pci_gpus(objects)
     vendor = _VENDOR_OF_NAME.get(prefix) or next(iter(by_vendor), "")
@@ -265,6 +269,14 @@ def _gpus(
         named.append(note)
     gpus = [_gpu(index, obj, online, nodes, origin) for index, obj in tiles.items()]
     return vendor, tuple(gpus), in_order, tuple(named)
+
+
+def _gpus_of_best_driver(objects: list[_Object]) -> tuple[dict[int, _Object], str]:
+    """Return the GPUs of the best driver that numbers any, and how it names them."""
+    for prefix in _GPU_NAMES:
+        if numbered := _gpus_of_driver(objects, prefix):
+            return numbered, prefix
+    return {}, ""
 
 
 def _tiles(objects: list[_Object], numbered: dict[int, _Object]) -> dict[int, _Object]:

@@ -253,7 +253,8 @@ def _row(header: list[str], line: tool.Line) -> _Row | None:
         raise line.bad(f"CPU {cpu}", f"CPUs go up to {MAX_CPU}")
     if named.get("online", "").upper() in ("N", "NO") or ("core" in named and named["core"] in ("", "-")):
         return None
-    numa, socket = (tool.numa_id(line.part(named.get(key, ""))) for key in ("node", "socket"))
+    numa = tool.numa_id(line.part(named.get("node", "")))
+    socket = tool.numa_id(line.part(named.get("socket", "")))
     # Core numbers repeat on hybrid processors and in each node of some machines: two CPUs share a core
     # only where socket, node and the first caches agree as well.
     inner = (caches.get("l1i") or caches.get("l1d", ""), caches.get("l2", ""))

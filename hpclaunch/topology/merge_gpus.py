@@ -31,8 +31,7 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     )
     joined = _joined(base, _of_one_vendor(base, others, notes), nodes, notes)
     _note_empty_nodes(base, joined, nodes, ranked, notes)
-    if unknown := [str(gpu.index) for gpu in joined if gpu.numa is None and gpu.cpus is None]:
-        notes.append(f"the NUMA node of GPU {', '.join(unknown)} is unknown")
+    _note_unknown_nodes(joined, notes)
     known = ({name: getattr(gpu, name) for name in Gpu.__struct_fields__} for gpu in joined)
     return tuple(Gpu(**{**each, "vendor": base.gpu_vendor}) for each in known)
 
@@ -215,3 +214,9 @@ def _note_empty_nodes(
     for gpu in gpus:
         if gpu.numa is not None and gpu.numa not in with_cpus:
             notes.append(f"GPU {gpu.index}: NUMA node {gpu.numa} ({base.name}) has no CPUs in {lister.name}")
+
+
+def _note_unknown_nodes(gpus: Sequence[GpuFact], notes: list[str]) -> None:
+    unknown = [str(gpu.index) for gpu in gpus if gpu.numa is None and gpu.cpus is None]
+    if unknown:
+        notes.append(f"the NUMA node of GPU {', '.join(unknown)} is unknown")

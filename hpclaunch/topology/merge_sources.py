@@ -5,7 +5,8 @@ differences (a part is hidden, a column is cut off) go to ``notes`` with both so
 cannot describe one node are refused. Nothing is averaged and nothing is guessed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -36,23 +37,23 @@ def merge(partials: Sequence[Partial]) -> NodeTopology:
     nodes = _online_only(nodes, cores)
     gpus = merge_gpus(ranked, nodes, notes)
     nodes = _with_gpu_memory(nodes, ranked)
-    notes += [
-        f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed"
-        for partial in ranked
-        if partial.numa_count is not None and partial.numa_count > len(nodes)
-    ]
+    _note_missing_nodes(ranked, nodes, notes)
     _note_unknowns(cores, nodes, notes)
     granted = [partial.allowed for partial in partials if partial.allowed is not None]
     return NodeTopology(
         cores=cores,
         numa_nodes=nodes,
         gpus=gpus,
-        nics=next((partial.nics for partial in ranked if partial.nics), ()),
-        hwloc_order=next((partial.hwloc_order for partial in ranked if partial.hwloc_order), ()),
+        nics=_first(ranked, "nics"),
+        hwloc_order=_first(ranked, "hwloc_order"),
         allowed=frozenset.intersection(*granted) if granted else None,
         sources=tuple(partial.name for partial in partials),
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _first(ranked: Sequence[Partial], fact: str) -> tuple[Any, ...]:
+    return next(filter(None, (getattr(partial, fact) for partial in ranked)), ())
 
 
 def _numa_nodes(ranked: Sequence[Partial], notes: list[str]) -> tuple[NumaNode, ...]:
@@ -125,10 +126,8 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
     Of a list such as ``0,5-11`` the lowest number is the one with CPUs: the kernel numbers GPU memory last.
     """
     found: dict[int, CpuSet] = {}
-    for gpu in (gpu for partial in ranked for gpu in partial.gpus or ()):
-        numa = gpu.numa if gpu.numa is not None else min(gpu.numa_candidates, default=None)
-        if numa is not None and gpu.cpus:
-            found[numa] = found.get(numa, frozenset()) | gpu.cpus
+    for numa, cpus in _gpu_cpus(ranked):
+        found[numa] = found.get(numa, frozenset()) | cpus
     if not found:
         return ()
     if sum(len(cpus) for cpus in found.values()) != len(frozenset().union(*found.values())):
@@ -143,34 +142,41 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
     return tuple(NumaNode(id=node, cpus=cpus) for node, cpus in sorted(found.items()))
 
 
-def _cores(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Core, ...]:
-    """Return the online cores with their NUMA nodes, in order of their first CPU.
+def _gpu_cpus(ranked: Sequence[Partial]) -> Iterator[tuple[int, CpuSet]]:
+    for gpu in (gpu for partial in ranked for gpu in partial.gpus or ()):
+        numa = gpu.numa if gpu.numa is not None else min(gpu.numa_candidates, default=None)
+        if numa is not None and gpu.cpus:
+            yield numa, gpu.cpus
 
-    They are those of the best source that knows cores, else derived from the numbering.
-    """
+
+def _cores(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> tuple[Core, ...]:
+    """Return the online cores with their NUMA nodes, in order of their first CPU."""
     online = _online(ranked, nodes, notes)
     numa_of = {cpu: node.id for node in nodes for cpu in node.cpus}
-    known = [partial for partial in ranked if partial.cores]
-    _compare_cores(known, notes)
-    stated = known[0].cores if known else _derived_cores(ranked, online, nodes, notes)
     cores = []
-    for core in stated or ():
+    for core in _stated_or_derived_cores(ranked, online, nodes, notes):
         cpus = tuple(cpu for cpu in core.cpus if cpu in online)
         if cpus:
             cores.append(msgspec.structs.replace(core, cpus=cpus, numa=numa_of.get(cpus[0], core.numa)))
     return number_l3(sorted(cores, key=lambda core: core.cpus[0]))
 
 
-def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> CpuSet:
-    """Return the CPUs that every source which lists all CPUs has; refuse sources of different machines.
+def _stated_or_derived_cores(
+    ranked: Sequence[Partial], online: CpuSet, nodes: tuple[NumaNode, ...], notes: list[str]
+) -> tuple[Core, ...]:
+    """Return the cores of the best source that knows them, else derive them from the numbering."""
+    known = [partial for partial in ranked if partial.cores]
+    if not known:
+        return _derived_cores(ranked, online, nodes, notes)
+    _compare_cores(known, notes)
+    return known[0].cores or ()
 
-    Where no source lists all: the CPUs of the NUMA nodes, else those near the GPUs.
-    """
+
+def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> CpuSet:
+    """Return the CPUs that every source which lists all CPUs has; refuse sources of different machines."""
     sets = [(partial, cpus) for partial in ranked if (cpus := _listed(partial))]
     if not sets:
-        listed = frozenset(cpu for node in nodes for cpu in node.cpus)
-        gpus = [gpu for partial in ranked for gpu in partial.gpus or ()]
-        return listed or frozenset(cpu for gpu in gpus for cpu in gpu.cpus or ())
+        return _partly_listed(ranked, nodes)
     (best, online), *others = sets
     for other, cpus in others:
         if not (cpus <= online or online <= cpus):
@@ -186,6 +192,13 @@ def _online(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[
     return online
 
 
+def _partly_listed(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...]) -> CpuSet:
+    """Return the CPUs of the NUMA nodes, else those near the GPUs, where no source lists all CPUs."""
+    listed = frozenset(cpu for node in nodes for cpu in node.cpus)
+    gpus = [gpu for partial in ranked for gpu in partial.gpus or ()]
+    return listed or frozenset(cpu for gpu in gpus for cpu in gpu.cpus or ())
+
+
 def _listed(partial: Partial) -> CpuSet:
     """Return all CPUs that a source shows; empty for a source that shows only some (GPU tools)."""
     if partial.online is not None:
@@ -199,7 +212,7 @@ def _listed(partial: Partial) -> CpuSet:
 
 def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
     """Note where sources disagree about which CPUs share a core."""
-    cores = ((core, frozenset(core.cpus)) for partial in known[:1] for core in partial.cores or ())
+    cores = ((core, frozenset(core.cpus)) for core in known[0].cores or ())
     siblings = {cpu: threads for core, threads in cores for cpu in core.cpus}
     for other in known[1:]:
         if difference := _first_difference(siblings, other.cores or ()):
@@ -273,6 +286,12 @@ def _with_gpu_memory(nodes: tuple[NumaNode, ...], ranked: Sequence[Partial]) -> 
         gpu.memory_numa for partial in ranked for gpu in partial.gpus or () if gpu.memory_numa is not None
     }
     return tuple(sorted((*nodes, *(NumaNode(id=node) for node in named - known)), key=lambda node: node.id))
+
+
+def _note_missing_nodes(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:
+    for partial in ranked:
+        if partial.numa_count is not None and partial.numa_count > len(nodes):
+            notes.append(f"{partial.name} counts {partial.numa_count} NUMA nodes, {len(nodes)} are listed")
 
 
 def _note_unknowns(cores: tuple[Core, ...], nodes: tuple[NumaNode, ...], notes: list[str]) -> None:

@@ -152,11 +152,7 @@ def _split_header(line: tool.Line) -> _Header:
     affinities = [column for column in columns if column in _COLUMNS]
     if columns != devices + affinities or affinities != list(_COLUMNS[: len(affinities)]):
         raise line.bad(f"columns in another order: {tool.shorten(line.text.strip())}", _HINT)
-    gpus = [device for device in devices if device.startswith("GPU")]
-    if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
-        raise line.bad("the GPU columns are not GPU0, GPU1, ... in order", _HINT)
-    if odd := [device for device in devices if not _DEVICE.fullmatch(device)]:
-        raise line.bad(f"column {tool.shorten(odd[0])}", _HINT)
+    _check_devices(devices, line)
     return _Header(devices, affinities, line.number, "\t" in line.text.strip())
 
 
@@ -169,6 +165,14 @@ def _column_names(text: str) -> list[str]:
     return [joined.get(word, word) for word in text.split()]
 
 
+def _check_devices(devices: list[str], line: tool.Line) -> None:
+    gpus = [device for device in devices if device.startswith("GPU")]
+    if devices[: len(gpus)] != [f"GPU{i}" for i in range(len(gpus))]:
+        raise line.bad("the GPU columns are not GPU0, GPU1, ... in order", _HINT)
+    if odd := [device for device in devices if not _DEVICE.fullmatch(device)]:
+        raise line.bad(f"column {tool.shorten(odd[0])}", _HINT)
+
+
 def _row(header: _Header, gpu: int, line: tool.Line) -> GpuFact:
     cells, rest = _cells(header, line)
     wrong = [cell for cell in cells if not _LINK.fullmatch(cell)]
@@ -176,8 +180,10 @@ def _row(header: _Header, gpu: int, line: tool.Line) -> GpuFact:
         raise line.bad(f"{tool.shorten(wrong[0])} in row GPU{gpu} where a link is expected", _HINT)
     if gpu >= len(cells) or cells[gpu] != "X" or cells.count("X") != 1:
         raise line.bad(f"row GPU{gpu} has no X in column GPU{gpu}: cells are missing", _HINT)
-    values = dict(zip(header.affinities, map(line.part, rest), strict=True))
-    cpus, affinity, own = (values.get(column, line.part("")) for column in _COLUMNS)
+    values = dict.fromkeys(_COLUMNS, line.part("")) | dict(
+        zip(header.affinities, map(line.part, rest), strict=True)
+    )
+    cpus, affinity, own = values.values()
     nodes = _nodes(affinity)
     return GpuFact(
         index=gpu,

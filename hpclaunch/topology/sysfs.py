@@ -272,12 +272,7 @@ def _gpus(tree: Tree, online: CpuSet) -> tuple[str | None, tuple[GpuFact, ...], 
     """Return a vendor and its GPUs, whether their order is the runtime's, and notes."""
     devices = _gpu_devices(tree)
     amd, notes = _amd_in_kfd_order(tree, devices)
-    of_vendors = {
-        "NVIDIA": [device.bus for device in devices if device.vendor == "NVIDIA"],
-        "AMD": amd if amd is not None else _add_in_cards(tree, devices, "AMD"),
-        "Intel": _add_in_cards(tree, devices, "Intel"),
-    }
-    by_vendor = {vendor: buses for vendor, buses in of_vendors.items() if buses}  # the one to prefer first
+    by_vendor = _buses_by_vendor(tree, devices, amd)
     if not by_vendor:
         return None, (), True, tuple(notes)
     vendor = next(iter(by_vendor))
@@ -289,6 +284,16 @@ def _gpus(tree: Tree, online: CpuSet) -> tuple[str | None, tuple[GpuFact, ...], 
         hint = _PCI_ORDER_HINTS.get(vendor, "")
         notes.append(f"sysfs: GPUs of {vendor} are numbered in PCI order{hint}")
     return vendor, gpus, in_order, tuple(notes)
+
+
+def _buses_by_vendor(tree: Tree, devices: list[_Device], amd: list[str] | None) -> dict[str, list[str]]:
+    """Return the PCI addresses of each vendor that has GPUs here, the vendor to prefer first."""
+    found = {
+        "NVIDIA": [device.bus for device in devices if device.vendor == "NVIDIA"],
+        "AMD": amd if amd is not None else _add_in_cards(tree, devices, "AMD"),
+        "Intel": _add_in_cards(tree, devices, "Intel"),
+    }
+    return {vendor: buses for vendor, buses in found.items() if buses}
 
 
 def _gpu_devices(tree: Tree) -> list[_Device]:

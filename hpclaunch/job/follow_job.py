@@ -242,7 +242,7 @@ class LogReader:
         if self._on_output is None:
             return
         until = time.monotonic() + late_s
-        while not self._host.exists(self._path) and time.monotonic() < until:
+        while time.monotonic() < until and not self._host.exists(self._path):
             time.sleep(0.2)
         while data := self._next_piece():
             self._offset, self._last = self._offset + len(data), data[-1:]

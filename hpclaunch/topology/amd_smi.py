@@ -5,7 +5,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
@@ -114,8 +113,12 @@ def _from_table(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
 
 def _from_json(document: str, origin: str) -> dict[int, _Facts]:
     """Read ``[{"gpu": 0, "numa": {"node": 0, "affinity": 0}, "bus": {...}}]``, also in ``gpu_data``."""
+    decoded = tool.decoded_json(document, origin, _HINT)
+    entries = decoded.get("gpu_data") if isinstance(decoded, dict) else decoded
+    if not isinstance(entries, list) or not entries:
+        raise BadInputError(f"{origin}: JSON without a list of GPUs", _HINT)
     facts: dict[int, _Facts] = {}
-    for entry in _json_entries(document, origin):
+    for entry in entries:
         index = entry.get("gpu") if isinstance(entry, dict) else None
         if type(index) is not int or not 0 <= index < _MAX_GPUS or index in facts:
             raise BadInputError(
@@ -123,14 +126,6 @@ def _from_json(document: str, origin: str) -> dict[int, _Facts]:
             )
         facts[index] = _facts_of(_json_pairs(entry, origin))
     return facts
-
-
-def _json_entries(document: str, origin: str) -> list[Any]:
-    decoded = tool.decoded_json(document, origin, _HINT)
-    entries = decoded.get("gpu_data") if isinstance(decoded, dict) else decoded
-    if not isinstance(entries, list) or not entries:
-        raise BadInputError(f"{origin}: JSON without a list of GPUs", _HINT)
-    return entries
 
 
 def _json_pairs(value: object, origin: str, depth: int = 0) -> Iterator[tuple[str, tool.Line]]:

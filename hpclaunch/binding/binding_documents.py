@@ -9,18 +9,23 @@ from hpclaunch.json_document import Document
 from hpclaunch.topology.node_topology import Core
 
 
-class RankDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The cores, memory and GPUs of one local rank."""
+class ListedRank(msgspec.Struct, frozen=True, kw_only=True):
+    """The CPUs that one entry of a hand-written list names."""
 
     local_rank: int
     cpus: tuple[int, ...]
     cpu_list: str
-    cpu_mask: str
     gpus: tuple[int, ...]
-    gpu_bus_ids: tuple[str | None, ...]
     numa: tuple[int, ...]
     l3: tuple[int, ...]
     nic: str | None
+
+
+class RankDocument(ListedRank, frozen=True, kw_only=True):
+    """The cores, memory and GPUs of one local rank."""
+
+    cpu_mask: str
+    gpu_bus_ids: tuple[str | None, ...]
 
 
 class NumaNodeDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,18 +77,6 @@ class TopologyDocument(Document, frozen=True, kw_only=True):
     node: NodeDocument
     sources: tuple[str, ...]
     notes: tuple[str, ...]
-
-
-class ListedRank(msgspec.Struct, frozen=True, kw_only=True):
-    """The CPUs that one entry of a hand-written list names."""
-
-    local_rank: int
-    cpus: tuple[int, ...]
-    cpu_list: str
-    gpus: tuple[int, ...]
-    numa: tuple[int, ...]
-    l3: tuple[int, ...]
-    nic: str | None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

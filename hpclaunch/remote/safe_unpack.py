@@ -21,7 +21,6 @@ This file goes to nodes. It imports nothing of hpclaunch and runs on any Python 
 import contextlib
 import hashlib
 import os
-from collections import OrderedDict
 from typing import IO, Any, Dict, List, NamedTuple, Optional, Tuple
 
 BLOCK = 1 << 20
@@ -41,7 +40,6 @@ KINDS = {
 """Type of a member in a tar -> kind."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPEN_FOLDERS = 32
 _MOST_LINKS = 40
 """Links that the kernel follows in one name (man 7 path_resolution)."""
 _LONGEST_NAME = 3500
@@ -133,7 +131,8 @@ class Unpacker:
         self.found: Dict[str, Any] = {}
         self._root = root
         self._keep_links = keep_links
-        self._open: OrderedDict[str, int] = OrderedDict()
+        self._opened: Tuple[str, int] = ("", os.dup(root))
+        """The folder that was opened last: most members follow one of the same folder."""
         self._folders: Dict[str, Member] = {}
         self._unreadable: List[Member] = []
         self._hard_links: List[Tuple[str, str]] = []
@@ -145,8 +144,7 @@ class Unpacker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        while self._open:
-            os.close(self._open.popitem()[1])
+        os.close(self._opened[1])
 
     @property
     def notes(self) -> List[str]:
@@ -264,22 +262,18 @@ class Unpacker:
 
     def _open_folder(self, name: str) -> int:
         """The descriptor of a folder, made where it is missing; valid until the next call."""
-        if not name:
-            return self._root
-        if name in self._open:
-            self._open.move_to_end(name)
-            return self._open[name]
-        parts = name.split("/")
-        known = next((n for n in range(len(parts) - 1, 0, -1) if "/".join(parts[:n]) in self._open), 0)
-        at = self._open["/".join(parts[:known])] if known else self._root
-        for end in range(known + 1, len(parts) + 1):
-            try:
-                at = open_part(at, parts[end - 1], 0o700)
-            except NotADirectoryError:
-                raise FileExistsError from None
-            self._open["/".join(parts[:end])] = at
-            if len(self._open) > _OPEN_FOLDERS:
-                os.close(self._open.popitem(last=False)[1])
+        if name == self._opened[0]:
+            return self._opened[1]
+        at = os.dup(self._root)
+        try:
+            for part in name.split("/") if name else ():
+                above, at = at, open_part(at, part, 0o700)
+                os.close(above)
+        except OSError as error:
+            os.close(at)
+            raise (FileExistsError if isinstance(error, NotADirectoryError) else error) from None
+        os.close(self._opened[1])
+        self._opened = name, at
         return at
 
     @staticmethod

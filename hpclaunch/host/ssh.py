@@ -39,7 +39,7 @@ _OPEN_TIMEOUT_S = 60.0
 _START_TIMEOUT_S = 60.0
 """Time for the login shell there to start a command: its start-up files come first."""
 _FILE_TIMEOUT_S = 1800.0
-"""For one file: a file system that hangs must not keep the command waiting for ever."""
+"""For one file: a file system that hangs must not keep the command waiting without end."""
 _SOON_S, _PAUSE_S = 5.0, 0.5
 """A connection that broke within the first time is tried again after the second."""
 _MAX_ANSWER_BYTES = 256 << 20

@@ -182,7 +182,6 @@ def test_a_right_import_is_not(module: str, source: str) -> None:
 
 # Circles of modules inside one room; none may be added.
 CIRCLES = [
-    {"job.prepare", "job.program_check"},
     {"plan.request", "plan.settings_table"},
 ]
 

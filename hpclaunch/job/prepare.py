@@ -12,6 +12,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.ask_cluster import ask_cluster, is_open
 from hpclaunch.job.imported_framework import look_on, read_in, read_program
+from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan, Problem
@@ -303,8 +304,6 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
         allocation=prepared.allocation,
     )
     plan = plan_of(prepared, place)
-    from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
-
     found = option_problems(prepared.request)
     if site_scheduler(prepared.profile).starts_at_once:
         found += unknown_program(prepared.request)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.prepare import Prepared
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import needed_files
 from hpclaunch.plan.launch_plan import Problem
@@ -29,13 +28,16 @@ except Exception as error:
 """Errors of options have an exit code; a missing numpy and --help have none."""
 
 
-def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem, ...]:
+def file_problems(
+    request: JobRequest, host: Host, workdir: str, copied: Path | None, *, elsewhere: bool
+) -> tuple[Problem, ...]:
     """Return a problem for each needed file that is not in ``workdir`` on the host.
 
-    With ``--sync`` those with relative paths must be in the folder of this machine that is copied.
+    Those with relative paths must be in the folder ``copied`` of this machine, if ``--sync`` names one;
+    ``elsewhere``: the host is another machine.
     """
-    paths, missing_in_copy = list(needed_files(prepared.request)), list[str]()
-    if (copied := prepared.sync) is not None:
+    paths, missing_in_copy = list(needed_files(request)), list[str]()
+    if copied is not None:
         missing_in_copy = [p for p in paths if not p.startswith("/") and not os.path.exists(copied / p)]
         paths, workdir = [path for path in paths if path.startswith("/")], "/"
     found = [_missing(path, f"in {copied}, which --sync copies", None) for path in missing_in_copy]
@@ -43,8 +45,8 @@ def file_problems(prepared: Prepared, host: Host, workdir: str) -> tuple[Problem
         return tuple(found)
     answer = host.run((*shell_words(__file__, "looks.sh", "missing"), workdir, *paths), timeout_s=_LOOK_S)
     for path in filter(None, answer.stdout.split("\0")):
-        here = None if prepared.host is None else Path(path)
-        where = f"in {workdir}" * (not path.startswith("/")) + f" on {host.name}" * (here is not None)
+        here = Path(path) if elsewhere else None
+        where = f"in {workdir}" * (not path.startswith("/")) + f" on {host.name}" * elsewhere
         found.append(_missing(path, where.strip(), here))
     return tuple(found)
 

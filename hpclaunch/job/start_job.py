@@ -109,7 +109,9 @@ def _send_parts(
 
 
 def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:
-    problems = list(plan.problems) or list(file_problems(prepared, host, workdir))
+    problems = plan.problems or file_problems(
+        prepared.request, host, workdir, prepared.sync, elsewhere=prepared.host is not None
+    )
     if not problems and not site_scheduler(prepared.profile).starts_at_once:  # the job itself says it at once
         problems += option_problems(prepared.request)
     if problems:

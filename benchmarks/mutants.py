@@ -34,7 +34,7 @@ ROOMS = {
     "plan": ("layout", "node_share", "planner"),
     "port": ("job_sizes", "port_launch"),
     "remote": ("stage", "stage_copy", "safe_unpack", "roll_call"),
-    "scheduler": ("pbs_status", "slurm_status", "slurm_nodes"),
+    "scheduler": ("pbs/pbs_status", "slurm/slurm_status", "slurm/slurm_nodes"),
     "timeline": ("late_ranks", "trace_repair", "timeline_verdicts"),
     "topology": ("derive", "merge_sources", "sysfs"),
     "usage": ("job_report", "next_request", "node_samples"),

@@ -46,6 +46,7 @@ class Checkout:
         """Write a new file of the list, under its name there."""
         path = self._path(place)
         assert not path.exists()
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
     def insert(self, place: str, after: str, text: str) -> None:
@@ -197,7 +198,7 @@ TEMPLATE = """\
 def test_a_scheduler(tmp_path: Path) -> None:
     """The made-up scheduler's program runs the script at once, its launcher one rank after the other."""
     made = Checkout(tmp_path, "How to add a scheduler", "tidal")
-    made.write("hpclaunch/scheduler/NAME.py", SCHEDULER)
+    made.write("hpclaunch/scheduler/NAME/__init__.py", SCHEDULER)
     for table, name in (("KINDS", "tidal"), ("LAUNCHERS", "swell"), ("QUEUE_KINDS", "basin")):
         made.insert("hpclaunch/scheduler/registry.py", row_of(table), f'"{name}", ')
     made.write("templates/NAME.sh.j2", TEMPLATE)

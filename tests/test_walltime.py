@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.slurm_directives import slurm_time_s
+from hpclaunch.scheduler.slurm.slurm_directives import slurm_time_s
 from hpclaunch.walltime import parse_time_limit_s, parse_walltime_s
 
 # The forms of man sbatch, --time, in its order.

@@ -1,7 +1,7 @@
 """Options of sbatch, qsub, flux batch, bsub and torchrun, as somebody types them for ``submit``, and ours.
 
 ``foreign_options.yaml`` is the one table: the refusals are made from it, and docs/reference/options.md. Which
-option of a scheduler is about which notion stands in ``scheduler/NAME_words.yaml``. Pure.
+option of a scheduler is about which notion stands in ``scheduler/NAME/words.yaml``. Pure.
 """
 
 import re

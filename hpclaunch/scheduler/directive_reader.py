@@ -180,8 +180,8 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
 
     @staticmethod
     def facts(kind: str) -> dict[str, Any]:
-        """Return the fields that are data: ``directives`` of ``KIND.json``."""
-        data = msgspec.json.decode(text_beside(__file__, f"{kind}.json"))
+        """Return the fields that are data: ``directives`` of ``KIND/scheduler.json``."""
+        data = msgspec.json.decode(text_beside(__file__, f"{kind}/scheduler.json"))
         return {"kind": kind, "submit_command": data["submit_program"], **data["directives"]}
 
     @property

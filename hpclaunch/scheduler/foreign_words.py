@@ -1,4 +1,4 @@
-"""The meaning of options and variables of other people's batch scripts: types, and ``slurm_words.yaml``."""
+"""The meaning of options and variables of other people's batch scripts: types, and ``slurm/words.yaml``."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
     """The words of one scheduler, or of torchrun."""
 
     kind: str = ""
-    """Its name, as in ``slurm_words.yaml``; empty: it has no words."""
+    """Its name, as in ``slurm/words.yaml``; empty: it has no words."""
     dashes: str = "--"
     """Before an option as it is typed."""
     read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()
@@ -83,13 +83,13 @@ class ForeignWords(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _table(kind: str, part: str) -> dict[str, str]:
-    table: dict[str, str] = package_table(f"scheduler/{kind}_words.yaml").get(part, {}) if kind else {}
+    table: dict[str, str] = package_table(f"scheduler/{kind}/words.yaml").get(part, {}) if kind else {}
     return table
 
 
 @cache
 def word_table(kind: str, part: str) -> dict[str, Any]:
-    """Return a part of ``KIND_words.yaml``: name of an option or a variable -> what it is about."""
+    """Return a part of ``KIND/words.yaml``: name of an option or a variable -> what it is about."""
     return {name: about for about, names in _table(kind, part).items() for name in names.split()}
 
 

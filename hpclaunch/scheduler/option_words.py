@@ -71,8 +71,8 @@ class GnuOptions(NamedTuple):
 
 
 def gnu_options(kind: str, **more: Any) -> GnuOptions:
-    """Return the options of a scheduler's submit command, ``slurm_options.json``; ``more``: other fields."""
-    row = msgspec.json.decode(text_beside(__file__, f"{kind}_options.json"), type=_Row)
+    """Return the options of a scheduler's submit command, ``slurm/options.json``; ``more``: other fields."""
+    row = msgspec.json.decode(text_beside(__file__, f"{kind}/options.json"), type=_Row)
     return GnuOptions(row.letters, row.flags, row.valued, row.aliases, **more)
 
 
@@ -91,8 +91,8 @@ def _with_value(name: str, word: str, value: str, rest: deque[str]) -> Directive
 
 
 def word_counts(kind: str) -> dict[str, int]:
-    """Return the options of ``lsf_options.json``, each with how many words follow it."""
-    rows = msgspec.json.decode(text_beside(__file__, f"{kind}_options.json"), type=dict[int, list[str]])
+    """Return the options of ``lsf/options.json``, each with how many words follow it."""
+    rows = msgspec.json.decode(text_beside(__file__, f"{kind}/options.json"), type=dict[int, list[str]])
     return {name: count for count, names in rows.items() for name in names}
 
 

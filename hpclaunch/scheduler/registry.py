@@ -1,6 +1,6 @@
 """The schedulers by kind. Each is imported when it is asked for: a job needs one of them only.
 
-A further one is a module of that name with its ``SCHEDULER``, a template, and its name in ``KINDS``.
+A further one is a folder of that name with its ``SCHEDULER``, a template, and its name in ``KINDS``.
 """
 
 from __future__ import annotations

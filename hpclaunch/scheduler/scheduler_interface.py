@@ -56,7 +56,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StateWords(msgspec.Struct, frozen=True, kw_only=True):
-    """The words of a scheduler for states of jobs, with sentences for people: ``slurm_states.json``."""
+    """The words of a scheduler for states of jobs, with sentences for people: ``slurm/states.json``."""
 
     states: dict[str, JobState]
     running: dict[str, str] = {}
@@ -77,7 +77,7 @@ class StateWords(msgspec.Struct, frozen=True, kw_only=True):
 
 def state_words(kind: str) -> StateWords:
     """Read the words of a scheduler."""
-    return msgspec.json.decode(text_beside(__file__, f"{kind}_states.json"), type=StateWords)
+    return msgspec.json.decode(text_beside(__file__, f"{kind}/states.json"), type=StateWords)
 
 
 def array_state(states: Iterable[JobState]) -> JobState:
@@ -270,7 +270,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The data about a scheduler: ``KIND.json``."""
+    """The data about a scheduler: ``KIND/scheduler.json``."""
 
     kind: str
     title: str
@@ -333,13 +333,13 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def scheduler_data(kind: str) -> dict[str, Any]:
-    """Return the fields of ``KIND.json``, for the scheduler's object."""
-    data = msgspec.json.decode(text_beside(__file__, f"{kind}.json"), type=SchedulerData)
+    """Return the fields of ``KIND/scheduler.json``, for the scheduler's object."""
+    data = msgspec.json.decode(text_beside(__file__, f"{kind}/scheduler.json"), type=SchedulerData)
     return msgspec.structs.asdict(data)
 
 
 class Scheduler(SchedulerData, frozen=True, kw_only=True):
-    """One scheduler: everything that depends on its kind. Each module of a kind has one, ``SCHEDULER``."""
+    """One scheduler: everything that depends on its kind. Each folder of a kind has one, ``SCHEDULER``."""
 
     launchers: tuple[Launcher, ...]
     """Launchers that can start ranks inside its jobs; the first one is the usual one."""
@@ -376,8 +376,8 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         return reader
 
     def _module(self, part: str) -> Any:
-        """Return ``KIND_PART.py``, which is loaded where it is needed: a submission reads no answers."""
-        return import_module(f"hpclaunch.scheduler.{self.kind}_{part}")
+        """Return ``KIND/KIND_PART.py``, which is loaded where it is needed: a submission reads no answers."""
+        return import_module(f"hpclaunch.scheduler.{self.kind}.{self.kind}_{part}")
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return the allocation of this shell; None outside one, and inside a batch job.

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
-from hpclaunch.scheduler.slurm_directives import DIRECTIVES, SINCE, VARIABLES
+from hpclaunch.scheduler.slurm.slurm_directives import DIRECTIVES, SINCE, VARIABLES
 from tests.testbed.cluster import Slurm
 
 NAMES = {name for names in VARIABLES.values() for name in names.split()}

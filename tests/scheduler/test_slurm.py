@@ -11,7 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
-from hpclaunch.scheduler.slurm_status import WORDS, job_status, pending_sentence
+from hpclaunch.scheduler.slurm.slurm_status import WORDS, job_status, pending_sentence
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
 

@@ -13,7 +13,7 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import NodeGpus, NodeKind, QueueFacts
-from hpclaunch.scheduler.slurm_nodes import parse_facts
+from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts
 from hpclaunch.site.load_profile import load_site
 from tests.testbed.cluster import Slurm
 

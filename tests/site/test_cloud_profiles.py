@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.scheduler.slurm_nodes import parse_facts
+from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.load_profile import load_site
 from tests.plan.test_golden import NGC, TORCH, script_of

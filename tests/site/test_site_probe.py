@@ -19,7 +19,7 @@ from hpclaunch.probes.compare_probe import ProbeDocument, compare
 from hpclaunch.probes.gather_probe import node_answers, private_names
 from hpclaunch.probes.probe_file import Answer, Names, ProbeFile, read_probe, without_names
 from hpclaunch.probes.repair_profile import profile_of
-from hpclaunch.scheduler.slurm_nodes import parse_facts, reduced
+from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts, reduced
 from hpclaunch.site.load_profile import load_site
 from tests.own_process import hpclaunch
 from tests.scheduler.test_slurm_nodes import NODE, USUAL, answer

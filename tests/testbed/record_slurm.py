@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hpclaunch.scheduler.slurm import SCHEDULER, SlurmAttach
-from hpclaunch.scheduler.srun import Srun
+from hpclaunch.scheduler.slurm.srun import Srun
 from tests.testbed.cluster import Slurm
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"

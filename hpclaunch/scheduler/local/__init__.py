@@ -52,8 +52,8 @@ class LocalScheduler(Scheduler, frozen=True, kw_only=True):
 
 
 def _bash(name: str, function: str) -> tuple[str, ...]:
-    """Return the words that start a function of ``local_jobs.sh``, up to its arguments."""
-    return ("bash", "-c", text_beside(__file__, "local_jobs.sh"), name, function)
+    """Return the words that start a function of ``jobs.sh``, up to its arguments."""
+    return ("bash", "-c", text_beside(__file__, "jobs.sh"), name, function)
 
 
 # Open MPI counts cores and refuses root; MPICH's hydra does neither and ignores these.

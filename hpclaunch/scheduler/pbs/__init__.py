@@ -135,7 +135,7 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
             raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
-        from hpclaunch.scheduler.pbs_status import text_jobs
+        from hpclaunch.scheduler.pbs.pbs_status import text_jobs
 
         jobs = text_jobs(answer.stdout).items()
         return next((job for job, a in jobs if script in str(a.get("Submit_arguments", ""))), None)
@@ -168,7 +168,7 @@ class PbsAccounting(Accounting, frozen=True, kw_only=True):
 
     def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
         """Read the attributes; of an array each job is one."""
-        from hpclaunch.scheduler.pbs_status import parse_status, text_jobs
+        from hpclaunch.scheduler.pbs.pbs_status import parse_status, text_jobs
 
         parse_status("text", [job], answer)  # RefusedError where the server gives no answer
         found = {name: values for name, values in text_jobs(answer.stdout).items() if "[]" not in name}
@@ -181,8 +181,8 @@ class PbsAccounting(Accounting, frozen=True, kw_only=True):
 
 def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
     from hpclaunch.scheduler.directive_reader import whole_number
-    from hpclaunch.scheduler.pbs_directives import pbs_bytes, pbs_time_s
-    from hpclaunch.scheduler.pbs_status import iso_time, status_of
+    from hpclaunch.scheduler.pbs.pbs_directives import pbs_bytes, pbs_time_s
+    from hpclaunch.scheduler.pbs.pbs_status import iso_time, status_of
 
     status = status_of(values)
     index = re.match(r"\d+\[(\d+)\]", name)

@@ -20,7 +20,7 @@ from hpclaunch.scheduler.cluster_facts import (
     merged_kinds,
     read_json_answer,
 )
-from hpclaunch.scheduler.flux_directives import flux_time_s
+from hpclaunch.scheduler.flux.flux_directives import flux_time_s
 from hpclaunch.walltime import format_walltime
 
 _ASKED = {"queues": "flux config get", "nodes": "flux resource R", "up": "flux resource R --states=up"}

@@ -19,7 +19,7 @@ from hpclaunch.scheduler.cluster_facts import (
     merged_kinds,
     read_json_answer,
 )
-from hpclaunch.scheduler.pbs_directives import pbs_bytes, pbs_time_s
+from hpclaunch.scheduler.pbs.pbs_directives import pbs_bytes, pbs_time_s
 from hpclaunch.walltime import format_walltime
 
 _OUT = {

@@ -23,8 +23,8 @@ from hpclaunch.scheduler.scheduler_interface import (
     scheduler_data,
     unknown_job,
 )
-from hpclaunch.scheduler.slurm_accounting import SlurmAccounting
-from hpclaunch.scheduler.srun import Ibrun, Srun
+from hpclaunch.scheduler.slurm.slurm_accounting import SlurmAccounting
+from hpclaunch.scheduler.slurm.srun import Ibrun, Srun
 from hpclaunch.walltime import format_walltime
 
 _NEXT = 'sbatch --parsable --dependency=afterany:"$SLURM_JOB_ID"'
@@ -36,7 +36,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def shortened(self, name: str, text: str) -> str:
         """Return nodes that are alike as one line, with their number."""
-        from hpclaunch.scheduler.slurm_nodes import reduced
+        from hpclaunch.scheduler.slurm.slurm_nodes import reduced
 
         return reduced(text) if name == "nodes" else text
 
@@ -98,7 +98,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return those that sbatch would put above the script's options, and the one that makes it wait."""
-        from hpclaunch.scheduler.slurm_directives import overriding_variables
+        from hpclaunch.scheduler.slurm.slurm_directives import overriding_variables
 
         return overriding_variables(script)
 
@@ -139,7 +139,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Cancel the job with all its steps."""
-        from hpclaunch.scheduler.slurm_status import cluster_of, number_of
+        from hpclaunch.scheduler.slurm.slurm_status import cluster_of, number_of
 
         return ("scancel", *cluster_of(scheduler_id), number_of(scheduler_id))
 

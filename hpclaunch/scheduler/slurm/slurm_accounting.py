@@ -26,7 +26,7 @@ class SlurmAccounting(Accounting, frozen=True, kw_only=True):
 
     def query(self, job: str) -> tuple[str, ...]:
         """Ask for the job and its steps, each time that it ran."""
-        from hpclaunch.scheduler.slurm_status import cluster_of, number_of
+        from hpclaunch.scheduler.slurm.slurm_status import cluster_of, number_of
 
         words = ("sacct", *cluster_of(job), "--noheader", "--parsable2", "--duplicates", "--noconvert")
         return (*words, f"--format={','.join(_COLUMNS)}", "--jobs", number_of(job))
@@ -54,7 +54,7 @@ class SlurmAccounting(Accounting, frozen=True, kw_only=True):
 
 
 def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
-    from hpclaunch.scheduler.slurm_status import iso_time, job_status
+    from hpclaunch.scheduler.slurm.slurm_status import iso_time, job_status
 
     own = [row for row in rows if row["JobID"] == number]
     last = own[-1]

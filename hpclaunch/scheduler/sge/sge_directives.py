@@ -13,7 +13,7 @@ from hpclaunch.scheduler.directive_reader import (
 )
 from hpclaunch.scheduler.foreign_words import After, ForeignWords
 from hpclaunch.scheduler.option_words import word_counts, word_options
-from hpclaunch.scheduler.pbs_directives import pbs_time_s, read_mail, write_mail
+from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s, read_mail, write_mail
 
 _VALUES = word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
 

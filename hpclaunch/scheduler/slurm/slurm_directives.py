@@ -105,9 +105,9 @@ DIRECTIVES = DirectiveReader(
 )
 
 
-_TABLE = msgspec.json.decode(text_beside(__file__, "slurm_variables.json"))
+_TABLE = msgspec.json.decode(text_beside(__file__, "variables.json"))
 VARIABLES: dict[str, str] = _TABLE["read by sbatch"]
-"""Long name of an option -> its variables. The option's letter is in ``slurm_options.json``."""
+"""Long name of an option -> its variables. The option's letter is in ``options.json``."""
 SINCE: dict[str, str] = _TABLE["since"]
 """Variable -> the first version that reads it, where that is not 22.05 or older."""
 

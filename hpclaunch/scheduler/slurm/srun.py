@@ -65,9 +65,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
         SLURM_JOB_NUM_NODES, ...) is not there.
         """
         given = {re.split(r"[=\s]", text)[0] for text in header}
-        outer: dict[str, str] = msgspec.json.decode(text_beside(__file__, "slurm_variables.json"))[
-            "read by srun"
-        ]
+        outer: dict[str, str] = msgspec.json.decode(text_beside(__file__, "variables.json"))["read by srun"]
         names = (names for names, options in outer.items() if not given.intersection(options.split()))
         return (f"SLURM_{{{','.join(names)}}}",)
 

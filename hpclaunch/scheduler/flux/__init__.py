@@ -194,7 +194,7 @@ def _submission(script: str, *, finish: bool = False) -> tuple[str, ...]:
     ``finish``: that finds out about one that was cut off; exit code 75 means that it is not known yet.
     """
     mode = "finish" if finish else "submit"
-    text = text_beside(__file__, "flux_submit.sh").replace("ARRAY//p", _ARRAY.replace(".", r"\.") + "//p")
+    text = text_beside(__file__, "submit.sh").replace("ARRAY//p", _ARRAY.replace(".", r"\.") + "//p")
     return ("setsid", "--wait", "bash", "-c", text, "hpclaunch-flux", mode, script)
 
 

@@ -126,7 +126,7 @@ from collections.abc import Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.job_header import Line, Resources, lines
+from hpclaunch.scheduler.job_header import HeaderRow
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler
 
@@ -144,9 +144,6 @@ class Swell(Launcher, frozen=True, kw_only=True):
 
 
 class Tidal(Scheduler, frozen=True, kw_only=True):
-    def header(self, want: Resources) -> tuple[Line, ...]:
-        return lines([(f"nodes {want.nodes}", "how many"), (f"basin {want.queue}", want.queue_reason)])
-
     def submit_command(self, script: str) -> tuple[str, ...]:
         return ("tidalsub", script)
 
@@ -173,6 +170,7 @@ SCHEDULER = Tidal(
     title="Tidal",
     submit_program="tidalsub",
     template="tidal.sh.j2",
+    header_rows=(HeaderRow("nodes {nodes}", "how many"), HeaderRow("basin {queue}", "{queue_reason}")),
     launchers=(Swell(),),
     job_number="$TIDAL_JOB",
     submit_folder="$PWD",

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -86,33 +86,25 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
                     f"--after: {job[:60]!r} is not an id of a job", "hpclaunch jobs lists the ids"
                 )
 
-    def begins(self, text: str) -> list[tuple[str, str]]:
-        """Return the directive for the earliest start: ``text`` with the time in it; nothing without one."""
-        return [(text.format(self.begin), "the job does not start before")] if self.begin else []
-
     @property
     def dependency(self) -> str:
-        """The dependency as Slurm and PBS name it: ``afterok:ID:ID``."""
-        return ":".join(("afterany" if self.after_any else "afterok", *self.after))
+        """The dependency as Slurm and PBS name it: ``afterok:ID:ID``; empty without one."""
+        return ":".join(("afterany" if self.after_any else "afterok", *self.after)) if self.after else ""
 
 
-def given(text: str, value: object, reason: str) -> list[tuple[str, str]]:
-    """Return a directive, ``text`` with the value in it, and its reason; nothing without a value."""
-    return [(text.format(value), reason)] if value else []
+class HeaderRow(msgspec.Struct, frozen=True, array_like=True):
+    """One directive of a scheduler; ``{NAME}`` stands for a value of the job."""
+
+    text: str
+    reason: str
+    when: str = ""
+    """The value without which a job does not have it; empty: each one that its text names."""
 
 
-def plain_file(path: str | None, pattern: str, why: str) -> str:
-    """Return the name of a file for a directive; BadInputError with ``why`` where it does not match.
-
-    Empty for None.
-    """
-    if path and not re.fullmatch(pattern, path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a {why}", "set XDG_STATE_HOME to a folder with a plain name"
-        )
-    return path or ""
-
-
-def lines(pairs: Iterable[tuple[str, str]]) -> tuple[Line, ...]:
-    """Return (text, reason) pairs as lines."""
-    return tuple(Line(text=text, reason=reason) for text, reason in pairs)
+def header_lines(rows: Iterable[HeaderRow], values: Mapping[str, object]) -> tuple[Line, ...]:
+    """Return the rows of a job that has these values, with their reasons."""
+    return tuple(
+        Line(text=row.text.format_map(values), reason=row.reason.format_map(values))
+        for row in rows
+        if all(values[name] for name in ([row.when] if row.when else re.findall(r"\{(\w+)", row.text)))
+    )

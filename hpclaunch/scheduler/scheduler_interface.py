@@ -1,6 +1,7 @@
 """A scheduler: data, and a few translations between data and text. Nothing here runs a command."""
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import RefusedError
+from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
-from hpclaunch.scheduler.job_header import Line, Resources
+from hpclaunch.scheduler.job_header import HeaderRow, Line, Resources, header_lines
 from hpclaunch.scheduler.launcher import Launcher
+from hpclaunch.walltime import format_walltime
 
 if TYPE_CHECKING:
     from hpclaunch.scheduler.directive_reader import DirectiveReader
@@ -279,6 +281,11 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     template: str
 
     # --- the script ---
+    header_rows: tuple[HeaderRow, ...] = ()
+    quotes: bool = False
+    file_pattern: str = ""
+    file_rule: str = ""
+    usual_log: str = ""
     job_number: str
     submit_folder: str
     port_number: str
@@ -366,7 +373,24 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
     def header(self, want: Resources) -> tuple[Line, ...]:
         """Return the options of the header, without the sentinel. Raises BadInputError for what no line
         of a header can carry."""
-        return ()
+        if want.output and not re.fullmatch(self.file_pattern, want.output):
+            why = f"{want.output!r} cannot stand in a {self.file_rule}"
+            raise BadInputError(why, "set XDG_STATE_HOME to a folder with a plain name")
+        quoted = shlex.quote if self.quotes else str
+        usual: dict[str, object] = {
+            "name": quoted(want.name),
+            "output": quoted(want.output) if want.output else self.usual_log,
+            "walltime": format_walltime(want.walltime_s),
+            "shared": not want.exclusive,
+        }
+        return header_lines(self.header_rows, {**msgspec.structs.asdict(want), **usual, **self.spelled(want)})
+
+    def spelled(self, want: Resources) -> dict[str, object]:
+        """Return the values in ``header_rows`` that only this scheduler has, or spells in its own way.
+
+        Raises BadInputError for what it cannot be asked for.
+        """
+        return {}
 
     def directive_reader(self) -> "DirectiveReader | None":
         """Return what reads the directives of other people's scripts; None: they are not read."""

@@ -7,7 +7,7 @@ submitted to it: its machines are switched off.
 from collections.abc import Iterable
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
+from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
@@ -59,33 +59,17 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
         return ("mpirun", "-np", str(nodes), "-npernode", "1", "--hostfile", '"$COBALT_NODEFILE"')
 
 
-# Cobalt also replaces $jobid there.
-_FILE, _SPLITS = r"[\w./@%+=:,-]+", "#COBALT line: Cobalt splits it at blanks and quotes"
-
-
 class CobaltScheduler(Scheduler, frozen=True, kw_only=True):
     """Cobalt. Nothing is submitted, so there are no answers to read."""
 
-    def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #COBALT options (man qsub) for a job."""
+    def spelled(self, want: Resources) -> dict[str, object]:
+        """Return the jobs to wait for, as qsub has them (man qsub)."""
         if want.after_any:
             raise BadInputError(
                 "--after-any: Cobalt's --dependencies waits for jobs that end with exit status 0 (man qsub)",
                 "leave out --after-any",
             )
-        hours, seconds = divmod(want.walltime_s, 3600)
-        return lines(
-            [
-                (f"--jobname {want.name}", "the name in qstat"),
-                *given("-A {}", want.account, "the project that pays"),
-                *given("-q {}", want.queue, want.queue_reason),
-                (f"-n {want.nodes}", "nodes"),
-                (f"-t {hours:02d}:{seconds // 60:02d}:{seconds % 60:02d}", "walltime limit"),
-                *given("-o {}", plain_file(want.output, _FILE, _SPLITS), "stdout"),
-                *given("-e {}", want.output, "stderr, likewise"),
-                *given("--dependencies {}", ":".join(want.after), "jobs that must succeed first"),
-            ]
-        )
+        return {"ids": ":".join(want.after)}
 
 
 SCHEDULER = CobaltScheduler(

@@ -8,7 +8,6 @@ scheduler (answers in tests/data/flux); not with Fluxion or a system instance. N
 import datetime as dt
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
+from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launch, Launcher
 from hpclaunch.scheduler.scheduler_interface import (
     Attach,
@@ -37,8 +36,6 @@ _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 
 _WORDS = state_words("flux")
 _CANCELLED_BEFORE_RUN = -128
-_ARRAY = "--setattr=user.hpclaunch.array="
-"""Starts the directive with the indices, from which the submission makes the jobs: Flux has no arrays."""
 
 
 class FluxRun(Launcher, frozen=True, kw_only=True):
@@ -107,24 +104,27 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     """Flux. An id is what flux batch prints, with an ``f`` instead of the ``ƒ``, as Flux takes it too."""
 
     def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the directives (RFC 36), options of flux batch, which splits them as a shell does."""
-        slots = 1 if want.exclusive else want.tasks_per_node
-        return lines(
-            [
-                (f"--job-name={shlex.quote(want.name)}", "the name in flux jobs"),
-                *given("--bank={}", want.account, "the bank that pays"),
-                *given("--queue={}", want.queue, want.queue_reason),
-                (f"--nodes={want.nodes}", "nodes"),
-                *_slots(want),
-                *given("--gpus-per-slot={}", -(-(want.gpus_per_node or 0) // slots), "GPUs of each slot"),
-                (f"--time-limit={want.walltime_s}s", "walltime limit"),
-                (f"--output={_file(want.output) or 'hpclaunch-{{id}}.out'}", "stdout and stderr of the job"),
-                # parsedatetime, which flux batch calls, misreads a T between date and time
-                *want.begins('--begin-time="{:%Y-%m-%d %H:%M}"'),
-                *_array(want),
-                *_dependencies(want),
-            ]
+        """Return the directives (RFC 36), options of flux batch, with a line for each job to wait for."""
+        kind = "afterany" if want.after_any else "afterok"
+        first = (f"--dependency={kind}:{job}" for text in want.after for job in _ids_of(text))
+        return (
+            *super().header(want),
+            *(Line(text=text, reason="a job that must end first") for text in first),
         )
+
+    def spelled(self, want: Resources) -> dict[str, object]:
+        """Return the slots of a job: whole nodes, or ranks."""
+        if want.array and "%" in want.array:
+            raise BadInputError(
+                f"--array {want.array!r}: Flux has no limit for the jobs of an array that run at once",
+                "leave the part from % on out",
+            )
+        return {
+            "slots": want.nodes * want.tasks_per_node,
+            "cores": want.cpus_per_task or 1,
+            "gpus": -(-(want.gpus_per_node or 0) // (1 if want.exclusive else want.tasks_per_node)),
+            "comes_again": want.array or want.warn_s,
+        }
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by flux batch; the script's own directives say all else."""
@@ -194,7 +194,7 @@ def _submission(script: str, *, finish: bool = False) -> tuple[str, ...]:
     ``finish``: that finds out about one that was cut off; exit code 75 means that it is not known yet.
     """
     mode = "finish" if finish else "submit"
-    text = text_beside(__file__, "submit.sh").replace("ARRAY//p", _ARRAY.replace(".", r"\.") + "//p")
+    text = text_beside(__file__, "submit.sh")
     return ("setsid", "--wait", "bash", "-c", text, "hpclaunch-flux", mode, script)
 
 
@@ -281,40 +281,6 @@ def _time(value: Any) -> str | None:
     if not isinstance(value, int | float) or value <= 0:
         return None
     return dt.datetime.fromtimestamp(value, dt.timezone.utc).astimezone().isoformat(timespec="seconds")
-
-
-def _slots(want: Resources) -> list[tuple[str, str]]:
-    if want.exclusive:
-        return [("--exclusive", "whole nodes, one slot on each")]
-    return [
-        (f"--nslots={want.nodes * want.tasks_per_node}", "slots: one per rank"),
-        (f"--cores-per-slot={want.cpus_per_task or 1}", "cores for each rank"),
-    ]
-
-
-def _array(want: Resources) -> list[tuple[str, str]]:
-    """Return what an array needs, and a job that comes back."""
-    if want.array and "%" in want.array:
-        raise BadInputError(
-            f"--array {want.array!r}: Flux has no limit for the jobs of an array that run at once",
-            "leave the part from % on out",
-        )
-    indices = (f"{_ARRAY}{want.array}", "a job for each index; the submission makes them")
-    append = ("--setopt=output.mode=append", "each run writes on in the same log (0.60)")
-    if want.array:
-        return [indices, append]
-    return [append] if want.warn_s is not None else []
-
-
-def _dependencies(want: Resources) -> list[tuple[str, str]]:
-    kind = "afterany" if want.after_any else "afterok"
-    first = (job for text in want.after for job in _ids_of(text))
-    return [(f"--dependency={kind}:{job}", "a job that must end first") for job in first]
-
-
-def _file(path: str | None) -> str:
-    why = "directive of Flux: quotes, backslashes and {{ mean something"
-    return shlex.quote(plain_file(path, r"(?:(?!\{\{)[^\\\n'\"])*", why)) if path else ""
 
 
 SCHEDULER = FluxScheduler(

@@ -12,7 +12,7 @@ release() {
   while read -r index id; do flux job urgency "$id" default < /dev/null 2> /dev/null; done < "$token/array"
   sed 's/^\([0-9]*\) \(.*\)/\2_\1/' "$token/array"
 }
-array=$(sed -n 's/^#flux: ARRAY//p' "$script")
+array=$(sed -n 's/^#flux: --setattr=user\.hpclaunch\.array=//p' "$script")
 mkdir -p "$token"; exec 9> "$token/lock"
 instance() { flux getattr hostlist && flux getattr jobid-path; }
 if [ "$mode" = finish ]; then

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
+from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     JobIdentity,
@@ -94,28 +94,28 @@ def _resource_sets(nodes: int, tasks: int) -> tuple[str, ...]:
 class LsfScheduler(Scheduler, frozen=True, kw_only=True):
     """LSF. An id is a number; the jobs of an array share it."""
 
-    def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #BSUB options (bsub command reference) for a job."""
+    def spelled(self, want: Resources) -> dict[str, object]:
+        """Return what bsub has in its own way (bsub command reference)."""
+        whole = want.launcher == "jsrun"
+        if whole and want.memory:
+            raise BadInputError("--mem: a job that LSF gives whole nodes (-nnodes) has all of their memory")
         ranges, percent, at_once = (want.array or "").partition("%")
-        indices = f"[{ranges}]{percent}{at_once}" if want.array else ""
-        minutes = -(-want.walltime_s // 60)
-        ended = "ended" if want.after_any else "done"
-        after = " && ".join(f"{ended}({job})" for job in want.after)
-        return lines(
-            [
-                (
-                    f'-J "{want.name}{indices}"',
-                    "the name in bjobs" + (", and a job for each index" if want.array else ""),
-                ),
-                *given("-P {}", want.account, "the project that pays"),
-                *given("-q {}", want.queue, want.queue_reason),
-                *_sizes(want),
-                (f"-W {minutes // 60}:{minutes % 60:02d}", "walltime limit in hours and minutes"),
-                (f"-o {_file(want.output) or 'hpclaunch-%J.out'}", "what LSF reports, at the job's end"),
-                *want.begins("-b {:%Y:%m:%d:%H:%M}"),
-                *given('-w "{}"', after, "jobs that must end first"),
-            ]
-        )
+        hours, minutes = divmod(-(-want.walltime_s // 60), 60)
+        cpus = 1 if want.exclusive else want.cpus_per_task or 1
+        slots = 0 if whole else want.tasks_per_node * cpus
+        ends = "ended" if want.after_any else "done"
+        return {
+            "indices": f"[{ranges}]{percent}{at_once}" if want.array else "",
+            "also": ", and a job for each index" if want.array else "",
+            "whole_nodes": want.nodes if whole else 0,
+            "slots": slots,
+            "all_slots": want.nodes * slots,
+            "each": "one" if cpus == 1 else cpus,
+            "gpus": 0 if whole else want.gpus_per_node,
+            "alone": want.exclusive and not whole,
+            "limit": f"{hours}:{minutes:02d}",
+            "ends": " && ".join(f"{ends}({job})" for job in want.after),
+        }
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by bsub; the script's own directives say all else."""
@@ -215,28 +215,6 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     else:
         reason = f"the script ended with exit status {code}" if code else "it ended without exit status"
     return JobStatus(state=state, exit_code=code, reason=reason)
-
-
-def _file(path: str | None) -> str:
-    why = "#BSUB line: LSF splits it at blanks and quotes and replaces %"
-    return plain_file(path, r"[\w./@+=:,-]+", why) if path else ""
-
-
-def _sizes(want: Resources) -> list[tuple[str, str]]:
-    if want.launcher == "jsrun":
-        if want.memory:
-            raise BadInputError("--mem: a job that LSF gives whole nodes (-nnodes) has all of their memory")
-        return [(f"-nnodes {want.nodes}", "compute nodes, whole ones")]
-    cpus = 1 if want.exclusive else want.cpus_per_task or 1
-    slots = want.tasks_per_node * cpus
-    gpus = "GPUs of each node, for this job only"
-    return [
-        (f"-n {want.nodes * slots}", "slots: one per rank" if cpus == 1 else f"slots: {cpus} per rank"),
-        (f'-R "span[ptile={slots}]"', "slots on each node"),
-        *given('-R "rusage[mem={}]"', want.memory, "memory of each node"),
-        *given('-gpu "num={}:j_exclusive=yes"', want.gpus_per_node, gpus),
-        *given("-x", want.exclusive, "whole nodes, also where the queue shares them"),
-    ]
 
 
 SCHEDULER = LsfScheduler(

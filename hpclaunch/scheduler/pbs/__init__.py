@@ -9,7 +9,7 @@ from typing import Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
+from hpclaunch.scheduler.job_header import Resources
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     AccountedJob,
@@ -21,7 +21,6 @@ from hpclaunch.scheduler.scheduler_interface import (
     scheduler_data,
     unknown_job,
 )
-from hpclaunch.walltime import format_walltime
 
 
 class Pals(Launcher, frozen=True, kw_only=True):
@@ -72,40 +71,12 @@ class PbsAttach(Attach, frozen=True, kw_only=True):
         return RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
 
 
-_FILE, _SPLITS = r"[\w./@%+=:,-]+", "#PBS line: PBS splits it at blanks and quotes"
-
-
 class PbsScheduler(Scheduler, frozen=True, kw_only=True):
     """PBS. An id is what qsub prints, ``NUMBER.SERVER``."""
 
-    def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #PBS options (man qsub; PBS Professional user's guide) for a job.
-
-        A reason takes a whole line: directives that everybody knows have none.
-        """
-        return lines(
-            [
-                (f"-N {want.name}", ""),
-                *given(f"{want.account_option} {{}}", want.account, ""),
-                *given("-q {}", want.queue, want.queue_reason),
-                (f"-l select={_select(want)}", "nodes, and what each of them must be"),
-                ("-l place=scatter:excl", "each chunk on another node, shared with no other job")
-                if want.exclusive
-                else ("-l place=scatter", "each chunk on another node"),
-                (f"-l walltime={format_walltime(want.walltime_s)}", ""),
-                ("-j oe", "stderr goes where stdout goes"),
-                *given("-o {}", plain_file(want.output, _FILE, _SPLITS), "stdout and stderr of the job"),
-                *given("-k doe", want.output, "written there while the job runs, not copied at its end"),
-                *want.begins("-a {:%Y%m%d%H%M}"),
-                *given(
-                    "-W depend={}",
-                    want.after and want.dependency,
-                    "jobs that must end first; if one fails PBS ends this one",
-                ),
-                *given("-J {}", want.array, "a job for each index"),
-                *given("-r y", want.warn_s is not None, "the job may come back after a checkpoint"),
-            ]
-        )
+    def spelled(self, want: Resources) -> dict[str, object]:
+        """Return what qsub has in its own way (man qsub; PBS Professional user's guide)."""
+        return {"select": _select(want), "dependency": want.dependency}
 
     def submit_command(self, script: str) -> tuple[str, ...]:
         """Submit by qsub; the script's own directives say all else."""

@@ -6,10 +6,9 @@ Known from the manual of qsub and AIST's guide to ABCI; its directives are tried
 from collections.abc import Iterable
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.scheduler.job_header import Line, Resources, given, lines, plain_file
+from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
-from hpclaunch.walltime import format_walltime
 
 _DATA = scheduler_data("sge")
 _RESOURCE = "resource"
@@ -33,49 +32,26 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
         return (*Mpiexec.environment(self, cpus_per_task, header), line)
 
 
-# What precedes a colon is a host, and a dollar begins a variable.
-_FILE, _SPLITS = r"[\w./@%+=,-]+", "#$ line: Grid Engine splits it at blanks and colons"
-
-
 class SgeScheduler(Scheduler, frozen=True, kw_only=True):
     """Grid Engine. Nothing is submitted, so there are no answers to read."""
 
-    def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #$ options (man qsub) for a job."""
+    def spelled(self, want: Resources) -> dict[str, object]:
+        """Return what qsub has in its own way (man qsub): nodes where a resource counts them, else slots."""
         if want.after and not want.after_any:
             raise BadInputError(
                 "--after: Grid Engine's -hold_jid waits for the end of jobs, however they end (man qsub)",
                 "add --after-any if that is what is wanted",
             )
+        by_nodes = want.queue_kind == _RESOURCE
         indices, _, at_once = (want.array or "").partition("%")
-        return lines(
-            [
-                (f"-N {want.name}", "the name in qstat"),
-                ("-S /bin/bash", "the shell; the queue's own may be another one"),
-                ("-cwd", "the job starts where it was submitted"),
-                *given("-P {}", want.account, "the project that pays"),
-                *given("-q {}", want.queue_kind != _RESOURCE and want.queue, want.queue_reason),
-                _sizes(want),
-                (f"-l h_rt={format_walltime(want.walltime_s)}", "walltime limit"),
-                ("-j y", "stderr goes where stdout goes"),
-                *given("-o {}", plain_file(want.output, _FILE, _SPLITS), "stdout and stderr of the job"),
-                *want.begins("-a {:%Y%m%d%H%M}"),
-                *given("-hold_jid {}", ",".join(want.after), "jobs that must end first"),
-                *given("-t {}", indices, "a job for each index"),
-                *given("-tc {}", at_once, "how many of them run at a time"),
-            ]
-        )
-
-
-def _sizes(want: Resources) -> tuple[str, str]:
-    """Request nodes by the resource that counts them, where the site has such; else slots."""
-    if want.queue_kind == _RESOURCE:
-        return f"-l {want.queue}={want.nodes}", f"nodes of this kind: {want.queue_reason}"
-    slots = want.nodes * want.tasks_per_node * (want.cpus_per_task or 1)
-    return (
-        f"-pe mpi {slots}",
-        "slots of a parallel environment; its name is the site's, qconf -spl lists them",
-    )
+        return {
+            "queue": "" if by_nodes else want.queue,
+            "resource": want.queue if by_nodes else "",
+            "slots": 0 if by_nodes else want.nodes * want.tasks_per_node * (want.cpus_per_task or 1),
+            "ids": ",".join(want.after),
+            "indices": indices,
+            "at_once": at_once,
+        }
 
 
 SCHEDULER = SgeScheduler(

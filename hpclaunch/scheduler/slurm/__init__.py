@@ -11,7 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.plural import listed
-from hpclaunch.scheduler.job_header import Line, Resources, given, lines
+from hpclaunch.scheduler.job_header import Resources
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     Allocation,
@@ -25,7 +25,6 @@ from hpclaunch.scheduler.scheduler_interface import (
 )
 from hpclaunch.scheduler.slurm.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm.srun import Ibrun, Srun
-from hpclaunch.walltime import format_walltime
 
 _NEXT = 'sbatch --parsable --dependency=afterany:"$SLURM_JOB_ID"'
 """A next job that started at once could change the job's folder before the first one has ended."""
@@ -40,33 +39,17 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
 
         return reduced(text) if name == "nodes" else text
 
-    def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the #SBATCH options (man sbatch), which sbatch splits as a shell does."""
-        return lines(
-            [
-                (f"--job-name={shlex.quote(want.name)}", "the name in squeue"),
-                *given("--account={}", want.account, "the project that pays"),
-                *given("--partition={}", want.queue, want.queue_reason),
-                *given("--qos={}", want.qos, want.queue_reason),
-                (f"--nodes={want.nodes}", "nodes"),
-                (f"--ntasks-per-node={want.tasks_per_node}", f"{want.starter} on each node"),
-                *given("{}", _gpus(want), "GPUs of each node, visible to its ranks together"),
-                *given("--cpus-per-task={}", want.cpus_per_task, "CPUs for each rank"),
-                *given("--mem={}", want.memory, "memory of each node"),
-                *given("--exclusive", want.exclusive, "whole nodes, also where the partition shares them"),
-                (f"--time={format_walltime(want.walltime_s)}", "walltime limit"),
-                (
-                    f"--output={_sbatch_file(want.output) or 'hpclaunch-%j.out'}",
-                    "stdout and stderr of the job",
-                ),
-                ("--open-mode=append", "each run writes on in the same log: Slurm, too, may requeue the job"),
-                *want.begins("--begin={:%Y-%m-%dT%H:%M}"),
-                *_dependencies(want),
-                *given("--array={}", want.array, "a job for each index"),
-                *given("--exclude={}", ",".join(want.exclude), "nodes to leave out"),
-                *_restarts(want),
-            ]
-        )
+    def spelled(self, want: Resources) -> dict[str, object]:
+        """Return what sbatch, which splits its lines as a shell does, has in its own way (man sbatch)."""
+        option = "--gres=gpu:" if want.gpu_request == "gres" else "--gpus-per-node="
+        count = ":".join(filter(None, (want.gpu_type, str(want.gpus_per_node or ""))))
+        log = shlex.quote(want.output).replace("%", "%%") if want.output else self.usual_log
+        return {
+            "gpus": option + count if want.gpus_per_node and want.gpu_request != "none" else "",
+            "output": log,
+            "dependency": want.dependency,
+            "exclude": ",".join(want.exclude),
+        }
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """Return what salloc gave, as its variables say (man salloc, OUTPUT ENVIRONMENT VARIABLES)."""
@@ -167,42 +150,6 @@ class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
         if answer.exit_code == 0 and re.fullmatch(r"\d+", answer.stdout.strip()):
             return answer.stdout.strip()
         return SlurmScheduler.parse_submit(self, answer)
-
-
-def _gpus(want: Resources) -> str:
-    if not want.gpus_per_node or want.gpu_request == "none":
-        return ""
-    option = "--gres=gpu:" if want.gpu_request == "gres" else "--gpus-per-node="
-    return option + ":".join(filter(None, (want.gpu_type, str(want.gpus_per_node))))
-
-
-def _dependencies(want: Resources) -> list[tuple[str, str]]:
-    if not want.after:
-        return []
-    return [
-        (f"--dependency={want.dependency}", "jobs that must end first"),
-        ("--kill-on-invalid-dep=yes", "if one of them fails, this one must not pend forever"),
-    ]
-
-
-def _restarts(want: Resources) -> list[tuple[str, str]]:
-    """Return what lets a job come back after a checkpoint."""
-    if want.warn_s is None:
-        return []
-    return [
-        (f"--signal=B:USR1@{want.warn_s}", "seconds of warning before the limit (man sbatch)"),
-        ("--requeue", "the job may come back after a checkpoint"),
-    ]
-
-
-def _sbatch_file(path: str | None) -> str:
-    """Write a file name for a #SBATCH line, which sbatch splits as a shell does; a literal % is %%."""
-    if path and re.search(r"[\\\n]", path):
-        raise BadInputError(
-            f"{path!r} cannot stand in a #SBATCH line: a backslash means something else there",
-            "set XDG_STATE_HOME to a folder without backslashes and line breaks",
-        )
-    return shlex.quote(path).replace("%", "%%") if path else ""
 
 
 # sbatch prints this also where nodes are only temporarily away; the same job, submitted, waits for them.

@@ -122,7 +122,7 @@ def _found(host: Host, scheduler: Scheduler, script: str) -> str:
         if answer.exit_code != _NO_ANSWER.exit_code:
             return scheduler.parse_submit(answer)
         words = f"{words}; then: {answer.stderr.strip()}"
-    if command := scheduler.find_command():
+    if command := scheduler.find:
         try:
             found = scheduler.parse_found(script, host.run(command, timeout_s=TIMEOUT_S))
         except RefusedError as error:

@@ -283,7 +283,7 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     # --- the script ---
     header_rows: tuple[HeaderRow, ...] = ()
     quotes: bool = False
-    file_pattern: str = ""
+    file_pattern: str = ".*"
     file_rule: str = ""
     usual_log: str = ""
     job_number: str
@@ -326,7 +326,13 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     probe_commands: Mapping[str, tuple[str, ...]] = {}
 
-    # --- its answers ---
+    # --- its commands and answers ---
+    submit: tuple[str, ...] = ()
+    submit_again: tuple[str, ...] = ()
+    submitted_pattern: str = "(?!)"
+    find: tuple[str, ...] = ()
+    cancel: tuple[str, ...] = ()
+    cluster_sign: str = ""
     id_pattern: str = ""
     starts_at_once: bool = False
     poll_s: tuple[float, float] = (1.0, 30.0)
@@ -419,11 +425,11 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
         The job's output goes to ``out.log`` in the folder of the script.
         """
-        raise NotImplementedError
+        return (*self.submit, script)
 
     def next_command(self, script: str) -> tuple[str, ...]:
         """Return the words with which a running job submits its script again."""
-        return self.submit_command(script)
+        return (*self.submit_again, script) if self.submit_again else self.submit_command(script)
 
     def finish_command(self, script: str) -> tuple[str, ...]:
         """Return the command that ends a submission which was cut off; nothing where there is none.
@@ -437,8 +443,14 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         return ()
 
     def parse_submit(self, answer: CommandResult) -> str:
-        """Return the job's id; raise RefusedError with the scheduler's own words."""
-        raise NotImplementedError
+        """Return the job's id, which a site's wrapper may print among other lines.
+
+        Raises RefusedError with the scheduler's own words.
+        """
+        found = re.findall(self.submitted_pattern, answer.stdout, re.MULTILINE | re.ASCII)
+        if answer.exit_code != 0 or not found:
+            raise RefusedError(f"{self.title} refused the job: {own_words(answer)}")
+        return str(found[-1])
 
     def is_id(self, text: str) -> bool:
         """Return whether a record's or a job's file may hold this as an id; no other text is asked about."""
@@ -446,7 +458,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def cluster_in(self, scheduler_id: str) -> str | None:
         """Return the cluster that the id itself names, which is asked wherever the question comes from."""
-        return None
+        return scheduler_id.partition(self.cluster_sign)[2] or None if self.cluster_sign else None
 
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the name of the cluster; raise RefusedError where the answer has none."""
@@ -455,13 +467,6 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
             program = self.cluster_command[0]
             raise RefusedError(f"{program} does not name its cluster: {own_words(answer)[:200]}")
         return match[1]
-
-    def find_command(self) -> tuple[str, ...]:
-        """Return the command that lists the user's jobs with their scripts; nothing where there is none.
-
-        It is for a submission that was cut off in the middle, so it may be slow.
-        """
-        return ()
 
     def failed_nodes_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Return the command that names the nodes whose failure ended a job; nothing where there is none."""
@@ -494,7 +499,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Return the words of the command that cancels the job."""
-        raise NotImplementedError
+        return (*self.cancel, scheduler_id)
 
     def parse_cancel(self, answer: CommandResult) -> None:
         """Return where the job is ended or ending or had ended before; raise RefusedError otherwise."""

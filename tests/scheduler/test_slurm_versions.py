@@ -99,7 +99,7 @@ def test_the_recorder_asked_what_is_asked_today(recorded: Answers) -> None:
         assert (recorded.argv(source),) == SLURM.status_commands(source, numbers)
     for name, number in recorded.jobs.items():
         assert (recorded.argv(f"scontrol {name}"),) == SLURM.status_commands("scontrol", [number])
-    assert recorded.argv("find") == SLURM.find_command()
+    assert recorded.argv("find") == SLURM.find
     assert recorded.argv("queues") == SLURM.facts_commands["queues"]
 
 

@@ -128,7 +128,7 @@ def _ask_about_jobs(recorder: Recorder) -> None:
         recorder.ask(f"accounting {name}", *SCHEDULER.accounting.query(recorder.jobs[name]))
     for name in ("running", "held", "failed"):
         recorder.ask(f"attach {name}", *SlurmAttach().query(recorder.jobs[name]))
-    recorder.ask("find", *SCHEDULER.find_command())
+    recorder.ask("find", *SCHEDULER.find)
 
 
 def _ask_about_the_cluster(recorder: Recorder) -> None:

@@ -130,10 +130,6 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         """Submit by flux batch; the script's own directives say all else."""
         return _submission(script)
 
-    def next_command(self, script: str) -> tuple[str, ...]:
-        """Submit from inside a job, by flux batch alone."""
-        return ("flux", "batch", script)
-
     def finish_command(self, script: str) -> tuple[str, ...]:
         """Find the job, or make sure that there is none."""
         return _submission(script, finish=True)

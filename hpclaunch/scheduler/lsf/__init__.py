@@ -23,12 +23,6 @@ from hpclaunch.scheduler.scheduler_interface import (
     with_arrays,
 )
 
-# bsub reads the script from stdin. Only where the job is requested by -nnodes, as on Summit, bsub takes the
-# script's name and "bsub < script" does not work (OLCF, Summit user guide, "Batch Scripts").
-_SUBMIT = """\
-if grep -q '^#BSUB -nnodes ' "$1"; then exec bsub "$1"; fi
-exec bsub < "$1"
-"""
 _WORDS = state_words("lsf")
 
 # exit_reason begins with a word of lsbatch.h; the jobs that were cancelled, then why LSF ended others.
@@ -117,24 +111,9 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
             "ends": " && ".join(f"{ends}({job})" for job in want.after),
         }
 
-    def submit_command(self, script: str) -> tuple[str, ...]:
-        """Submit by bsub; the script's own directives say all else."""
-        return ("sh", "-c", _SUBMIT, "hpclaunch-bsub", script)
-
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return the variable by which bsub would not print the job's id."""
         return ("BSUB_QUIET",)
-
-    def parse_submit(self, answer: CommandResult) -> str:
-        """Return the id, which a site's wrapper (esub) may print among other lines."""
-        match = re.search(r"^\s*Job <(\d+)> is submitted", answer.stdout, re.MULTILINE)
-        if answer.exit_code == 0 and match:
-            return match[1]
-        raise RefusedError(f"LSF refused the job: {own_words(answer)}")
-
-    def find_command(self) -> tuple[str, ...]:
-        """List the user's jobs, also those that ended a short while ago (CLEAN_PERIOD)."""
-        return _bjobs("jobid output_file")
 
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose own file is in the script's folder."""
@@ -156,10 +135,6 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
         if answer.stdout.strip() and not rows and not _knows_no_job(answer):
             raise RefusedError(f"bjobs gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
         return {number: status for number, status in with_arrays(rows).items() if number in ids}
-
-    def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
-        """Signal the job with SIGINT, then SIGTERM, then SIGKILL."""
-        return ("bkill", scheduler_id)
 
 
 def _rows(source: str, text: str) -> list[tuple[str, str, int | None, JobStatus]]:

@@ -78,10 +78,6 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         """Return what qsub has in its own way (man qsub; PBS Professional user's guide)."""
         return {"select": _select(want), "dependency": want.dependency}
 
-    def submit_command(self, script: str) -> tuple[str, ...]:
-        """Submit by qsub; the script's own directives say all else."""
-        return ("qsub", script)
-
     def parse_submit(self, answer: CommandResult) -> str:
         """Return the id, which a site's hook may print among other lines.
 
@@ -94,14 +90,6 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
                 return line.strip()
         raise RefusedError(f"PBS refused the job: {own_words(answer)}")
 
-    def cluster_in(self, scheduler_id: str) -> str | None:
-        """Return the server of ``NUMBER.SERVER``, which PBS' commands ask (man qstat, OPERANDS)."""
-        return scheduler_id.partition(".")[2] or None
-
-    def find_command(self) -> tuple[str, ...]:
-        """List the jobs of all users, also those that have ended meanwhile: qstat -f takes no user."""
-        return ("qstat", "-x", "-f")
-
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
@@ -110,10 +98,6 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
 
         jobs = text_jobs(answer.stdout).items()
         return next((job for job, a in jobs if script in str(a.get("Submit_arguments", ""))), None)
-
-    def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
-        """End the job."""
-        return ("qdel", scheduler_id)
 
 
 def _select(want: Resources) -> str:

@@ -26,9 +26,6 @@ from hpclaunch.scheduler.scheduler_interface import (
 from hpclaunch.scheduler.slurm.slurm_accounting import SlurmAccounting
 from hpclaunch.scheduler.slurm.srun import Ibrun, Srun
 
-_NEXT = 'sbatch --parsable --dependency=afterany:"$SLURM_JOB_ID"'
-"""A next job that started at once could change the job's folder before the first one has ended."""
-
 
 class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     """Slurm. An id is ``JOBID``, or ``JOBID;CLUSTER`` where sbatch names a cluster."""
@@ -71,39 +68,16 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return SallocScheduler(**{**fields, "submit_program": "salloc"}, options=wanted)
 
-    def submit_command(self, script: str) -> tuple[str, ...]:
-        """Submit by sbatch; the script's own directives say all else."""
-        return ("sbatch", "--parsable", script)
-
-    def next_command(self, script: str) -> tuple[str, ...]:
-        """Submit from inside a job, which ends before the next one starts."""
-        return (_NEXT, script)
-
     def overriding(self, script: str) -> tuple[str, ...]:
         """Return those that sbatch would put above the script's options, and the one that makes it wait."""
         from hpclaunch.scheduler.slurm.slurm_directives import overriding_variables
 
         return overriding_variables(script)
 
-    def parse_submit(self, answer: CommandResult) -> str:
-        """Return the id, which a site's wrapper may print among other lines."""
-        for line in reversed(answer.stdout.splitlines()):
-            if answer.exit_code == 0 and re.fullmatch(r"\d+(;[\w.-]+)?", line.strip()):
-                return line.strip()
-        raise RefusedError(f"Slurm refused the job: {own_words(answer)}")
-
     def is_id(self, text: str) -> bool:
         """Return whether it is a number as Slurm has them (32 bits), perhaps with its cluster."""
         match = re.fullmatch(r"(\d{1,10})(_\d+)?(;[\w.-]+)?", text, re.ASCII)
         return match is not None and int(match[1]) < 1 << 32
-
-    def cluster_in(self, scheduler_id: str) -> str | None:
-        """Return the cluster of ``JOBID;CLUSTER``."""
-        return scheduler_id.partition(";")[2] or None
-
-    def find_command(self) -> tuple[str, ...]:
-        """List the user's jobs, also those that ended a short while ago (MinJobAge)."""
-        return ("squeue", "-h", "-a", "--me", "-t", "all", "-o", "%F|%o")
 
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose command is the script."""
@@ -144,12 +118,6 @@ class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
         """Allocate and run the script, detached; its output goes to ``out.log`` in its folder."""
         text = text_beside(__file__, "salloc_submit.sh")
         return ("setsid", "bash", "-c", text, "hpclaunch-salloc", script, *self.options)
-
-    def parse_submit(self, answer: CommandResult) -> str:
-        """Return the id of the allocation; raise RefusedError with Slurm's words."""
-        if answer.exit_code == 0 and re.fullmatch(r"\d+", answer.stdout.strip()):
-            return answer.stdout.strip()
-        return SlurmScheduler.parse_submit(self, answer)
 
 
 # sbatch prints this also where nodes are only temporarily away; the same job, submitted, waits for them.

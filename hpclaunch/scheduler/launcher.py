@@ -40,6 +40,12 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     rank: str
     """A rank's number, as a shell expression that the rank's shell expands."""
     local_rank: str
+    start: str = ""
+    """Its words for all ranks as shell text, with fields and properties of ``Launch`` in braces."""
+    each_node: str = ""
+    """The same for one process on each of ``{nodes}`` nodes."""
+    shell_lines: tuple[Line, ...] = ()
+    """Lines that the shell of a job needs before it."""
     cpu_bindings: tuple[str, ...] = ()
     """Values of ``binding.cpu`` in a profile that are options of this launcher; ``taskset`` and ``none`` fit
     every launcher."""
@@ -72,7 +78,8 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Return the launcher's words as shell text; the script's shell expands variables in them."""
-        raise NotImplementedError
+        values = {**msgspec.structs.asdict(launch), "tasks": launch.tasks, "cpu_bind": launch.cpu_bind or ""}
+        return (*self.start.format_map(values).split(), *launch.options)
 
     def one_per_node(self, nodes: int) -> tuple[str, ...]:
         """Return the words, as shell text, that start one unbound process per node of the job.
@@ -80,7 +87,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         They are not MPI programs; one that fails must not end the rest. The names of the nodes, each once,
         are in the file ``nodes`` of the job's folder.
         """
-        raise NotImplementedError
+        return tuple(self.each_node.format(nodes=nodes).split())
 
     def words_in_allocation(self, launch: Launch) -> tuple[str, ...]:
         """Return the words that start a few ranks of a check in an allocation that has other ranks, too."""
@@ -92,7 +99,7 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
         ``cpus_per_task``: as the job requested it of the scheduler, None: it did not. ``header``: the options
         that the job was submitted with.
         """
-        return ()
+        return self.shell_lines
 
     def outer_settings(self, header: Iterable[str]) -> tuple[str, ...]:
         """Return variables of an outer allocation that the launcher would read as options, as shell words.
@@ -116,21 +123,14 @@ class Mpiexec(Launcher, frozen=True, kw_only=True):
     """Any MPI's mpiexec: only options that Open MPI 4 and 5 and MPICH's hydra share."""
 
     name: str = "mpiexec"
-    program: str = "mpiexec"
+    start: str = "mpiexec -n {tasks}"
+    each_node: str = 'mpiexec -n {nodes} -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes"'
     rank: str = MPIEXEC_RANK
     local_rank: str = MPIEXEC_LOCAL_RANK
-    hosts: tuple[str, ...] = ()
-    """Options that name the job's nodes, where the MPI may not find them in the scheduler's variables."""
     shell_lines: tuple[Line, ...] = (UNBOUND,)
 
-    def words(self, launch: Launch) -> tuple[str, ...]:
-        """Start all ranks."""
-        return (self.program, "-n", str(launch.tasks), *self.hosts, *launch.options)
 
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node, by the file of their names."""
-        return (self.program, "-n", str(nodes), "-machinefile", '"$HPCLAUNCH_JOB_FOLDER/nodes"')
+class Mpirun(Mpiexec, frozen=True, kw_only=True):
+    """The mpirun of an MPI that does not find the job's nodes in the scheduler's variables."""
 
-    def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
-        """Keep Open MPI from binding."""
-        return self.shell_lines
+    each_node: str = 'mpirun -n {nodes} -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes"'

@@ -300,6 +300,7 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     job_name_rule: str = "use up to 200 characters without line breaks and backslashes"
 
     # --- what it can do ---
+    launchers: tuple[Launcher, ...] = ()
     directives: Mapping[str, Any] = {}
     no_submission: str = ""
     told_by: str = ""
@@ -345,17 +346,18 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     notes: Mapping[str, str] = {}
 
 
-def scheduler_data(kind: str) -> dict[str, Any]:
-    """Return the fields of ``KIND/scheduler.json``, for the scheduler's object."""
+def scheduler_data(kind: str, *launchers: Launcher) -> dict[str, Any]:
+    """Return the fields of ``KIND/scheduler.json``, for the scheduler's object.
+
+    ``launchers``: those whose words are more than a row of its table.
+    """
     data = msgspec.json.decode(text_beside(__file__, f"{kind}/scheduler.json"), type=SchedulerData)
-    return msgspec.structs.asdict(data)
+    return {**msgspec.structs.asdict(data), "launchers": (*launchers, *data.launchers)}
 
 
 class Scheduler(SchedulerData, frozen=True, kw_only=True):
     """One scheduler: everything that depends on its kind. Each folder of a kind has one, ``SCHEDULER``."""
 
-    launchers: tuple[Launcher, ...]
-    """Launchers that can start ranks inside its jobs; the first one is the usual one."""
     trial: Trial | None = None
     """None: it submits or refuses, there is no trial."""
     attach: Attach | None = None

@@ -4,11 +4,9 @@ Known from Cobalt's manual of qsub and ALCF's guides to both machines; not tried
 submitted to it: its machines are switched off.
 """
 
-from collections.abc import Iterable
-
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line, Resources
-from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.launcher import Launch, Launcher, Mpirun
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 
@@ -18,6 +16,13 @@ class Aprun(Launcher, frozen=True, kw_only=True):
     name: str = "aprun"
     rank: str = "$ALPS_APP_PE"
     local_rank: str = "$((ALPS_APP_PE % HPCLAUNCH_RANKS_PER_NODE))"
+    each_node: str = "aprun -n {nodes} -N 1 -cc none"
+    shell_lines: tuple[Line, ...] = (
+        Line(
+            text="export HPCLAUNCH_RANKS_PER_NODE=$((HPCLAUNCH_TASKS / COBALT_JOBSIZE))",
+            reason="ranks per node: aprun tells a rank its number in the job only",
+        ),
+    )
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks, node by node."""
@@ -29,34 +34,21 @@ class Aprun(Launcher, frozen=True, kw_only=True):
             *launch.options,
         )
 
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node."""
-        return ("aprun", "-n", str(nodes), "-N", "1", "-cc", "none")
-
-    def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
-        """Give the ranks per node, from which each rank computes its number there."""
-        text = "export HPCLAUNCH_RANKS_PER_NODE=$((HPCLAUNCH_TASKS / COBALT_JOBSIZE))"
-        return (Line(text=text, reason="ranks per node: aprun tells a rank its number in the job only"),)
-
 
 _PASSED = ("HPCLAUNCH_JOB_FOLDER", "HPCLAUNCH_FILES", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS")
 """Variables that ranks on other nodes need; mpirun starts them without the environment of the script."""
 
 
-class Mpirun(Mpiexec, frozen=True, kw_only=True):
+class CobaltMpirun(Mpirun, frozen=True, kw_only=True):
     """Open MPI's mpirun with the file of the job's nodes, as on ThetaGPU."""
 
-    program: str = "mpirun"
+    each_node: str = 'mpirun -np {nodes} -npernode 1 --hostfile "$COBALT_NODEFILE"'
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks; the file names each node once, so the ranks per node are given."""
         sizes = ("-np", str(launch.tasks), "-npernode", str(launch.tasks_per_node))
         passed = (word for name in _PASSED for word in ("-x", name)) if launch.nodes > 1 else ()
         return ("mpirun", *sizes, "--hostfile", '"$COBALT_NODEFILE"', *passed, *launch.options)
-
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node."""
-        return ("mpirun", "-np", str(nodes), "-npernode", "1", "--hostfile", '"$COBALT_NODEFILE"')
 
 
 class CobaltScheduler(Scheduler, frozen=True, kw_only=True):
@@ -72,7 +64,4 @@ class CobaltScheduler(Scheduler, frozen=True, kw_only=True):
         return {"ids": ":".join(want.after)}
 
 
-SCHEDULER = CobaltScheduler(
-    **scheduler_data("cobalt"),
-    launchers=(Aprun(), Mpirun()),
-)
+SCHEDULER = CobaltScheduler(**scheduler_data("cobalt", Aprun(), CobaltMpirun()))

@@ -48,6 +48,7 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
     cores_option: str = "-o cpu-affinity=per-task"  # usual is all cores of the job for each rank
     takes_plugin: bool = True
     rank_end: str | None = "flux_rank_end.sh"
+    each_node: str = "flux exec --noinput"  # by the job's brokers, which need no free cores (man flux-exec)
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks. One that fails ends the rest; one that is done early does not."""
@@ -61,10 +62,6 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
         if launch.mpi_plugin:
             words += ["-o", f"pmi={launch.mpi_plugin}"]
         return (*words, *launch.options)
-
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node by the job's brokers, which need no free cores (man flux-exec)."""
-        return ("flux", "exec", "--noinput")
 
 
 _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
@@ -280,7 +277,6 @@ def _time(value: Any) -> str | None:
 
 
 SCHEDULER = FluxScheduler(
-    **scheduler_data("flux"),
-    launchers=(FluxRun(),),
+    **scheduler_data("flux", FluxRun()),
     attach=FluxAttach(),
 )

@@ -11,7 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launcher import UNBOUND, Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.launcher import UNBOUND, Mpiexec
 from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler, scheduler_data
 
 CANCEL_GRACE_S = 10
@@ -71,28 +71,6 @@ _HERE = (
 )
 
 
-class Direct(Launcher, frozen=True, kw_only=True):
-    """The ranks as processes of a shell: they need no MPI, and meet at MASTER_ADDR or not at all."""
-
-    name: str = "direct"
-    rank: str = "$HPCLAUNCH_RANK"
-    local_rank: str = "$HPCLAUNCH_RANK"
-    text_file: str | None = "start_ranks.sh"
-    starts_mpi: bool = False
-
-    def words(self, launch: Launch) -> tuple[str, ...]:
-        """Start all ranks."""
-        return ("bash", "-c", '"$start_ranks"', "start_ranks", str(launch.tasks))
-
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start it in the job's own shell: there is one node."""
-        return ()
-
-
 SCHEDULER = LocalScheduler(
-    **scheduler_data("local"),
-    launchers=(
-        Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh", without_mpi="direct"),
-        Direct(),
-    ),
+    **scheduler_data("local", Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh", without_mpi="direct"))
 )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Line, Resources
-from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.launcher import Mpirun
 from hpclaunch.scheduler.scheduler_interface import (
     JobIdentity,
     JobStatus,
@@ -40,49 +40,22 @@ _FIELDS = {
 }
 
 
-class Mpirun(Mpiexec, frozen=True, kw_only=True):
+class LsfMpirun(Mpirun, frozen=True, kw_only=True):
     """An MPI's mpirun with the file of the job's hosts."""
 
-    program: str = "mpirun"
-    hosts: tuple[str, ...] = ("-machinefile", '"$LSB_DJOB_HOSTFILE"')
+    start: str = 'mpirun -n {tasks} -machinefile "$LSB_DJOB_HOSTFILE"'
 
     def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
         """Keep Open MPI from binding, and make the file name each host once per rank, not per slot."""
-        usual = Mpiexec.environment(self, cpus_per_task, header)
         if (cpus_per_task or 1) == 1 or "-x" in header:  # a slot per rank
-            return usual
+            return self.shell_lines
         machines = '"$HPCLAUNCH_JOB_FOLDER/machines"'
         text = f"awk 'NR % {cpus_per_task} == 1' \"$LSB_DJOB_HOSTFILE\" > {machines}\n"
         text += f"export LSB_DJOB_HOSTFILE={machines}"
-        return (*usual, Line(text=text, reason=f"a rank has {cpus_per_task} slots, and each is a line there"))
-
-
-class Jsrun(Launcher, frozen=True, kw_only=True):
-    """IBM's jsrun, as on Summit: one resource set per node with all its CPUs and GPUs; the ranks bind."""
-
-    name: str = "jsrun"
-    rank: str = "$JSM_NAMESPACE_RANK"
-    local_rank: str = "$JSM_NAMESPACE_LOCAL_RANK"
-
-    def words(self, launch: Launch) -> tuple[str, ...]:
-        """Start all ranks, node by node."""
-        return (*_resource_sets(launch.nodes, launch.tasks_per_node), *launch.options)
-
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node."""
-        return _resource_sets(nodes, 1)
-
-    def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
-        """Remember the launch node, which is not one of the job's compute nodes."""
-        text = '[ ! -r "${LSB_DJOB_HOSTFILE-}" ] || read -r launch_node < "$LSB_DJOB_HOSTFILE"'
         return (
-            Line(text=text, reason="LSF lists the launch node first, which runs this script and no rank"),
+            *self.shell_lines,
+            Line(text=text, reason=f"a rank has {cpus_per_task} slots, and each is a line there"),
         )
-
-
-def _resource_sets(nodes: int, tasks: int) -> tuple[str, ...]:
-    sizes = (f"--nrs={nodes}", "--rs_per_host=1", f"--tasks_per_rs={tasks}")
-    return ("jsrun", *sizes, "-c", "ALL_CPUS", "-g", "ALL_GPUS", "-d", "packed", "--bind=none")
 
 
 class LsfScheduler(Scheduler, frozen=True, kw_only=True):
@@ -193,6 +166,5 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
 
 
 SCHEDULER = LsfScheduler(
-    **scheduler_data("lsf"),
-    launchers=(Mpirun(), Jsrun()),
+    **scheduler_data("lsf", LsfMpirun()),
 )

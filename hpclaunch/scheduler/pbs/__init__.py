@@ -10,7 +10,7 @@ from typing import Any
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.scheduler.job_header import Resources
-from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
+from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
     AccountedJob,
     Accounting,
@@ -21,27 +21,6 @@ from hpclaunch.scheduler.scheduler_interface import (
     scheduler_data,
     unknown_job,
 )
-
-
-class Pals(Launcher, frozen=True, kw_only=True):
-    """HPE Cray PALS mpiexec, as documented by ALCF for Polaris and Aurora; on Aurora it sets no PMI_RANK."""
-
-    name: str = "pals"
-    rank: str = "${PALS_RANKID:-$PMI_RANK}"
-    local_rank: str = "${PALS_LOCAL_RANKID:-$PMI_LOCAL_RANK}"
-    cpu_bindings: tuple[str, ...] = ("list",)
-    unbound: str | None = "--cpu-bind none"
-
-    def words(self, launch: Launch) -> tuple[str, ...]:
-        """Start all ranks."""
-        words = ["mpiexec", "-n", str(launch.tasks), "--ppn", str(launch.tasks_per_node)]
-        if launch.cpu_bind:
-            words += launch.cpu_bind.split()
-        return (*words, *launch.options)
-
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node; PBS' own file may name a node for each rank, PALS knows the nodes."""
-        return ("mpiexec", "-n", str(nodes), "--ppn", "1", "--cpu-bind", "none")
 
 
 class PbsAttach(Attach, frozen=True, kw_only=True):
@@ -169,8 +148,7 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
 
 
 SCHEDULER = PbsScheduler(
-    **scheduler_data("pbs"),
-    launchers=(Pals(), Mpiexec(hosts=("-machinefile", '"$PBS_NODEFILE"'))),
+    **scheduler_data("pbs", Mpiexec(start='mpiexec -n {tasks} -machinefile "$PBS_NODEFILE"')),
     attach=PbsAttach(),
     accounting=PbsAccounting(),
 )

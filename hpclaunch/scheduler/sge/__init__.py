@@ -7,19 +7,17 @@ from collections.abc import Iterable
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line, Resources
-from hpclaunch.scheduler.launcher import Mpiexec
+from hpclaunch.scheduler.launcher import Mpirun
 from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
-_DATA = scheduler_data("sge")
 _RESOURCE = "resource"
 """The kind of a "queue" that is a resource of ``-l``, which counts nodes, as ABCI's rt_F."""
 
 
-class Mpirun(Mpiexec, frozen=True, kw_only=True):
+class SgeMpirun(Mpirun, frozen=True, kw_only=True):
     """An MPI's mpirun with a file that names each node once per rank."""
 
-    program: str = "mpirun"
-    hosts: tuple[str, ...] = ("-machinefile", '"$HPCLAUNCH_JOB_FOLDER/machines"')
+    start: str = 'mpirun -n {tasks} -machinefile "$HPCLAUNCH_JOB_FOLDER/machines"'
 
     def environment(self, cpus_per_task: int | None, header: Iterable[str]) -> tuple[Line, ...]:
         """Keep Open MPI from binding, and write that file: Grid Engine's own counts slots."""
@@ -29,7 +27,7 @@ class Mpirun(Mpiexec, frozen=True, kw_only=True):
             ' > "$HPCLAUNCH_JOB_FOLDER/machines"'
         )
         line = Line(text=text, reason="the file of the job's nodes, a line per rank")
-        return (*Mpiexec.environment(self, cpus_per_task, header), line)
+        return (*self.shell_lines, line)
 
 
 class SgeScheduler(Scheduler, frozen=True, kw_only=True):
@@ -54,7 +52,5 @@ class SgeScheduler(Scheduler, frozen=True, kw_only=True):
         }
 
 
-SCHEDULER = SgeScheduler(
-    **_DATA,
-    launchers=(Mpirun(),),
-)
+_DATA = scheduler_data("sge", SgeMpirun())
+SCHEDULER = SgeScheduler(**_DATA)

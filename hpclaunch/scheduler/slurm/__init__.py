@@ -246,8 +246,7 @@ class SlurmAttach(Attach, frozen=True, kw_only=True):
 
 
 SCHEDULER = SlurmScheduler(
-    **scheduler_data("slurm"),
-    launchers=(Srun(), Ibrun(), Mpiexec()),
+    **scheduler_data("slurm", Srun(), Ibrun(), Mpiexec()),
     attach=SlurmAttach(),
     accounting=SlurmAccounting(),
     trial=SbatchTrial(),

@@ -9,6 +9,11 @@ from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch, Launcher, Mpiexec
 
+_EACH_NODE = (
+    "srun --nodes={nodes} --ntasks={nodes} --ntasks-per-node=1"
+    " --mpi=none --cpu-bind=none --kill-on-bad-exit=0"
+)
+
 
 class Srun(Launcher, frozen=True, kw_only=True):
     """Slurm's own launcher."""
@@ -23,6 +28,7 @@ class Srun(Launcher, frozen=True, kw_only=True):
     overlap: tuple[str, ...] = ("--overlap",)  # shares all resources with all steps (man srun, 22.05)
     known_to_jax: bool = True  # jax/_src/clusters/slurm_cluster.py, read in 0.4.31 to 0.12.0
     rank_guard: str | None = "srun_guard.sh"
+    each_node: str = _EACH_NODE
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks. --kill-on-bad-exit: a dead rank must not leave the other ranks waiting for it."""
@@ -34,10 +40,6 @@ class Srun(Launcher, frozen=True, kw_only=True):
         if launch.cpu_bind:
             words.append(launch.cpu_bind)
         return (*words, *launch.options)
-
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node, without MPI."""
-        return ("srun", *_sizes(nodes, 1), "--mpi=none", "--cpu-bind=none", "--kill-on-bad-exit=0")
 
     def words_in_allocation(self, launch: Launch) -> tuple[str, ...]:
         """Share the CPUs with the steps that run already."""
@@ -74,14 +76,11 @@ class Ibrun(Mpiexec, frozen=True, kw_only=True):
     """It starts the loaded MPI's mpirun with the job's nodes and tasks; ranks read their MPI's variables."""
 
     name: str = "ibrun"
+    each_node: str = _EACH_NODE  # ibrun fills the first node first
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Start all ranks, whose numbers ibrun reads from the job; -np is for some of them."""
         return (self.name, *(("-np", str(launch.tasks)) if launch.in_allocation else ()), *launch.options)
-
-    def one_per_node(self, nodes: int) -> tuple[str, ...]:
-        """Start one process per node by srun: ibrun fills the first node first."""
-        return Srun().one_per_node(nodes)
 
 
 def _sizes(nodes: int, tasks_per_node: int) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveOption,
     DirectiveReader,
     RequestedResources,
+    Subject,
 )
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
-from hpclaunch.scheduler.foreign_words import ForeignWords, Subject
 from hpclaunch.scheduler.option_words import GnuOptions
 from hpclaunch.walltime import format_walltime
 
@@ -39,19 +39,7 @@ NOTIONS: dict[Subject, Notion] = {subject: Notion(**row) for subject, row in _TA
 _BY_NAME: dict[str, str] = _TABLE["by_name"]
 """Options whose answer is another one than that of their notion."""
 
-_TORCHRUN = ForeignWords(kind="torchrun")
-"""PyTorch's launcher: it has no directives, only ``submit`` asks for its options."""
 _TORCHRUN_FLAGS = frozenset({"standalone", "no-python"})
-
-
-class _Tool(NamedTuple):
-    """One program whose options people know."""
-
-    kind: str
-    program: str
-    words: ForeignWords
-    read: Callable[[Sequence[str]], Iterable[DirectiveOption]]
-    reader: DirectiveReader | None = None
 
 
 def _read_torchrun(words: Sequence[str]) -> Iterable[DirectiveOption]:
@@ -61,19 +49,16 @@ def _read_torchrun(words: Sequence[str]) -> Iterable[DirectiveOption]:
     return options.read([f"{name.replace('_', '-')}{equals}{value}", *words[1:]])
 
 
-def tools() -> tuple[_Tool, ...]:
-    """Return the schedulers' submit commands and torchrun."""
-    schedulers = (
-        _Tool(reader.kind, reader.submit_command, reader.words, reader.read, reader)
-        for reader in DIRECTIVE_READERS
-    )
-    return (*schedulers, _Tool("torchrun", "torchrun", _TORCHRUN, _read_torchrun))
+_TORCHRUN = DirectiveReader(kind="torchrun", submit_command="torchrun", read=_read_torchrun)
+"""PyTorch's launcher: it has no directives, only ``submit`` asks for its options."""
+TOOLS = (*DIRECTIVE_READERS, _TORCHRUN)
+"""The programs whose options people know."""
 
 
 class _Found(NamedTuple):
     """An option as one tool reads it."""
 
-    tool: _Tool
+    tool: DirectiveReader
     option: DirectiveOption
     subject: Subject
 
@@ -91,7 +76,7 @@ def explain(words: Sequence[str], kind: str | None) -> tuple[str, ...]:
     """
     said: dict[str, str] = {}
     for found in _known(words, kind)[:_ENOUGH]:
-        said.setdefault(_answer(found, kind), found.tool.program)
+        said.setdefault(_answer(found, kind), found.tool.submit_command)
     name = words[0].partition("=")[0]
     return tuple(f"{name} of {program}: {answer}" for answer, program in said.items())
 
@@ -102,16 +87,16 @@ _ENOUGH = 2
 
 def _known(words: Sequence[str], kind: str | None) -> list[_Found]:
     """Return the tools that have the option: the site's alone, else those that have it by its whole name."""
-    found = list(chain.from_iterable(_read(tool, words) for tool in tools()))
+    found = list(chain.from_iterable(_read(tool, words) for tool in TOOLS))
     own = [one for one in found if one.tool.kind == kind]
     typed = words[0].partition("=")[0].lstrip("-").replace("_", "-")
     whole = [] if len(typed) == 1 else [one for one in found if one.option.name == typed]
     return own or whole or sorted(found, key=lambda one: one.subject == "nothing")
 
 
-def _read(tool: _Tool, words: Sequence[str]) -> tuple[_Found, ...]:
+def _read(tool: DirectiveReader, words: Sequence[str]) -> tuple[_Found, ...]:
     option = next(iter(tool.read(list(words))))
-    subject = tool.words.options.get(option.name)
+    subject = tool.options.get(option.name)
     return (_Found(tool, option, subject),) if subject else ()
 
 
@@ -127,19 +112,19 @@ def _answer(found: _Found, kind: str | None) -> str:
 def _after(found: _Found) -> str:
     if found.value.startswith(("umask", "block")):  # of PBS' -W, which is about many things
         return "--wait" if found.value.startswith("block") else _directive(found.option.text)
-    after = found.tool.words.read_after(found.value)
+    after = found.tool.read_after(found.value)
     return f"--after {','.join(after.ids)}{' --after-any' * after.any_end}" if after else ""
 
 
 def _array(found: _Found) -> str:
-    array = found.tool.words.read_array(found.value)
+    array = found.tool.read_array(found.value)
     return f"--array {shlex.quote(array)}" if array else ""
 
 
 def _name(found: _Found) -> str:
     """Return the name, and the indices that LSF has behind it."""
     array = _array(found) if "[" in found.value else ""
-    return f"--name {shlex.quote(found.tool.words.read_name(found.value))} {array}" if array else ""
+    return f"--name {shlex.quote(found.tool.read_name(found.value))} {array}" if array else ""
 
 
 def _begin(found: _Found) -> str:
@@ -158,9 +143,9 @@ def _gpus_per_node(found: _Found) -> str:
 
 def _sizes(found: _Found) -> str:
     """Return the sizes and the walltime that an option requests, as ours."""
-    if found.tool.reader is None:
+    if not found.tool.sentinel:
         return f"{NOTIONS[found.subject].ours} {found.value}" if found.value.isdecimal() else ""
-    asked = found.tool.reader.requested([Directive(found.tool.reader, 1, found.option, active=True)])
+    asked = found.tool.requested([Directive(found.tool, 1, found.option, active=True)])
     each = {
         "--nodes": asked.nodes,
         "--tasks": asked.tasks or asked.gpus,
@@ -193,29 +178,29 @@ _TRANSLATE: dict[Subject, Callable[[_Found], str]] = {
 def _at_site(found: _Found, kind: str | None) -> str:
     """Return how the site's own scheduler gets such an option."""
     tool, option, subject = found
-    target = next((one for one in tools() if one.kind == kind and one.reader), tool)
+    target = next((one for one in TOOLS if one.kind == kind), tool)
     if target.kind == tool.kind:
         return _directive(option.text)
-    if said := target.words.at_site.get(subject, "").format(value=shlex.quote(found.value or "VALUE")):
+    if said := target.at_site.get(subject, "").format(value=shlex.quote(found.value or "VALUE")):
         return said
     names = names_of(target, subject)
     has = f"has {' and '.join(names)} for it, which --directive hands to it"
-    return _mail(found, target) or f"{target.program} {has if names else 'has no such option'}"
+    return _mail(found, target) or f"{target.submit_command} {has if names else 'has no such option'}"
 
 
-def _mail(found: _Found, target: _Tool) -> str:
+def _mail(found: _Found, target: DirectiveReader) -> str:
     """Return the directives for mail; empty for other options, and where the site's are not known."""
-    if found.subject not in ("mail events", "mail user") or target.words.write_mail is None:
+    if found.subject not in ("mail events", "mail user") or target.write_mail is None:
         return ""
-    events = found.tool.words.read_mail(found.option.name, found.value)
+    events = found.tool.read_mail(found.option.name, found.value)
     user = found.option.value if found.subject == "mail user" else None
-    return " ".join(map(_directive, target.words.write_mail(events, user)))
+    return " ".join(map(_directive, target.write_mail(events, user)))
 
 
 def _directive(text: str) -> str:
     return f"--directive {shlex.quote(text)}"
 
 
-def names_of(tool: _Tool, subject: Subject) -> list[str]:
+def names_of(tool: DirectiveReader, subject: Subject) -> list[str]:
     """Return the options of a tool about a notion, as they are typed."""
-    return [tool.words.shown(name) for name, about in tool.words.options.items() if about == subject]
+    return [tool.shown(name) for name, about in tool.options.items() if about == subject]

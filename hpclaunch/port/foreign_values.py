@@ -14,8 +14,7 @@ from pathlib import PurePosixPath
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
-from hpclaunch.scheduler.directive_reader import name_set, whole_number
-from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, name_set, whole_number
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
 _MOST_STEPS = 400
@@ -71,7 +70,7 @@ class Values:
     """Reads words of one script."""
 
     script: Script
-    words: ForeignWords
+    words: DirectiveReader
     numbers: Mapping[Fact, int]
     """The numbers that the script requests, where they are known."""
     target: Mapping[Fact, str] = field(default_factory=dict)

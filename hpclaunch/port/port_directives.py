@@ -11,8 +11,7 @@ from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out
 from hpclaunch.port.port_state import JOB_FILE, Port
 from hpclaunch.port.port_variables import port_variable
 from hpclaunch.port.ported_command import image_name
-from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive
-from hpclaunch.scheduler.foreign_words import MailEvent, Subject
+from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive, MailEvent, Subject
 from hpclaunch.walltime import format_walltime
 
 _LOG = "stdout and stderr go to out.log in the job's folder, which hpclaunch logs shows"

@@ -32,9 +32,8 @@ from hpclaunch.port.port_launch import (
 from hpclaunch.port.port_state import Port, gpus_of
 from hpclaunch.port.port_variables import is_other_size
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.scheduler.directive_reader import RequestedResources
-from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
-from hpclaunch.scheduler.foreign_words import Fact, ForeignWords
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources
+from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import SiteProfile
@@ -92,14 +91,14 @@ def port_script(
     requested = script.reader.requested(script.components[0]) if script.reader else RequestedResources()
     found = lint_script(script, source, NO_FILES)
     faults = [one for one in found if one.line and one.severity != "note" and re.match(_FAULTS, one.rule)]
-    words = foreign_words(script.kind or (source.scheduler.kind if source else None))
-    words = words or words_by_variables(ref.name for ref in script.shell.refs)
+    words = READERS.get(script.kind or (source.scheduler.kind if source else None))
+    words = words or reader_by_variables(ref.name for ref in script.shell.refs)
     port = Port(
         script=script,
         source=source,
         target=target,
         words=words,
-        target_words=foreign_words(target.scheduler.kind) or ForeignWords(),
+        target_words=READERS.get(target.scheduler.kind, DirectiveReader()),
         requested=requested,
         faults={one.line: f"{one.message} ({one.rule})" for one in reversed(faults) if one.line},
         own=written_by_hpclaunch(text),

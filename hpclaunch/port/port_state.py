@@ -13,8 +13,7 @@ from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import NO_QUEUE, NO_SIZES, SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Verdict
 from hpclaunch.port.ported_command import PortedCommand
-from hpclaunch.scheduler.directive_reader import RequestedResources
-from hpclaunch.scheduler.foreign_words import ForeignWords
+from hpclaunch.scheduler.directive_reader import DirectiveReader, RequestedResources
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
@@ -34,8 +33,8 @@ class Port:
     source: SiteProfile | None
     """None: the script's machine is not known."""
     target: SiteProfile
-    words: ForeignWords
-    target_words: ForeignWords
+    words: DirectiveReader
+    target_words: DirectiveReader
     requested: RequestedResources
     faults: Mapping[int, str]
     """Line -> what lint finds wrong with a variable, a module or a file system that it names."""

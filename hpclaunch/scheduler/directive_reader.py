@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.foreign_words import ForeignWords, word_table
+from hpclaunch.package_data import package_table, text_beside
 
 Role = Literal[
     "account",
@@ -27,6 +27,32 @@ Role = Literal[
     "walltime",
 ]
 """The purpose of an option; each scheduler has its own names."""
+
+
+Subject = Literal[
+    "account", "after", "array", "begin", "binding", "carried", "constraint", "container", "cpus",
+    "exclusive", "export", "fabric", "folder", "gpus", "gpus per node", "gpus per task", "interactive",
+    "left out", "mail events", "mail user", "memory", "module", "name", "node list", "nodes", "nothing",
+    "output", "qos", "queue", "rendezvous", "requeue", "reservation", "select", "signal", "site", "tasks",
+    "tasks per node", "walltime", "wrap",
+]  # fmt: skip
+"""The subject of an option. carried: only this scheduler has it, on any machine; site: it names something of
+one machine; nothing: the target's script does without it."""
+
+Fact = Literal[
+    "array index", "first node", "folder", "gpus per node", "job", "local rank", "node file", "node list",
+    "node rank", "nodes", "rank", "tasks", "tasks per node", "cpus per task",
+]  # fmt: skip
+"""The content of a variable of the scheduler."""
+
+MailEvent = Literal["begin", "end", "fail"]
+
+
+class After(NamedTuple):
+    """The jobs that a job waits for."""
+
+    ids: tuple[str, ...]
+    any_end: bool
 
 
 Problem = Literal["stray", "comment", "equals"]
@@ -137,11 +163,11 @@ class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
-    """Reads the directives of one scheduler's batch scripts."""
+    """Reads batch scripts for one scheduler: their directives, and the meaning of options and variables."""
 
-    kind: str
-    """The scheduler, as site profiles name it."""
-    sentinel: str
+    kind: str = ""
+    """The scheduler, as site profiles name it; empty: that of a script is not known."""
+    sentinel: str = ""
     """First word of a directive line without its ``#``, such as ``SBATCH``."""
     line_start: str = ""
     """Regular expression of what stands before the options of a directive line; empty: ``#``, the sentinel
@@ -150,13 +176,13 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
         "before first command"
     )
     """Where directives count; the lines at the top end at the first one that is blank or no comment."""
-    submit_command: str
+    submit_command: str = ""
     """The command that reads the directives, such as ``sbatch``."""
-    read: Callable[[Sequence[str]], Iterable[DirectiveOption]]
+    read: Callable[[Sequence[str]], Iterable[DirectiveOption]] = lambda words: ()
     """Reads the words of one directive line; never raises."""
-    requested: Callable[[Sequence[Directive]], RequestedResources]
+    requested: Callable[[Sequence[Directive]], RequestedResources] = lambda directives: RequestedResources()
     """Reads the numbers that active directives of this scheduler request; never raises."""
-    account_option: str
+    account_option: str = ""
     """How the account is given, up to its value: ``--account=``."""
     account_variable: str = ""
     """The variable of the submitting shell from which the submit command takes it; empty: it takes none."""
@@ -175,8 +201,22 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Directives may be indented."""
     continued: bool = False
     """A backslash at the end of a directive joins the next line to it."""
-    words: ForeignWords = ForeignWords()
-    """The meaning of its options and variables, for ``port``."""
+    dashes: str = "--"
+    """Before an option as it is typed."""
+    read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()
+    """Reads a ``mail events`` option, its name and value."""
+    mail_by_user: frozenset[MailEvent] = frozenset()
+    """The events of which an address alone requests mail."""
+    write_mail: Callable[[frozenset[MailEvent], str | None], tuple[str, ...]] | None = None
+    """Writes the options that send mail, without the sentinel; None: not known."""
+    read_array: Callable[[str], str | None] = lambda text: text or None
+    """Reads indices as ``--array`` takes them; None: they cannot be read."""
+    write_array: Callable[[str], str] = lambda text: text
+    """Writes them as this scheduler's header has them, for reports."""
+    read_after: Callable[[str], After | None] = lambda text: None
+    """Reads the jobs that must end first; None: another kind of dependency."""
+    read_name: Callable[[str], str] = lambda text: text
+    """Reads a job's name, which may hold the indices of an array."""
 
     @staticmethod
     def facts(kind: str) -> dict[str, Any]:
@@ -189,6 +229,30 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
         """Its options that have a role, each with it."""
         return word_table(self.kind, "roles")
 
+    @property
+    def options(self) -> Mapping[str, Subject]:
+        """Its options, each with its subject."""
+        return word_table(self.kind, "options")
+
+    @property
+    def variables(self) -> Mapping[str, Fact]:
+        """The variables of its jobs, each with the fact that it holds."""
+        return word_table(self.kind, "variables")
+
+    @property
+    def owned(self) -> Mapping[str, str]:
+        """Options that the plan sets (separated by blanks) -> the option of ``submit`` instead."""
+        return _table(self.kind, "owned")
+
+    @property
+    def at_site(self) -> Mapping[str, str]:
+        """Subject -> the answer at a site with this scheduler where no option is about it."""
+        return _table(self.kind, "at_site")
+
+    def shown(self, name: str) -> str:
+        """Return an option as it is typed."""
+        return f"-l {name[2:]}=" if name.startswith("l:") else f"{self.dashes}{name}"
+
     def read_text(self, text: str) -> Iterator[DirectiveOption]:
         """Yield the options of a directive line's text after the sentinel."""
         text = _PLACEHOLDER.sub(lambda match: re.sub(r"\s+", "_", match[0]), text)
@@ -196,6 +260,25 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
         yield from self.read(_split(plain))
         if hash_sign and not self.comments:
             yield DirectiveOption("", None, f"#{comment}".strip(), known=False, problem="comment")
+
+
+def _table(kind: str, part: str) -> dict[str, str]:
+    table: dict[str, str] = package_table(f"scheduler/{kind}/words.yaml").get(part, {}) if kind else {}
+    return table
+
+
+@cache
+def word_table(kind: str, part: str) -> dict[str, Any]:
+    """Return a part of ``KIND/words.yaml``: name of an option or a variable -> what it is about."""
+    return {name: about for about, names in _table(kind, part).items() for name in names.split()}
+
+
+def read_after_ok(text: str) -> After | None:
+    """Read ``afterok:1:2``; several kinds, and singleton, cannot be said in one word of a job file."""
+    match = re.fullmatch(r"(after(?:ok|any)):([\w:.\[\]-]+)", text.strip())
+    if match is None:
+        return None
+    return After(tuple(filter(None, match[2].split(":"))), match[1] == "afterany")
 
 
 # A placeholder of several words, such as <your project> or [budget code], is one word.

@@ -1,28 +1,24 @@
 """All readers of directives, and the reading of a whole script with them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader
-from hpclaunch.scheduler.foreign_words import ForeignWords
 from hpclaunch.scheduler.registry import schedulers
 
 DIRECTIVE_READERS: tuple[DirectiveReader, ...] = tuple(
     reader for scheduler in schedulers() if (reader := scheduler.directive_reader())
 )
 """The schedulers whose batch scripts lint reads."""
+READERS: Mapping[str | None, DirectiveReader] = {reader.kind: reader for reader in DIRECTIVE_READERS}
+"""The same by kind."""
 
 
-def foreign_words(kind: str | None) -> ForeignWords | None:
-    """Return the words of a kind of scheduler; None: they are not known."""
-    return next((reader.words for reader in DIRECTIVE_READERS if reader.kind == kind), None)
-
-
-def words_by_variables(names: Iterable[str]) -> ForeignWords:
-    """Return the words of the scheduler whose variables a script uses; of none where it uses none."""
+def reader_by_variables(names: Iterable[str]) -> DirectiveReader:
+    """Return the reader of the scheduler whose variables a script uses; of none where it uses none."""
     used = list(names)
-    known = [ForeignWords(), *(reader.words for reader in DIRECTIVE_READERS)]
-    return max(known, key=lambda words: sum(name in words.variables for name in used))
+    known = [DirectiveReader(), *DIRECTIVE_READERS]
+    return max(known, key=lambda reader: sum(name in reader.variables for name in used))
 
 
 _STARTS = [

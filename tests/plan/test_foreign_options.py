@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.plan.foreign_options import NOTIONS, explain, tools
-from hpclaunch.scheduler.foreign_words import Subject
+from hpclaunch.plan.foreign_options import NOTIONS, TOOLS, explain
+from hpclaunch.scheduler.directive_reader import Subject
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 COLUMNS = {
@@ -132,14 +132,14 @@ def test_any_words_are_read(words: list[str], kind: str | None) -> None:
 
 def options_of(kind: str, subject: Subject) -> str:
     """The options of a tool about a notion, each with its letter."""
-    tool = next(tool for tool in tools() if tool.kind == kind)
+    tool = next(tool for tool in TOOLS if tool.kind == kind)
     letters: dict[str, str] = {}
     for letter in string.ascii_letters if kind in ("slurm", "flux", "torchrun") else "":
         option = next(iter(tool.read([f"-{letter}", "1"])))
         if option.known:
             letters[option.name] = f" `-{letter}`"
-    names = [name for name, about in tool.words.options.items() if about == subject]
-    return ", ".join(f"`{tool.words.shown(name)}`{letters.get(name, '')}" for name in names)
+    names = [name for name, about in tool.options.items() if about == subject]
+    return ", ".join(f"`{tool.shown(name)}`{letters.get(name, '')}" for name in names)
 
 
 def table() -> str:

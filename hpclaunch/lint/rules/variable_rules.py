@@ -11,7 +11,7 @@ from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS,
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.plan.request_texts import looks_secret
-from hpclaunch.scheduler.directive_readers import foreign_words, words_by_variables
+from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word, variable_name
 
 _MOST = 12
@@ -193,8 +193,8 @@ def _only_shown(script: Script, name: str) -> bool:
 
 def _own_variable(name: str, kind: str) -> str | None:
     """Return the advice to use the variable of this scheduler that holds the same; None: it has none."""
-    fact = words_by_variables([name]).variables.get(name)
-    own = foreign_words(kind)
+    fact = reader_by_variables([name]).variables.get(name)
+    own = READERS.get(kind)
     same = [other for other, holds in own.variables.items() if holds == fact] if own and fact else []
     return f"write ${same[0]}" if same else None
 

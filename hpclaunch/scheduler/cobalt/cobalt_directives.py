@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 
 from hpclaunch.scheduler.directive_reader import (
+    After,
     Directive,
     DirectiveReader,
     RequestedResources,
     given_number,
 )
-from hpclaunch.scheduler.foreign_words import After, ForeignWords
 from hpclaunch.scheduler.option_words import gnu_options
 
 _OPTIONS = gnu_options("cobalt")
@@ -43,5 +43,6 @@ DIRECTIVES = DirectiveReader(
     read=_OPTIONS.read,
     requested=_requested,
     known_options=_OPTIONS.flags | _OPTIONS.valued,
-    words=ForeignWords(kind="cobalt", mail_by_user=frozenset({"begin", "end"}), read_after=_read_after),
+    mail_by_user=frozenset({"begin", "end"}),
+    read_after=_read_after,
 )

@@ -8,8 +8,8 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
+    read_after_ok,
 )
-from hpclaunch.scheduler.foreign_words import ForeignWords, read_after_ok
 from hpclaunch.scheduler.option_words import gnu_options
 
 _OPTIONS = gnu_options("flux")
@@ -37,5 +37,5 @@ DIRECTIVES = DirectiveReader(
     read=_OPTIONS.read,
     requested=_requested,
     known_options=_OPTIONS.flags | _OPTIONS.valued,
-    words=ForeignWords(kind="flux", read_after=read_after_ok),
+    read_after=read_after_ok,
 )

@@ -4,14 +4,15 @@ import re
 from collections.abc import Sequence
 
 from hpclaunch.scheduler.directive_reader import (
+    After,
     Directive,
     DirectiveReader,
     Given,
+    MailEvent,
     RequestedResources,
     given_number,
     highest_number,
 )
-from hpclaunch.scheduler.foreign_words import After, ForeignWords, MailEvent
 from hpclaunch.scheduler.option_words import word_counts, word_options
 
 # bsub has some 100 options, so one that is not in the table is not called wrong.
@@ -76,14 +77,11 @@ DIRECTIVES = DirectiveReader(
     **DirectiveReader.facts("lsf"),
     read=lambda words: (option._replace(known=option.name != "") for option in word_options(words, _VALUES)),
     requested=_requested,
-    words=ForeignWords(
-        kind="lsf",
-        dashes="-",
-        read_mail=lambda name, value: frozenset({_MAIL[name]} if name in _MAIL else ()),
-        write_mail=_write_mail,
-        read_array=_read_array,
-        write_array=lambda text: f"-J NAME[{text}]",
-        read_after=_read_after,
-        read_name=lambda text: re.sub(r"\[.*", "", text),
-    ),
+    dashes="-",
+    read_mail=lambda name, value: frozenset({_MAIL[name]} if name in _MAIL else ()),
+    write_mail=_write_mail,
+    read_array=_read_array,
+    write_array=lambda text: f"-J NAME[{text}]",
+    read_after=_read_after,
+    read_name=lambda text: re.sub(r"\[.*", "", text),
 )

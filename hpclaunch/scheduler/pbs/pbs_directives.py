@@ -10,12 +10,13 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveOption,
     DirectiveReader,
     Given,
+    MailEvent,
     RequestedResources,
     given_number,
     last_directive,
+    read_after_ok,
     whole_number,
 )
-from hpclaunch.scheduler.foreign_words import ForeignWords, MailEvent, read_after_ok
 
 # Letters of options that take a value.
 # Both PBS' and Torque's: qsub of PBS has no -b, -d, -D, -F, -t and refuses them by name.
@@ -128,12 +129,9 @@ DIRECTIVES = DirectiveReader(
     **DirectiveReader.facts("pbs"),
     read=_read,
     requested=_requested,
-    words=ForeignWords(
-        kind="pbs",
-        dashes="-",
-        read_mail=read_mail,
-        write_mail=write_mail,
-        write_array=lambda text: f"-J {text}",
-        read_after=lambda text: read_after_ok(text.removeprefix("depend=")),
-    ),
+    dashes="-",
+    read_mail=read_mail,
+    write_mail=write_mail,
+    write_array=lambda text: f"-J {text}",
+    read_after=lambda text: read_after_ok(text.removeprefix("depend=")),
 )

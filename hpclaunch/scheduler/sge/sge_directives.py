@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hpclaunch.scheduler.directive_reader import (
+    After,
     Directive,
     DirectiveOption,
     DirectiveReader,
@@ -11,7 +12,6 @@ from hpclaunch.scheduler.directive_reader import (
     given_number,
     whole_number,
 )
-from hpclaunch.scheduler.foreign_words import After, ForeignWords
 from hpclaunch.scheduler.option_words import word_counts, word_options
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s, read_mail, write_mail
 
@@ -59,12 +59,9 @@ DIRECTIVES = DirectiveReader(
     read=_read,
     requested=_requested,
     known_options=frozenset(_VALUES),
-    words=ForeignWords(
-        kind="sge",
-        dashes="-",
-        read_mail=read_mail,
-        write_mail=write_mail,
-        write_array=lambda text: f"-t {text}",
-        read_after=_read_after,
-    ),
+    dashes="-",
+    read_mail=read_mail,
+    write_mail=write_mail,
+    write_array=lambda text: f"-t {text}",
+    read_after=_read_after,
 )

@@ -15,12 +15,13 @@ from hpclaunch.scheduler.directive_reader import (
     COMPONENT_SEPARATORS,
     Directive,
     DirectiveReader,
+    MailEvent,
     RequestedResources,
     given_number,
     highest_number,
+    read_after_ok,
     whole_number,
 )
-from hpclaunch.scheduler.foreign_words import ForeignWords, MailEvent, read_after_ok
 from hpclaunch.scheduler.option_words import gnu_options
 
 # With options of plugins that several sites have: Shifter, EAR, CSCS' uenv and container engine, and pyxis.
@@ -95,13 +96,10 @@ DIRECTIVES = DirectiveReader(
     read=_OPTIONS.read,
     requested=_requested,
     known_options=_OPTIONS.flags | _OPTIONS.valued,
-    words=ForeignWords(
-        kind="slurm",
-        read_mail=_read_mail,
-        write_mail=_write_mail,
-        write_array=lambda text: f"--array={text}",
-        read_after=read_after_ok,
-    ),
+    read_mail=_read_mail,
+    write_mail=_write_mail,
+    write_array=lambda text: f"--array={text}",
+    read_after=read_after_ok,
 )
 
 

@@ -1,5 +1,6 @@
 """A scheduler: data, and a few translations between data and text. Nothing here runs a command."""
 
+import datetime as dt
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +61,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 class StateWords(msgspec.Struct, frozen=True, kw_only=True):
     """The words of a scheduler for states of jobs, with sentences for people: ``slurm/states.json``."""
 
+    title: str
     states: dict[str, JobState]
     running: dict[str, str] = {}
     """State -> sentence, for jobs that wait or run."""
@@ -76,10 +78,43 @@ class StateWords(msgspec.Struct, frozen=True, kw_only=True):
         words = next((words for part, words in parts if re.search(part, reason, re.IGNORECASE)), None)
         return f"{reason}: {words}" if words else reason or None
 
+    def status(
+        self,
+        word: str,
+        *,
+        waits: str | None = None,
+        fails: str | None = None,
+        code: int | None = None,
+        started: str | None = None,
+        ended: str | None = None,
+    ) -> JobStatus:
+        """Return the status of a job in this state, of which these facts count that a job there has.
+
+        ``waits``: why it waits; ``fails``: why it failed or was cancelled, with ``code``.
+        """
+        state = self.states.get(word)
+        if state is None:
+            return JobStatus(state="running", reason=f"{self.title} calls its state {word!r}")
+        if state == "queued":
+            return JobStatus(state=state, reason=self.running.get(word) or waits)
+        if state == "running":
+            return JobStatus(state=state, reason=self.running.get(word), started=started)
+        code, fails = (0, None) if state == "done" else (code or None, fails)
+        return JobStatus(state=state, exit_code=code, reason=fails, started=started, ended=ended)
+
 
 def state_words(kind: str) -> StateWords:
     """Read the words of a scheduler."""
     return msgspec.json.decode(text_beside(__file__, f"{kind}/states.json"), type=StateWords)
+
+
+def iso_time(seconds: object) -> str | None:
+    """Turn seconds since 1970 into ISO 8601; what is no number (Unknown, N/A), or 0, is None."""
+    text = str(seconds).strip()
+    if not re.fullmatch(r"\d{1,11}(\.\d+)?", text, re.ASCII) or not float(text):
+        return None
+    time = dt.datetime.fromtimestamp(int(float(text)), dt.timezone.utc)
+    return time.astimezone().isoformat()
 
 
 def array_state(states: Iterable[JobState]) -> JobState:

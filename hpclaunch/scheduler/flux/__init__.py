@@ -5,7 +5,6 @@ scheduler (answers in tests/data/flux); not with Fluxion or a system instance. N
 (flux hostlist, --bank).
 """
 
-import datetime as dt
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from hpclaunch.scheduler.scheduler_interface import (
     RunningJob,
     Scheduler,
     array_status,
+    iso_time,
     own_words,
     scheduler_data,
     state_words,
@@ -156,7 +156,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
             jobs = document.get("jobs", [document] if document else [])
             found = {
                 _plain(one["jobid"]): replace(
-                    _status(one), identity=JobIdentity(submitted=_time(one.get("t_submit")))
+                    _status(one), identity=JobIdentity(submitted=iso_time(one.get("t_submit")))
                 )
                 for one in jobs
             }
@@ -222,22 +222,15 @@ def _plain(job: str) -> str:
 
 def _status(job: Mapping[str, Any]) -> JobStatus:
     """Return the status of a job of ``flux jobs --json``, which leaves out what is empty."""
-    word = str(job["status"])
-    state = _WORDS.states.get(word)
-    if state is None:
-        return JobStatus(state="running", reason=f"Flux calls its state {word!r}")
-    if state == "queued":
-        return JobStatus(state=state, reason=_pending_sentence(word, job))
-    started, ended = _time(job.get("t_run")), _time(job.get("t_inactive"))
-    if state == "running":
-        return JobStatus(state=state, reason="it is ending" if word == "CLEANUP" else None, started=started)
-    code = None if state == "done" else _exit_code(job.get("returncode"), started)
-    return JobStatus(
-        state=state,
-        exit_code=0 if state == "done" else code,
-        reason=_end_sentence(word, job, code, started),
+    word, started = str(job["status"]), iso_time(job.get("t_run"))
+    code = _exit_code(job.get("returncode"), started)
+    return _WORDS.status(
+        word,
+        waits=_pending_sentence(word, job),
+        fails=_end_sentence(word, job, code, started),
+        code=code,
         started=started,
-        ended=ended,
+        ended=iso_time(job.get("t_inactive")),
     )
 
 
@@ -267,13 +260,6 @@ def _pending_sentence(word: str, job: Mapping[str, Any]) -> str | None:
         return "it is held: flux job urgency ID default releases it"
     reason = (job.get("annotations") or {}).get("sched", {}).get("reason_pending")
     return str(reason) if reason else None
-
-
-def _time(value: Any) -> str | None:
-    """Turn seconds since 1970 into ISO 8601."""
-    if not isinstance(value, int | float) or value <= 0:
-        return None
-    return dt.datetime.fromtimestamp(value, dt.timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
 SCHEDULER = FluxScheduler(

@@ -144,25 +144,16 @@ def _knows_no_job(answer: CommandResult) -> bool:
 
 def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> JobStatus:
     """Return the status; ``exit_code`` is empty or a dash for DONE and for many that were cancelled."""
-    state = _WORDS.states.get(word)
-    if state is None:
-        return JobStatus(state="running", reason=f"LSF calls its state {word!r}")
-    if state == "done":
-        return JobStatus(state=state, exit_code=0)
-    if state != "failed":
-        return JobStatus(
-            state=state, reason=_WORDS.running.get(word) or _WORDS.waiting(pend_reason.strip(" ;-"))
-        )
     code = int(exit_code) if exit_code.isdigit() and int(exit_code) else None
     term = exit_reason.partition(":")[0]
-    if term in _CANCELLED:
+    if _WORDS.states.get(word) == "failed" and term in _CANCELLED:
         by_another = exit_reason if "ADMIN" in term else None
         return JobStatus(state="cancelled", exit_code=code, reason=by_another)
     if term.startswith("TERM_"):
         reason = f"{exit_reason}: {_WORDS.ended[term]}" if term in _WORDS.ended else exit_reason
     else:
         reason = f"the script ended with exit status {code}" if code else "it ended without exit status"
-    return JobStatus(state=state, exit_code=code, reason=reason)
+    return _WORDS.status(word, waits=_WORDS.waiting(pend_reason.strip(" ;-")), fails=reason, code=code)
 
 
 SCHEDULER = LsfScheduler(

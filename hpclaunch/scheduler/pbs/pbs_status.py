@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import (
+    FINAL_STATES,
     JobIdentity,
     JobState,
     JobStatus,
@@ -110,15 +111,10 @@ def _integer(value: Any) -> int | None:
 def status_of(attributes: Mapping[str, Any]) -> JobStatus:
     """Return what the attributes of a job mean."""
     letter = str(attributes.get("job_state", ""))
-    state = _WORDS.states.get(letter)
-    if state is None:
-        return JobStatus(state="running", reason=f"PBS calls its state {letter!r}")
-    if state == "queued":
-        return JobStatus(state=state, reason=_queued_sentence(letter, attributes))
     started = iso_time(attributes.get("stime"))
-    if state == "running":
-        return JobStatus(state=state, reason=_WORDS.running.get(letter), started=started)
-    return _finished(attributes, started)
+    if _WORDS.states.get(letter) in FINAL_STATES:
+        return _finished(attributes, started)
+    return _WORDS.status(letter, waits=_queued_sentence(letter, attributes), started=started)
 
 
 def _queued_sentence(letter: str, attributes: Mapping[str, Any]) -> str | None:

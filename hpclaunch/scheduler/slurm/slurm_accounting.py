@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting, own_words
+from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting, iso_time, own_words
 
 _COLUMNS = (
     *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
@@ -54,7 +54,7 @@ class SlurmAccounting(Accounting, frozen=True, kw_only=True):
 
 
 def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
-    from hpclaunch.scheduler.slurm.slurm_status import iso_time, job_status
+    from hpclaunch.scheduler.slurm.slurm_status import job_status
 
     own = [row for row in rows if row["JobID"] == number]
     last = own[-1]

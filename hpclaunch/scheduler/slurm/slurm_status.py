@@ -6,7 +6,6 @@ of 0 in squeue's --Format cuts nothing off (src/squeue/print.c of 25.05). The sc
 Command, and its path stands in sacct's SubmitLine.
 """
 
-import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -18,6 +17,7 @@ from hpclaunch.scheduler.scheduler_interface import (
     JobIdentity,
     JobStatus,
     array_status,
+    iso_time,
     own_words,
     state_words,
 )
@@ -198,22 +198,14 @@ def _status(row: Mapping[str, str]) -> JobStatus:
 
 def _state(row: Mapping[str, str]) -> JobStatus:
     word = row["state"].strip().partition(" ")[0].rstrip("+")  # CANCELLED by 1000
-    state = WORDS.states.get(word)
-    if state is None:
-        return JobStatus(state="running", reason=f"Slurm calls its state {word!r}")
-    if state == "queued":
-        return JobStatus(state=state, reason=pending_sentence(row["reason"]))
-    if state == "running":
-        return JobStatus(state=state, reason=WORDS.running.get(word), started=iso_time(row["start"]))
     code = _exit_code(row["code"])
-    if state == "done":
-        return JobStatus(state=state, exit_code=0, started=iso_time(row["start"]), ended=iso_time(row["end"]))
     never = _never_begun(word, row)
     # TIMEOUT and the like come with 0:0; 25.05 gives a lost node its own 0:1 (sacct: 1:0).
-    return JobStatus(
-        state=state,
-        exit_code=None if never or word == "NODE_FAIL" else code or None,
-        reason=never or _end_sentence(word, row["state"], code),
+    return WORDS.status(
+        word,
+        waits=pending_sentence(row["reason"]),
+        fails=never or _end_sentence(word, row["state"], code),
+        code=None if never or word == "NODE_FAIL" else code,
         started=_started(row, code),
         ended=iso_time(row["end"]),
     )
@@ -257,13 +249,6 @@ def _end_sentence(word: str, state: str, code: int | None) -> str | None:
             return f"FAILED: the script was ended by {signal.Signals(code - 128).name}"
         return f"FAILED: the script ended with exit status {code}"
     return state.strip() if " by " in state else None
-
-
-def iso_time(text: str) -> str | None:
-    """Turn seconds since 1970 into ISO 8601; what is not a number (Unknown, N/A) is None."""
-    if not text.strip().isdigit() or int(text) == 0:
-        return None
-    return dt.datetime.fromtimestamp(int(text), dt.timezone.utc).astimezone().isoformat()
 
 
 def pending_sentence(reason: str) -> str | None:

@@ -48,7 +48,7 @@ def _read(row: dict[str, Any]) -> LauncherOptions:
 
 
 LAUNCHER_OPTIONS = {name: _read(row) for name, row in package_table("shell/launcher_options.yaml").items()}
-SRUN, MPIEXEC = LAUNCHER_OPTIONS["srun"], LAUNCHER_OPTIONS["mpiexec"]
+MPIEXEC = LAUNCHER_OPTIONS["mpiexec"]
 LIST_OPTIONS = frozenset({"cpu-bind", "cpu_bind", "gpu-bind", "mem-bind", "mem_bind"})
 _LIST_PIECE = re.compile(r"[0-9A-Fa-fxX,:*-]*\d[0-9A-Fa-fxX,:*-]*|,")
 
@@ -73,39 +73,32 @@ class OptionWords(NamedTuple):
 
 def read_option(launcher: str, words: list[Word]) -> OptionWords:
     """Read the option of a launcher in the first of these words; its value may be a later word."""
-    if launcher == "srun":
-        return _srun_option(words)
-    if launcher in ("jsrun", "aprun"):
-        return _short_option(words, LAUNCHER_OPTIONS[launcher])
+    if launcher in ("srun", "jsrun", "aprun"):
+        return _letter_or_name(words, LAUNCHER_OPTIONS[launcher], by_getopt=launcher == "srun")
     if [word.visible for word in words[:2]] == ["-C", "np"]:
         after = _with_next_word("np", words[1:])
         return after._replace(words=after.words + 1)
     return _mpi_option(words)
 
 
-def _srun_option(words: list[Word]) -> OptionWords:
-    """Read the option of srun in the first of these words; its value may be the second."""
-    if words[0].visible.startswith("--"):
-        return _long_srun_option(words)
+def _letter_or_name(words: list[Word], options: LauncherOptions, *, by_getopt: bool) -> OptionWords:
+    """Read ``-n4``, ``-n 4``, ``--nrs=4`` or ``--nrs 4``; only getopt has options without a value."""
     shown = words[0].visible
-    while shown[1] in SRUN.flags and len(shown) > 2:
+    name, equals, _ = shown.lstrip("-").partition("=")
+    if shown.startswith("--") or (not by_getopt and name in options.valued):
+        if equals:
+            return OptionWords(name, words[0], shown.index("=") + 1, 1)
+        alone = by_getopt and name not in options.valued
+        return OptionWords(name, None, 0, 1) if alone else _with_next_word(name, words)
+    while shown[1] in options.flags and len(shown) > 2:
         shown = shown[0] + shown[2:]
-    if shown[1] in SRUN.flags:
-        return OptionWords(shown[1], None, 0, 1)
-    name = SRUN.letters.get(shown[1], shown[1])
+    if shown[1] in options.flags or (not by_getopt and shown[1] not in options.letters):
+        return OptionWords(shown[1] if by_getopt else name, None, 0, 1)
+    name = options.letters.get(shown[1], shown[1])
     if len(shown) > 2 or len(words[0].parts) > 1:
         flags = len(words[0].visible) - len(shown)
         return OptionWords(name, words[0], flags + 2 + (shown[2:3] == "="), 1)
     return _with_next_word(name, words)
-
-
-def _long_srun_option(words: list[Word]) -> OptionWords:
-    name, equals, _ = words[0].visible[2:].partition("=")
-    if equals:
-        return OptionWords(name, words[0], len(name) + 3, 1)
-    if name in SRUN.valued:
-        return _with_next_word(name, words)
-    return OptionWords(name, None, 0, 1)
 
 
 def _mpi_option(words: list[Word]) -> OptionWords:
@@ -121,21 +114,6 @@ def _mpi_option(words: list[Word]) -> OptionWords:
         in_one_word = len(words) > 1 and "=" in words[1].visible
         return _with_next_word(name, words)._replace(words=2 if in_one_word else 3)
     return _with_next_word(name, words) if name in MPIEXEC.valued else OptionWords(name, None, 0, 1)
-
-
-def _short_option(words: list[Word], options: LauncherOptions) -> OptionWords:
-    """Read ``-n4``, ``-n 4``, ``--nrs=4`` or ``--nrs 4`` of jsrun and aprun; every one has a value."""
-    shown = words[0].visible
-    name, equals, _ = shown.lstrip("-").partition("=")
-    if shown.startswith("--") or name in options.valued:
-        if equals:
-            return OptionWords(name, words[0], shown.index("=") + 1, 1)
-        return _with_next_word(name, words)
-    if shown[1] not in options.letters:
-        return OptionWords(name, None, 0, 1)
-    if len(shown) > 2 or len(words[0].parts) > 1:
-        return OptionWords(options.letters[shown[1]], words[0], 2 + (shown[2:3] == "="), 1)
-    return _with_next_word(options.letters[shown[1]], words)
 
 
 def _with_next_word(name: str, words: list[Word]) -> OptionWords:

@@ -69,7 +69,9 @@ _LEADING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "{",
 def read_shell(text: str) -> Shell:
     """Read a script, and the scripts that it gives to other shells. Never raises."""
     newlines = [match.start() for match in re.finditer("\n", text)]
-    return _read(text, range(len(text) + 1), newlines, (), 0)
+    shell = _read(text, range(len(text) + 1), newlines, (), 0)
+    shell.template = bool(shell.placeholders) or "{%" in text
+    return shell
 
 
 def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, level: int) -> Shell:
@@ -218,8 +220,7 @@ class _Reader:
             return False
         line = self.line_of(self.at)
         self.at = match.end()
-        while self.skip_blanks():
-            pass
+        self.skip_blanks()
         if self.at < len(self.text) and self.peek() not in _META - {"<", ">"}:
             target = self.word()
         else:
@@ -290,7 +291,6 @@ class _Reader:
         if char == "'":
             self._single(parts)
         elif char == '"':
-            self.at += 1
             self._double(parts)
         elif char == "\\":
             if self.peek(2) not in ("\\\n", "\\"):
@@ -314,44 +314,30 @@ class _Reader:
         self.at = end + 1
 
     def _double(self, parts: list[Part]) -> None:
-        """Read up to the closing quote; ``at`` is after the opening one."""
-        parts.append(Part("text", ""))
-        while self.at < len(self.text) and self.peek() != '"':
-            if self._ends_substitution(self.peek()):
-                return
-            self._in_double(parts, '"')
+        """Read up to the closing quote; ``at`` is at the opening one."""
         self.at += 1
+        parts.append(Part("text", ""))
+        self._up_to('"', parts, quoted=True)
 
-    def _in_double(self, parts: list[Part], closing: str) -> None:
-        """Read a piece of a text in double quotes."""
-        char = self.peek()
-        if char == "\\":
-            self._escaped_in_double(parts)
-        elif char in "$`":
-            self._dollar(parts, quoted=True)
-        else:
-            plain = _PLAIN[closing].match(self.text, self.at)
-            end = plain.end() if plain else self.at + 1
-            parts.append(Part("text", self.text[self.at : end]))
-            self.at = end
-
-    def _braced(self, parts: list[Part], *, quoted: bool) -> None:
-        """Read the rest of ``${NAME...}``, in which quotes begin and end again."""
-        while self.at < len(self.text) and self.peek() != "}":
+    def _up_to(self, closing: str, parts: list[Part], *, quoted: bool) -> None:
+        """Read the rest of ``"..."``, or of ``${NAME...}``, in which quotes begin and end again."""
+        while self.at < len(self.text) and self.peek() != closing:
             char = self.peek()
             if self._ends_substitution(char):
                 return
             if char == '"':
-                self.at += 1
                 self._double(parts)
-            elif char == "'" and not quoted:
-                self._single(parts)
-            elif char == "\\" and not quoted:
+            elif char == "\\" and quoted:
+                self._escaped_in_double(parts)
+            elif char in "\\'" and not quoted:
                 self._piece(parts)
             elif char in "$`":
                 self._dollar(parts, quoted=quoted)
             else:
-                self._in_double(parts, "}")
+                plain = _PLAIN[closing].match(self.text, self.at)
+                end = plain.end() if plain else self.at + 1
+                parts.append(Part("text", self.text[self.at : end]))
+                self.at = end
         self.at += 1
 
     def _escaped_in_double(self, parts: list[Part]) -> None:
@@ -441,7 +427,7 @@ class _Reader:
         self.at += len(sign[0]) if sign else 0
         word_at, inner = self.at, list[Part]()
         self.depth += 1
-        self._braced(inner, quoted=quoted)
+        self._up_to("}", inner, quoted=quoted)
         self.depth -= 1
         operator = match[1] + match[3] + self.text[operator_at : max(operator_at, self.at - 1)]
         guarded = bool(re.match(r"[:]?[-=+?]", operator)) or match[1] == "!"
@@ -497,15 +483,13 @@ def _joined(parts: list[Part]) -> tuple[Part, ...]:
 class _Open:
     """A compound command that is open."""
 
-    kind: str
+    block: Block
     commands: int
     """Commands before it."""
-    block: Block
     path: Path
     """The blocks around it."""
     chain: tuple[Block, int] | None
     """The chain of ``&&`` and ``||`` that it is in."""
-    branch: int = 0
 
 
 class _ListState:
@@ -526,19 +510,17 @@ class _ListState:
     def path(self) -> Path:
         """The blocks around the command that is read."""
         last = self.blocks[-1] if self.blocks else None
-        path = (*last.path, (last.block, last.branch)) if last else self.around
+        path = (*last.path, (last.block, last.block.branches)) if last else self.around
         return (*path, self.chain) if self.chain else path
 
     def _open(self, kind: str, branch: int = 0) -> None:
-        opened = _Open(kind, len(self._commands), Block(kind, branch), self.path, self.chain, branch)
-        self.blocks.append(opened)
+        self.blocks.append(_Open(Block(kind, branch), len(self._commands), self.path, self.chain))
         self.chain = None
 
     def _next_branch(self, *, last: bool = False) -> None:
         if self.blocks:
             self.blocks[-1].block.exhaustive |= last
-            self.blocks[-1].branch += 1
-            self.blocks[-1].block.branches = self.blocks[-1].branch
+            self.blocks[-1].block.branches += 1
 
     def take(self) -> bool:
         """Take one token; tell whether it closed the list."""
@@ -614,7 +596,7 @@ class _ListState:
                 depth=self.reader.depth,
                 block=len(self.blocks),
                 condition=self.condition,
-                function=any(one.kind == "function" for one in self.blocks),
+                function=any(one.block.kind == "function" for one in self.blocks),
                 path=self.path,
             )
         return self.command
@@ -663,26 +645,18 @@ class _ListState:
     def _commands(self) -> list[Command]:
         return self.reader.shell.commands
 
-    def _last_opened(self, word: str) -> "_Open | None":
-        """Return the compound command that a word closes, which is left; None: it closes none."""
-        if self.blocks:
-            return self.blocks.pop()
-        self.reader.shell.misplaced.append((self.reader.line_of(self.reader.at - 1), word))
-        return None
-
     def _close(self, word: str) -> None:
         """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
-        opened = self._last_opened(word)
+        reader, opened = self.reader, self.blocks.pop() if self.blocks else None
+        if opened is None:
+            reader.shell.misplaced.append((reader.line_of(reader.at - 1), word))
         first = opened.commands if opened else len(self._commands)
         self.chain = opened.chain if opened else None
-        reader = self.reader
-        while reader.skip_blanks():
-            pass
+        reader.skip_blanks()
         holder = Command(line=reader.line_of(reader.at), start=reader.at, depth=reader.depth)
         while reader.redirect(holder):
-            while reader.skip_blanks():
-                pass
+            reader.skip_blanks()
         piped = reader.operator() in _PIPES
         for command in self._commands[first:]:
             if command.depth == reader.depth:
@@ -708,32 +682,24 @@ class _ListState:
     def _open_parenthesis(self) -> None:
         reader, words = self.reader, self.command.words if self.command else []
         parentheses = _PARENTHESES.match(reader.text, reader.at) if len(words) == 1 else None
-        if reader.peek(2) == "((" and self._is_empty():
+        if reader.peek(2) == "((" and (self._is_empty() or (words and words[0].visible == "for")):
             reader.at += 2
             reader.skip_arithmetic()
-            self.command = None
+            self.command = self.command if words else None
         elif parentheses:  # NAME (): a function
             reader.at = parentheses.end()
             self.command, self.functions = None, 1
-        elif reader.peek(2) == "((" and words and words[0].visible == "for":
-            reader.at += 2
-            reader.skip_arithmetic()
         else:
-            self._note_parenthesis(words)
+            if words and reader.text[reader.at - 1].isascii():  # behind a foreign letter: a template's sign
+                reader.shell.misplaced.append((reader.line_of(reader.at), "("))
             reader.at += 1
             self.end_command("(")
             self._open("(", 1)
 
-    def _note_parenthesis(self, words: list[Word]) -> None:
-        """Note a parenthesis among words; not behind a foreign letter, a template's sign."""
-        reader = self.reader
-        if words and reader.text[reader.at - 1].isascii():
-            reader.shell.misplaced.append((reader.line_of(reader.at), "("))
-
     def _close_parenthesis(self) -> bool:
         self.end_command(")")
-        if any(one.kind == "(" for one in self.blocks):
-            while self.blocks and self.blocks[-1].kind != "(":
+        if any(one.block.kind == "(" for one in self.blocks):
+            while self.blocks and self.blocks[-1].block.kind != "(":
                 self.blocks.pop()
             self._close(")")
             return False

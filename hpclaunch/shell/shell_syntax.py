@@ -158,6 +158,8 @@ class Shell:
     """Line and text of each ``(`` among a command's words, and of each ``fi`` or ``done`` without begin."""
     placeholders: list[tuple[int, str]] = field(default_factory=list)
     """Line and text of what a sample leaves open in its commands: ``<program>``, ``<<path to it>>``."""
+    template: bool = False
+    """It is not what a shell reads in the end: there are placeholders, or statements of Jinja."""
 
 
 def assignment_in(word: Word, *, exported: bool = False, path: Path = ()) -> Assignment:

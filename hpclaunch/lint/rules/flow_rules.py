@@ -77,8 +77,7 @@ def _pipefail_after(command: Command, on: bool) -> bool:
 def shell_syntax(context: Context) -> Iterator[Violation]:
     """Find the first word or sign at which bash stops to read the script."""
     script = context.script
-    template = script.shell.placeholders or "{%" in script.text  # of Jinja
-    if script.language in ("bash", "sh") and not template:
+    if script.language in ("bash", "sh") and not script.shell.template:
         for line, text in sorted(script.shell.misplaced)[:1]:
             yield Violation(line, f"syntax error: unexpected {text}")
 

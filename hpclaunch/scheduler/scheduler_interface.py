@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -203,30 +203,22 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
     id_pattern: str = ""
     """Of what names a running job or a part of it; empty: the scheduler's."""
 
-    def step_of(self, job: str) -> tuple[str, str | None]:
-        """Return the job and the step of what was named; None: all of its steps."""
-        return job, None
-
-    def names_query(self, job: RunningJob) -> tuple[str, ...]:
-        """Return the command that prints the names of the nodes; empty: the job has them."""
-        return ()
-
-    def query(self, job: str) -> tuple[str, ...]:
-        """Return the command that prints the job's state and nodes."""
-        raise NotImplementedError
-
-    def parse(self, job: str, answer: CommandResult) -> RunningJob:
-        """Return the job; raise BadInputError where it does not run, RefusedError where it is not known."""
-        raise NotImplementedError
-
-    def words(self, job: RunningJob) -> tuple[str, ...]:
-        """Return the words that start one process on each node of the job from outside; empty: by ssh."""
-        return ()
+    query: Callable[[str], tuple[str, ...]]
+    """Returns the command that prints the job's state and nodes."""
+    parse: Callable[[str, CommandResult], RunningJob]
+    """Returns the job; raises BadInputError where it does not run, RefusedError where it is not known."""
+    step_of: Callable[[str], tuple[str, str | None]] = lambda job: (job, None)
+    """Returns the job and the step of what was named; None: all of its steps."""
+    names_query: Callable[[RunningJob], tuple[str, ...]] = lambda job: ()
+    """Returns the command that prints the names of the nodes; empty: the job has them."""
+    words: Callable[[RunningJob], tuple[str, ...]] = lambda job: ()
+    """Returns the words that start one process on each node of the job from outside; empty: by ssh."""
+    by_component: Callable[[RunningJob], tuple[tuple[str, ...], ...]] = lambda job: ()
+    """Returns the same for each component of the job; empty: it has none."""
 
     def commands(self, job: RunningJob) -> tuple[tuple[str, ...], ...]:
-        """Return the same for a job of several components: together they start one process on each node."""
-        words = self.words(job)
-        return (words,) if words else ()
+        """Return the commands that together start one process on each node; none: by ssh."""
+        return self.by_component(job) or tuple(filter(None, (self.words(job),)))
 
 
 def unknown_job(program: str, job: str, answer: CommandResult, hint: str) -> RefusedError:
@@ -277,14 +269,11 @@ class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
 class Accounting(msgspec.Struct, frozen=True, kw_only=True):
     """How the accounting of a scheduler is asked about a job, submitted by any program."""
 
-    def query(self, job: str) -> tuple[str, ...]:
-        """Return the command that prints what is kept of the job."""
-        raise NotImplementedError
-
-    def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
-        """Return the job, or the jobs of an array; raise BadInputError where it is not known, RefusedError
-        where there is no answer."""
-        raise NotImplementedError
+    query: Callable[[str], tuple[str, ...]]
+    """Returns the command that prints what is kept of the job."""
+    parse: Callable[[str, CommandResult], tuple[AccountedJob, ...]]
+    """Returns the job, or the jobs of an array; raises BadInputError where it is not known, RefusedError
+    where there is no answer."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -292,18 +281,12 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
     command: tuple[str, ...]
     """Reads the script from stdin."""
-
-    def parse(self, answer: CommandResult) -> str | None:
-        """Return when the job is expected to start, in a sentence; raise RefusedError where never."""
-        raise NotImplementedError
-
-    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
-        """Return the command that may show such a refusal to be temporary; empty: it is final."""
-        raise NotImplementedError
-
-    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
-        """Return why a job of this many nodes was refused only for now, in a sentence; None: it was not."""
-        raise NotImplementedError
+    parse: Callable[[CommandResult], str | None]
+    """Returns when the job is expected to start, in a sentence; raises RefusedError where never."""
+    doubt_command: Callable[[str, str | None], tuple[str, ...]]
+    """Returns the command that may show a refusal in a queue to be temporary; empty: it is final."""
+    parse_doubt: Callable[[CommandResult, str | None, int], str | None]
+    """Returns why a job of so many nodes was refused only for now, in a sentence; None: it was not."""
 
 
 class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hpclaunch.scheduler.slurm import SCHEDULER, SlurmAttach
+from hpclaunch.scheduler.slurm import SCHEDULER
 from hpclaunch.scheduler.slurm.srun import Srun
 from tests.testbed.cluster import Slurm
 
@@ -126,8 +126,10 @@ def _ask_about_jobs(recorder: Recorder) -> None:
     assert SCHEDULER.accounting is not None
     for name in ("failed", "array", "time_limit", "running"):
         recorder.ask(f"accounting {name}", *SCHEDULER.accounting.query(recorder.jobs[name]))
+    attach = SCHEDULER.attach
+    assert attach
     for name in ("running", "held", "failed"):
-        recorder.ask(f"attach {name}", *SlurmAttach().query(recorder.jobs[name]))
+        recorder.ask(f"attach {name}", *attach.query(recorder.jobs[name]))
     recorder.ask("find", *SCHEDULER.find)
 
 

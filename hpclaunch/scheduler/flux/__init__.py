@@ -67,34 +67,18 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
 _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
 
 
-class FluxAttach(Attach, frozen=True, kw_only=True):
-    """A process on each node by the job's shells: flux jobs and flux exec (man pages; tried with 0.88.0).
-
-    An instance of many users takes ``flux exec --jobid`` from 0.84 on (its release notes; not tried).
-    """
-
-    job_variable: str = "FLUX_ENCLOSING_ID"
-
-    def query(self, job: str) -> tuple[str, ...]:
-        """Ask for state and nodes."""
-        return ("flux", "jobs", "--json", _one_of(job))
-
-    def parse(self, job: str, answer: CommandResult) -> RunningJob:
-        """Read the one object."""
-        try:
-            found = json.loads(answer.stdout) if answer.stdout.strip() else None
-            state, count = (found["status"], int(found["nnodes"])) if found else ("", 0)
-        except (ValueError, TypeError, KeyError) as error:
-            raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
-        if found is None:
-            raise unknown_job("flux jobs", job, answer, "name one that runs: flux jobs")
-        if state != "RUN":
-            raise BadInputError(f"job {job} is {state}, so it has no ranks", "name one that runs: flux jobs")
-        return RunningJob(id=re.sub("^ƒ", "f", _one_of(job)), nodes=tuple(f"node {n}" for n in range(count)))
-
-    def words(self, job: RunningJob) -> tuple[str, ...]:
-        """Start one process per node under the job's shells, outside of what its ranks have."""
-        return ("flux", "exec", "--noinput", f"--jobid={job.id}")
+def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
+    """Read the one object of flux jobs (man page; tried with 0.88.0)."""
+    try:
+        found = json.loads(answer.stdout) if answer.stdout.strip() else None
+        state, count = (found["status"], int(found["nnodes"])) if found else ("", 0)
+    except (ValueError, TypeError, KeyError) as error:
+        raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
+    if found is None:
+        raise unknown_job("flux jobs", job, answer, "name one that runs: flux jobs")
+    if state != "RUN":
+        raise BadInputError(f"job {job} is {state}, so it has no ranks", "name one that runs: flux jobs")
+    return RunningJob(id=re.sub("^ƒ", "f", _one_of(job)), nodes=tuple(f"node {n}" for n in range(count)))
 
 
 class FluxScheduler(Scheduler, frozen=True, kw_only=True):
@@ -264,5 +248,12 @@ def _pending_sentence(word: str, job: Mapping[str, Any]) -> str | None:
 
 SCHEDULER = FluxScheduler(
     **scheduler_data("flux", FluxRun()),
-    attach=FluxAttach(),
+    # By the job's shells, outside of what its ranks have. An instance of many users takes flux exec --jobid
+    # from 0.84 on (its release notes; not tried).
+    attach=Attach(
+        job_variable="FLUX_ENCLOSING_ID",
+        query=lambda job: ("flux", "jobs", "--json", _one_of(job)),
+        parse=_attach_parse,
+        words=lambda job: ("flux", "exec", "--noinput", f"--jobid={job.id}"),
+    ),
 )

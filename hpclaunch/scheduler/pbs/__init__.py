@@ -23,31 +23,22 @@ from hpclaunch.scheduler.scheduler_interface import (
 )
 
 
-class PbsAttach(Attach, frozen=True, kw_only=True):
-    """The nodes of exec_host, each by ssh. Only tried on a fake PBS.
+def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
+    """Read state and nodes, each to be reached by ssh; qstat folds long lines with a tab.
 
-    qstat -f (OpenPBS 23.06; man qstat, man pbs_job_attributes).
+    qstat -f (OpenPBS 23.06; man qstat, man pbs_job_attributes). Only tried on a fake PBS.
     """
-
-    job_variable: str = "PBS_JOBID"
-
-    def query(self, job: str) -> tuple[str, ...]:
-        """Ask for all attributes."""
-        return ("qstat", "-f", job)
-
-    def parse(self, job: str, answer: CommandResult) -> RunningJob:
-        """Read state and nodes; qstat folds long lines with a tab."""
-        if answer.exit_code != 0:
-            raise unknown_job("qstat", job, answer, "it shows jobs until they have ended")
-        text = re.sub(r"\n\t", "", answer.stdout)
-        state = re.search(r"^\s*job_state = (\w)", text, re.MULTILINE)
-        hosts = re.search(r"^\s*exec_host = (\S+)", text, re.MULTILINE)
-        if state is None or state[1] != "R" or hosts is None:
-            found = f"in state {state[1]}" if state else "without a state"
-            raise BadInputError(f"job {job} is {found}, so it has no ranks", "wait until qstat shows it as R")
-        number = re.search(r"^Job Id: (\S+)", text, re.MULTILINE)
-        names = [part.partition("/")[0] for part in hosts[1].split("+")]
-        return RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
+    if answer.exit_code != 0:
+        raise unknown_job("qstat", job, answer, "it shows jobs until they have ended")
+    text = re.sub(r"\n\t", "", answer.stdout)
+    state = re.search(r"^\s*job_state = (\w)", text, re.MULTILINE)
+    hosts = re.search(r"^\s*exec_host = (\S+)", text, re.MULTILINE)
+    if state is None or state[1] != "R" or hosts is None:
+        found = f"in state {state[1]}" if state else "without a state"
+        raise BadInputError(f"job {job} is {found}, so it has no ranks", "wait until qstat shows it as R")
+    number = re.search(r"^Job Id: (\S+)", text, re.MULTILINE)
+    names = [part.partition("/")[0] for part in hosts[1].split("+")]
+    return RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
 
 
 class PbsScheduler(Scheduler, frozen=True, kw_only=True):
@@ -89,28 +80,26 @@ def _select(want: Resources) -> str:
     return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"
 
 
-class PbsAccounting(Accounting, frozen=True, kw_only=True):
-    """qstat -x -f, which knows ended jobs for as long as the site keeps their history.
+def _accounting_query(job: str) -> tuple[str, ...]:
+    """Ask for the job, or for all jobs of an array."""
+    return ("qstat", *(("-t",) if "[]" in job else ()), "-x", "-f", job)
 
-    Its figures are those that pbs_mom gathers (``resources_used``): memory is that of all processes of the
-    job on all its nodes together. Tested on outputs recorded from OpenPBS 23.06.
+
+def _accounting_parse(job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
+    """Read the attributes; of an array each job is one.
+
+    The server knows ended jobs for as long as the site keeps their history. The figures are those that
+    pbs_mom gathers (``resources_used``): memory is that of all processes of the job on all its nodes.
     """
+    from hpclaunch.scheduler.pbs.pbs_status import parse_status, text_jobs
 
-    def query(self, job: str) -> tuple[str, ...]:
-        """Ask for the job, or for all jobs of an array."""
-        return ("qstat", *(("-t",) if "[]" in job else ()), "-x", "-f", job)
-
-    def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
-        """Read the attributes; of an array each job is one."""
-        from hpclaunch.scheduler.pbs.pbs_status import parse_status, text_jobs
-
-        parse_status("text", [job], answer)  # RefusedError where the server gives no answer
-        found = {name: values for name, values in text_jobs(answer.stdout).items() if "[]" not in name}
-        if not found:
-            raise BadInputError(
-                f"PBS has no job {job}", "it knows ended jobs for as long as the site keeps their history"
-            )
-        return tuple(_job(name, values) for name, values in found.items())
+    parse_status("text", [job], answer)  # RefusedError where the server gives no answer
+    found = {name: values for name, values in text_jobs(answer.stdout).items() if "[]" not in name}
+    if not found:
+        raise BadInputError(
+            f"PBS has no job {job}", "it knows ended jobs for as long as the site keeps their history"
+        )
+    return tuple(_job(name, values) for name, values in found.items())
 
 
 def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
@@ -149,6 +138,6 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
 
 SCHEDULER = PbsScheduler(
     **scheduler_data("pbs", Mpiexec(start='mpiexec -n {tasks} -machinefile "$PBS_NODEFILE"')),
-    attach=PbsAttach(),
-    accounting=PbsAccounting(),
+    attach=Attach(job_variable="PBS_JOBID", query=lambda job: ("qstat", "-f", job), parse=_attach_parse),
+    accounting=Accounting(query=_accounting_query, parse=_accounting_parse),
 )

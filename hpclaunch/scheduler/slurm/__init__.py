@@ -14,6 +14,7 @@ from hpclaunch.plural import listed
 from hpclaunch.scheduler.job_header import Resources
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.scheduler.scheduler_interface import (
+    Accounting,
     Allocation,
     Attach,
     RunningJob,
@@ -23,7 +24,7 @@ from hpclaunch.scheduler.scheduler_interface import (
     scheduler_data,
     unknown_job,
 )
-from hpclaunch.scheduler.slurm.slurm_accounting import SlurmAccounting
+from hpclaunch.scheduler.slurm.slurm_accounting import accounting_query, parse_accounting
 from hpclaunch.scheduler.slurm.srun import Ibrun, Srun
 
 
@@ -130,124 +131,114 @@ _EXPECTED = re.compile(
 )
 
 
-class SbatchTrial(Trial, frozen=True, kw_only=True):
-    """``sbatch --test-only``: whether a script would be taken, and when it would start.
+def _parse_trial(answer: CommandResult) -> str | None:
+    """Return when and where Slurm expects to start the job, None where it does not say.
 
     The forms are those of 22.05.8 and 25.05.9, tried with both; 25.05 may name the cluster behind the time,
-    and has a stray "a" there (src/api/allocate.c).
+    and has a stray "a" there (src/api/allocate.c). Raises RefusedError with Slurm's words.
     """
+    if answer.exit_code != 0:
+        raise RefusedError(f"Slurm would refuse the job: {own_words(answer)}")
+    match = _EXPECTED.search(answer.stderr)
+    if not match:
+        return None
+    time, nodes, partition = match.groups()
+    if time.isdigit():
+        import datetime as dt  # seldom needed
 
-    command: tuple[str, ...] = ("sbatch", "--test-only")
-
-    def parse(self, answer: CommandResult) -> str | None:
-        """Return when and where Slurm expects to start the job, None where it does not say.
-
-        Raises RefusedError with Slurm's words.
-        """
-        if answer.exit_code != 0:
-            raise RefusedError(f"Slurm would refuse the job: {own_words(answer)}")
-        match = _EXPECTED.search(answer.stderr)
-        if not match:
-            return None
-        time, nodes, partition = match.groups()
-        if time.isdigit():
-            import datetime as dt  # seldom needed
-
-            local = dt.datetime.fromtimestamp(int(time), dt.timezone.utc).astimezone()
-            time = local.strftime("%Y-%m-%d %H:%M:%S")
-        return f"expected to start at {time} on {nodes}" + (f" (partition {partition})" if partition else "")
-
-    def doubt_command(self, refusal: str, queue: str | None) -> tuple[str, ...]:
-        """List the partition's nodes where the refusal may come from drained or down ones."""
-        if _MAY_BE_TEMPORARY not in refusal:
-            return ()
-        return ("sinfo", "-h", "-N", "-o", "%N|%t|%P", *(("-p", queue) if queue else ()))
-
-    def parse_doubt(self, answer: CommandResult, queue: str | None, nodes: int) -> str | None:
-        """Return which nodes are away where the partition would have enough with them.
-
-        Without ``queue`` the default partition counts, which sinfo marks with an asterisk.
-        """
-        rows = [line.split("|") for line in answer.stdout.splitlines() if line.count("|") == 2]
-        states = {node: state for node, state, partition in rows if queue or partition.endswith("*")}
-        away = sorted(node for node, state in states.items() if _AWAY.fullmatch(state))
-        if answer.exit_code != 0 or len(states) < nodes or len(states) - len(away) >= nodes:
-            return None
-        shown = listed([f"{node} {states[node]}" for node in away])
-        return (
-            f"of {len(states)} nodes {len(away)} are away ({shown}): the job waits; sinfo -R gives the reason"
-        )
+        local = dt.datetime.fromtimestamp(int(time), dt.timezone.utc).astimezone()
+        time = local.strftime("%Y-%m-%d %H:%M:%S")
+    return f"expected to start at {time} on {nodes}" + (f" (partition {partition})" if partition else "")
 
 
-class SlurmAttach(Attach, frozen=True, kw_only=True):
-    """A step of one process per node that shares the job's resources.
+def _doubt_command(refusal: str, queue: str | None) -> tuple[str, ...]:
+    """List the partition's nodes where the refusal may come from drained or down ones."""
+    if _MAY_BE_TEMPORARY not in refusal:
+        return ()
+    return ("sinfo", "-h", "-N", "-o", "%N|%t|%P", *(("-p", queue) if queue else ()))
 
-    squeue and srun (man pages of 22.05 to 24.11; tried with 22.05.8).
+
+def _parse_doubt(answer: CommandResult, queue: str | None, nodes: int) -> str | None:
+    """Return which nodes are away where the partition would have enough with them.
+
+    Without ``queue`` the default partition counts, which sinfo marks with an asterisk.
     """
+    rows = [line.split("|") for line in answer.stdout.splitlines() if line.count("|") == 2]
+    states = {node: state for node, state, partition in rows if queue or partition.endswith("*")}
+    away = sorted(node for node, state in states.items() if _AWAY.fullmatch(state))
+    if answer.exit_code != 0 or len(states) < nodes or len(states) - len(away) >= nodes:
+        return None
+    shown = listed([f"{node} {states[node]}" for node in away])
+    return f"of {len(states)} nodes {len(away)} are away ({shown}): the job waits; sinfo -R gives the reason"
 
-    job_variable: str = "SLURM_JOB_ID"
-    id_pattern: str = r"\d+(_\d+)?(\+\d+)?(\.\d+)?"
 
-    def step_of(self, job: str) -> tuple[str, str | None]:
-        """Split JOB.STEP; of a component (JOB+1) the whole job is meant, whose ranks count through."""
-        named, _, step = job.partition(".")
-        return named.partition("+")[0], step or None
+# squeue and srun as in the man pages of 22.05 to 24.11; tried with 22.05.8.
+def _attach_step_of(job: str) -> tuple[str, str | None]:
+    """Split JOB.STEP; of a component (JOB+1) the whole job is meant, whose ranks count through."""
+    named, _, step = job.partition(".")
+    return named.partition("+")[0], step or None
 
-    def names_query(self, job: RunningJob) -> tuple[str, ...]:
-        """Let Slurm expand its abbreviation."""
-        return ("scontrol", "show", "hostnames", job.node_list)
 
-    def query(self, job: str) -> tuple[str, ...]:
-        """Ask squeue, which prints a job of an array with its own id."""
-        return ("squeue", "--noheader", "--jobs", job, "--format=%A|%T|%D|%r|%i|%N")
+def _attach_query(job: str) -> tuple[str, ...]:
+    """Ask squeue, which prints a job of an array with its own id."""
+    return ("squeue", "--noheader", "--jobs", job, "--format=%A|%T|%D|%r|%i|%N")
 
-    def parse(self, job: str, answer: CommandResult) -> RunningJob:
-        """Read the one row; of an array each running job is one."""
-        if answer.exit_code != 0:
-            raise unknown_job("squeue", job, answer, "it shows jobs until they have ended")
-        rows = [line.strip().split("|") for line in answer.stdout.splitlines() if line.count("|") == 5]
-        running = [row for row in rows if row[1] in ("RUNNING", "SUSPENDED")]
-        if not rows:
-            raise BadInputError(
-                f"job {job} is not in the queue: it has ended", "name one that runs: squeue --me"
-            )
-        if not running:
-            raise BadInputError(
-                f"job {job} is {rows[0][1]} ({rows[0][3]}), so it has no ranks", "wait for it"
-            )
-        components = [row for row in rows if "+" in row[4]]
-        if len(running) > 1 and not components:
-            raise BadInputError(f"job {job} is an array, of which several run", "name one of them: ID_INDEX")
-        if components and len({row[4].partition("+")[0] for row in components} | {job}) > 1:
-            raise BadInputError(
-                f"job {job} is a component of a heterogeneous job", f"name that one: {components[0][4]}"
-            )
-        counts = tuple(int(row[2]) for row in running)
-        return RunningJob(
-            id=running[0][0],
-            nodes=tuple(f"node {n}" for n in range(sum(counts))),
-            parts=counts if components else (),
-            node_list=",".join(row[5] for row in running),
+
+def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
+    """Read the one row; of an array each running job is one."""
+    if answer.exit_code != 0:
+        raise unknown_job("squeue", job, answer, "it shows jobs until they have ended")
+    rows = [line.strip().split("|") for line in answer.stdout.splitlines() if line.count("|") == 5]
+    running = [row for row in rows if row[1] in ("RUNNING", "SUSPENDED")]
+    if not rows:
+        raise BadInputError(f"job {job} is not in the queue: it has ended", "name one that runs: squeue --me")
+    if not running:
+        raise BadInputError(f"job {job} is {rows[0][1]} ({rows[0][3]}), so it has no ranks", "wait for it")
+    components = [row for row in rows if "+" in row[4]]
+    if len(running) > 1 and not components:
+        raise BadInputError(f"job {job} is an array, of which several run", "name one of them: ID_INDEX")
+    if components and len({row[4].partition("+")[0] for row in components} | {job}) > 1:
+        raise BadInputError(
+            f"job {job} is a component of a heterogeneous job", f"name that one: {components[0][4]}"
         )
+    counts = tuple(int(row[2]) for row in running)
+    return RunningJob(
+        id=running[0][0],
+        nodes=tuple(f"node {n}" for n in range(sum(counts))),
+        parts=counts if components else (),
+        node_list=",".join(row[5] for row in running),
+    )
 
-    def words(self, job: RunningJob) -> tuple[str, ...]:
-        """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
-        return self._step(job, (), len(job.nodes))
 
-    def commands(self, job: RunningJob) -> tuple[tuple[str, ...], ...]:
-        """Start a step in each component of a heterogeneous job: srun refuses a component's id (22.05.8)."""
-        groups = [self._step(job, (f"--het-group={n}",), count) for n, count in enumerate(job.parts)]
-        return tuple(groups) or (self.words(job),)
+def _attach_components(job: RunningJob) -> tuple[tuple[str, ...], ...]:
+    """Start a step in each component of a heterogeneous job: srun refuses a component's id (22.05.8)."""
+    return tuple(_attach_step(job, (f"--het-group={n}",), count) for n, count in enumerate(job.parts))
 
-    def _step(self, job: RunningJob, group: tuple[str, ...], count: int) -> tuple[str, ...]:
-        sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
-        sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
-        return ("srun", f"--jobid={job.id}", *group, *sizes, *sharing, "--input=none", "--quiet")
+
+def _attach_step(job: RunningJob, group: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
+    sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
+    sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
+    return ("srun", f"--jobid={job.id}", *group, *sizes, *sharing, "--input=none", "--quiet")
 
 
 SCHEDULER = SlurmScheduler(
     **scheduler_data("slurm", Srun(), Ibrun(), Mpiexec()),
-    attach=SlurmAttach(),
-    accounting=SlurmAccounting(),
-    trial=SbatchTrial(),
+    attach=Attach(
+        job_variable="SLURM_JOB_ID",
+        id_pattern=r"\d+(_\d+)?(\+\d+)?(\.\d+)?",
+        query=_attach_query,
+        parse=_attach_parse,
+        step_of=_attach_step_of,
+        names_query=lambda job: ("scontrol", "show", "hostnames", job.node_list),
+        words=lambda job: _attach_step(job, (), len(job.nodes)),
+        by_component=_attach_components,
+    ),
+    accounting=Accounting(query=accounting_query, parse=parse_accounting),
+    trial=Trial(
+        command=("sbatch", "--test-only"),
+        parse=_parse_trial,
+        doubt_command=_doubt_command,
+        parse_doubt=_parse_doubt,
+    ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.scheduler_interface import AccountedJob, Accounting, iso_time, own_words
+from hpclaunch.scheduler.scheduler_interface import AccountedJob, iso_time, own_words
 
 _COLUMNS = (
     *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
@@ -21,36 +21,32 @@ _UNKNOWN_UINT64 = 1 << 60
 """Slurm prints 2^64-2 for an energy that it does not know."""
 
 
-class SlurmAccounting(Accounting, frozen=True, kw_only=True):
-    """sacct."""
+def accounting_query(job: str) -> tuple[str, ...]:
+    """Ask for the job and its steps, each time that it ran."""
+    from hpclaunch.scheduler.slurm.slurm_status import cluster_of, number_of
 
-    def query(self, job: str) -> tuple[str, ...]:
-        """Ask for the job and its steps, each time that it ran."""
-        from hpclaunch.scheduler.slurm.slurm_status import cluster_of, number_of
+    words = ("sacct", *cluster_of(job), "--noheader", "--parsable2", "--duplicates", "--noconvert")
+    return (*words, f"--format={','.join(_COLUMNS)}", "--jobs", number_of(job))
 
-        words = ("sacct", *cluster_of(job), "--noheader", "--parsable2", "--duplicates", "--noconvert")
-        return (*words, f"--format={','.join(_COLUMNS)}", "--jobs", number_of(job))
 
-    def parse(self, job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
-        """Read the rows; of an array each job is one."""
-        if answer.exit_code != 0:
-            raise RefusedError(f"sacct gives no answer: {own_words(answer)}")
-        groups: dict[str, list[dict[str, str]]] = {}
-        for line in answer.stdout.splitlines():
-            cells = line.split("|", len(_COLUMNS) - 1)
-            if len(cells) == len(_COLUMNS):
-                row = dict(zip(_COLUMNS, cells, strict=True))
-                groups.setdefault(row["JobID"].partition(".")[0], []).append(row)
-        found = [
-            _job(number, rows)
-            for number, rows in groups.items()
-            if any(row["JobID"] == number for row in rows)
-        ]
-        if not found:
-            raise BadInputError(
-                f"Slurm's accounting has no job {job}", "sacct knows jobs for as long as the site keeps them"
-            )
-        return tuple(found)
+def parse_accounting(job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
+    """Read the rows; of an array each job is one."""
+    if answer.exit_code != 0:
+        raise RefusedError(f"sacct gives no answer: {own_words(answer)}")
+    groups: dict[str, list[dict[str, str]]] = {}
+    for line in answer.stdout.splitlines():
+        cells = line.split("|", len(_COLUMNS) - 1)
+        if len(cells) == len(_COLUMNS):
+            row = dict(zip(_COLUMNS, cells, strict=True))
+            groups.setdefault(row["JobID"].partition(".")[0], []).append(row)
+    found = [
+        _job(number, rows) for number, rows in groups.items() if any(row["JobID"] == number for row in rows)
+    ]
+    if not found:
+        raise BadInputError(
+            f"Slurm's accounting has no job {job}", "sacct knows jobs for as long as the site keeps them"
+        )
+    return tuple(found)
 
 
 def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:

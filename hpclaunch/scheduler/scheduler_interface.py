@@ -109,7 +109,7 @@ def state_words(kind: str) -> StateWords:
 
 
 def iso_time(seconds: object) -> str | None:
-    """Turn seconds since 1970 into ISO 8601; what is no number (Unknown, N/A), or 0, is None."""
+    """Turn seconds since 1970 into ISO 8601; None for 0 and for other texts (Unknown, N/A)."""
     text = str(seconds).strip()
     if not re.fullmatch(r"\d{1,11}(\.\d+)?", text, re.ASCII) or not float(text):
         return None
@@ -286,7 +286,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     doubt_command: Callable[[str, str | None], tuple[str, ...]]
     """Returns the command that may show a refusal in a queue to be temporary; empty: it is final."""
     parse_doubt: Callable[[CommandResult, str | None, int], str | None]
-    """Returns why a job of so many nodes was refused only for now, in a sentence; None: it was not."""
+    """Returns why a job of this many nodes was refused only for now, in a sentence; None: it was not."""
 
 
 class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -85,16 +85,22 @@ def _letter_or_name(words: list[Word], options: LauncherOptions, *, by_getopt: b
     """Read ``-n4``, ``-n 4``, ``--nrs=4`` or ``--nrs 4``; only getopt has options without a value."""
     shown = words[0].visible
     name, equals, _ = shown.lstrip("-").partition("=")
-    if shown.startswith("--") or (not by_getopt and name in options.valued):
-        if equals:
-            return OptionWords(name, words[0], shown.index("=") + 1, 1)
-        alone = by_getopt and name not in options.valued
-        return OptionWords(name, None, 0, 1) if alone else _with_next_word(name, words)
+    if not shown.startswith("--") and (by_getopt or name not in options.valued):
+        return _letter(words, options, "" if by_getopt else name)
+    if equals:
+        return OptionWords(name, words[0], shown.index("=") + 1, 1)
+    alone = by_getopt and name not in options.valued
+    return OptionWords(name, None, 0, 1) if alone else _with_next_word(name, words)
+
+
+def _letter(words: list[Word], options: LauncherOptions, unknown: str) -> OptionWords:
+    """Read a letter behind flags; ``unknown``: the name of an option that is none of the letters."""
+    shown = words[0].visible
     while shown[1] in options.flags and len(shown) > 2:
         shown = shown[0] + shown[2:]
-    if shown[1] in options.flags or (not by_getopt and shown[1] not in options.letters):
-        return OptionWords(shown[1] if by_getopt else name, None, 0, 1)
     name = options.letters.get(shown[1], shown[1])
+    if shown[1] in options.flags or (unknown and shown[1] not in options.letters):
+        return OptionWords(unknown or name, None, 0, 1)
     if len(shown) > 2 or len(words[0].parts) > 1:
         flags = len(words[0].visible) - len(shown)
         return OptionWords(name, words[0], flags + 2 + (shown[2:3] == "="), 1)

@@ -325,14 +325,12 @@ class _Reader:
             char = self.peek()
             if self._ends_substitution(char):
                 return
-            if char == '"':
-                self._double(parts)
-            elif char == "\\" and quoted:
-                self._escaped_in_double(parts)
-            elif char in "\\'" and not quoted:
+            if char in ('"' if quoted else "\"'\\$`"):
                 self._piece(parts)
+            elif char == "\\":
+                self._escaped_in_double(parts)
             elif char in "$`":
-                self._dollar(parts, quoted=quoted)
+                self._dollar(parts, quoted=True)
             else:
                 plain = _PLAIN[closing].match(self.text, self.at)
                 end = plain.end() if plain else self.at + 1
@@ -690,11 +688,16 @@ class _ListState:
             reader.at = parentheses.end()
             self.command, self.functions = None, 1
         else:
-            if words and reader.text[reader.at - 1].isascii():  # behind a foreign letter: a template's sign
-                reader.shell.misplaced.append((reader.line_of(reader.at), "("))
+            self._note_parenthesis(words)
             reader.at += 1
             self.end_command("(")
             self._open("(", 1)
+
+    def _note_parenthesis(self, words: list[Word]) -> None:
+        """Note a parenthesis among words; not behind a foreign letter, a template's sign."""
+        reader = self.reader
+        if words and reader.text[reader.at - 1].isascii():
+            reader.shell.misplaced.append((reader.line_of(reader.at), "("))
 
     def _close_parenthesis(self) -> bool:
         self.end_command(")")

@@ -94,7 +94,7 @@ def _letter_or_name(words: list[Word], options: LauncherOptions, *, by_getopt: b
 
 
 def _letter(words: list[Word], options: LauncherOptions, unknown: str) -> OptionWords:
-    """Read a letter behind flags; ``unknown``: the name of an option that is none of the letters."""
+    """Read a letter behind flags; ``unknown``: the name of an option that has no letter."""
     shown = words[0].visible
     while shown[1] in options.flags and len(shown) > 2:
         shown = shown[0] + shown[2:]

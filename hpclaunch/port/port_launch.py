@@ -152,6 +152,8 @@ def _rank_count(
 ) -> int | None:
     """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
     requested = port.requested
+    if launch is None and last_program(port) is not None:
+        return 1
     if "tasks" in given:
         return given["tasks"]
     if "tasks per node" in given and nodes:

@@ -238,6 +238,13 @@ def test_a_name_before_a_letter_is_in_braces_and_equal_words_stay() -> None:
     assert ported.settings["command"][2] == 'exec ./a -P 2 2 2 "L${HPCLAUNCH_ARRAY_INDEX}_x"'
 
 
+def test_a_program_that_no_launcher_starts_is_one_process_whatever_the_directives_say() -> None:
+    text = "#!/bin/bash\n#SBATCH -N 2 -n 16 -t 10\n./threads 3\n"
+    ported = port(text, None, "polaris")
+    assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (1, 1)
+    assert "nodes: the script requests 2 and starts 1 ranks" in "\n".join(ported.to_do)
+
+
 def test_a_launcher_in_a_variable_keeps_its_sizes() -> None:
     text = '#!/bin/bash\n#BSUB -nnodes 1\n#BSUB -W 10\nRUN="jsrun -g 1 -a 1 -n 4"\n$RUN ./a --x 1\n'
     found = port(text, None, "lumi-g").settings

@@ -65,7 +65,7 @@ def plan_software(
     import msgspec
 
     from hpclaunch.site.load_profile import load_site
-    from hpclaunch.software.install_plan import plan_install
+    from hpclaunch.software.install_plan import plan_install, settings_text
 
     profile = load_site(site)
     found = plan_install(profile, goal, _folder(prefix) or _of_project(profile, goal, account))
@@ -74,7 +74,10 @@ def plan_software(
     if file is not None:
         _write(found, taken or found.route(), file)
     if not printed(msgspec.structs.replace(found, chosen=taken.name if taken else None)):
-        _show(found, taken)
+        from hpclaunch.pages.render_page import render  # slow to load
+
+        about = {"plan": found, "taken": taken, "settings_text": settings_text}
+        click.echo(render("install_plan.txt.j2", **about), nl=False)
     ctx.exit(0 if taken else EXIT_FAILED)
 
 
@@ -106,29 +109,3 @@ def _write(plan: InstallPlan, route: Route, file: Path) -> None:
         click.echo(f"no script is needed: with the way {route.name} nothing has to be installed", err=True)
     host.write_file(str(job), job_text(plan, route, job.name).encode())
     click.echo(f"wrote {job}: a job that uses it; hpclaunch submit --file {job}", err=True)
-
-
-def _show(plan: InstallPlan, taken: Route | None) -> None:
-    from hpclaunch.software.install_plan import settings_text
-
-    click.echo(f"{plan.goal} on {plan.site}")
-    for each in plan.routes:
-        mark = "*" if taken is not None and each.name == taken.name else " "
-        click.echo(f"{mark} {each.name}: {'' if each.possible else 'does not work here: '}{each.why}")
-    if taken is None:
-        click.echo(f"\nno way to {plan.goal} on {plan.site} is known")
-        if plan.goal.startswith("horovod"):
-            click.echo(f"  without Horovod: hpclaunch software plan --site {plan.site} --for torch")
-        return
-    click.echo(f"\nThe way {taken.name}{'' if taken.steps else ': nothing has to be installed'}")
-    for note in taken.notes:
-        click.echo(f"  note: {note}")
-    if taken.steps:
-        click.echo(f"  PREFIX={plan.prefix}")
-    for number, step in enumerate(taken.steps, 1):
-        click.echo(f"{number}. {step.cited}")
-        for line in step.text.splitlines():
-            click.echo(f"     {line}")
-    click.echo("\nIts job file (--write makes it):")
-    for line in settings_text(taken).splitlines():
-        click.echo(f"     {line}")

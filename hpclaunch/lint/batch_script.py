@@ -15,10 +15,11 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     Role,
     last_directive,
+    whole_number,
 )
 from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
 from hpclaunch.shell.shell_reader import read_shell
-from hpclaunch.shell.shell_syntax import Command, Shell, Word, without_beginning
+from hpclaunch.shell.shell_syntax import Command, Ref, Shell, Word, without_beginning
 
 Language = Literal["bash", "sh", "ksh", "zsh", "csh", "python", "other"]
 """bash, sh, ksh, zsh: read as a shell script. csh: csh or tcsh, of which only the lines that start programs
@@ -156,6 +157,29 @@ class Script:
         by_launcher = [launch for launch in self.launches if launch.by_launcher]
         return by_launcher or [launch for launch in self.launches if not _is_helper(launch)]
 
+    def number(self, launch: Launch, *names: str) -> int | None:
+        """Return the number that an option of a launch gives; None: not given, or not known."""
+        return whole_number(self.value(launch.option(*names)).text)
+
+    @cached_property
+    def first_uses(self) -> dict[str, Ref]:
+        """The first use of each variable."""
+        return _by_name(self.shell.refs)
+
+    @cached_property
+    def unguarded_uses(self) -> dict[str, Ref]:
+        """The first use of each variable that does not handle the unset case."""
+        return _by_name(ref for ref in self.shell.refs if not ref.guarded)
+
+    def unset_uses(self, longer_than: int) -> Iterator[Ref]:
+        """Yield the first use of each variable that nothing sets, of those with such long names."""
+        long = (ref for name, ref in self.unguarded_uses.items() if len(name) > longer_than)
+        return (ref for ref in long if not self.variables.is_set(ref.name))
+
+    def line_at(self, offset: int) -> int:
+        """Return the line of a place in the text, from 1."""
+        return self.text.count("\n", 0, offset) + 1
+
     def value(self, option: Option | None, *, meant: bool = False) -> Expansion:
         """Return the value of a launcher's option after expansion."""
         if option is None or option.value is None:
@@ -165,6 +189,13 @@ class Script:
         known = [text for text in texts if text is not None]
         whole = "".join(known) if len(known) == len(texts) else None
         return Expansion(whole, expanded.unset, expanded.via)
+
+
+def _by_name(refs: Iterable[Ref]) -> dict[str, Ref]:
+    found: dict[str, Ref] = {}
+    for ref in refs:
+        found.setdefault(ref.name, ref)
+    return found
 
 
 def _is_helper(launch: Launch) -> bool:

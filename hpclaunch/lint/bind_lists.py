@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import islice
 
 from hpclaunch.binding.judge_masks import Judgement, Kind, judge
 from hpclaunch.cpuset import parse_cpu_list, to_mask
@@ -13,7 +14,6 @@ from hpclaunch.lint.batch_script import Script, value_word
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context
 from hpclaunch.lint.shell_variables import Expansion, Variables
-from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.shell.shell_syntax import Assignment, Ref, Word
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
@@ -90,7 +90,7 @@ def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     unused = _unused_assignments(script.variables)
     in_lists = unset_in_lists(script)
     found: dict[str, tuple[Ref, Assignment]] = {}
-    for ref in _unset_uses(script):
+    for ref in islice(script.unset_uses(longer_than=2), _MOST_NAMES):
         candidates = [
             one
             for one in unused
@@ -116,15 +116,6 @@ def _unused_assignments(variables: Variables) -> list[Assignment]:
     """Return the last assignment of each variable that nothing uses."""
     last = [made[-1] for name, made in variables.assignments.items() if name not in variables.used]
     return [one for one in last if one.value is not None and len(one.name) > 2][:_MOST_NAMES]
-
-
-def _unset_uses(script: Script) -> list[Ref]:
-    """Return the first use of each variable that nothing sets."""
-    unset: dict[str, Ref] = {}
-    for ref in script.shell.refs:
-        if not ref.guarded and not script.variables.is_set(ref.name) and len(ref.name) > 2:
-            unset.setdefault(ref.name, ref)
-    return list(unset.values())[:_MOST_NAMES]
 
 
 def _likeness(one: str, other: str) -> float:
@@ -202,19 +193,14 @@ def _mask(cpus: str) -> str:
 def _ranks_of(context: Context, launch: Launch) -> int | None:
     """Return how many ranks per node a launch starts: by its own options, or the job's."""
     script, requested = context.script, context.requested
-
-    def number(*names: str) -> int | None:
-        option = launch.option(*names)
-        return whole_number(script.value(option).text) if option else None
-
     letter = ("N",) if launch.launcher == "mpiexec" else ()
-    per_node = number("ntasks-per-node", "ppn", "perhost", *letter)
+    per_node = script.number(launch, "ntasks-per-node", "ppn", "perhost", *letter)
     if per_node is not None:
         return per_node or None
-    total = number("ntasks", "n", "np")
+    total = script.number(launch, "ntasks", "n", "np")
     if total is None:
         return requested.ranks_per_node or None
-    nodes = number("nodes") or requested.node_count
+    nodes = script.number(launch, "nodes") or requested.node_count
     return -(-total // nodes) or None if nodes else None
 
 

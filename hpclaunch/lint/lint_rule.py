@@ -289,10 +289,15 @@ def register(rule: Rule, check: Check) -> None:
 
 
 def rule(identifier: str, **computed: Any) -> Callable[[C], C]:
-    """Register the decorated check under its rule of ``rules/*.yaml``; ``computed``: fields made by code."""
+    """Register the decorated check under its rule of ``rules/*.yaml``; ``computed``: fields made by code.
+
+    The rule says what the check finds, so a check needs no other docstring.
+    """
 
     def add(check: C) -> C:
-        register(msgspec.convert({"id": identifier, **_texts()[identifier], **computed}, Rule), check)
+        made = msgspec.convert({"id": identifier, **_texts()[identifier], **computed}, Rule)
+        register(made, check)
+        check.__doc__ = check.__doc__ or made.what
         return check
 
     return add

@@ -124,4 +124,4 @@ def line_of(script: Script, launch: Launch, text: str) -> int:
     at = script.text.find(text, max(launch.command.start, 0), max(launch.command.end, 0)) if text else -1
     if at < 0 and text and script.text.count(text) == 1:
         at = script.text.find(text)
-    return script.text.count("\n", 0, at) + 1 if at >= 0 else launch.line
+    return script.line_at(at) if at >= 0 else launch.line

@@ -109,6 +109,12 @@ class Variables:
         made = [*self.assignments.get(name, []), *(one for one in self.prefixed if one.name == name)]
         return sorted(made, key=lambda one: one.offset)
 
+    def values_of(self, *names: str) -> Iterator[tuple[Assignment, str]]:
+        """Yield the assignments of these variables whose value is known and not empty, with the value."""
+        for one in chain.from_iterable(map(self.all_assignments, names)):
+            if one.value is not None and (text := self.expand(one.value).text):
+                yield one, text
+
     def last_assignment(self, name: str, before: int) -> Assignment | None:
         """Return the last assignment before an offset."""
         made = self.assignments.get(name, [])

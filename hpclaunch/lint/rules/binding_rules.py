@@ -30,7 +30,6 @@ _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
 
 @rule("mask-undefined-variable")
 def mask_undefined_variable(context: Context) -> Iterator[Violation]:
-    """Find variables in bind lists that nothing sets."""
     script = context.script
     misnamed = mismatches(script)
     severity: Severity | None = "warning" if script.variables.sources_others else None
@@ -46,7 +45,6 @@ def mask_undefined_variable(context: Context) -> Iterator[Violation]:
 
 @rule("variable-name-mismatch")
 def variable_name_mismatch(context: Context) -> Iterator[Violation]:
-    """Find pairs of an unset and an unused variable with similar names."""
     in_lists = unset_in_lists(context.script)
     for name, (ref, one) in mismatches(context.script).items():
         yield Violation(
@@ -59,7 +57,6 @@ def variable_name_mismatch(context: Context) -> Iterator[Violation]:
 
 @rule("bind-list-blanks")
 def bind_list_blanks(context: Context) -> Iterator[Violation]:
-    """Find spaces inside bind lists: between words, inside quotes, in assignments."""
     for launch in context.script.launches:
         yield from _blanks_in_option(launch)
     for assignments in context.script.variables.assignments.values():
@@ -230,7 +227,6 @@ for _problem, _rule_id in RULE_OF_PROBLEM.items():
 
 @rule("bind-needs-whole-node")
 def bind_needs_whole_node(context: Context) -> Iterator[Violation]:
-    """Find lists in jobs that share nodes."""
     profile = context.profile
     if profile is None or not profile.binding.needs_whole_node or context.owns_node is not False:
         return
@@ -257,7 +253,6 @@ def _requests_all(context: Context) -> bool:
 
 @rule("cpus-per-task-differs")
 def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
-    """Compare the size of a list's entries with --cpus-per-task."""
     given = context.requested.cpus_per_task
     if given is None or given.value < 2:
         return
@@ -277,7 +272,6 @@ _BINDER = {"map": "map_cpu", "mask": "the mask"}
 
 @rule("cpus-per-task-not-passed")
 def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
-    """Find the first srun line without a number of CPUs and without an explicit binding."""
     given, script = context.requested.cpus_per_task, context.script
     if given is None or given.value < 2:
         return
@@ -292,7 +286,6 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
 
 @rule("threads-over-cpus")
 def threads_over_cpus(context: Context) -> Iterator[Violation]:
-    """Find a number of OpenMP threads that is above the CPUs of each rank."""
     given, script = context.requested.cpus_per_task, context.script
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
     if given is None or len(assigned) != 1 or any(_has_own_cpus(launch) for launch in script.launches):
@@ -323,7 +316,6 @@ def _binds_itself(script: Script, launch: Launch) -> bool:
 
 @rule("hint-with-cpu-bind")
 def hint_with_cpu_bind(context: Context) -> Iterator[Violation]:
-    """Find --hint, of the job or of srun, together with a list."""
     script = context.script
     job_hint = script.directive("hint")
     for launch in script.launches:

@@ -43,7 +43,6 @@ def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
 
 @rule("directive-stray-word")
 def directive_stray_word(context: Context) -> Iterator[Violation]:
-    """Find words in directives that are no options."""
     for found in _with_problem(context, "stray"):
         yield Violation(found.line, f"{found.text}: {found.reader.submit_command} knows no such option")
 
@@ -69,7 +68,6 @@ def directive_comment(context: Context) -> Iterator[Violation]:
 
 @rule("directive-equals")
 def directive_equals(context: Context) -> Iterator[Violation]:
-    """Find ``-n=4``."""
     for found in context.script.directives:
         if found.active and found.option.problem == "equals":
             right = found.text.replace("=", " ", 1)
@@ -82,7 +80,6 @@ def directive_equals(context: Context) -> Iterator[Violation]:
 
 @rule("directive-not-read")
 def directive_not_read(context: Context) -> Iterator[Violation]:
-    """Find directives that are comments because of a blank."""
     script = context.script
     active = {(found.reader.sentinel, found.name) for found in script.active_directives}
     for number, line in enumerate(script.text.split("\n"), 1):
@@ -107,7 +104,6 @@ def _is_meant(
 
 @rule("scheduler-not-read", remedy=f"Lint reads {_READ}.")
 def scheduler_not_read(context: Context) -> Iterator[Violation]:
-    """Name the scheduler of directives that no reader reads."""
     if context.script.unread and context.script.reader is None:
         line, name = context.script.unread[0]
         count = sum(1 for _, other in context.script.unread if other == name)
@@ -118,7 +114,6 @@ def scheduler_not_read(context: Context) -> Iterator[Violation]:
 
 @rule("no-directives")
 def no_directives(context: Context) -> Iterator[Violation]:
-    """Report scripts without directives, and texts that are not scripts."""
     script, profile = context.script, context.profile
     without_queue = profile is not None and profile.scheduler.kind == THIS_MACHINE
     if script.reader is not None or script.unread or without_queue or written_by_hpclaunch(script.text):
@@ -135,7 +130,6 @@ def no_directives(context: Context) -> Iterator[Violation]:
 
 @rule("language-not-read")
 def language_not_read(context: Context) -> Iterator[Violation]:
-    """Report batch scripts in other languages."""
     script = context.script
     if script.reader is not None and script.language in ("python", "other"):
         yield Violation(1, f"the script is {script.language_name}: only its directives were checked")
@@ -143,7 +137,6 @@ def language_not_read(context: Context) -> Iterator[Violation]:
 
 @rule("site-other-scheduler")
 def site_other_scheduler(context: Context) -> Iterator[Violation]:
-    """Compare the scheduler of the directives with the site's."""
     profile, script = context.profile, context.script
     if profile is None:
         return
@@ -157,7 +150,6 @@ def site_other_scheduler(context: Context) -> Iterator[Violation]:
 
 @rule("placeholder")
 def placeholder(context: Context) -> Iterator[Violation]:
-    """Name the lines of directives that hold a placeholder."""
     script = context.script
     in_commands = dict(reversed(script.shell.placeholders))
     in_directives = {
@@ -173,7 +165,6 @@ def placeholder(context: Context) -> Iterator[Violation]:
 
 @rule("time-missing")
 def time_missing(context: Context) -> Iterator[Violation]:
-    """Find jobs without a walltime."""
     script = context.script
     asks = (
         script.active_directives and script.reader is not None and "walltime" in script.reader.roles.values()
@@ -184,7 +175,6 @@ def time_missing(context: Context) -> Iterator[Violation]:
 
 @rule("scheduler-retired")
 def scheduler_retired(context: Context) -> Iterator[Violation]:
-    """Report scripts whose scheduler is retired, unless they are for a machine that is known to be so."""
     reader = context.script.reader
     known = context.profile is not None and context.profile.retired is not None
     if reader is not None and reader.retired and not known:
@@ -194,7 +184,6 @@ def scheduler_retired(context: Context) -> Iterator[Violation]:
 
 @rule("shebang-missing")
 def shebang_missing(context: Context) -> Iterator[Violation]:
-    """Find scripts with directives whose first line names no interpreter."""
     script = context.script
     if script.directives and not script.text.startswith("#!") and not placeholder_in(script.text[:200]):
         at = len(script.text) - len(script.text.lstrip())
@@ -204,7 +193,6 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
 
 @rule("option-value-refused")
 def option_value_refused(context: Context) -> Iterator[Violation]:
-    """Compare the values of options, in directives and in srun lines, with those that the scheduler reads."""
     script, values = context.script, OPTION_VALUES.get(context.kind or "", {})
     given = [(one.line, one.text, one.name, one.value) for one in script.active_directives]
     for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):

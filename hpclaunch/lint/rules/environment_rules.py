@@ -26,7 +26,6 @@ _Bounds = tuple[int, int]
 
 @rule("export-comma-value")
 def export_comma_value(context: Context) -> Iterator[Violation]:
-    """Find items of --export that belong to the value before them."""
     script = context.script
     for launch in script.launches:
         option = launch.srun_option("export")
@@ -106,7 +105,6 @@ def _is_own_line(script: Script, command: Command) -> bool:
 
 @rule("mpi-plugin-not-offered")
 def mpi_plugin_not_offered(context: Context) -> Iterator[Violation]:
-    """Compare --mpi with the profile."""
     profile = context.profile
     documented = _documented_plugins(profile.mpi) if profile else None
     if profile is None or documented is None:
@@ -132,7 +130,6 @@ def _documented_plugins(mpi: Mpi) -> set[str] | None:
 
 @rule("master-port-ephemeral")
 def master_port_ephemeral(context: Context) -> Iterator[Violation]:
-    """Find ports that reach into the ephemeral range."""
     for one, low, high in _ports(context.script):
         if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1] and high <= _MOST_PORT:
             ports = str(low) if low == high else f"{low} to {high}"
@@ -147,7 +144,6 @@ def master_port_ephemeral(context: Context) -> Iterator[Violation]:
 
 @rule("master-port-too-high")
 def master_port_too_high(context: Context) -> Iterator[Violation]:
-    """Find ports that are, or for some jobs become, higher than any port."""
     for one, low, high in _ports(context.script):
         if _MOST_PORT < high < _MAX_VALUE:
             severity: Severity | None = "error" if low > _MOST_PORT else None
@@ -157,7 +153,6 @@ def master_port_too_high(context: Context) -> Iterator[Violation]:
 
 @rule("master-port-fixed")
 def master_port_fixed(context: Context) -> Iterator[Violation]:
-    """Find ports that are one number."""
     alone = context.owns_node or not 0 < (context.requested.gpus_of_node or 0) < _FEWEST_GPUS
     severity: Severity | None = "note" if alone else None
     seen: set[int] = set()
@@ -248,7 +243,6 @@ _OPERATIONS: dict[type[ast.operator], Callable[[_Bounds, _Bounds], _Bounds | Non
 
 @rule("master-addr-unused")
 def master_addr_unused(context: Context) -> Iterator[Violation]:
-    """Find a rendezvous address that no rank gets."""
     variables = context.script.variables
     made = variables.assignments.get("MASTER_ADDR", [])
     if (
@@ -272,7 +266,6 @@ def _all_exported(script: Script) -> bool:
 
 @rule("infiniband-disabled")
 def infiniband_disabled(context: Context) -> Iterator[Violation]:
-    """Find NCCL_IB_DISABLE=1 in jobs of several nodes on a machine with InfiniBand."""
     profile, nodes = context.profile, context.requested.node_count or 1
     if profile is None or profile.fabric.kind != "infiniband" or nodes < 2:
         return
@@ -283,7 +276,6 @@ def infiniband_disabled(context: Context) -> Iterator[Violation]:
 
 @rule("socket-ifname-unknown")
 def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
-    """Compare the interfaces with the site's; a name is the beginning of one, after ``=`` the whole name."""
     profile, node = context.profile, context.node
     if profile is None or node is None or not node.nics:
         return
@@ -307,10 +299,8 @@ def _unknown_interfaces(value: str, interfaces: list[str]) -> list[str]:
 
 def _values(script: Script, variable: str) -> Iterator[tuple[int, str]]:
     """Yield each value that the script gives a variable, in assignments and in --export."""
-    for one in script.variables.all_assignments(variable):
-        text = script.variables.expand(one.value).text if one.value else None
-        if text:
-            yield one.line, text.strip()
+    for one, text in script.variables.values_of(variable):
+        yield one.line, text.strip()
     for launch in script.launches:
         option = launch.srun_option("export")
         value = _export_items(script, script.value(option).text or "").get(variable)

@@ -18,7 +18,6 @@ _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 
 @rule("status-lost-in-pipe")
 def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
-    """Find launchers whose output goes into a pipe without pipefail."""
     script = context.script
     for launch in script.steps():
         last = _command_with_the_status(script, launch)
@@ -75,7 +74,6 @@ def _pipefail_after(command: Command, on: bool) -> bool:
 
 @rule("shell-syntax")
 def shell_syntax(context: Context) -> Iterator[Violation]:
-    """Find the first word or sign at which bash stops to read the script."""
     script = context.script
     if script.language in ("bash", "sh") and not script.shell.template:
         for line, text in sorted(script.shell.misplaced)[:1]:
@@ -84,7 +82,6 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
 
 @rule("script-path-copied")
 def script_path_copied(context: Context) -> Iterator[Violation]:
-    """Find the folder of the batch script itself, taken from $0 or BASH_SOURCE."""
     script = context.script
     if not script.active_directives or any(one.name == "sbatch" for one in script.commands):
         return
@@ -101,7 +98,6 @@ def script_path_copied(context: Context) -> Iterator[Violation]:
 
 @rule("stderr-discarded")
 def stderr_discarded(context: Context) -> Iterator[Violation]:
-    """Find launchers, the whole script or the job whose stderr goes to /dev/null."""
     script = context.script
     for launch in script.steps():
         if not (launch.trivial or launch.command.depth) and _loses_stderr(script, launch):
@@ -152,7 +148,6 @@ def _redirects_both(redirect: Redirect) -> bool:
 
 @rule("tee-without-pipe")
 def tee_without_pipe(context: Context) -> Iterator[Violation]:
-    """Find tee at the beginning of a pipeline, without an input."""
     for command in context.script.commands:
         if command.name != "tee" or _has_input(command):
             continue
@@ -169,7 +164,6 @@ def _has_input(command: Command) -> bool:
 
 @rule("set-option-misspelt")
 def set_option_misspelt(context: Context) -> Iterator[Violation]:
-    """Find long names after one dash, unknown names after -o, and letters that set does not know."""
     if context.script.language not in ("bash", "sh"):
         return
     for command in context.script.commands:

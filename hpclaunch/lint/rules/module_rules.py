@@ -93,7 +93,6 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
 
 @rule("module-cuda-mismatch")
 def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
-    """Compare the versions in the modules' names."""
     for stack, pattern in (("CUDA", _CUDA), ("ROCm", _ROCM)):
         first: tuple[Module, tuple[int, int]] | None = None
         for module, version in _versions(context.script, pattern):
@@ -126,7 +125,6 @@ def _dotted(version: tuple[int, int]) -> str:
 
 @rule("cuda-too-old-for-gpu")
 def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
-    """Compare the CUDA of each module with the GPU's architecture."""
     arch = (context.node.gpu_arch if context.node else None) or ""
     for module, version in _versions(context.script, _CUDA):
         if cuda_addresses(_dotted(version), arch) is False:
@@ -139,7 +137,6 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
 
 @rule("module-toolchain-mismatch")
 def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
-    """Compare the compilers behind the toolchains in the modules' names."""
     first: tuple[Module, str] | None = None
     given_up = any(_gives_up_compiler(one) for one in context.script.commands)
     for module in () if given_up else loaded(context.script):
@@ -162,7 +159,6 @@ def _gives_up_compiler(command: Command) -> bool:
 
 @rule("module-gpu-vendor")
 def module_gpu_vendor(context: Context) -> Iterator[Violation]:
-    """Find CUDA modules on AMD nodes and ROCm modules on NVIDIA nodes."""
     profile = context.profile
     node = context.node
     pattern = _OTHER_VENDORS.get(node.gpu_vendor or "") if node else None
@@ -179,7 +175,6 @@ _PREFIXES = ("EASYBUILD_PREFIX", "EASYBUILD_INSTALLPATH", "EBU_USER_PREFIX")
 
 @rule("module-prefix-not-used")
 def module_prefix_not_used(context: Context) -> Iterator[Violation]:
-    """Find prefixes of EasyBuild before module load, without module use."""
     script = context.script
     commands = [_verb_and_names(one) for one in script.commands if one.name in ("module", "ml")]
     verbs = {verb for verb, _ in commands}

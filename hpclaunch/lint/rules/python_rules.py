@@ -25,7 +25,6 @@ _CALLBACKS = {
 
 @rule("horovod-callback-arguments")
 def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
-    """Check the calls of Horovod's callbacks in the Python files that are launched."""
     for name, source in _launched(context):
         for call, message in _wrong_calls(source) if "horovod" in source else ():
             line = source.encode().split(b"\n")[call.lineno - 1]
@@ -45,7 +44,6 @@ def _launched(context: Context) -> Iterator[tuple[str, str]]:
 
 @rule("data-parallel")
 def data_parallel(context: Context) -> Iterator[Violation]:
-    """Find DataParallel in the Python files of jobs with several tasks."""
     if context.requested.all_tasks < 2:
         return
     for name, source in _launched(context):

@@ -42,7 +42,6 @@ def _nodes(context: Context, launch: Launch) -> int | None:
 
 @rule("torchrun-one-node")
 def torchrun_one_node(context: Context) -> Iterator[Violation]:
-    """Find torchrun on several nodes that runs on one node, or as one job per node."""
     script = context.script
     for run in _torch_runs(script):
         nodes = _nodes(context, run.launch)
@@ -71,7 +70,6 @@ def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
 
 @rule("torchrun-nodes-differ")
 def torchrun_nodes_differ(context: Context) -> Iterator[Violation]:
-    """Compare --nnodes with the number of torchruns that srun starts."""
     for run in _torch_runs(context.script):
         started, wanted = _started(context, run.launch), context.number(run.options.get("nnodes"))
         if started and wanted and started != wanted and not _in_loop_or_ssh(run.launch, context.script):
@@ -89,7 +87,6 @@ def _started(context: Context, launch: Launch) -> int | None:
 
 @rule("torchrun-per-task")
 def torchrun_per_task(context: Context) -> Iterator[Violation]:
-    """Find torchrun, accelerate and deepspeed that start in several tasks of a node."""
     for launch in context.script.launches:
         run = worker_run(context.script, launch)
         tasks = launch_ranks_per_node(context, launch) if launch.launcher in ("srun", "mpiexec") else None
@@ -112,7 +109,6 @@ def _starts_several(context: Context, run: WorkerRun) -> bool:
 
 @rule("node-rank-constant")
 def node_rank_constant(context: Context) -> Iterator[Violation]:
-    """Find a number of the node that is the same on every node that starts a launcher of workers."""
     script = context.script
     for launch in script.launches:
         nodes = _nodes(context, launch) or 1
@@ -132,7 +128,6 @@ def _is_static(run: WorkerRun) -> bool:
 
 @rule("processes-over-gpus")
 def processes_over_gpus(context: Context) -> Iterator[Violation]:
-    """Compare the processes per node with the GPUs per node."""
     gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
     if not gpus:
         return
@@ -151,7 +146,6 @@ def _processes(context: Context, launch: Launch) -> tuple[str, int] | None:
 
 @rule("rendezvous-localhost")
 def rendezvous_localhost(context: Context) -> Iterator[Violation]:
-    """Find localhost as MASTER_ADDR, as torchrun's rendezvous and as horovodrun's host."""
     script, nodes = context.script, context.requested.node_count
     if not nodes or nodes < 2:
         return
@@ -209,7 +203,6 @@ _OWN_HOST = re.compile(
 
 @rule("rendezvous-own-host")
 def rendezvous_own_host(context: Context) -> Iterator[Violation]:
-    """Find addresses that each node replaces by its own name: in single quotes, or behind a backslash."""
     for launch in context.script.launches:
         nodes = _nodes(context, launch) or 1
         for word in launch.program if launch.by_launcher and nodes > 1 else ():
@@ -221,7 +214,6 @@ def rendezvous_own_host(context: Context) -> Iterator[Violation]:
 
 @rule("rank-variable-too-early")
 def rank_variable_too_early(context: Context) -> Iterator[Violation]:
-    """Find variables of the rank that the batch shell replaces in a launch or in what a launch uses."""
     script = context.script
     if script.reader is None or not script.active_directives:
         return
@@ -266,7 +258,6 @@ def _assigned_with(script: Script, ref: Ref) -> list[str]:
 
 @rule("master-addr-missing")
 def master_addr_missing(context: Context) -> Iterator[Violation]:
-    """Find an exported port without an address."""
     variables, script = context.script.variables, context.script
     made = variables.assignments.get("MASTER_PORT", [])
     if not made or "MASTER_PORT" not in variables.exported or variables.sources_unknown:
@@ -278,7 +269,6 @@ def master_addr_missing(context: Context) -> Iterator[Violation]:
 
 @rule("hostfile-without-slots")
 def hostfile_without_slots(context: Context) -> Iterator[Violation]:
-    """Find hostfiles that scontrol writes as they are."""
     script = context.script
     for launch in script.launches:
         words = program_words(script, launch)

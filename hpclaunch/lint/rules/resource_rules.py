@@ -34,7 +34,6 @@ _OTHER_SENTINELS = ("YBATCH",)
 
 @rule("gpus-conflict")
 def gpus_conflict(context: Context) -> Iterator[Violation]:
-    """Compare the ways to count GPUs with each other."""
     requested = context.requested
     yield from _total_and_per_node(requested)
     yield from _gres_and_per_node(context)
@@ -80,7 +79,6 @@ def _gres(context: Context) -> Directive | None:
 
 @rule("cpus-over-node")
 def cpus_over_node(context: Context) -> Iterator[Violation]:
-    """Compare tasks x CPUs with the site's node; whose product is all hardware threads has counted these."""
     topology, profile = context.node_topology, context.profile
     if topology is None or profile is None or not topology.cores:
         return
@@ -127,7 +125,6 @@ def _cpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given,
 
 @rule("tasks-over-cpus-per-gpu")
 def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
-    """Compare tasks x CPUs per node with CPUs x GPUs per node."""
     requested = context.requested
     ranks, per_gpu, gpus = requested.ranks_per_node, requested.cpus_per_gpu, requested.gpus_of_node
     if ranks is None or per_gpu is None or gpus is None or context.owns_node:
@@ -141,7 +138,6 @@ def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
 
 @rule("gpus-over-node")
 def gpus_over_node(context: Context) -> Iterator[Violation]:
-    """Compare the GPUs per node with the site's node."""
     profile, node = context.profile, context.node
     if profile is None or node is None or not node.gpus:
         return
@@ -166,7 +162,6 @@ def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]
 
 @rule("walltime-over-limit")
 def walltime_over_limit(context: Context) -> Iterator[Violation]:
-    """Compare the walltime with the queue's limits."""
     given = context.requested.walltime_s
     for name, queue, about, why in _misfits(context):
         if given and about != "nodes":
@@ -175,7 +170,6 @@ def walltime_over_limit(context: Context) -> Iterator[Violation]:
 
 @rule("nodes-over-limit")
 def nodes_over_limit(context: Context) -> Iterator[Violation]:
-    """Compare the nodes with the queue's limits."""
     given = context.requested.nodes
     for name, queue, about, why in _misfits(context):
         if given and about == "nodes":
@@ -210,7 +204,6 @@ def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, w
 
 @rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
-    """Find times that the script's scheduler cannot read."""
     found, walltime = context.directive("walltime"), context.requested.walltime_s
     if found is None:
         return
@@ -224,7 +217,6 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
 
 @rule("queue-unknown")
 def queue_unknown(context: Context) -> Iterator[Violation]:
-    """Find queues that the profile does not know."""
     profile = context.profile
     if profile is None or not profile.queues:
         return
@@ -245,7 +237,6 @@ def _unknown_queues(context: Context, profile: SiteProfile) -> Iterator[tuple[st
 
 @rule("queue-without-gpus")
 def queue_without_gpus(context: Context) -> Iterator[Violation]:
-    """Find GPU requests in queues without GPUs."""
     requested = context.requested
     wants = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     for name, line, queue in context.queues:
@@ -260,7 +251,6 @@ def _account(context: Context, profile: SiteProfile) -> Directive | None:
 
 @rule("account-pattern")
 def account_pattern(context: Context) -> Iterator[Violation]:
-    """Compare the account with the site's pattern."""
     profile = context.profile
     found = _account(context, profile) if profile and not context.names_unknown else None
     if profile is None or profile.account.pattern is None or found is None or not found.value:
@@ -280,7 +270,6 @@ _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpyt
 
 @rule("directive-missing")
 def directive_missing(context: Context) -> Iterator[Violation]:
-    """Compare the script's directives with those that the profile requires."""
     profile, reader = context.profile, context.script.reader
     if profile and reader and profile.scheduler.kind == reader.kind and not profile.retired:
         yield from _missing(context, profile, reader)
@@ -326,7 +315,6 @@ def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation
 
 @rule("filesystem-unknown")
 def filesystem_unknown(context: Context) -> Iterator[Violation]:
-    """Compare the file systems with those in the profile's own directive."""
     profile = context.profile
     advised = _file_systems_of(profile) if profile else None
     if profile is None or advised is None:
@@ -349,7 +337,6 @@ def _names(text: str) -> list[str]:
 
 @rule("directive-ignored")
 def directive_ignored(context: Context) -> Iterator[Violation]:
-    """Find directives after the first command, one finding per line."""
     lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active}
     for line, text in sorted(lines.items()):
         yield Violation(line, f"{text} comes after the first command and is ignored")
@@ -357,7 +344,6 @@ def directive_ignored(context: Context) -> Iterator[Violation]:
 
 @rule("directive-unknown")
 def directive_unknown(context: Context) -> Iterator[Violation]:
-    """Find options that are not in sbatch's list, and words that are not options."""
     for found in context.script.directives:
         if not found.option.known and found.active and not found.option.problem:
             yield from _unknown_option(found, context.script.placeholder_lines)
@@ -399,7 +385,6 @@ def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
 
 @rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
-    """Find dollars in directives."""
     for found in context.script.directives:
         variable = re.search(r"\$(?:[A-Za-z_]\w*|\{\w+\}?)", found.value or "")
         allowed = found.reader.dollar_options
@@ -412,7 +397,6 @@ def directive_variable(context: Context) -> Iterator[Violation]:
 
 @rule("output-folder-missing")
 def output_folder_missing(context: Context) -> Iterator[Violation]:
-    """Find folders of --output and --error that do not exist."""
     reader = context.script.reader
     folders = _output_folders(context.script)
     if reader is not None and reader.sentinel == "$":
@@ -481,7 +465,6 @@ def _exists(context: Context, folder: str) -> bool:
 
 @rule("node-list-too-long")
 def node_list_too_long(context: Context) -> Iterator[Violation]:
-    """Compare the hosts of --nodelist with the most nodes that --nodes allows."""
     hosts, nodes = last_directive(context.directives, "nodelist"), last_directive(context.directives, "nodes")
     if hosts is None or nodes is None:
         return
@@ -506,7 +489,6 @@ _UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 
 @rule("memory-limit-below-request")
 def memory_limit_below_request(context: Context) -> Iterator[Violation]:
-    """Compare LSF's limit of memory, -M, with the memory that the job reserves, where both have a unit."""
     limit = last_directive(context.directives, "M")
     most = _kibibytes(r"(\S+)", limit)
     for one in context.directives if limit and most else ():
@@ -524,10 +506,10 @@ def _kibibytes(form: str, directive: Directive | None) -> float | None:
 
 @rule("line-endings")
 def line_endings(context: Context) -> Iterator[Violation]:
-    """Find the first CR LF; the fix removes all of them."""
     text = context.script.text
     ends = [match.start() for match in re.finditer(r"\r\n", text)]
     if ends:
         edits = tuple(Edit(at, at + 1, "") for at in ends)
-        line = text.count("\n", 0, ends[0]) + 1
-        yield Violation(line, f"{len(ends)} lines end with CR LF, as on Windows", edits=edits)
+        yield Violation(
+            context.script.line_at(ends[0]), f"{len(ends)} lines end with CR LF, as on Windows", edits=edits
+        )

@@ -19,7 +19,6 @@ _HAS_GPU = re.compile(r"(?i)--(nv|nvccli|rocm|oci|cleanenv-nv)\b|nvidia|libcuda|
 
 @rule("activation-without-effect")
 def activation_without_effect(context: Context) -> Iterator[Violation]:
-    """Find virtual environments that conda's command or a second shell is to activate."""
     for one in context.script.commands:
         words = [word.visible for word in one.words[:3]]
         by_conda = words[:2] in (["source", "activate"], [".", "activate"], ["conda", "activate"])
@@ -33,7 +32,6 @@ def activation_without_effect(context: Context) -> Iterator[Violation]:
 
 @rule("conda-not-set-up")
 def conda_not_set_up(context: Context) -> Iterator[Violation]:
-    """Find the first ``conda activate`` in a shell in which nothing has defined conda's function."""
     script = context.script
     commands = () if script.reader is None or _may_know_conda(script) else script.commands
     for one in takewhile(lambda each: not _defines_conda(each), commands):
@@ -58,7 +56,6 @@ def _defines_conda(command: Command) -> bool:
 
 @rule("container-without-gpu")
 def container_without_gpu(context: Context) -> Iterator[Violation]:
-    """Find containers that run a program for GPUs and get none, in scripts that give a GPU to none."""
     within = () if _other_gpus(context) else _containers(context.script)
     given = any(_HAS_GPU.search(text) or "$" in text.split(" exec ")[0] for _, text in within)
     for line in [line for line, text in within if not given and _needs_gpu(context, text)][:1]:

@@ -12,7 +12,7 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
-from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Command, Word
 from hpclaunch.topology.node_topology import NodeTopology
 
@@ -24,12 +24,6 @@ _SETUP, _ENDING = name_set(TABLE["prepares"]), name_set(TABLE["ends"])
 _ONE_TASK, _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("one_task", "limits", "own_slots"))
 
 
-def option_number(script: Script, launch: Launch, *names: str) -> int | None:
-    """Return the number that an option of a launch gives; None: not given, or not known."""
-    option = launch.option(*names)
-    return whole_number(script.value(option).text) if option else None
-
-
 def _real(script: Script) -> list[Launch]:
     """Return the launches of the job's own program."""
     return [launch for launch in script.steps() if not launch.trivial and not launch.command.depth]
@@ -37,7 +31,6 @@ def _real(script: Script) -> list[Launch]:
 
 @rule("one-process-for-tasks")
 def one_process_for_tasks(context: Context) -> Iterator[Violation]:
-    """Find jobs of several tasks whose only program is Python started by the script itself."""
     script = context.script
     tasks, started = context.requested.all_tasks, _real(script)
     if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
@@ -88,7 +81,6 @@ def _may_launch(command: Command) -> bool:
 
 @rule("submit-folder-not-entered")
 def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
-    """Find relative Python files in jobs that start in the home folder."""
     script = context.script
     given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
     if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
@@ -112,7 +104,6 @@ def _own_files(launch: Launch) -> list[Word]:
 
 @rule("one-cpu-per-gpu-rank")
 def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
-    """Find GPU jobs of Slurm that request no CPUs."""
     requested = context.requested
     gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
@@ -152,7 +143,6 @@ def _gives_cpus(launch: Launch) -> bool:
 
 @rule("steps-without-wait")
 def steps_without_wait(context: Context) -> Iterator[Violation]:
-    """Find launches in the background with neither a wait nor another program after them."""
     script = context.script
     for command, launcher in _behind(script)[-1:]:
         later = _new_after(script, command)
@@ -231,7 +221,6 @@ def _waits(command: Command) -> bool:
 
 @rule("steps-without-exact")
 def steps_without_exact(context: Context) -> Iterator[Violation]:
-    """Find the first of several srun in the background that does not limit its resources."""
     script = context.script
     steps = _exclusive_steps(script)
     if not steps or _node_each(context, steps):
@@ -246,7 +235,7 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
 def _node_each(context: Context, steps: list[Launch]) -> bool:
     """Tell whether each step takes one of the job's nodes."""
     several = (context.requested.node_count or 1) > 1
-    return several and all(option_number(context.script, one, "nodes") == 1 for one in steps)
+    return several and all(context.script.number(one, "nodes") == 1 for one in steps)
 
 
 def _exclusive_steps(script: Script) -> list[Launch]:
@@ -274,10 +263,9 @@ def _is_later(one: Launch, steps: list[Launch]) -> bool:
 
 @rule("ranks-differ-from-tasks")
 def ranks_differ_from_tasks(context: Context) -> Iterator[Violation]:
-    """Compare the ranks of each launch with the tasks of the job."""
     script, tasks = context.script, _tasks(context)
     for launch in script.launches if tasks is not None else ():
-        ranks = option_number(script, launch, "ntasks", "n", "np")
+        ranks = script.number(launch, "ntasks", "n", "np")
         if ranks is None or tasks is None or not _must_match(context, launch, ranks, tasks):
             continue
         message = f"{ranks} ranks are started, {tasks} tasks are requested"
@@ -299,7 +287,7 @@ def _must_match(context: Context, launch: Launch, ranks: int, tasks: int) -> boo
 def _cpus_suffice(context: Context, launch: Launch, ranks: int, tasks: int) -> bool:
     """Tell whether the job's CPUs are enough for the ranks of an srun, whatever the number of its tasks."""
     each = context.requested.cpus_per_task
-    own = option_number(context.script, launch, "cpus-per-task")
+    own = context.script.number(launch, "cpus-per-task")
     return ranks * (own or 1) <= tasks * (each.value if each else 1)
 
 
@@ -315,7 +303,6 @@ def _tasks(context: Context) -> int | None:
 
 @rule("step-takes-all-tasks")
 def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
-    """Find srun for fewer nodes than the job has that does not say how many tasks it starts there."""
     tasks, nodes = _tasks(context) or 1, context.requested.node_count or 1
     for launch in filter(_takes_tasks, context.script.launches):
         own = _nodes_of_step(context, launch)
@@ -344,12 +331,11 @@ def _nodes_of_step(context: Context, launch: Launch) -> int | None:
     option, count = launch.option("nodes"), context.requested.node_count
     word = option.value.raw if option and option.value else ""
     less = re.search(r"\$\(\( *\$?\{?SLURM_(?:JOB_NUM_)?NNODES\}? *- *(\d) *\)\)", word)
-    return count - int(less[1]) if less and count else option_number(context.script, launch, "nodes")
+    return count - int(less[1]) if less and count else context.script.number(launch, "nodes")
 
 
 @rule("srun-without-program")
 def srun_without_program(context: Context) -> Iterator[Violation]:
-    """Find srun with options and no program, as a lost backslash at the end of its line leaves it."""
     if not context.script.is_posix:
         return
     for launch in context.script.launches:
@@ -363,7 +349,6 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
 
 @rule("ranks-share-gpus")
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
-    """Compare the ranks per node with the GPUs per node for Python programs that choose no GPU."""
     script = context.script
     gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
     if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
@@ -389,9 +374,9 @@ def _starts_python(script: Script, launch: Launch) -> bool:
 def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
     """Return the ranks per node of a launch: its own number, else the job's."""
     script = context.script
-    own = option_number(script, launch, "ntasks-per-node", "ppn", "perhost")
-    total = option_number(script, launch, "ntasks", "n", "np")
-    nodes = option_number(script, launch, "nodes") or context.requested.node_count
+    own = script.number(launch, "ntasks-per-node", "ppn", "perhost")
+    total = script.number(launch, "ntasks", "n", "np")
+    nodes = script.number(launch, "nodes") or context.requested.node_count
     if own is not None:
         return own
     if total is not None:
@@ -402,7 +387,6 @@ def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
 
 @rule("no-cpu-binding")
 def no_cpu_binding(context: Context) -> Iterator[Violation]:
-    """Find launches by srun without binding on nodes whose GPUs are in another order than the cores."""
     topology, script = context.node_topology, context.script
     if topology is None or not topology.gpus or not context.requested.ranks_per_node:
         return
@@ -432,14 +416,13 @@ def _out_of_order(topology: NodeTopology, ranks: int) -> bool:
 
 @rule("nothing-started")
 def nothing_started(context: Context) -> Iterator[Violation]:
-    """Find batch scripts of which every command only prepares something."""
     script = context.script
     commands = [one for one in script.commands if one.words]
     if not script.active_directives or not script.is_posix or script.launches:
         return
     if any(map(_runs_something, commands)) or _is_no_program(script, commands):
         return
-    message = f"no command of the script starts a program{_switched_off(script.text)}"
+    message = f"no command of the script starts a program{_switched_off(script)}"
     yield Violation(None, message, severity=None if commands else "note")
 
 
@@ -447,14 +430,13 @@ def _is_no_program(script: Script, commands: list[Command]) -> bool:
     """Tell whether the script only shows the GPUs that a job gets, or its commands are to be filled in."""
     if not commands:
         return bool(script.shell.placeholders)
-    return any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script.text)
+    return any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script)
 
 
-def _switched_off(text: str) -> str:
+def _switched_off(script: Script) -> str:
     """Return where a comment holds a launch, as a part of a message."""
-    off = re.search(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec|python3?|torchrun)\s", text)
-    newlines = text.count("\n", 0, off.start(1)) if off else 0
-    return f"; line {newlines + 1} is a comment" if off else ""
+    off = re.search(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec|python3?|torchrun)\s", script.text)
+    return f"; line {script.line_at(off.start(1))} is a comment" if off else ""
 
 
 def _runs_something(command: Command) -> bool:
@@ -470,7 +452,6 @@ def _runs_something(command: Command) -> bool:
 
 @rule("status-lost")
 def status_lost(context: Context) -> Iterator[Violation]:
-    """Find scripts that end with a command which hides the status of their last launch."""
     script = context.script
     launches = _real(script)
     if not launches or script.reader is None or _stops_at_errors(script):

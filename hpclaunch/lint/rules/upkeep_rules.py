@@ -11,7 +11,7 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, starts_here, torch_run
 from hpclaunch.lint.rules.module_rules import loaded
-from hpclaunch.lint.rules.step_rules import launch_ranks_per_node, option_number
+from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.plural import counted
 from hpclaunch.shell.shell_syntax import Command
 
@@ -43,7 +43,6 @@ _STARTS_MORE = re.compile(
 
 @rule("module-old")
 def module_old(context: Context) -> Iterator[Violation]:
-    """Find the first module whose version names an old year."""
     for module in loaded(context.script):
         match = _DATED.search(module.name)
         year = int(next(filter(None, match.groups()))) if match else _WRITTEN
@@ -60,7 +59,6 @@ def _is_offered(context: Context, name: str) -> bool:
 
 @rule("container-module-renamed")
 def container_module_renamed(context: Context) -> Iterator[Violation]:
-    """Compare singularity and apptainer with the profile's modules for containers."""
     container = context.profile.software.container if context.profile else None
     names = [name for line in container.modules for name in re.split(r"[\s/]", line)] if container else []
     for module in loaded(context.script):
@@ -72,7 +70,6 @@ def container_module_renamed(context: Context) -> Iterator[Violation]:
 
 @rule("variable-obsolete")
 def variable_obsolete(context: Context) -> Iterator[Violation]:
-    """Find obsolete names among the exported variables."""
     variables = context.script.variables
     for name, (newer, since) in TABLE["obsolete"].items():
         for one in variables.assignments.get(name, [])[:1]:
@@ -82,7 +79,6 @@ def variable_obsolete(context: Context) -> Iterator[Violation]:
 
 @rule("path-retired")
 def path_retired(context: Context) -> Iterator[Violation]:
-    """Find the first use of each file system that was switched off, in commands and directives."""
     directives = {one.line for one in context.script.directives}
     left = dict(TABLE["retired_paths"])
     for number, line in enumerate(context.script.text.split("\n"), 1):
@@ -93,7 +89,6 @@ def path_retired(context: Context) -> Iterator[Violation]:
 
 @rule("personal-path")
 def personal_path(context: Context) -> Iterator[Violation]:
-    """Find the first path into a named user's home, in commands and values."""
     script = context.script
     if script.reader is None:
         return
@@ -106,7 +101,6 @@ def personal_path(context: Context) -> Iterator[Violation]:
 
 @rule("node-local-once")
 def node_local_once(context: Context) -> Iterator[Violation]:
-    """Find the first mkdir, cp or rm on a node-local path in the batch script of several nodes."""
     nodes, script = context.requested.node_count, context.script
     if not nodes or nodes < 2 or not (_has_ranks(script) or _SWITCHED_OFF.search(script.text)):
         return
@@ -131,7 +125,6 @@ def _local_target(script: Script, command: Command) -> str | None:
 
 @rule("gpus-idle")
 def gpus_idle(context: Context) -> Iterator[Violation]:
-    """Compare the ranks per node that a launch itself gives with the GPUs per node."""
     gpus, launches = context.requested.gpus_of_node or context.gpus_of_whole_node, context.script.steps()
     for launch in launches if gpus and len(launches) == 1 else ():
         started = _started_per_node(context, launch)
@@ -169,7 +162,6 @@ def _is_python(script: Script, launch: Launch) -> bool:
 
 @rule("files-on-every-rank")
 def files_on_every_rank(context: Context) -> Iterator[Violation]:
-    """Find launches of tools that fetch or unpack files, with several ranks per target."""
     script = context.script
     for launch in script.launches:
         text = " ".join(program_words(script, launch)) if launch.by_launcher else ""
@@ -183,7 +175,7 @@ def _ranks(context: Context, launch: Launch) -> tuple[int, int]:
     """Return the ranks per node and the nodes of a launch; one of each where they are not known."""
     script = context.script
     each = launch_ranks_per_node(context, launch)
-    nodes = option_number(script, launch, "nodes") or context.requested.node_count
-    if each and nodes and option_number(script, launch, "ntasks", "n", "np") != 1:
+    nodes = script.number(launch, "nodes") or context.requested.node_count
+    if each and nodes and script.number(launch, "ntasks", "n", "np") != 1:
         return each, nodes
     return 1, 1

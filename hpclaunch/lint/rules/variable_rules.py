@@ -1,7 +1,7 @@
 """Rules about variables: those that nothing sets, misspelt names and values, secrets, quoting."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from itertools import chain
 
@@ -25,26 +25,16 @@ _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
-def _unset_uses(script: Script) -> dict[str, Ref]:
-    """Return the first use of each variable that nothing sets, with names longer than one letter."""
-    found: dict[str, Ref] = {}
-    for ref in script.shell.refs:
-        if not (ref.guarded or len(ref.name) < 2 or script.variables.is_set(ref.name)):
-            found.setdefault(ref.name, ref)
-    return found
-
-
 @rule("variable-undefined")
 def variable_undefined(context: Context) -> Iterator[Violation]:
-    """Find variables that nothing sets, once per name."""
     script = context.script
     if script.variables.sources_unknown or script.language == "csh":
         return
     others = set(unset_in_lists(script)) | set(mismatches(script)) | _tested(script)
     found = [
         ref
-        for name, ref in _unset_uses(script).items()
-        if name not in others and not _by_module(script, name) and not _of_this_site(context, name)
+        for ref in script.unset_uses(longer_than=1)
+        if not (ref.name in others or _by_module(script, ref.name) or _of_this_site(context, ref.name))
     ]
     found += [ref for ref in _other_sites_uses(context) if ref not in found]
     for ref in found[:_MOST]:
@@ -61,12 +51,10 @@ def _unset_message(context: Context, name: str) -> str:
 
 def _other_sites_uses(context: Context) -> list[Ref]:
     """Return the first use of each variable that other sites set, where the script does not."""
-    variables, found = context.script.variables, dict[str, Ref]()
-    for ref in context.script.shell.refs:
-        made = ref.guarded or ref.name in variables.assignments or ref.name in variables.provided
-        if not made and _of_another_site(context, ref.name):
-            found.setdefault(ref.name, ref)
-    return list(found.values())
+    variables = context.script.variables
+    made = variables.assignments.keys() | variables.provided
+    uses = context.script.unguarded_uses.items()
+    return [ref for name, ref in uses if name not in made and _of_another_site(context, name)]
 
 
 def _of_another_site(context: Context, name: str) -> bool:
@@ -96,7 +84,6 @@ def _by_module(script: Script, name: str) -> bool:
 
 @rule("scheduler-variable-misspelt")
 def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
-    """Find names that are nearly one of Slurm's."""
     script = context.script
     for ref in script.shell.refs:
         name = ref.name
@@ -122,7 +109,6 @@ def _rename(script: Script, ref: Ref, name: str) -> tuple[Edit, ...]:
 
 @rule("variable-name-unknown")
 def variable_name_unknown(context: Context) -> Iterator[Violation]:
-    """Find exported names that are nearly documented ones and that the script does not use."""
     variables = context.script.variables
     for name in variables.assignments:
         right = SLIPS.get(name) or _nearest(name)
@@ -147,18 +133,12 @@ def _nearest(name: str) -> str | None:
 
 @rule("variable-value-unknown")
 def variable_value_unknown(context: Context) -> Iterator[Violation]:
-    """Compare values with the documented ones."""
     variables = context.script.variables
-    for name, values in VALUES.items():
-        for one in variables.all_assignments(name):
-            text = variables.expand(one.value).text if one.value else None
-            known = {value.lower() for value in values}
-            if (
-                text
-                and "$" not in text
-                and any(part.strip().lower() not in known for part in text.split(","))
-            ):
-                yield Violation(one.line, f"{name}={text}: known are {', '.join(sorted(values))}")
+    for one, text in variables.values_of(*VALUES):
+        values = VALUES[one.name]
+        known = {value.lower() for value in values}
+        if "$" not in text and any(part.strip().lower() not in known for part in text.split(",")):
+            yield Violation(one.line, f"{one.name}={text}: known are {', '.join(sorted(values))}")
 
 
 _FOREIGN = {
@@ -170,14 +150,13 @@ _FOREIGN = {
 
 @rule("scheduler-variable-foreign")
 def scheduler_variable_foreign(context: Context) -> Iterator[Violation]:
-    """Find unguarded uses of other schedulers' variables that the script itself does not set."""
     script = context.script
     sentinels = {found.reader.sentinel for found in script.directives}
     pattern = _FOREIGN.get(sentinels.pop()) if len(sentinels) == 1 and not script.unread else None
     if script.reader is None or pattern is None:
         return
     known = _tested(script) | script.variables.assignments.keys()
-    for name, ref in _first_uses(script).items():
+    for name, ref in script.first_uses.items():
         if pattern.fullmatch(name) and name not in known:
             message = f"${name} is not set in a job of {script.reader.submit_command}"
             severity: Severity | None = "note" if _only_shown(script, name) else None
@@ -199,14 +178,6 @@ def _own_variable(name: str, kind: str) -> str | None:
     return f"write ${same[0]}" if same else None
 
 
-def _first_uses(script: Script) -> dict[str, Ref]:
-    """Return the first use of each variable."""
-    found: dict[str, Ref] = {}
-    for ref in script.shell.refs:
-        found.setdefault(ref.name, ref)
-    return found
-
-
 def _tested(script: Script) -> set[str]:
     """Return the variables that the script tests, or uses with a default: it is for several schedulers."""
     commands = [one for one in script.commands if one.condition or one.name in ("[", "[[", "test")]
@@ -218,11 +189,10 @@ def _tested(script: Script) -> set[str]:
 
 @rule("gpus-overridden")
 def gpus_overridden(context: Context) -> Iterator[Violation]:
-    """Find lists of GPU numbers in jobs that request GPUs."""
     requested = context.requested
     if not (requested.gpus or requested.gpus_per_node or requested.gpus_per_task):
         return
-    for one, text in _values_of(context.script, _DEVICES):
+    for one, text in context.script.variables.values_of(*_DEVICES):
         if re.fullmatch(r"\d{1,3}(,\d{1,3}){0,63}", text):
             numbers = sorted(map(int, text.split(",")))
             if _in_another_order(context, text, numbers):
@@ -234,14 +204,6 @@ def gpus_overridden(context: Context) -> Iterator[Violation]:
             )
 
 
-def _values_of(script: Script, names: Iterable[str]) -> Iterator[tuple[Assignment, str]]:
-    """Yield the assignments of these variables whose value is known, with the value."""
-    for name in names:
-        for one in script.variables.all_assignments(name):
-            if one.value is not None and (text := script.variables.expand(one.value).text):
-                yield one, text
-
-
 def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:
     """Tell whether a job that has all GPUs of the site's node only turns their order round."""
     every = list(range(len(context.node.gpus) if context.node else 0))
@@ -251,7 +213,6 @@ def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:
 
 @rule("secret-in-script")
 def secret_in_script(context: Context) -> Iterator[Violation]:
-    """Find literal values of variables whose name says that they are secret, and of such options."""
     script = context.script
     for one in [*chain.from_iterable(script.variables.assignments.values()), *script.variables.prefixed]:
         severity = _secrecy(script, one) if looks_secret(re.sub("(?i)_id$", "", one.name)) else None
@@ -279,7 +240,6 @@ def _is_secret(text: str) -> bool:
 
 @rule("escaped-dollar")
 def escaped_dollar(context: Context) -> Iterator[Violation]:
-    """Find ``\\$NAME`` in echo at the top of a script, and ``'\\$NAME'`` in the commands of a launch."""
     script = context.script
     for word, shown in _echoed(script):
         match = _ESCAPED.search(word.raw)
@@ -312,7 +272,6 @@ def _known(script: Script, name: str) -> bool:
 
 @rule("lone-dollar")
 def lone_dollar(context: Context) -> Iterator[Violation]:
-    """Find assigned values that end in a dollar."""
     variables = context.script.variables
     for one in (one for made in variables.assignments.values() for one in made):
         if one.value is not None and re.fullmatch(r"[\w./-]+\$", one.value.raw):
@@ -321,7 +280,6 @@ def lone_dollar(context: Context) -> Iterator[Violation]:
 
 @rule("array-of-one")
 def array_of_one(context: Context) -> Iterator[Violation]:
-    """Find ``b=($a)`` where a is an array."""
     if context.script.language not in ("bash", "ksh"):
         return
     arrays: set[str] = set()
@@ -343,10 +301,9 @@ def _arrays_in(text: str, command: Command) -> Iterator[tuple[str, str, int]]:
 
 @rule("continuation-dangling")
 def continuation_dangling(context: Context) -> Iterator[Violation]:
-    """Find backslashes before an empty line."""
     text = context.script.text
     for match in re.finditer(r"[ \t]*\\\n(?=[ \t]*(\n|\Z))", text):
-        line = text.count("\n", 0, match.start()) + 1
+        line = context.script.line_at(match.start())
         inside = (
             line in context.script.text_lines
             or text[text.rfind("\n", 0, match.start()) + 1 :].lstrip()[:1] == "#"
@@ -358,10 +315,9 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
 
 @rule("continuation-blank")
 def continuation_blank(context: Context) -> Iterator[Violation]:
-    """Find backslashes with blanks behind them where the next line begins with an option."""
     script = context.script
     for match in re.finditer(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*-)", script.text if script.is_posix else ""):
-        line = script.text.count("\n", 0, match.start()) + 1
+        line = script.line_at(match.start())
         begins = script.text.rfind("\n", 0, match.start()) + 1
         if line not in script.text_lines and not script.text[begins:].lstrip().startswith("#"):
             message = "a blank behind the backslash: the command ends here, without the next line"
@@ -370,7 +326,6 @@ def continuation_blank(context: Context) -> Iterator[Violation]:
 
 @rule("install-on-every-rank")
 def install_on_every_rank(context: Context) -> Iterator[Violation]:
-    """Find the first installation that srun or mpiexec starts in several ranks."""
     tasks = context.requested.all_tasks
     for launch in context.script.launches if tasks > 1 else ():
         option = launch.option("ntasks", "n", "np")
@@ -391,12 +346,11 @@ def _installs(launch: Launch) -> bool:
 
 @rule("scheduler-variable-unset")
 def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
-    """Find variables that only an option sets which the script does not give."""
     script = context.script
     known = _tested(script) | script.variables.assignments.keys() | script.variables.provided
     if not script.active_directives:
         return
-    for name, ref in _first_uses(script).items():
+    for name, ref in script.first_uses.items():
         options = TABLE["by_option"].get(name, "").split()
         if options and name not in known and not any(map(script.has_option, options)):
             yield Violation(
@@ -406,7 +360,6 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
 
 @rule("assignment-space")
 def assignment_space(context: Context) -> Iterator[Violation]:
-    """Find ``NAME = value`` and ``NAME= -value``, which start a program instead."""
     script = context.script
     for command in script.variables.commands if script.is_posix else ():
         if name := _not_set(command):
@@ -425,7 +378,6 @@ def _not_set(command: Command) -> str:
 
 @rule("test-bracket-joined")
 def test_bracket_joined(context: Context) -> Iterator[Violation]:
-    """Find ``[ -z "$A"]``, whose bracket is a part of the last word."""
     commands = context.script.variables.commands if context.script.is_posix else []
     for last in (one.words[-1] for one in commands if one.name == "["):
         if re.fullmatch(r"[^\[]+\]", last.raw):

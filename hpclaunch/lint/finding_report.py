@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from hpclaunch import __version__
-from hpclaunch.json_document import Document
+from hpclaunch.json_document import Document, document_of
 from hpclaunch.lint.lint_rule import Finding, Rule, Severity
 from hpclaunch.lint.shellcheck import PREFIX
 from hpclaunch.plural import counted
@@ -47,21 +47,9 @@ Found = Mapping[str, Sequence[Finding]]
 
 def document(found: Found) -> LintDocument:
     """Return findings for ``--json``."""
-    return LintDocument(
-        findings=tuple(
-            FindingDocument(
-                file=one.file or name,
-                line=one.line,
-                column=one.column,
-                rule=one.rule,
-                severity=one.severity,
-                message=one.message,
-                remedy=one.remedy,
-            )
-            for name, findings in found.items()
-            for one in findings
-        )
-    )
+    every = ((name, one) for name, findings in found.items() for one in findings)
+    made = (document_of(FindingDocument, one, file=one.file or name) for name, one in every)
+    return LintDocument(findings=tuple(made))
 
 
 def _plain_style(text: str, _severity: str) -> str:

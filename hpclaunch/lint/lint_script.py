@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Set
 
 import msgspec
 
+from hpclaunch.json_document import document_of
 from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registers them
 from hpclaunch.lint.batch_script import Script, placeholder_in, read_script
 from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule, Violation
@@ -89,16 +90,9 @@ def _doubt(rule: Rule, context: Context) -> str | None:
 
 
 def _finding(rule: Rule, one: Violation, doubt: str) -> Finding:
-    return Finding(
-        line=one.line,
-        rule=rule.id,
-        severity="note" if doubt else one.severity or rule.severity,
-        message=one.message + doubt,
-        remedy=one.remedy or rule.remedy,
-        edits=one.edits,
-        file=one.file,
-        column=one.column,
-    )
+    severity = "note" if doubt else one.severity or rule.severity
+    words = {"message": one.message + doubt, "remedy": one.remedy or rule.remedy}
+    return document_of(Finding, one, rule=rule.id, severity=severity, **words)
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -105,17 +105,14 @@ def _origin(path: Path) -> Literal["user", "centre", "shipped"]:
 def _listed(
     name: str, path: Path, profile: SiteProfile | None, error: str | None, hidden: Path | None
 ) -> ListedSite:
+    known = ("extends", "part_of", "node_kind", "status", "description")
     return ListedSite(
         name=name,
         file=str(path),
         origin=_origin(path),
         hides=None if hidden is None else str(hidden),
-        extends=getattr(profile, "extends", None),
-        part_of=getattr(profile, "part_of", None),
-        node_kind=getattr(profile, "node_kind", None),
-        status=getattr(profile, "status", None),
-        description=getattr(profile, "description", None),
         error=error,
+        **{key: getattr(profile, key, None) for key in known},
     )
 
 

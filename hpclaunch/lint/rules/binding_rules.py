@@ -17,6 +17,7 @@ from hpclaunch.lint.bind_lists import (
     mismatches,
     unset_in_lists,
 )
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.shell.launcher_options import LIST_OPTIONS
@@ -202,23 +203,9 @@ def _starts_wrapper(launch: Launch) -> bool:
     )
 
 
-RULE_OF_PROBLEM = {
-    "unparsable": "bind-list-unreadable",
-    "empty": "bind-list-empty",
-    "outside": "bind-outside-node",
-    "reserved": "bind-reserved-cores",
-    "shared": "bind-shared-cores",
-    "crosses-numa": "bind-crosses-numa",
-    "crosses-l3": "bind-crosses-l3",
-    "wrong-gpu": "bind-far-from-gpu",
-    "count": "bind-list-count",
-}
+RULE_OF_PROBLEM: dict[str, str] = TABLE["of_bind_lists"]
 """Problem of a list of cores, as ``judge`` names it -> the rule that explains it."""
-RULE_OF_RANK = {
-    **RULE_OF_PROBLEM,
-    "gpu-shared": "ranks-share-gpus",
-    "more-threads-than-cpus": "threads-over-cpus",
-}
+RULE_OF_RANK = RULE_OF_PROBLEM | TABLE["of_ranks"]
 """The same of all problems of a running job's ranks."""
 
 for _problem, _rule_id in RULE_OF_PROBLEM.items():

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
@@ -164,14 +165,10 @@ def master_port_fixed(context: Context) -> Iterator[Violation]:
             yield Violation(line, message, _port_of_job(context), severity)
 
 
-# Sentinel of a scheduler's directives -> the number of the job in shell arithmetic.
-_JOB_NUMBERS = {"SBATCH": "SLURM_JOB_ID", "PBS": "${PBS_JOBID%%[.[]*}", "BSUB": "LSB_JOBID", "$": "JOB_ID"}
-
-
 def _port_of_job(context: Context) -> str:
     """Return the remedy for a port: one that depends on the job."""
     reader = context.script.reader
-    number = _JOB_NUMBERS.get(reader.sentinel, "$$") if reader else "SLURM_JOB_ID"
+    number = TABLE["job_numbers"].get(reader.sentinel, "$$") if reader else "SLURM_JOB_ID"
     return f"derive it from the job: export MASTER_PORT=$((10000 + {number} % 10000))"
 
 

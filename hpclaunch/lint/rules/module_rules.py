@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
@@ -15,24 +16,13 @@ _ROCM = re.compile(r"(?:^rocm/|/.*-rocm-)(\d+)\.(\d+)", re.IGNORECASE)
 _TOOLCHAIN = re.compile(r"(?:^|[-/])(?:foss|gompi|gfbf)[-/](20\d\d[ab])")
 _GCC = re.compile(r"(?:^|[-/])GCC(?:core)?[-/](\d+\.\d+\.\d+)")
 
-# EasyBuild's common toolchains: foss/YYYYx is built with this GCC (docs.easybuild.io, common toolchains).
-_GCC_OF_FOSS = {
-    "2021a": "10.3.0", "2021b": "11.2.0", "2022a": "11.3.0", "2022b": "12.2.0", "2023a": "12.3.0",
-    "2023b": "13.2.0", "2024a": "13.3.0", "2025a": "14.2.0", "2025b": "14.3.0",
-}  # fmt: skip
-
 _LOADING = ("load", "add", "try-load")
 _REPLACING = ("swap", "switch")
 _UNLOADING = ("unload", "rm", "del")
 _EMPTYING = ("purge", "reset")
 _CHANGING = (*_LOADING, *_REPLACING, *_UNLOADING, *_EMPTYING)
 _OTHER_ML_VERBS = ("use", "list", "avail", "spider", "restore", "show", "unuse")
-# GPU vendor of a node -> modules of another vendor's software.
-_OTHER_VENDORS = {
-    "amd": re.compile(r"(?i)cuda(toolkit)?(/|$)|.*-CUDA-"),
-    "nvidia": re.compile(r"(?i)rocm(/|$)|.*-rocm-"),
-}
-_GPU_NAMES = {"sm_80": "A100", "sm_90": "Hopper: H100, GH200", "sm_100": "Blackwell"}
+_GPU_NAMES: dict[str, str] = TABLE["gpu_names"]
 
 
 class Module(NamedTuple):
@@ -141,7 +131,7 @@ def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
     given_up = any(_gives_up_compiler(one) for one in context.script.commands)
     for module in () if given_up else loaded(context.script):
         foss, gcc = _TOOLCHAIN.search(module.name), _GCC.search(module.name)
-        compiler = _GCC_OF_FOSS.get(foss[1]) if foss else (gcc[1] if gcc else None)
+        compiler = TABLE["gcc_of_foss"].get(foss[1]) if foss else (gcc[1] if gcc else None)
         if compiler is None:
             continue
         if first is None:
@@ -161,12 +151,12 @@ def _gives_up_compiler(command: Command) -> bool:
 def module_gpu_vendor(context: Context) -> Iterator[Violation]:
     profile = context.profile
     node = context.node
-    pattern = _OTHER_VENDORS.get(node.gpu_vendor or "") if node else None
+    pattern = TABLE["of_other_vendors"].get(node.gpu_vendor) if node else None
     if profile is None or node is None or pattern is None:
         return
     gpus = node.gpu_model or f"by {node.gpu_vendor}"
     for module in loaded(context.script):
-        if pattern.match(module.name):
+        if re.match(pattern, module.name):
             yield Violation(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")
 
 

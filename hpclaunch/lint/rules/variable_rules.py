@@ -72,12 +72,7 @@ def _of_this_site(context: Context, name: str) -> bool:
 
 def _by_module(script: Script, name: str) -> bool:
     """Tell whether a module or the system may set a variable: its name says so, or the script tests it."""
-    usual = re.fullmatch(
-        r"SIF\w*|\w+(HOME|BIN|ROOT|DIR)|.*(_ROOT|_HOME|_DIR|_PATH|_PREFIX|_BASE|_VERSION|_BIN|_LIB|_INC)|EB\w+|(CUDA|ROCM|MKL|CRAY|CONDA|INTEL|PE|NVHPC|"
-        r"SINGULARITY|APPTAINER|LMOD|MODULE|LOCAL|XDG|http|https|no)_\w*|\w*SCRATCH\w*|\w*TMP\w*|\w*WORK|PROJ\w*|"
-        r"MEMBERWORK|STORE|FASTDATA|DATADIR|[a-z]|HOST\w*|GROUP|MACHINE|ARCH|CPATH|LIBRARY_PATH|CC|CXX|FC|F77|F90",
-        name,
-    )
+    usual = re.fullmatch("|".join(TABLE["by_modules"]), name)
     modules = any(command.name in ("module", "ml") for command in script.commands)
     return bool(usual) and (modules or not name.islower())
 

@@ -229,7 +229,7 @@ def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None) -> None:
     """
     import datetime as dt
 
-    from hpclaunch.site.fact_age import read_sources
+    from hpclaunch.site.fact_sources import read_sources
     from hpclaunch.site.load_profile import load_all, load_kinds, load_site
     from hpclaunch.site.site_documents import SourcesDocument
 

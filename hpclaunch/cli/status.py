@@ -48,9 +48,8 @@ def command(job: str, watch: float | None) -> None:
 
 
 def _why(record: JobRecord) -> Iterator[tuple[str, str]]:
-    code = "" if record.exit_code is None else f", exit code {record.exit_code}"
     yield "job", f"{record.id} ({record.name})"
-    yield "state", shown_state(record) + code
+    yield "state", shown_state(record) + _end(record.exit_code, signals=False)
     if record.reason:
         yield "reason", record.reason
     of_array = ((f"job {index}: ", job.hang) for index, job in sorted(record.array.items()))
@@ -78,55 +77,42 @@ def _who(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
     """Yield the rows about the rank that failed first, and how many failed alike."""
     if failure.rank is not None or failure.node:
         where = f" on {failure.node}" if failure.node else ""
-        yield "rank", f"{failure.rank or ''}{where}{_end(failure.exit_code)}".strip()
+        yield "rank", f"{failure.rank or ''}{where}{_end(failure.exit_code, signals=True)}".strip()
     elif failure.stderr_lines:
         yield "rank", f"{failure.stderr_rank} (its stderr has these lines; no launcher names a rank)"
     if failure.ranks_alike and ranks > 1:
         yield "alike", f"{failure.ranks_alike} of {counted(ranks, 'rank')} wrote this error"
 
 
-def _end(code: int | None) -> str:
-    """Return a rank's exit code in words, with the signal that it stands for."""
+def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
+    limit, restarts = record.limit_s, record.worker_restarts
+    of = f" of {format_walltime(limit)}" if isinstance(limit, int) else ""
+    rows = {
+        "site": f"{record.site} ({record.scheduler} {record.scheduler_id or 'without id'}"
+        f"{f' on {record.cluster}' if record.cluster else ''})",
+        "queue": record.queue,
+        "size": f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}",
+        "nodes": ", ".join(record.node_names or ()),
+        "time": None if record.elapsed_s is None else f"{format_walltime(record.elapsed_s)}{of}",
+        "restarts": str(record.restarts or ""),
+        "workers": f"started again by torchrun, {counted(restarts, 'time')}" if restarts else None,
+        "binding": record.binding.finding if record.binding else None,
+        "created": record.created,
+        "started": record.started,
+        "ended": record.ended,
+        "folder": record.folder if record.host is None else f"{record.folder} on {record.host}",
+        "log": record.log,
+    }
+    yield from ((name, text) for name, text in rows.items() if text)
+    for index, of_array in sorted(record.array.items()):
+        reason = f": {of_array.reason}" if of_array.reason else ""
+        yield f"  {index}", f"{of_array.state}{_end(of_array.exit_code, signals=False)}{reason}"
+
+
+def _end(code: int | None, *, signals: bool) -> str:
+    """Return an exit code in words; ``signals``: of a rank, with the signal that it stands for."""
     if code is None:
         return ""
     by = code - 128
-    return f", exit code {code}" + (f" ({signal.Signals(by).name})" if by in signal.valid_signals() else "")
-
-
-def _what(record: JobRecord) -> Iterator[tuple[str, str]]:
-    yield "site", f"{record.site} ({_number(record)})"
-    yield from _size(record)
-    if record.restarts:
-        yield "restarts", str(record.restarts)
-    if record.worker_restarts:
-        yield "workers", f"started again by torchrun, {counted(record.worker_restarts, 'time')}"
-    if record.binding:
-        yield "binding", record.binding.finding
-    for name, at in (("created", record.created), ("started", record.started), ("ended", record.ended)):
-        if at:
-            yield name, at
-    yield "folder", record.folder if record.host is None else f"{record.folder} on {record.host}"
-    yield "log", record.log
-    for index, of_array in sorted(record.array.items()):
-        code = "" if of_array.exit_code is None else f", exit code {of_array.exit_code}"
-        reason = f": {of_array.reason}" if of_array.reason else ""
-        yield f"  {index}", f"{of_array.state}{code}{reason}"
-
-
-def _number(record: JobRecord) -> str:
-    """Return the scheduler's kind, the id there and the cluster, where that has a name."""
-    on = f" on {record.cluster}" if record.cluster else ""
-    return f"{record.scheduler} {record.scheduler_id or 'without id'}{on}"
-
-
-def _size(record: JobRecord) -> Iterator[tuple[str, str]]:
-    """Yield the rows about what the job has, and for how long."""
-    if record.queue:
-        yield "queue", record.queue
-    yield "size", f"{counted(record.nodes, 'node')}, {counted(record.tasks, 'rank')}"
-    if record.node_names:
-        yield "nodes", ", ".join(record.node_names)
-    elapsed, limit = record.elapsed_s, record.limit_s
-    if elapsed is not None:
-        of = f" of {format_walltime(limit)}" if isinstance(limit, int) else ""
-        yield "time", f"{format_walltime(elapsed)}{of}"
+    named = signals and by in signal.valid_signals()
+    return f", exit code {code}" + (f" ({signal.Signals(by).name})" if named else "")

@@ -52,11 +52,7 @@ def document(found: Found) -> LintDocument:
     return LintDocument(findings=tuple(made))
 
 
-def _plain_style(text: str, _severity: str) -> str:
-    return text
-
-
-def report(found: Found, style: Callable[[str, str], str] = _plain_style) -> str:
+def report(found: Found, style: Callable[[str, str], str] = lambda text, _: text) -> str:
     """Return findings as text: ``SCRIPT:LINE:COLUMN: severity: message [rule]``, the remedy, and a summary.
 
     Empty where there are none. ``style`` may colour a severity.

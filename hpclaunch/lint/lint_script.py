@@ -10,6 +10,7 @@ from hpclaunch.lint import rules as _rules  # noqa: F401  importing them registe
 from hpclaunch.lint.batch_script import Script, placeholder_in, read_script
 from hpclaunch.lint.lint_rule import NO_FILES, RULES, Context, Edit, Files, Finding, Rule, Violation
 from hpclaunch.lint.rules.module_rules import ever_loaded
+from hpclaunch.site.detect import bases_of
 from hpclaunch.site.schema import SiteProfile
 
 
@@ -108,16 +109,15 @@ def fix(text: str, findings: Iterable[Finding]) -> tuple[str, tuple[Finding, ...
     taken: list[Edit] = []
     applied: list[Finding] = []
     for finding in findings:
-        if finding.edits and not any(_touch(one, other) for one in finding.edits for other in taken):
+        pairs = ((one, other) for one in finding.edits for other in taken)
+        if finding.edits and not any(
+            one.start <= other.end and other.start <= one.end for one, other in pairs
+        ):
             taken += finding.edits
             applied.append(finding)
     for edit in sorted(taken, key=lambda one: one.start, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text, tuple(applied)
-
-
-def _touch(one: Edit, other: Edit) -> bool:
-    return one.start <= other.end and other.start <= one.end
 
 
 def site_of(script: Script, profiles: Mapping[str, SiteProfile]) -> str | None:
@@ -140,17 +140,9 @@ def _shared_patterns(profiles: Mapping[str, SiteProfile]) -> set[str]:
     roots: dict[str, set[str]] = {}
     for name, profile in profiles.items():
         if profile.account.pattern:
-            roots.setdefault(profile.account.pattern, set()).add(_root(name, profiles))
+            root = [name, *bases_of(name, profiles)][-1]
+            roots.setdefault(profile.account.pattern, set()).add(root)
     return {pattern for pattern, names in roots.items() if len(names) > 1}
-
-
-def _root(name: str, profiles: Mapping[str, SiteProfile]) -> str:
-    """Return the profile that this one goes back to, by all that it starts from."""
-    seen = {name}
-    while (base := getattr(profiles.get(name), "base", None)) and base not in seen:
-        name = base
-        seen.add(name)
-    return name
 
 
 def _is_for_site(script: Script, profile: SiteProfile, shared: Set[str]) -> bool:
@@ -164,13 +156,8 @@ def _is_for_site(script: Script, profile: SiteProfile, shared: Set[str]) -> bool
         return False
     by_account = account_fits and profile.account.pattern not in shared
     by_queue = queues and (by_account or _loads_own_module(script, profile))
-    return bool(by_queue) or _has_select(script, profile)
-
-
-def _has_select(script: Script, profile: SiteProfile) -> bool:
-    """Tell whether the script's select line has the words that this site requires."""
     select = profile.scheduler.select
-    return bool(select) and select in script.directive_value("select").split(":")
+    return bool(by_queue) or bool(select and select in script.directive_value("select").split(":"))
 
 
 def _loads_own_module(script: Script, profile: SiteProfile) -> bool:

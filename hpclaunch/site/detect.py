@@ -102,7 +102,8 @@ def _any_match(patterns: Iterable[str], texts: Iterable[str]) -> bool:
 
 def _verdict(evidence: tuple[Evidence, ...], profiles: Mapping[str, SiteProfile]) -> tuple[str | None, str]:
     strong = [item for item in evidence if item.strength == "strong"]
-    sites = _without_bases({item.site for item in strong}, profiles)
+    named = {item.site for item in strong}
+    sites = sorted(named.difference(*(bases_of(site, profiles) for site in named)))
     if len(sites) == 1:
         return sites[0], "; ".join(item.what for item in strong if item.site == sites[0])
     if sites:
@@ -113,20 +114,12 @@ def _verdict(evidence: tuple[Evidence, ...], profiles: Mapping[str, SiteProfile]
     return None, "no evidence for any site"
 
 
-def _without_bases(sites: set[str], profiles: Mapping[str, SiteProfile]) -> list[str]:
-    """Return the sites, sorted, without those that another one of them starts from."""
-    bases = {base for site in sites for base in _bases(site, profiles)}
-    return sorted(sites - bases)
-
-
-def _bases(site: str, profiles: Mapping[str, SiteProfile]) -> set[str]:
-    """Return all that a profile starts from, directly or not."""
-    found: set[str] = set()
-    profile = profiles.get(site)
-    while profile is not None and profile.base and profile.base not in found | {site}:
-        found.add(profile.base)
-        profile = profiles.get(profile.base)
-    return found
+def bases_of(site: str, profiles: Mapping[str, SiteProfile]) -> list[str]:
+    """Return all that a profile starts from, the nearest first."""
+    found = [site]
+    while (base := getattr(profiles.get(found[-1]), "base", None)) and base not in found:
+        found.append(base)
+    return found[1:]
 
 
 def gather(environ: Mapping[str, str] = os.environ) -> Facts:

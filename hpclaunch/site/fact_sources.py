@@ -1,17 +1,65 @@
-"""Which facts of a profile come from which page, and the reference page of all sites. Pure."""
+"""Which facts of a profile come from which page, how old and how well founded they are. Pure."""
 
+import datetime as dt
 import re
 from collections.abc import Mapping
 from itertools import groupby
 from typing import get_args
 
+import msgspec
+
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site.fact_age import CountedFacts
 from hpclaunch.site.profile_rules import structs_of
 from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile
 
 _GROUPS = {"production": "In operation", "historic": "Switched off"}
 """Status of a profile -> heading; generic profiles describe no machine."""
+
+
+class ReadSource(msgspec.Struct, frozen=True, kw_only=True):
+    """One source of facts, and the sites whose profiles cite it."""
+
+    url: str
+    checked: dt.date
+    age_days: int
+    evidence: str
+    names: tuple[str, ...]
+    sites: tuple[str, ...]
+
+
+class CountedFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """How well a machine is known."""
+
+    by_evidence: dict[str, int]
+    unknown: int
+    newest: dt.date | None
+    subjects: dict[str, str]
+    lines: int | None
+
+
+def read_sources(profiles: Mapping[str, SiteProfile | NodeKind], today: dt.date) -> list[ReadSource]:
+    """Return the sources of the profiles and node kinds, the oldest first; each page and day once.
+
+    Retired machines are left out: their facts no longer change.
+    """
+    cited: dict[tuple[dt.date, str, str], dict[str, set[str]]] = {}
+    for site, profile in profiles.items():
+        if isinstance(profile, SiteProfile) and profile.retired is not None:
+            continue
+        for name, source in profile.sources.items():
+            names = cited.setdefault((source.checked, source.url, source.evidence), {})
+            names.setdefault(name, set()).add(site)
+    return [
+        ReadSource(
+            url=url,
+            checked=checked,
+            age_days=(today - checked).days,
+            evidence=evidence,
+            names=tuple(sorted(names)),
+            sites=tuple(sorted(set().union(*names.values()))),
+        )
+        for (checked, url, evidence), names in sorted(cited.items())
+    ]
 
 
 def _cited(profile: SiteProfile | NodeKind) -> dict[tuple[str, ...], str]:

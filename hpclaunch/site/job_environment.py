@@ -40,9 +40,7 @@ class JobContainer(_Strict, frozen=True, kw_only=True):
     """A container around the command of each rank."""
 
     image: str
-    runtime: (
-        Literal["apptainer", "singularity", "shifter", "podman-hpc", "pyxis", "container-engine"] | None
-    ) = None
+    runtime: ContainerRuntime | None = None
     binds: tuple[str, ...] = ()
     gpu: bool | None = None
     venv: str | None = None

@@ -56,39 +56,27 @@ def profile_text(
     }
     if vendor := node.get("gpu_vendor"):
         binding["gpu_visible_var"] = VISIBLE[vendor]
-    document = {
-        "schema": 1,
-        "name": name,
-        "description": f"{name}, node measured on {host}",
-        "extends": base,
-        "status": "production",
-        "node": node,
-        "binding": binding,
-    }
+    document = {"description": f"{name}, node measured on {host}", "node": node, "binding": binding}
     if listed := {queue.name: queue_keys(queue, has_gpus=bool(topology.gpus)) for queue in queues}:
         document["queues"] = listed
     notes = "".join(f"# {note}\n" for note in topology.notes)
-    return _text(f"# Measured by hpclaunch sites new on {host}, {day}. {_ADD}\n{notes}", document)
+    return _text(name, base, document, f"# Measured by hpclaunch sites new on {host}, {day}. {_ADD}\n{notes}")
 
 
 def described_text(name: str, base: str, asked: SiteProfile, day: dt.date) -> str:
     """Return a profile that extends ``base`` with the nodes and queues as the scheduler describes them."""
-    document = {
-        "schema": 1,
-        "name": name,
-        "description": asked.description,
-        "extends": base,
-        "status": "production",
-        **msgspec.to_builtins({key: getattr(asked, key) for key in ("node", "binding", "queues")}),
-    }
-    return _text(f"# By hpclaunch sites new, {day}, from a node that runs no jobs. {_ADD}\n", document)
+    told = ("description", "node", "binding", "queues")
+    document = msgspec.to_builtins({key: getattr(asked, key) for key in told})
+    head = f"# By hpclaunch sites new, {day}, from a node that runs no jobs. {_ADD}\n"
+    return _text(name, base, document, head)
 
 
 _ADD = "Add account, queues, modules and fabric."
 
 
-def _text(head: str, document: dict[str, Any]) -> str:
-    stubs = text_beside(__file__, "profile_stubs.txt")
+def _text(name: str, base: str, document: dict[str, Any], head: str) -> str:
+    begin = {"schema": 1, "name": name, "description": None, "extends": base, "status": "production"}
+    document, stubs = {**begin, **document}, text_beside(__file__, "profile_stubs.txt")
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=110) + stubs
 
 

@@ -9,7 +9,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
 from hpclaunch.package_data import resource_dir
 from hpclaunch.site.detect import Evidence
-from hpclaunch.site.fact_age import CountedFacts, ReadSource
+from hpclaunch.site.fact_sources import CountedFacts, ReadSource
 from hpclaunch.site.load_profile import (
     hidden_sites,
     load_all,

@@ -179,20 +179,15 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
     script = context.script
     if context.node_topology is None or any(launch.option("gpu-bind") for launch in script.launches):
         return True
-    if _gets_some_gpus(context, len(context.node_topology.gpus)):
-        return True
+    given = context.requested.gpus_per_node
+    if given is not None and 0 < given.value < len(context.node_topology.gpus):
+        return True  # some of a node's GPUs: it is not known which ones
     chosen = re.findall(r"(?:VISIBLE_DEVICES|ZE_AFFINITY_MASK)=(.*)", script.text)
     if chosen:  # GPU N for local rank N is the order that the list is judged by
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
     by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
     far = any(one.problem == "wrong-gpu" for one in by_numa.findings)
     return not far and any(_starts_wrapper(launch) for launch in script.launches)
-
-
-def _gets_some_gpus(context: Context, gpus: int) -> bool:
-    """Tell whether the job gets some of a node's GPUs, so that it is not known which ones."""
-    given = context.requested.gpus_per_node
-    return given is not None and 0 < given.value < gpus
 
 
 def _starts_wrapper(launch: Launch) -> bool:
@@ -291,14 +286,10 @@ def _has_own_cpus(launch: Launch) -> bool:
 
 def _has_cpus(script: Script, launch: Launch) -> bool:
     """Tell whether an srun has a number of CPUs, or an explicit binding."""
-    return launch.option("cpus-per-task", "cpus-per-gpu") is not None or _binds_itself(script, launch)
-
-
-def _binds_itself(script: Script, launch: Launch) -> bool:
-    value = script.value(bind_option(launch)).text or ""
     option = bind_option(launch)
     variable = option is not None and option.value is not None and len(option.value.parts) > 1
-    return variable or "mask_cpu" in value or "map_cpu" in value or "none" in value
+    by_binding = variable or re.search("mask_cpu|map_cpu|none", script.value(option).text or "")
+    return bool(by_binding) or launch.option("cpus-per-task", "cpus-per-gpu") is not None
 
 
 @rule("hint-with-cpu-bind")

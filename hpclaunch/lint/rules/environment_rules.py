@@ -52,14 +52,14 @@ def _torn_message(name: str, value: str) -> str:
 
 def _torn_values(script: Script, text: str) -> dict[str, str]:
     """Return the variables of an --export whose value is cut off at a comma."""
-    return {name: value for name, value in _export_items(script, text).items() if _is_torn(value)}
+    return {name: value for name, value in _export_items(script, text).items() if "," in _unquoted(value)}
 
 
 def _export_items(script: Script, text: str) -> dict[str, str]:
     """Read ``ALL,A=1,B=x,y`` as meant: items that are not a variable's name belong to the value before."""
     items: dict[str, str] = {}
     last = ""
-    for item in _outside_quotes(text):
+    for item in re.findall(r"(?:'[^']*'|\"[^\"]*\"|[^,])+", text):
         name, equals, value = item.partition("=")
         if equals and variable_name(name):
             items[name], last = value, name
@@ -70,14 +70,9 @@ def _export_items(script: Script, text: str) -> dict[str, str]:
     return items
 
 
-def _is_torn(value: str) -> bool:
-    """Tell whether a comma is outside of the quotes that srun reads."""
-    return "," in re.sub(r"'[^']*'|\"[^\"]*\"", "", value)
-
-
-def _outside_quotes(text: str) -> list[str]:
-    """Split at the commas outside of quotes."""
-    return [found for found in re.findall(r"((?:'[^']*'|\"[^\"]*\"|[^,'\"]|['\"])+)", text) if found]
+def _unquoted(value: str) -> str:
+    """Return what is outside of the quotes that srun reads."""
+    return re.sub(r"'[^']*'|\"[^\"]*\"", "", value)
 
 
 def _export_fix(script: Script, command: Command, option: Option, torn: dict[str, str]) -> tuple[Edit, ...]:
@@ -217,14 +212,6 @@ def _bounds(node: ast.expr) -> _Bounds | None:
     return operation(left, right)
 
 
-def _sum(left: _Bounds, right: _Bounds) -> _Bounds:
-    return left[0] + right[0], left[1] + right[1]
-
-
-def _difference(left: _Bounds, right: _Bounds) -> _Bounds | None:
-    return (left[0] - right[0], left[1] - right[0]) if right[0] == right[1] else None
-
-
 def _remainder(left: _Bounds, right: _Bounds) -> _Bounds | None:
     if not right[0] == right[1] > 0:
         return None
@@ -232,8 +219,8 @@ def _remainder(left: _Bounds, right: _Bounds) -> _Bounds | None:
 
 
 _OPERATIONS: dict[type[ast.operator], Callable[[_Bounds, _Bounds], _Bounds | None]] = {
-    ast.Add: _sum,
-    ast.Sub: _difference,
+    ast.Add: lambda left, right: (left[0] + right[0], left[1] + right[1]),
+    ast.Sub: lambda left, right: (left[0] - right[0], left[1] - right[0]) if right[0] == right[1] else None,
     ast.Mod: _remainder,
 }
 

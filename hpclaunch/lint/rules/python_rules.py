@@ -4,23 +4,14 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 
-
-class Signature(NamedTuple):
-    """The arguments of a callback of Horovod 0.28, in order."""
-
-    names: tuple[str, ...]
-    required: int
-
-
-_CALLBACKS = {
-    name: Signature(tuple(row["names"].split()), row["required"]) for name, row in TABLE["callbacks"].items()
-}
+_CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
+"""Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
 
 
 @rule("horovod-callback-arguments")
@@ -64,20 +55,20 @@ def _wrong_calls(source: str) -> Iterator[tuple[ast.Call, str]]:
         return  # Python itself reports it
     for call in calls:
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        signature = _CALLBACKS.get(called)
-        if signature is not None and (message := _mistake(call, signature)):
+        row = _CALLBACKS.get(called)
+        if row and (message := _mistake(call, row["names"].split(), row["required"])):
             yield call, f"{called}: {message}"
 
 
-def _mistake(call: ast.Call, signature: Signature) -> str | None:
+def _mistake(call: ast.Call, names: list[str], required: int) -> str | None:
     """Return what is wrong with a call; None: nothing, or it is not known (``*args``)."""
     given = [keyword.arg for keyword in call.keywords if keyword.arg]
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     if starred or len(given) < len(call.keywords):
         return None
-    if unknown := _not_among(signature.names, given):
-        return f"no argument {', '.join(unknown)}; it takes {', '.join(signature.names)}"
-    missing = _not_among(given, signature.names[len(call.args) : signature.required])
+    if unknown := _not_among(names, given):
+        return f"no argument {', '.join(unknown)}; it takes {', '.join(names)}"
+    missing = _not_among(given, names[len(call.args) : required])
     return f"{', '.join(missing)} is required" if missing else None
 
 

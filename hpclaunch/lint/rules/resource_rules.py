@@ -144,9 +144,8 @@ def gpus_over_node(context: Context) -> Iterator[Violation]:
     has, source = len(node.gpus), cite(profile, node.source)
     for count, given in _gpus_requested(context.requested):
         if count > has:
-            yield Violation(
-                given.line, f"{count} GPUs per node; a node of {profile.name} has {has} ({source})"
-            )
+            message = f"{count} GPUs per node; a node of {profile.name} has {has} ({source})"
+            yield Violation(given.line, message)
 
 
 def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]]:
@@ -280,15 +279,11 @@ def _missing(context: Context, profile: SiteProfile, reader: DirectiveReader) ->
     if profile.account.required and _account(context, profile) is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:
-        if not (_is_given(context, reader, advised.text) or _needless(context, advised)):
+        given = all(context.script.has_option(one.name) for one in reader.read_text(advised.text))
+        if not (given or _needless(context, advised)):
             severity: Severity | None = None if advised.required else "note"
             message = f"{advised.text} is missing: {advised.reason} ({cite(profile, advised.source)})"
             yield Violation(None, message, f"add #{reader.sentinel} {advised.text}", severity)
-
-
-def _is_given(context: Context, reader: DirectiveReader, text: str) -> bool:
-    """Tell whether the script gives every option of an advised line."""
-    return all(context.script.has_option(option.name) for option in reader.read_text(text))
 
 
 def _needless(context: Context, advised: AdvisedDirective) -> bool:
@@ -316,7 +311,8 @@ def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation
 @rule("filesystem-unknown")
 def filesystem_unknown(context: Context) -> Iterator[Violation]:
     profile = context.profile
-    advised = _file_systems_of(profile) if profile else None
+    directives = profile.directives if profile else ()
+    advised = next((one for one in directives if "filesystems=" in one.text), None)
     if profile is None or advised is None:
         return
     known = set(_names(advised.text.partition("filesystems=")[2]))
@@ -325,10 +321,6 @@ def filesystem_unknown(context: Context) -> Iterator[Violation]:
         if unknown and "$" not in (found.value or ""):
             has = f"{profile.name} has {', '.join(sorted(known))} ({cite(profile, advised.source)})"
             yield Violation(found.line, f"{found.text}: {', '.join(sorted(unknown))} is not known; {has}")
-
-
-def _file_systems_of(profile: SiteProfile) -> AdvisedDirective | None:
-    return next((one for one in profile.directives if "filesystems=" in one.text), None)
 
 
 def _names(text: str) -> list[str]:

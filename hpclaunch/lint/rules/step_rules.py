@@ -33,7 +33,8 @@ def _real(script: Script) -> list[Launch]:
 def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     script = context.script
     tasks, started = context.requested.all_tasks, _real(script)
-    if tasks < 2 or len(started) != 1 or _is_array(script) or _launches_elsewhere(script):
+    is_array = script.has_option("array") or script.has_option("J")
+    if tasks < 2 or len(started) != 1 or is_array or _launches_elsewhere(script):
         return
     nodes = context.requested.node_count or 1
     if nodes == 1 and _only_counts_cores(context, started[0]):
@@ -55,10 +56,6 @@ def _only_counts_cores(context: Context, launch: Launch) -> bool:
 def _launches_elsewhere(script: Script) -> bool:
     """Tell whether a launcher starts something, or another command may."""
     return any(launch.by_launcher for launch in script.launches) or any(map(_may_launch, script.commands))
-
-
-def _is_array(script: Script) -> bool:
-    return script.has_option("array") or script.has_option("J")
 
 
 def _starts_others(script: Script, launch: Launch) -> bool:
@@ -147,7 +144,7 @@ def steps_without_wait(context: Context) -> Iterator[Violation]:
     for command, launcher in _behind(script)[-1:]:
         later = _new_after(script, command)
         twins = [one for one in later if _same_program(script, one, command)]
-        if not any(_takes_time(script, one) for one in later if one not in twins):
+        if not any(_waits(one) or _is_launch(script, one) for one in later if one not in twins):
             line = f"with line {twins[-1].line}, " if twins else ""
             message = f"{launcher} runs in the background, and the script ends {line}without wait"
             yield Violation(command.line, message, severity="warning" if twins else None)
@@ -173,10 +170,6 @@ def _new_after(script: Script, command: Command) -> list[Command]:
     before = [_texts(one.words) for one in script.commands if one.start < command.start]
     later = [one for one in script.commands if one.start > command.end and not one.piped_in]
     return [one for one in later if _texts(one.words) not in before]
-
-
-def _takes_time(script: Script, command: Command) -> bool:
-    return _waits(command) or _is_launch(script, command)
 
 
 def _texts(words: list[Word]) -> list[str]:

@@ -102,17 +102,14 @@ def personal_path(context: Context) -> Iterator[Violation]:
 @rule("node-local-once")
 def node_local_once(context: Context) -> Iterator[Violation]:
     nodes, script = context.requested.node_count, context.script
-    if not nodes or nodes < 2 or not (_has_ranks(script) or _SWITCHED_OFF.search(script.text)):
+    ranks = any(one.by_launcher for one in script.launches) or _SWITCHED_OFF.search(script.text)
+    if not nodes or nodes < 2 or not ranks:
         return
     for command in script.commands:
         path = _local_target(script, command)
         if path and not command.function:
             yield Violation(command.line, f"{command.name} {path} is done on the first of {nodes} nodes only")
             return
-
-
-def _has_ranks(script: Script) -> bool:
-    return any(one.by_launcher for one in script.launches)
 
 
 def _local_target(script: Script, command: Command) -> str | None:

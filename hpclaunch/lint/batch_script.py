@@ -1,7 +1,7 @@
 """A batch script, read once: everything that rules need."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -176,6 +176,10 @@ class Script:
         long = (ref for name, ref in self.unguarded_uses.items() if len(name) > longer_than)
         return (ref for ref in long if not self.variables.is_set(ref.name))
 
+    def uses_after(self, offset: int) -> set[str]:
+        """Return the variables that are used after a place in the text."""
+        return {ref.name for ref in self.shell.refs if ref.offset > offset}
+
     def line_at(self, offset: int) -> int:
         """Return the line of a place in the text, from 1."""
         return self.text.count("\n", 0, offset) + 1
@@ -227,10 +231,11 @@ def read_script(text: str) -> Script:
     if not is_shell:  # what looks like a directive further down may stand in a text of that language
         directives = tuple(one for one in directives if one.active)
     variables = read_variables(shell)
+    first = next((one for one in directives if one.active), None) or next(iter(directives), None)
     return Script(
         text=text,
         language=language,
-        reader=_reader_of(directives),
+        reader=first.reader if first else None,
         directives=directives,
         unread=unread_directives(text, not_code),
         shell=shell,
@@ -257,12 +262,6 @@ def _command_lines(text: str, shell: Shell) -> list[int]:
         if (command.assignments or [word.raw for word in command.words] not in ([], ["..."]))
         and not text.startswith(("{%", "{#"), command.start)  # a line of a template's own language
     ]
-
-
-def _reader_of(directives: Sequence[Directive]) -> DirectiveReader | None:
-    """Return the reader of the first active directive, or of the first one where none is active."""
-    first = next((one for one in directives if one.active), None) or next(iter(directives), None)
-    return first.reader if first else None
 
 
 def _lines_of_texts(shell: Shell) -> frozenset[int]:

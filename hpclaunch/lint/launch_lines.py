@@ -75,12 +75,8 @@ class Launch:
 def _is_trivial(words: list[str]) -> bool:
     """Tell whether a command only prints information."""
     name = words[0].rpartition("/")[2] if words else ""
-    by_python = _is_python(name) and words[1:2] in (["-c"], ["-V"], ["--version"])
-    return by_python or name in INFORMATION_COMMANDS or bool(_SHOWS_BINDING.fullmatch(name))
-
-
-def _is_python(name: str) -> bool:
-    return re.fullmatch(r"python[\d.]*", name) is not None
+    by_python = re.fullmatch(r"python[\d.]*", name) and words[1:2] in (["-c"], ["-V"], ["--version"])
+    return bool(by_python) or name in INFORMATION_COMMANDS or bool(_SHOWS_BINDING.fullmatch(name))
 
 
 def read_launch(command: Command, variables: Variables | None = None) -> Launch | None:

@@ -223,7 +223,8 @@ class Context:
     def node(self) -> Node | None:
         """The node that the profile describes; None: none, or the job runs on others."""
         node = self.profile.node if self.profile else None
-        return None if node and (self.names_unknown or self._without_gpus(node)) else node
+        without_gpus = any(queue is not None and not queue.gpus for _, _, queue in self.queues)
+        return None if node and (self.names_unknown or (node.gpus and without_gpus)) else node
 
     @cached_property
     def names_unknown(self) -> bool:
@@ -235,10 +236,6 @@ class Context:
         values = [one.value or "" for one in self.directives if one.role == "queue"]
         named = {name for value in values for name in value.split(",") if name}
         return self._other_constraint() or bool(known and named - known.keys())
-
-    def _without_gpus(self, node: Node) -> bool:
-        """Tell whether a queue of the job has no GPUs, unlike the profile's node."""
-        return bool(node.gpus) and any(queue is not None and not queue.gpus for _, _, queue in self.queues)
 
     @cached_property
     def queues(self) -> tuple[tuple[str, int, Queue | None], ...]:
@@ -258,6 +255,12 @@ class Context:
             return True
         known = [queue.whole_node for _, _, queue in self.queues if queue is not None]
         return all(known) if known else None
+
+    @cached_property
+    def cores_for_jobs(self) -> int:
+        """The cores of the site's node that jobs can use; 0: not known."""
+        node = self.node_topology
+        return sum(node.usable.issuperset(core.cpus) for core in node.cores) if node else 0
 
     @property
     def gpus_of_whole_node(self) -> int | None:

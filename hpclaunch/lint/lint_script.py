@@ -149,8 +149,7 @@ def _is_for_site(script: Script, profile: SiteProfile, shared: Set[str]) -> bool
     """Tell whether account and queue, or the select line, have the form of a site."""
     if profile.scheduler.kind != script.kind:
         return False
-    queue = script.directive_value("queue")
-    queues = queue.split(",") if queue else []
+    queues = [*filter(None, script.directive_value("queue").split(","))]
     account_fits = _account_fits(script, profile)
     if account_fits is False or any(name not in profile.queues for name in queues):
         return False

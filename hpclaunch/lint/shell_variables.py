@@ -276,15 +276,10 @@ def _split(text: str) -> list[str | None]:
 def _split_as_one(part: Part, values: list[str]) -> list[str | None]:
     """Return the texts that the values of a variable have in common."""
     texts = list(dict.fromkeys(values))
-    if part.quoted or _has_quotes(part):
+    if part.quoted or any(re.search("['\"]", word.raw) for word in part.words):  # where it is not split
         return [texts[0] if len(texts) == 1 and part.quoted else _shown(part)]
     same, differ = _common([_split(text) for text in texts])
     return [*same, *([None] if same else []), _shown(part)] if differ else same
-
-
-def _has_quotes(part: Part) -> bool:
-    """Tell whether a default value has quotes, in which it is not split."""
-    return any(re.search("['\"]", word.raw) for word in part.words)
 
 
 def _common(cases: list[list[_Text]]) -> tuple[list[_Text], bool]:

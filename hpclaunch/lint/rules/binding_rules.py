@@ -48,12 +48,9 @@ def mask_undefined_variable(context: Context) -> Iterator[Violation]:
 def variable_name_mismatch(context: Context) -> Iterator[Violation]:
     in_lists = unset_in_lists(context.script)
     for name, (ref, one) in mismatches(context.script).items():
-        yield Violation(
-            ref.line,
-            f"${name} is never set, so it is empty; {one.name}, set on line {one.line}, is never used",
-            f"use ${one.name} here, or set {name} there",
-            "error" if name in in_lists else None,
-        )
+        message = f"${name} is never set, so it is empty; {one.name}, set on line {one.line}, is never used"
+        severity: Severity | None = "error" if name in in_lists else None
+        yield Violation(ref.line, message, f"use ${one.name} here, or set {name} there", severity)
 
 
 @rule("bind-list-blanks")
@@ -187,7 +184,7 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
         return not all(re.search(_BY_LOCAL_RANK, value) for value in chosen)
     by_numa = judge(context.node_topology, entry.kind, entry.text, tasks=entry.ranks, order="numa")
     far = any(one.problem == "wrong-gpu" for one in by_numa.findings)
-    return not far and any(_starts_wrapper(launch) for launch in script.launches)
+    return not far and any(map(_starts_wrapper, script.launches))
 
 
 def _starts_wrapper(launch: Launch) -> bool:
@@ -228,9 +225,8 @@ def _requests_all(context: Context) -> bool:
         return False
     gpus, tasks, each = requested.gpus_per_node, requested.ranks_per_node, requested.cpus_per_task
     all_gpus = gpus is not None and 0 < len(topology.gpus) <= gpus.value
-    usable = sum(1 for core in topology.cores if topology.usable.issuperset(core.cpus))
     cores = (tasks or 0) * (each.value if each else 1)
-    return all_gpus or cores >= usable > 0
+    return all_gpus or cores >= context.cores_for_jobs > 0
 
 
 @rule("cpus-per-task-differs")

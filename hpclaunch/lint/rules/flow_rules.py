@@ -33,8 +33,7 @@ def _command_with_the_status(script: Script, launch: Launch) -> str | None:
     command = launch.command
     if not command.piped_out or command.depth or launch.trivial or script.language == "csh":
         return None
-    reads = any(ref.name == "PIPESTATUS" and ref.offset > command.end for ref in script.shell.refs)
-    if reads or _pipefail(script, command.start):
+    if _pipefail(script, command.start) or "PIPESTATUS" in script.uses_after(command.end):
         return None
     later = [c for c in script.commands if c.start > command.start and c.depth == command.depth]
     return _end_of_pipe(later)
@@ -99,12 +98,17 @@ def stderr_discarded(context: Context) -> Iterator[Violation]:
     for launch in script.steps():
         if not (launch.trivial or launch.command.depth) and _loses_stderr(script, launch):
             yield Violation(launch.line, f"stderr of {launch.launcher} is discarded (/dev/null)")
-    for one in script.commands:
-        if [word.visible for word in one.words] == ["exec"] and _discards(one):
-            yield Violation(one.line, "stderr of all commands after this line is discarded (/dev/null)")
+    for line in _exec_lines(script):
+        yield Violation(line, "stderr of all commands after this line is discarded (/dev/null)")
     error = script.directive("error")
     if error is not None and error.value == "/dev/null":
         yield Violation(error.line, "stderr of the job is discarded (/dev/null)")
+
+
+def _exec_lines(script: Script) -> list[int]:
+    """Return the lines of ``exec 2>/dev/null``."""
+    alone = [one for one in script.commands if [word.visible for word in one.words] == ["exec"]]
+    return [one.line for one in alone if _discards(one)]
 
 
 def _loses_stderr(script: Script, launch: Launch) -> bool:

@@ -97,14 +97,10 @@ def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
                 )
 
 
-def _installed(script: Script) -> list[Module]:
-    """Return what ``eb`` builds in the script, as modules: ``eb Horovod-...-CUDA-11.7.0.eb``."""
-    builds = [word for one in script.commands if one.name == "eb" for word in one.words[1:]]
-    return [Module(f"eb/{word.visible}", word.line) for word in builds if word.visible.endswith(".eb")]
-
-
 def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:
-    for module in sorted([*loaded(script), *_installed(script)], key=lambda one: one.line):
+    built = (word for one in script.commands if one.name == "eb" for word in one.words[1:])
+    names = [Module(f"eb/{word.visible}", word.line) for word in built if word.visible.endswith(".eb")]
+    for module in sorted([*loaded(script), *names], key=lambda one: one.line):
         if match := pattern.search(module.name):
             yield module, (int(match[1][:4]), int(match[2][:4]))
 

@@ -115,15 +115,12 @@ def node_rank_constant(context: Context) -> Iterator[Violation]:
         run = worker_run(script, launch)
         if nodes < 2 or run is None or starts_here(launch) or _in_loop_or_ssh(launch, script):
             continue
-        rank = (run.given(run.row.node_rank) or "") if _is_static(run) else ""
-        if rank.isdigit():
+        # Otherwise a rendezvous may give out the numbers.
+        is_static = not run.is_open and run.options.get("rdzv-backend", "static") == "static"
+        rank = str(run.given(run.row.node_rank))
+        if is_static and rank.isdigit():
             line = line_of(script, launch, run.row.node_rank.lstrip("-"))
             yield Violation(line, f"{run.row.node_rank} is {rank} on each of {nodes} nodes")
-
-
-def _is_static(run: WorkerRun) -> bool:
-    """Tell whether nodes surely meet by their numbers, not by a rendezvous that gives them out."""
-    return not run.is_open and run.options.get("rdzv-backend", "static") == "static"
 
 
 @rule("processes-over-gpus")

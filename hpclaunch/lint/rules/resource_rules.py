@@ -20,7 +20,6 @@ from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import About, cite, misfits
 from hpclaunch.site.schema import Directive as AdvisedDirective
 from hpclaunch.site.schema import Queue, SiteProfile
-from hpclaunch.topology.node_topology import Core, NodeTopology
 from hpclaunch.walltime import format_walltime
 
 _DEFAULT_QOS = "normal"
@@ -83,7 +82,7 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
     if topology is None or profile is None or not topology.cores:
         return
     threads = len(topology.usable)
-    cores = len(_cores_for_jobs(topology))
+    cores = context.cores_for_jobs
     limit = threads if _multithread(context) else cores
     has = _cores_of_node(profile, cores, reserved=len(topology.cores) - cores)
     counted = (threads, context.requested.cpus_per_task)
@@ -91,11 +90,6 @@ def cpus_over_node(context: Context) -> Iterator[Violation]:
         if cpus > limit and (cpus, given) != counted:
             severity: Severity | None = "note" if cpus <= threads else None
             yield Violation(given.line, f"{product} = {cpus} CPUs per node; {has}", severity=severity)
-
-
-def _cores_for_jobs(topology: NodeTopology) -> list[Core]:
-    usable = topology.usable
-    return [core for core in topology.cores if usable.issuperset(core.cpus)]
 
 
 def _cores_of_node(profile: SiteProfile, cores: int, reserved: int) -> str:
@@ -256,11 +250,8 @@ def account_pattern(context: Context) -> Iterator[Violation]:
         return
     if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
         example = f"such as {profile.account.example}" if profile.account.example else None
-        yield Violation(
-            found.line,
-            f"account {found.value} does not have the form of an account of {profile.name}",
-            example,
-        )
+        message = f"account {found.value} does not have the form of an account of {profile.name}"
+        yield Violation(found.line, message, example)
 
 
 _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
@@ -311,8 +302,7 @@ def _account_missing(profile: SiteProfile, reader: DirectiveReader) -> Violation
 @rule("filesystem-unknown")
 def filesystem_unknown(context: Context) -> Iterator[Violation]:
     profile = context.profile
-    directives = profile.directives if profile else ()
-    advised = next((one for one in directives if "filesystems=" in one.text), None)
+    advised = _file_systems_of(profile) if profile else None
     if profile is None or advised is None:
         return
     known = set(_names(advised.text.partition("filesystems=")[2]))
@@ -321,6 +311,10 @@ def filesystem_unknown(context: Context) -> Iterator[Violation]:
         if unknown and "$" not in (found.value or ""):
             has = f"{profile.name} has {', '.join(sorted(known))} ({cite(profile, advised.source)})"
             yield Violation(found.line, f"{found.text}: {', '.join(sorted(unknown))} is not known; {has}")
+
+
+def _file_systems_of(profile: SiteProfile) -> AdvisedDirective | None:
+    return next((one for one in profile.directives if "filesystems=" in one.text), None)
 
 
 def _names(text: str) -> list[str]:
@@ -430,13 +424,10 @@ def _makes_it_and_submits(script: Script, folder: str) -> bool:
     made = False
     for one in script.commands:
         made = made or (one.name == "mkdir" and _has_path(one, folder))
-        if made and _has_path(one, submit) and _names_itself(one):
+        parts = (part.text for word in one.words for part in word.parts)
+        if made and _has_path(one, submit) and not {"0", "BASH_SOURCE"}.isdisjoint(parts):
             return True
     return False
-
-
-def _names_itself(command: Command) -> bool:
-    return any(part.text in ("0", "BASH_SOURCE") for word in command.words for part in word.parts)
 
 
 def _has_path(command: Command, path: str) -> bool:

@@ -33,7 +33,7 @@ def _real(script: Script) -> list[Launch]:
 def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     script = context.script
     tasks, started = context.requested.all_tasks, _real(script)
-    is_array = script.has_option("array") or script.has_option("J")
+    is_array = any(map(script.has_option, ("array", "J")))
     if tasks < 2 or len(started) != 1 or is_array or _launches_elsewhere(script):
         return
     nodes = context.requested.node_count or 1
@@ -82,15 +82,11 @@ def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
     if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
         return
-    for line, name in _files(script)[:1]:
+    named = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
+    for line, word in named[:1]:
+        name = partly_expanded(script, word)
         if not name.startswith(("/", "~", "$", "?")):
             yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
-
-
-def _files(script: Script) -> list[tuple[int, str]]:
-    """Return the files that the launches name, with their lines."""
-    found = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
-    return [(line, partly_expanded(script, word)) for line, word in found]
 
 
 def _own_files(launch: Launch) -> list[Word]:
@@ -452,7 +448,12 @@ def status_lost(context: Context) -> Iterator[Violation]:
     launch = launches[-1]
     later = _after(script, launch.command)
     plain = _is_plain(launch.command) and (launch.command.after != "&" or _waits_for_all(later))
-    if later and plain and all(map(_hides, later)) and not _reads_status(script, launch):
+    if (
+        later
+        and plain
+        and all(map(_hides, later))
+        and not _READ_STATUS & script.uses_after(launch.command.start)
+    ):
         by = f"{later[-1].name} on line {later[-1].line}"
         yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
 
@@ -471,13 +472,10 @@ def _is_plain(command: Command) -> bool:
 
 def _waits_for_all(later: list[Command]) -> bool:
     """Tell whether ``wait`` without a process follows, whose status is 0 (POSIX, wait)."""
-    return any([word.visible for word in one.words] == ["wait"] for one in later)
+    return any(_texts(one.words) == ["wait"] for one in later)
 
 
-def _reads_status(script: Script, launch: Launch) -> bool:
-    """Tell whether the script reads a status after a launch."""
-    names = [ref.name for ref in script.shell.refs if ref.offset > launch.command.start]
-    return "?" in names or "PIPESTATUS" in names
+_READ_STATUS = {"?", "PIPESTATUS"}
 
 
 def _hides(command: Command) -> bool:

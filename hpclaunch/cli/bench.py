@@ -10,6 +10,7 @@ import click
 from hpclaunch.cli._in_and_out import check_picture_name, print_document, write_picture
 from hpclaunch.cli._jobs import goes_on, named
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | N
         write_picture(picture, as_svg(bench))
     if form == "json":
         print_document(bench)
+    elif form == "csv":
+        click.echo(as_csv(bench))
     else:
-        click.echo((as_csv if form == "csv" else as_text)(bench))
+        echo_text(as_text(bench, terminal_width()))
 
 
 def _submitted(sizes: str, algorithms: str, rounds: int, fresh: bool, **settings: Any) -> JobHandle:

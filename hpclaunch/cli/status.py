@@ -12,7 +12,7 @@ import click
 
 from hpclaunch.cli._in_and_out import print_document, wants_document
 from hpclaunch.cli._jobs import named, shown_state, up_to_date
-from hpclaunch.cli._options import options
+from hpclaunch.cli._options import is_asked, options
 from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.plural import counted
 from hpclaunch.walltime import format_walltime
@@ -31,10 +31,11 @@ def command(job: str, watch: float | None) -> None:
     from hpclaunch.job.job_documents import job_document
 
     if watch and wants_document():
-        raise click.UsageError("--watch and --json exclude each other")
+        raise click.UsageError(f"--watch and --{'csv' if is_asked('csv') else 'json'} exclude each other")
     handle = named(job)
     if wants_document():
-        print_document(job_document(up_to_date(handle)))
+        document = job_document(up_to_date(handle))
+        print_document([document] if is_asked("csv") else document)
         return
     with handle.connected() if watch else nullcontext():
         while True:

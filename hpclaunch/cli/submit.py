@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import click
 
 from hpclaunch.cli._in_and_out import printed, wants_document
-from hpclaunch.cli._options import complete_site, options
+from hpclaunch.cli._options import complete_site, is_asked, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.plan.settings_table import Row, rows
@@ -330,6 +330,8 @@ def _warn_of_memory(prepared: Prepared) -> None:
 def _refuse_mixtures(given: dict[str, Any]) -> None:
     if given["interactive"] and given["wait"] is False:
         raise click.UsageError("--interactive and --no-wait exclude each other")
+    if is_asked("csv") and not given["explain"]:
+        raise click.UsageError("--csv is for the table of --explain")
     if not given["dry_run"] and any(given[name] for name in ("plain", "save", "strict")):
         raise click.UsageError("--plain, --save and --strict belong to --dry-run")
     if given["plain"] and given["save"]:

@@ -14,6 +14,7 @@ from hpclaunch.text_table import csv_row, text_table
 _LIBRARY = "mpi"
 DOCUMENTS = {"bench": Bench}
 _HEADER = ("bytes", "algorithm", "buffer", "median us", "bus GB/s", "against MPI", "of the limit")
+_DROP = ("buffer", "of the limit", "bus GB/s")
 
 
 def bench_of(result: object, job: str) -> Bench:
@@ -24,8 +25,8 @@ def bench_of(result: object, job: str) -> Bench:
         raise BadInputError(f"job {job} is not one of hpclaunch bench: {error}") from None
 
 
-def as_text(bench: Bench) -> str:
-    """Return the table, and in a sentence what its last two columns compare with."""
+def as_text(bench: Bench, width: int | None = None) -> str:
+    """Return the table for a terminal, and in a sentence what its last two columns compare with."""
     cells = []
     for row in bench.rows:
         figures = (None if row.algorithm == COPY else row.busbw_gb_s, *_shares(bench, row))
@@ -36,7 +37,7 @@ def as_text(bench: Bench) -> str:
         cells.append([f"{row.bytes:,}", row.algorithm, row.buffer, f"{row.median_us:,.1f}", *shown])
     library = bench.versions.get(_LIBRARY, "MPI").splitlines()[0].partition(",")[0]
     return (
-        f"{text_table(cells, _HEADER)}\n"
+        f"{text_table(cells, _HEADER, width=width, drop=_DROP)}\n"
         f"{_place(bench)}, {bench.date[:10]}; float32 on CPUs, medians of {counted(bench.rounds, 'round')}.\n"
         f"Against MPI: the speed, where that of MPI_Allreduce ({library}) is 1.\n"
         "Of the limit: that of memory, where all ranks copy an array of this size at once."

@@ -49,6 +49,13 @@ def bench() -> Bench:
     return bench_of(DOCUMENT, "1")
 
 
+@pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
+def test_the_table_fits_the_terminal_and_says_what_it_leaves_out(bench: Bench, columns: int) -> None:
+    table = as_text(bench, columns).partition("4 ranks on")[0]
+    assert max(map(len, table.splitlines())) <= columns
+    assert ("not shown: " in table) == (columns < 80)
+
+
 def test_the_table_compares_with_mpi_and_with_a_copy(bench: Bench) -> None:
     lines = [re.split(r"  +", line) for line in as_text(bench).splitlines()]
     assert lines[1] == ["4,096", "ring", "array", "20.0", "0.307", "0.50 x", "5.0%"]

@@ -35,8 +35,7 @@ def typed_options(options: Sequence[click.Parameter], words: Sequence[str]) -> I
 
     Whether the word behind an unknown option is its value is not known, so nothing is yielded behind one.
     """
-    found = (option for option in options if isinstance(option, click.Option))
-    known = {name: option for option in found for name in (*option.opts, *option.secondary_opts)}
+    known = _by_words(options)
     rest = list(words[: words.index("--")] if "--" in words else words)
     while rest:
         word = rest.pop(0)
@@ -44,6 +43,22 @@ def typed_options(options: Sequence[click.Parameter], words: Sequence[str]) -> I
             yield (each := _typed(word, rest, known))
             if each.option is None:
                 return
+
+
+def own_words(options: Sequence[click.Parameter], words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split words into options of these with their values, and the rest."""
+    known, waiting = _by_words(options), list(words)
+    ours, rest = list[str](), list[str]()
+    while waiting:
+        left = [*waiting]
+        each = _typed(waiting.pop(0), waiting, known)
+        (rest if each.option is None else ours).extend(left[: len(left) - len(waiting)])
+    return ours, rest
+
+
+def _by_words(options: Sequence[click.Parameter]) -> dict[str, click.Option]:
+    found = (option for option in options if isinstance(option, click.Option))
+    return {name: option for option in found for name in (*option.opts, *option.secondary_opts)}
 
 
 def _typed(word: str, rest: list[str], known: Mapping[str, click.Option]) -> TypedOption:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @options("jobs")
-def command(
-    newest: int | None,
-    states: tuple[str, ...],
-    sites: tuple[str, ...],
-    names: tuple[str, ...],
-    since: str | None,
-) -> None:
+def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
     """List the jobs that were submitted from here, the newest last.
 
     Each scheduler, on this machine or another host, is asked once for all its jobs. JOBID is the scheduler's
@@ -32,8 +26,8 @@ def command(
     from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.refresh import to_stderr
 
-    filtered = bool(sites or states or names or since)
-    handles = chosen(api.jobs(None if filtered else newest, to_stderr), sites, names, since)
+    filtered = bool(states) or any(among.values())
+    handles = chosen(api.jobs(None if filtered else newest, to_stderr), **among)
     if newest and not states:
         handles = handles[-newest:]
     api.update(handles, to_stderr)

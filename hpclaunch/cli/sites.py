@@ -101,7 +101,7 @@ def show(site: str) -> None:
         loaded = load_merged(site)
         shown, head = loaded.profile, _head(loaded)
     if not printed(shown, indent=2):
-        click.echo(_page(shown, head))
+        click.echo(_page(shown, head), nl=False)
 
 
 def _head(loaded: Loaded) -> list[str]:
@@ -128,78 +128,29 @@ def _in_order(keys: Iterable[str]) -> str:
     return ", ".join(sorted(found, key=lambda key: ("." in key, shown.index(key.partition(".")[0]))))
 
 
-def _page(profile: SiteProfile | NodeKind, lines: list[str]) -> str:
-    """Return a profile for reading: after ``lines`` each part with its keys and the sources of its facts."""
+def _page(profile: SiteProfile | NodeKind, head: list[str]) -> str:
+    """Return a profile for reading: after ``head`` each part with its keys and the sources of its facts."""
     import msgspec
 
+    from hpclaunch.pages.render_page import render
     from hpclaunch.site.fact_sources import unknown_facts
     from hpclaunch.site.schema import SiteProfile
 
-    for key, value in msgspec.to_builtins(profile).items():
-        if key not in _IN_HEAD:
-            lines += ["", *_lines(key, value, may_be_short=False)]
-    unknown: tuple[str, ...] = ()
-    if isinstance(profile, SiteProfile) and profile.status != "generic":
-        unknown = unknown_facts(profile)
-    lines += ["", f"not known: {', '.join(unknown)}"] if unknown else []
-    lines += ["", "sources (named by the marks in brackets)"]
-    for name, source in profile.sources.items():
-        doubt = "" if source.evidence == "documented" else f", {source.evidence.upper()}"
-        lines.append(f"  [{name}] {source.url}, read {source.checked}{doubt}")
-        if source.note:
-            lines.append(f"    {source.note}")
-    return "\n".join(lines)
-
-
-def _lines(key: str, value: Any, *, may_be_short: bool = True) -> list[str]:
-    """Return the lines of one key: short values on its line, longer ones below it; its source in brackets.
-
-    ``may_be_short``: a mapping may be written on the line of its key.
-    """
-    label = "-" if key == "-" else f"{key}:"
-    if isinstance(value, dict) and "reason" in value:
-        return [f"{_variable(key, value)}{_mark(value)}", f"    {value['reason']}"]
-    if isinstance(value, dict):
-        return _mapping_lines(label, value, may_be_short)
-    if not isinstance(value, list | tuple):
-        return [f"{label} {_scalar(value)}"]
-    if _are_short(value):
-        return [f"{label} {', '.join(map(_scalar, value))}"]
-    return [label, *_below(("-", item) for item in value)]
-
-
-def _mapping_lines(label: str, value: dict[str, Any], may_be_short: bool) -> list[str]:
-    parts = [(name, item) for name, item in value.items() if name != "source" or isinstance(item, dict)]
-    if may_be_short and _are_short(item for _, item in parts):
-        text = ", ".join(f"{name} {_scalar(item)}" for name, item in parts)
-        return [f"{label} {text}{_mark(value)}"]
-    return [f"{label}{_mark(value)}", *_below(parts)]
-
-
-def _below(parts: Iterable[tuple[str, Any]]) -> list[str]:
-    return [f"  {line}" for key, value in parts for line in _lines(key, value)]
-
-
-def _variable(key: str, value: dict[str, Any]) -> str:
-    if "text" in value:
-        return f"{key} {value['text']}"
-    return f"unset {key}" if value["value"] is None else f"{key}={value['value']}"
-
-
-def _mark(value: dict[str, Any]) -> str:
-    return f"  [{value['source']}]" if isinstance(value.get("source"), str) else ""
+    values = msgspec.to_builtins(profile).items()
+    named = isinstance(profile, SiteProfile) and profile.status != "generic"
+    return render(
+        "site_profile.txt.j2",
+        head=head,
+        values={key: value for key, value in values if key not in _IN_HEAD},
+        unknown=unknown_facts(profile) if isinstance(profile, SiteProfile) and named else (),
+        sources=profile.sources,
+        parts_of=lambda value: {n: v for n, v in value.items() if n != "source" or isinstance(v, dict)},
+        are_short=_are_short,
+    )
 
 
 def _are_short(values: Iterable[Any]) -> bool:
     return all(not isinstance(value, dict | list | tuple) and len(str(value)) <= 40 for value in values)
-
-
-def _scalar(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 @command.command()

@@ -13,7 +13,7 @@ import click
 
 from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._options import complete_site, is_asked, options
-from hpclaunch.cli._typed_options import check_typed, foreign_option
+from hpclaunch.cli._typed_options import check_typed, foreign_option, own_words
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.plan.settings_table import Row, rows
 from hpclaunch.text_table import printable, printable_lines
@@ -161,7 +161,7 @@ class SubmitCommand(SettingsCommand):
         """Raise UsageError with both spellings where options of ours stand after the file."""
         from shlex import join
 
-        ours, theirs = _own_words(self.get_params(ctx), words[at + 1 :])
+        ours, theirs = own_words(self.get_params(ctx), words[at + 1 :])
         if not ours:
             return
         file, named = words[at], ours[0].partition("=")[0]
@@ -189,21 +189,6 @@ def _refuse_words(ctx: click.Context) -> None:
             f"{rest}: what is started, with its words, comes after --: hpclaunch submit ... {told} {rest}",
             ctx,
         )
-
-
-def _own_words(params: list[click.Parameter], words: list[str]) -> tuple[list[str], list[str]]:
-    """Split words into options of these with their values, and the rest."""
-    options = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
-    ours, rest, at = list[str](), list[str](), 0
-    while at < len(words):
-        name, equals, _ = words[at].partition("=")
-        option = options.get(name) if name.startswith("-") else None
-        count = 1
-        if isinstance(option, click.Option) and not (option.is_flag or option.count or equals):
-            count = 2
-        (rest if option is None else ours).extend(words[at : at + count])
-        at += count
-    return ours, rest
 
 
 class _Choice(_Names):

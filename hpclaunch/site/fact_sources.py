@@ -147,31 +147,21 @@ def markdown(profiles: Mapping[str, SiteProfile], kinds: Mapping[str, NodeKind],
     )
 
 
-_OF_NODES = ("numa", "memory_gib", "count", "nics")
+_FACTS = """billing queues node node.numa node.memory_gib node.count node.nics links.nic links.gpu_gpu
+links.cpu_gpu mpi.implementation fabric.kind fabric.network fabric.allreduce software.container storage
+internet_on_compute retired.since retired.successor"""
+"""What every machine has; of a node or a switched-off machine only where the profile describes it."""
+_NOT_KNOWN = (None, "unknown", (), {})
 
 
 def unknown_facts(profile: SiteProfile) -> tuple[str, ...]:
     """Return the facts that every machine has and this profile leaves out: they are unknown, not "none"."""
-    node, fabric, links, retired = profile.node, profile.fabric, profile.links, profile.retired
-    gpus = len(node.gpus) if node else 0
-    missing = {
-        "billing": profile.billing is None,
-        "queues": not profile.queues,
-        "node": node is None,
-        **{f"node.{key}": node is not None and not getattr(node, key) for key in _OF_NODES},
-        "links.nic": links.nic is None,
-        "links.gpu_gpu": links.gpu_gpu is None and gpus > 1,
-        "links.cpu_gpu": links.cpu_gpu is None and gpus > 0,
-        "mpi.implementation": profile.mpi.implementation is None,
-        "fabric.kind": fabric.kind == "unknown",
-        "fabric.network": fabric.network is None,
-        "fabric.allreduce": not fabric.allreduce,
-        "software.container": profile.software.container is None,
-        "storage": not profile.storage,
-        "internet_on_compute": profile.internet_on_compute is None,
-        **{
-            f"retired.{key}": bool(retired) and getattr(retired, key) is None
-            for key in ("since", "successor")
-        },
-    }
-    return tuple(key for key, is_missing in missing.items() if is_missing)
+    gpus = len(profile.node.gpus) if profile.node else 0
+    needless = {"links.gpu_gpu": gpus < 2, "links.cpu_gpu": gpus < 1}
+    return tuple(key for key in _FACTS.split() if not needless.get(key) and _is_unknown(profile, key))
+
+
+def _is_unknown(profile: SiteProfile, key: str) -> bool:
+    above, _, name = key.rpartition(".")
+    part = getattr(profile, above) if above else profile
+    return part is not None and getattr(part, name) in _NOT_KNOWN

@@ -11,24 +11,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
-from hpclaunch.site.schema import (
-    Account,
-    Binding,
-    Container,
-    Detect,
-    EasyBuild,
-    EnvVar,
-    Links,
-    Mpi,
-    Node,
-    NodeKind,
-    Queue,
-    Route,
-    Scheduler,
-    SiteGpu,
-    SiteProfile,
-    Software,
-)
+from hpclaunch.site import schema
 from hpclaunch.site.yaml_tree import KeyPath
 from hpclaunch.walltime import parse_walltime_s
 
@@ -45,7 +28,7 @@ _ANY_LAUNCHER = ("taskset", "at_start", "none")
 _NESTED = (msgspec.Struct, dict, tuple)
 
 
-def broken_rules(profile: SiteProfile | NodeKind) -> Iterator[Broken]:
+def broken_rules(profile: schema.SiteProfile | schema.NodeKind) -> Iterator[Broken]:
     """Yield every rule that the profile or node kind breaks."""
     for path, part in structs_of(profile, ()):
         source = getattr(part, "source", None)
@@ -60,9 +43,9 @@ def broken_rules(profile: SiteProfile | NodeKind) -> Iterator[Broken]:
         rule = _RULES.get(type(part))
         for inner, found, right in rule(part, profile) if rule else ():
             yield (*path, *inner), found, right
-        if isinstance(part, EnvVar):
+        if isinstance(part, schema.EnvVar):
             yield from _variable(path, str(path[-1]))
-        if isinstance(part, Queue):
+        if isinstance(part, schema.Queue):
             yield from _plain(path, str(path[-1]))
 
 
@@ -96,11 +79,11 @@ def structs_of(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, msgspec.Str
             yield from structs_of(item, (*path, key))
 
 
-def _launcher(profile: SiteProfile) -> Launcher | None:
+def _launcher(profile: schema.SiteProfile) -> Launcher | None:
     return get_scheduler(profile.scheduler.kind).launcher(profile.scheduler.launcher)
 
 
-def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
+def _scheduler(part: schema.Scheduler, _: schema.SiteProfile) -> Iterator[Broken]:
     scheduler = get_scheduler(part.kind)
     fitting = [launcher.name for launcher in scheduler.launchers]
     if part.launcher not in fitting:
@@ -116,7 +99,7 @@ def _scheduler(part: Scheduler, _: SiteProfile) -> Iterator[Broken]:
         yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"
 
 
-def _profile(part: SiteProfile, _: SiteProfile) -> Iterator[Broken]:
+def _profile(part: schema.SiteProfile, _: schema.SiteProfile) -> Iterator[Broken]:
     if (part.status == "historic") != (part.retired is not None):
         found = f"status is {part.status} and retired is {'missing' if part.retired is None else 'set'}"
         yield (
@@ -129,7 +112,7 @@ def _profile(part: SiteProfile, _: SiteProfile) -> Iterator[Broken]:
             yield ("directives", number, "text"), f"{directive.text!r} is not an option", "write it as --nice"
 
 
-def _detect(part: Detect, _: SiteProfile) -> Iterator[Broken]:
+def _detect(part: schema.Detect, _: schema.SiteProfile) -> Iterator[Broken]:
     for field in ("hostnames", "hostnames_unique", "gpu_models", "modules"):
         for number, pattern in enumerate(getattr(part, field)):
             yield from _regex((field, number), pattern)
@@ -138,7 +121,7 @@ def _detect(part: Detect, _: SiteProfile) -> Iterator[Broken]:
         yield from _regex(("env", name), pattern)
 
 
-def _account(part: Account, _: SiteProfile) -> Iterator[Broken]:
+def _account(part: schema.Account, _: schema.SiteProfile) -> Iterator[Broken]:
     if part.pattern is None:
         return
     bad = list(_regex(("pattern",), part.pattern))
@@ -147,7 +130,7 @@ def _account(part: Account, _: SiteProfile) -> Iterator[Broken]:
         yield ("example",), f"example {part.example!r} does not match the pattern", "correct one of the two"
 
 
-def _queue(part: Queue, profile: SiteProfile) -> Iterator[Broken]:
+def _queue(part: schema.Queue, profile: schema.SiteProfile) -> Iterator[Broken]:
     kinds = get_scheduler(profile.scheduler.kind).queue_kinds
     if part.kind not in kinds:
         found = f"kind is {part.kind} and the scheduler is {profile.scheduler.kind}"
@@ -167,12 +150,12 @@ def _queue(part: Queue, profile: SiteProfile) -> Iterator[Broken]:
     yield from _repeated(("routes",), "route", names)
 
 
-def _route(part: Route, _: SiteProfile) -> Iterator[Broken]:
+def _route(part: schema.Route, _: schema.SiteProfile) -> Iterator[Broken]:
     yield from _span(("max_nodes",), "nodes", part.min_nodes, part.max_nodes)
     yield from _walltime(("max_walltime",), part.max_walltime)
 
 
-def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
+def _binding(part: schema.Binding, profile: schema.SiteProfile) -> Iterator[Broken]:
     launcher = _launcher(profile)
     if launcher is not None and part.cpu not in (*launcher.cpu_bindings, *_ANY_LAUNCHER):
         owner = next(
@@ -195,7 +178,7 @@ def _binding(part: Binding, profile: SiteProfile) -> Iterator[Broken]:
     yield from _cores_for(part, profile.node)
 
 
-def _cores_for(part: Binding, node: Node | None) -> Iterator[Broken]:
+def _cores_for(part: schema.Binding, node: schema.Node | None) -> Iterator[Broken]:
     """Yield what is wrong with the cores of ranks: each of them once, and all of them in the node."""
     for framework, each in part.cores_for.items():
         taken: CpuSet = frozenset()
@@ -208,7 +191,7 @@ def _cores_for(part: Binding, node: Node | None) -> Iterator[Broken]:
             taken |= cores
 
 
-def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
+def _mpi(part: schema.Mpi, profile: schema.SiteProfile) -> Iterator[Broken]:
     launcher = _launcher(profile)
     if part.plugin is not None and not (launcher and launcher.plugin_list):
         found = f"plugin is {part.plugin!r} and the launcher is {profile.scheduler.launcher}"
@@ -221,7 +204,7 @@ def _mpi(part: Mpi, profile: SiteProfile) -> Iterator[Broken]:
                 yield (field,), f"{name!r} is not a name of a plugin", "write it as srun --mpi=list prints it"
 
 
-def _software(part: Software, _: SiteProfile) -> Iterator[Broken]:
+def _software(part: schema.Software, _: schema.SiteProfile) -> Iterator[Broken]:
     if not part.python or part.python.startswith(("%", "-")):  # %1: a job of bash
         yield ("python",), f"{part.python!r} is not a program", "give its name or path"
     for goal in part.offers.keys() & part.lacks.keys():
@@ -236,7 +219,7 @@ def _software(part: Software, _: SiteProfile) -> Iterator[Broken]:
             )
 
 
-def _container(part: Container, _: SiteProfile) -> Iterator[Broken]:
+def _container(part: schema.Container, _: schema.SiteProfile) -> Iterator[Broken]:
     for index, bind in enumerate(part.binds):
         if "," in bind:
             yield ("binds", index), f"{bind!r} has a comma, which separates binds", "list each bind apart"
@@ -254,7 +237,7 @@ class _Cores(NamedTuple):
     near_gpus: list[CpuSet | None]
 
 
-def _node(part: Node, _: SiteProfile) -> Iterator[Broken]:
+def _node(part: schema.Node, _: schema.SiteProfile) -> Iterator[Broken]:
     if part.memory_request is not None:
         yield from _plain(("memory_request",), part.memory_request)
     if part.cores * part.threads_per_core > MAX_CPU + 1:
@@ -283,7 +266,7 @@ def _node(part: Node, _: SiteProfile) -> Iterator[Broken]:
     yield from _nics(part, cores.numa)
 
 
-def _read_cores(part: Node) -> _Cores:
+def _read_cores(part: schema.Node) -> _Cores:
     return _Cores(
         numa={domain.id: parse_cpu_list(domain.cores) for domain in part.numa},
         l3_groups=[parse_cpu_list(group) for group in part.l3_groups],
@@ -292,7 +275,7 @@ def _read_cores(part: Node) -> _Cores:
     )
 
 
-def _gpus(part: Node, cores: _Cores) -> Iterator[Broken]:
+def _gpus(part: schema.Node, cores: _Cores) -> Iterator[Broken]:
     nics = sorted({nic.name for nic in part.nics})
     for number, gpu in enumerate(part.gpus):
         yield from _gpu_cores(number, gpu, cores)
@@ -302,7 +285,7 @@ def _gpus(part: Node, cores: _Cores) -> Iterator[Broken]:
     yield from _repeated(("gpus",), "bus_id", [gpu.bus_id for gpu in part.gpus if gpu.bus_id])
 
 
-def _gpu_cores(number: int, gpu: SiteGpu, cores: _Cores) -> Iterator[Broken]:
+def _gpu_cores(number: int, gpu: schema.SiteGpu, cores: _Cores) -> Iterator[Broken]:
     near = cores.near_gpus[number]
     if gpu.numa is None:
         if near is not None:
@@ -319,7 +302,7 @@ def _gpu_cores(number: int, gpu: SiteGpu, cores: _Cores) -> Iterator[Broken]:
         yield ("gpus", number, "cores"), found, right
 
 
-def _nics(part: Node, domains: dict[int, CpuSet]) -> Iterator[Broken]:
+def _nics(part: schema.Node, domains: dict[int, CpuSet]) -> Iterator[Broken]:
     yield from _repeated(("nics",), "NIC", [nic.name for nic in part.nics])
     for number, nic in enumerate(part.nics):
         if nic.numa is not None and nic.numa not in domains:
@@ -388,7 +371,7 @@ def _plain(path: KeyPath, text: str) -> Iterator[Broken]:
         yield path, f"{text[:60]!r} cannot stand in a directive", right
 
 
-def _links(part: Links, profile: SiteProfile | NodeKind) -> Iterator[Broken]:
+def _links(part: schema.Links, profile: schema.SiteProfile | schema.NodeKind) -> Iterator[Broken]:
     named = len(profile.node.nics) if profile.node else 0
     if named and part.nic and part.nic.per_node not in (None, named):
         found = f"a node has {part.nic.per_node} NICs, and node.nics names {named}"
@@ -396,17 +379,17 @@ def _links(part: Links, profile: SiteProfile | NodeKind) -> Iterator[Broken]:
 
 
 _RULES: dict[type, Callable[[Any, Any], Iterator[Broken]]] = {
-    SiteProfile: _profile,
-    Scheduler: _scheduler,
-    Detect: _detect,
-    Account: _account,
-    Queue: _queue,
-    Route: _route,
-    Links: _links,
-    Binding: _binding,
-    Mpi: _mpi,
-    EasyBuild: lambda part, _: _variable(("prefix_variable",), part.prefix_variable),
-    Software: _software,
-    Container: _container,
-    Node: _node,
+    schema.SiteProfile: _profile,
+    schema.Scheduler: _scheduler,
+    schema.Detect: _detect,
+    schema.Account: _account,
+    schema.Queue: _queue,
+    schema.Route: _route,
+    schema.Links: _links,
+    schema.Binding: _binding,
+    schema.Mpi: _mpi,
+    schema.EasyBuild: lambda part, _: _variable(("prefix_variable",), part.prefix_variable),
+    schema.Software: _software,
+    schema.Container: _container,
+    schema.Node: _node,
 }

@@ -8,17 +8,9 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
 from hpclaunch.package_data import resource_dir
+from hpclaunch.site import load_profile
 from hpclaunch.site.detect import Evidence
 from hpclaunch.site.fact_sources import CountedFacts, ReadSource
-from hpclaunch.site.load_profile import (
-    hidden_sites,
-    load_all,
-    load_kind,
-    load_kinds,
-    load_merged,
-    profile_digest,
-    site_names,
-)
 from hpclaunch.site.module_facts import ChangedModule, without_version
 from hpclaunch.site.profile_files import user_sites_folder
 from hpclaunch.site.schema import SiteProfile
@@ -89,10 +81,10 @@ def listed_sites(*, kinds: bool = False) -> tuple[ListedSite, ...]:
     """Return what is known about each profile, or about each node kind."""
     if kinds:
         return _listed_kinds()
-    hidden, (profiles, broken) = hidden_sites(), load_all()
+    hidden, (profiles, broken) = load_profile.hidden_sites(), load_profile.load_all()
     return tuple(
         _listed(name, path, profiles.get(name), broken.get(name), hidden=hidden.get(name))
-        for name, path in site_names().items()
+        for name, path in load_profile.site_names().items()
     )
 
 
@@ -117,7 +109,7 @@ def _listed(
 
 
 def _listed_kinds() -> tuple[ListedSite, ...]:
-    kinds, broken = load_kinds()
+    kinds, broken = load_profile.load_kinds()
     right = [
         msgspec.structs.replace(
             _listed(name, path, None, None, hidden=None), status="node kind", description=kind.description
@@ -131,12 +123,14 @@ def _listed_kinds() -> tuple[ListedSite, ...]:
 def validated_site(site: str) -> ValidatedSite:
     """Return whether the profile or node kind of this name or file is right, and its mistakes."""
     try:
-        if kind := load_kind(site):
-            return ValidatedSite(site=site, ok=True, name=kind[0].node_kind, digest=profile_digest(kind[0]))
-        profile = load_merged(site).profile
+        if kind := load_profile.load_kind(site):
+            return ValidatedSite(
+                site=site, ok=True, name=kind[0].node_kind, digest=load_profile.profile_digest(kind[0])
+            )
+        profile = load_profile.load_merged(site).profile
     except BadInputError as error:
         return ValidatedSite(site=site, ok=False, errors=tuple(str(error).splitlines()))
     wrong = () if profile.retired else tuple(f"{site}: {each}" for each in without_version(profile))
     return ValidatedSite(
-        site=site, ok=not wrong, name=profile.name, digest=profile_digest(profile), errors=wrong
+        site=site, ok=not wrong, name=profile.name, digest=load_profile.profile_digest(profile), errors=wrong
     )

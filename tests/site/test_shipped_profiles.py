@@ -17,6 +17,7 @@ from hpclaunch.site.profile_rules import structs_of
 from hpclaunch.site.queue_limits import misfit
 from hpclaunch.site.schema import Directive, EnvVar, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
+from tests.in_process import hpclaunch_here
 
 FILES = sorted(resource_dir("site_profiles").glob("*.yaml"))
 NAMES = [path.stem for path in FILES]
@@ -264,3 +265,10 @@ def test_generic_profiles_describe_no_node(name: str) -> None:
     profile: SiteProfile = load_site(name)
     assert site_topology(profile) is None
     assert (profile.queues, profile.env, profile.status) == ({}, {}, "generic")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_is_shown(name: str) -> None:
+    shown = hpclaunch_here("sites", "show", name)
+    assert shown.returncode == 0, shown.stderr
+    assert "sources (named by the marks in brackets)" in shown.stdout

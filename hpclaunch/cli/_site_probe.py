@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,15 +23,7 @@ if TYPE_CHECKING:
 @options("sites probe")
 @click.pass_context
 def probe_here(
-    ctx: click.Context,
-    site: str | None,
-    on_a_node: bool,
-    account: str | None,
-    partition: str | None,
-    yes: bool,
-    keep_names: bool,
-    output: Path | None,
-    profile_name: str | None,
+    ctx: click.Context, /, site: str | None, yes: bool, output: Path | None, **options: Any
 ) -> None:
     """Ask this machine what it has, and compare the answers with its profile. Exit 1 where a fact is wrong.
 
@@ -51,9 +43,10 @@ def probe_here(
     found = ask_login(
         LocalHost(), profile, profile.name, lambda line: click.echo(f"asking: {line}", err=True)
     )
-    if on_a_node:
-        found = _with_node(found, profile, name, (account, partition), yes=yes)
-    if not keep_names:
+    account = options["account"]
+    if options["on_a_node"]:
+        found = _with_node(found, profile, name, (account, options["partition"]), yes=yes)
+    if not options["keep_names"]:
         found = without_names(found, private_names(found, [account] if account else []))
     path = output or Path(f"{profile.name}-{found.day}.json")
     _show_contents(found, path)
@@ -62,8 +55,8 @@ def probe_here(
     write_probe(path, found)
     rows = compare(found, profile)
     _show(rows)
-    if profile_name:
-        _write_profile(found, profile_name, path.name, profile, yes=yes)
+    if options["profile_name"]:
+        _write_profile(found, options["profile_name"], path.name, profile, yes=yes)
     ctx.exit(EXIT_FAILED if any(row.verdict == "wrong" for row in rows) else 0)
 
 

@@ -1,9 +1,11 @@
-"""Tables and texts of jobs for a terminal: its width, colours of states. No command."""
+"""What a terminal shows: tables and texts in its width, colours of states, a job's progress. No command."""
 
 import codecs
+import json
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO
 
@@ -18,6 +20,10 @@ _COLOURS = {
     **dict.fromkeys(("queued", "cancelled", "unknown"), "yellow"),
     "running": "blue",
 }
+
+
+_REDRAW_S = 0.1
+_COLUMNS = 80
 
 
 def wants_colour(option: str) -> bool | None:
@@ -106,3 +112,66 @@ class TerminalText:
 def for_reader(output: BinaryIO) -> Callable[[bytes], bytes]:
     """Return what to do with a piece of output: nothing unless it goes to a terminal."""
     return TerminalText() if output.isatty() else bytes
+
+
+class JobOutput:
+    """Forwards a job's output; `poll` draws a bar below it. Without a terminal there is only the output.
+
+    The bundled training writes ``progress.json`` in the job's folder, a few times per second; any other
+    program may do the same: ``{"label": "epoch 1/3", "share": 0.4, "figures": "12,345 images/s  ..."}``.
+    """
+
+    def __init__(self, output: BinaryIO, read: Callable[[], bytes | None]) -> None:
+        """``read`` returns the job's progress file, None where there is none."""
+        self._output = output
+        self._read = read
+        self._draws = output.isatty()
+        self._shown_text = for_reader(output)
+        self._shown = ""
+        self._at_line_start = True
+        self._not_before = 0.0
+
+    def forward(self, chunk: bytes) -> None:
+        """Write a piece of the job's output."""
+        self.clear()
+        self._output.write(self._shown_text(chunk))
+        self._output.flush()
+        self._at_line_start = chunk.endswith(b"\n")
+
+    def poll(self) -> None:
+        """Draw how far the job is, unless the last drawing was a moment ago."""
+        if not self._draws or not self._at_line_start or time.monotonic() < self._not_before:
+            return
+        self._not_before = time.monotonic() + _REDRAW_S
+        line = bar_line(self._read() or b"", self._columns())
+        if line is not None and line != self._shown:
+            self._output.write(f"\r{line:<{len(self._shown)}}".encode())
+            self._output.flush()
+            self._shown = line
+
+    def clear(self) -> None:
+        """Remove the bar."""
+        if self._shown:
+            self._output.write(b"\r" + b" " * len(self._shown) + b"\r")
+            self._output.flush()
+            self._shown = ""
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._output.fileno()).columns or _COLUMNS
+        except (OSError, ValueError):
+            return _COLUMNS
+
+
+def bar_line(progress: bytes, columns: int) -> str | None:
+    """One line of less than ``columns`` characters; None for text that is not a whole progress file."""
+    try:
+        facts = json.loads(progress)
+        label, share, figures = str(facts["label"]), float(facts["share"]), str(facts["figures"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    if not 0 <= share <= 1 or not (label + figures).isprintable():
+        return None
+    before, after = f"{label} [", f"] {share:4.0%}  {figures}"
+    width = max(4, columns - 1 - len(before) - len(after))
+    return f"{before}{'#' * round(share * width):<{width}}{after}"[: columns - 1]

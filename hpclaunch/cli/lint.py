@@ -112,7 +112,7 @@ def _rules_of(option: str, values: tuple[str, ...]) -> tuple[str, ...]:
 
 def _files(names: tuple[str, ...], configurations: Configurations) -> list[str]:
     """Return the scripts that are named, and the batch scripts in folders that are named."""
-    from hpclaunch.lint.script_files import batch_scripts
+    from hpclaunch.lint.lint_files import batch_scripts
 
     found: list[str] = []
     for name in names:

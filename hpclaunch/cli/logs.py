@@ -92,7 +92,7 @@ def _show(
 
 
 def _follow(handle: JobHandle, rank: int | None, tail: int | None) -> None:
-    from hpclaunch.cli._progress_bar import JobOutput
+    from hpclaunch.cli._terminal import JobOutput
 
     output = JobOutput(sys.stdout.buffer, handle.progress)
     last = _Tail(tail, output.forward)

@@ -385,7 +385,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
     from hpclaunch.cli._jobs import goes_on
-    from hpclaunch.cli._progress_bar import JobOutput
+    from hpclaunch.cli._terminal import JobOutput
     from hpclaunch.job.job_documents import submitted_document
     from hpclaunch.job.refresh import to_stderr
 

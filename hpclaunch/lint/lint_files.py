@@ -1,6 +1,11 @@
-"""Lint of files: each for its site, with shellcheck's findings, --fix, and what its settings leave."""
+"""Lint of files: each for its site, with shellcheck's findings, --fix, and what its settings leave.
 
-from collections.abc import Iterator, Sequence
+Of a folder the batch scripts are read: the files that hold directives of a scheduler.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cached_property
 from itertools import chain
@@ -16,12 +21,18 @@ from hpclaunch.lint.lint_config import LintSettings
 from hpclaunch.lint.lint_rule import Files, Finding
 from hpclaunch.lint.lint_script import fix, in_order, lint_script, site_of
 from hpclaunch.lint.shellcheck import LANGUAGES, run_shellcheck
+from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.detect import Detection, detect_here
 from hpclaunch.site.load_profile import load_all, load_site
 from hpclaunch.site.schema import SiteProfile
 
 _SHARES = 4
 """Parts of the work for each process: scripts differ in length."""
+_HEAD = 65536
+"""Bytes in which the first directive stands."""
+_OTHERS = "OAR|PJM|MSUB"
+_SENTINELS = "|".join([*(re.escape(one.sentinel) for one in DIRECTIVE_READERS), _OTHERS])
+_DIRECTIVE = re.compile(rf"^\s*#\s?({_SENTINELS})[ \t]*-", re.MULTILINE)
 
 
 class LintTask(NamedTuple):
@@ -129,3 +140,27 @@ def _fix(task: LintTask, old: str, findings: tuple[Finding, ...]) -> tuple[str, 
     LocalHost().write_file(str(target), new.encode(), mode=target.stat().st_mode & 0o7777)
     corrected = ", ".join(one.rule for one in applied)
     return new, difference(task.name, old, f"{task.name} (fixed)", new) + f"corrected: {corrected}\n"
+
+
+def batch_scripts(folder: Path, excluded: Callable[[Path], bool]) -> Iterator[Path]:
+    """Yield the batch scripts below a folder in the order of their names.
+
+    Hidden folders are left out, and the scripts and folders that are ``excluded``.
+    """
+    for place, folders, names in os.walk(folder):
+        kept = [name for name in folders if not (name.startswith(".") or excluded(Path(place, name)))]
+        folders[:] = sorted(kept)
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_file() and not excluded(path) and _is_batch_script(path):
+                yield path
+
+
+def _is_batch_script(path: Path) -> bool:
+    """Tell whether a file has directives; a file that cannot be read has none."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError:
+        return False
+    return b"\0" not in head and _DIRECTIVE.search(head.decode("utf-8", errors="replace")) is not None

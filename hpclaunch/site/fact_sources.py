@@ -151,7 +151,7 @@ _FACTS = """billing queues node node.numa node.memory_gib node.count node.nics l
 links.cpu_gpu mpi.implementation fabric.kind fabric.network fabric.allreduce software.container storage
 internet_on_compute retired.since retired.successor"""
 """What every machine has; of a node or a switched-off machine only where the profile describes it."""
-_NOT_KNOWN = (None, "unknown", (), {})
+_NOT_KNOWN: tuple[object, ...] = (None, "unknown", (), {})
 
 
 def unknown_facts(profile: SiteProfile) -> tuple[str, ...]:

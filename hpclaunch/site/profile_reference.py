@@ -3,10 +3,9 @@
 Both take their texts from ``hpclaunch/fields.yaml``, the only place that describes a field.
 """
 
-import datetime as dt
 import inspect
+import re
 import textwrap
-import types
 from typing import Any, get_args, get_origin
 
 import msgspec
@@ -14,7 +13,7 @@ import msgspec
 from hpclaunch import json_document
 from hpclaunch.site import schema
 from hpclaunch.site.merge_profiles import FROM_ANOTHER_MACHINE
-from hpclaunch.site.validate import choices_of, without_note
+from hpclaunch.site.validate import TYPE_WORDS, choices_of, without_note
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "https://json.schemastore.org/hpclaunch-site.json"
@@ -124,22 +123,12 @@ def _cell(text: str) -> str:
     return text.replace("``", "`").replace("|", "\\|")
 
 
-_TYPE_WORDS: dict[Any, str] = {
-    types.NoneType: "null",
-    str: "text",
-    int: "whole number",
-    float: "number",
-    bool: "true or false",
-    dt.date: "date",
-}
-
-
 def _type_text(annotation: Any) -> str:
     if choices := choices_of(annotation):
         return ", ".join(f"`{choice}`" for choice in choices)
     annotation, note = without_note(annotation)
-    if note is not None or annotation in _TYPE_WORDS:
-        return _cell(note or _TYPE_WORDS[annotation])
+    if note is not None or annotation in TYPE_WORDS:
+        return _cell(note or re.sub("^a | such as .*", "", TYPE_WORDS[annotation]))
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
     origin, parts = get_origin(annotation), get_args(annotation)

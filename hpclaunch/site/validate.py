@@ -155,7 +155,7 @@ def without_note(annotation: Any) -> tuple[Any, str | None]:
     return plain, next((meta.description for meta in metas if getattr(meta, "description", None)), None)
 
 
-_WORDS: dict[Any, str] = {
+TYPE_WORDS: dict[Any, str] = {
     types.NoneType: "null",
     str: "text",
     int: "a whole number",
@@ -163,6 +163,7 @@ _WORDS: dict[Any, str] = {
     bool: "true or false",
     dt.date: "a date such as 2026-11-20",
 }
+"""Type -> what its values are, in words."""
 
 
 def _right(wanted: Any) -> str:
@@ -176,7 +177,7 @@ def _right(wanted: Any) -> str:
         return choices[0] if len(choices) == 1 else f"one of {', '.join(choices)}"
     if _is_union(wanted):
         return " or ".join(map(_right, parts))
-    return _WORDS.get(wanted, "a list" if origin is tuple else "a mapping")
+    return TYPE_WORDS.get(wanted, "a list" if origin is tuple else "a mapping")
 
 
 def _found(tree: Tree, path: KeyPath) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.cli._progress_bar import JobOutput, bar_line
+from hpclaunch.cli._terminal import JobOutput, bar_line
 from tests.train.live_terminal import TRAINING, check_live, run_on_terminal
 from tests.train.mpirun import environment
 

@@ -365,7 +365,9 @@ def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu
     for rank, cores in enumerate(chosen):
         cpus: list[int] = []
         for core in cores:
-            cpus += _thread_share(machine.threads[core], seen[core], users[core])
+            threads, place, sharing = machine.threads[core], seen[core], users[core]
+            start, end = place * len(threads) // sharing, (place + 1) * len(threads) // sharing
+            cpus += threads[start : max(end, start + 1)]  # its own ones where there are enough
             seen[core] += 1
         ranks.append(
             RankBinding(
@@ -387,12 +389,6 @@ def _node_binding(machine: Machine, chosen: list[Block], gpus_of: list[tuple[Gpu
 
 def _known(numbers: Iterable[int | None]) -> tuple[int, ...]:
     return tuple(sorted({number for number in numbers if number is not None}))
-
-
-def _thread_share(threads: tuple[int, ...], place: int, users: int) -> tuple[int, ...]:
-    """Return the threads of the ``place``-th user of a core: its own ones where there are enough."""
-    start, end = place * len(threads) // users, (place + 1) * len(threads) // users
-    return threads[start : max(end, start + 1)]
 
 
 def _nics(nics: tuple[Nic, ...], ranks: list[RankBinding]) -> dict[int, str]:

@@ -128,7 +128,10 @@ def _shares_of_parts(machine: Machine, parts: list[Block], count: int, level: in
     if count < len(parts):
         return _runs_of_parts(parts, sizes, count)
     if level == SOCKET:
-        counts = _counts_of_sockets(sizes, count, _share_of_sockets(machine, parts))
+        # Sockets, whose ranks may not be able to use all cores equally.
+        empty, share_of = [0] * len(sizes), _share_of_sockets(machine, parts)
+        _, smallest = _dealt(sizes, count, empty, share_of, max(sizes))
+        counts, _ = _dealt(sizes, count, empty, share_of, smallest)
     else:
         counts = balanced_counts(sizes, count)
     return [
@@ -177,13 +180,6 @@ def _smallest_share(capacity: Sequence[int], count: int, load: Sequence[int]) ->
         return sum(room) < count
 
     return bisect_left(range(1, max(capacity) + 1), True, key=too_large)
-
-
-def _counts_of_sockets(capacity: Sequence[int], count: int, share: Share) -> list[int]:
-    """Return the same for sockets, whose ranks may not be able to use all cores equally."""
-    empty = [0] * len(capacity)
-    _, smallest = _dealt(capacity, count, empty, share, max(capacity))
-    return _dealt(capacity, count, empty, share, smallest)[0]
 
 
 def _dealt(

@@ -195,7 +195,9 @@ def _start_worker(run: Run) -> Tuple[int, int]:
         return worker, over
     status = 1
     try:
-        _end_with_parent(parent)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # when the parent ends: man 2 prctl, PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
         for ending in _ENDINGS:  # Slurm signals all processes; the parent decides
             signal.signal(ending, signal.SIG_IGN)
         for number, item in enumerate(run.items):
@@ -208,13 +210,6 @@ def _start_worker(run: Run) -> Tuple[int, int]:
     finally:
         sys.stdout.flush()
         os._exit(status)
-
-
-def _end_with_parent(parent: int) -> None:
-    """Let the kernel kill this process when its parent has ended (man 2 prctl, PR_SET_PDEATHSIG)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
 
 
 def _end(number: int, frame: object) -> None:

@@ -45,14 +45,6 @@ def shorten(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
-def _undecorated(text: str) -> str:
-    """Remove a byte order mark, colour codes, Windows line ends and what no file in UTF-8 can hold."""
-    text = text.encode("utf-8", "replace").decode()
-    return (
-        _ANSI.sub("", text.removeprefix("\ufeff")).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
-    )
-
-
 def clean_lines(text: str, origin: str) -> list[Line]:
     """Split pasted output into lines, without colours, Windows line ends, trailing blanks and srun labels.
 
@@ -61,7 +53,9 @@ def clean_lines(text: str, origin: str) -> list[Line]:
     """
     if len(text) > MAX_CHARS:
         raise BadInputError(f"{origin}: {len(text)} characters", f"a capture has at most {MAX_CHARS}")
-    texts = enumerate(_undecorated(text).split("\n"), 1)
+    valid = text.encode("utf-8", "replace").decode().removeprefix("\ufeff")  # a byte order mark
+    plain = _ANSI.sub("", valid).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+    texts = enumerate(plain.split("\n"), 1)
     lines = [Line(number, line.rstrip(), origin) for number, line in texts]
     labelled = [
         (match.group(1), match.end(), line) for line in lines if (match := _SRUN_LABEL.match(line.text))

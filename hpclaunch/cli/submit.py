@@ -440,8 +440,7 @@ def check_request_for(prepared: Prepared) -> CheckRequest:
     """
     from hpclaunch.check.check_report import Requirement
     from hpclaunch.check.run_check import CheckRequest
-    from hpclaunch.plan.framework_notes import uses_mpi
-    from hpclaunch.plan.frameworks import interpreter
+    from hpclaunch.plan.frameworks import interpreter, uses_mpi
 
     request = prepared.request
     horovod = request.framework == "horovod"
@@ -470,7 +469,7 @@ def _python(prepared: Prepared) -> str | None:
 
 
 def _module(request: JobRequest) -> str | None:
-    from hpclaunch.plan.frameworks import framework_of
+    from hpclaunch.plan.layout import framework_of
 
     if request.command.bundled:
         return "mpi4py"

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from hpclaunch.host.host_interface import Host
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import command_notes
-from hpclaunch.plan.framework_notes import FOUND
-from hpclaunch.plan.frameworks import framework_of
+from hpclaunch.plan.frameworks import FOUND
 from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.launcher_files import launcher_config
+from hpclaunch.plan.layout import framework_of
 from hpclaunch.plan.named_file import FileFacts, Look, StartedFile, start_file
 from hpclaunch.plan.program import MPI, FoundFramework, find_framework, needed_modules, python_target
 from hpclaunch.plan.request import JobRequest, Setting

@@ -7,8 +7,8 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.prepare import Prepared, dry_run
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import framework_of
 from hpclaunch.plan.plan_file import (
     FOLDER,
     JOB_START,

@@ -9,8 +9,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.plan.framework_notes import uses_mpi
-from hpclaunch.plan.frameworks import interpreter
+from hpclaunch.plan.frameworks import interpreter, uses_mpi
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.plan.wrappers import inner_words

@@ -15,8 +15,8 @@ from hpclaunch.job.imported_framework import look_on, read_in, read_program
 from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
 from hpclaunch.job.template_files import script_templates
+from hpclaunch.plan.command_rules import script_problems
 from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan, Problem
-from hpclaunch.plan.launcher_rules import script_problems
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.named_file import Look
 from hpclaunch.plan.planner import make_plan
@@ -319,7 +319,7 @@ def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:
     problems = (
         *prepared.job.problems,
         *plan.problems,
-        *script_problems(plan.request, plan, prepared.job.commands),
+        *script_problems(plan, prepared.job.commands),
     )
     return msgspec.structs.replace(plan, warnings=(*prepared.job.notes, *plan.warnings), problems=problems)
 

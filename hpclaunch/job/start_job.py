@@ -29,7 +29,7 @@ from hpclaunch.job.refresh import refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import commit, text_beside
-from hpclaunch.plan.framework_notes import uses_mpi
+from hpclaunch.plan.frameworks import uses_mpi
 from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.plan_file import FOLDER

@@ -1,4 +1,4 @@
-"""The needs of each framework in a job's script, by its row in ``frameworks.json``: variables, GPUs, files.
+"""The needs of each framework in a job's script, by its row in ``frameworks.json``, and notes about it. Pure.
 
 ``--framework`` sets what is in its row and nothing else; the row names its sources. GPUs: `layout.py`.
 """
@@ -6,37 +6,30 @@
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import PurePath
 
+from msgspec.structs import replace
+
 from hpclaunch.errors import BadInputError
-from hpclaunch.framework_table import FRAMEWORKS, Framework
-from hpclaunch.plan.layout import JobLayout, local_rank_fits, rank_gpus
-from hpclaunch.plan.request import JobRequest
-from hpclaunch.plan.script_layout import WIDTH
-from hpclaunch.plan.worker_launchers import DEEPSPEED, worker_launch
+from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import JobLayout, framework_of, sharing_note
+from hpclaunch.plan.program import MPI
+from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.worker_launchers import DEEPSPEED
 from hpclaunch.plan.wrappers import inner_words
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.scheduler.launcher import Launcher
-from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.scheduler.launcher import Mpiexec
+from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.site.queue_limits import cite
+from hpclaunch.site.schema import FabricPlugin, SiteProfile
+from hpclaunch.site.site_scheduler import site_launcher
+from hpclaunch.software.container_runtimes import facts_of, is_guessed
 from hpclaunch.software.script_lines import line
-from hpclaunch.software.shell_quoting import literal
+from hpclaunch.software.shell_quoting import WIDTH, literal
 
-_TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-
-BUNDLED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
-"""The bundled runner: it takes the GPU of its local rank modulo those that it sees."""
-
-UNKNOWN = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True, device_by_local_rank=True)
-"""None was named, and the program does not show one."""
-
-
-def framework_of(request: JobRequest) -> Framework:
-    """Return the row of the request's framework."""
-    if request.framework:
-        return FRAMEWORKS[request.framework]
-    return BUNDLED if request.command.bundled else UNKNOWN
+FOUND = "found: "
+"""How the origin of a framework begins that the program itself shows."""
 
 
 def check_framework(request: JobRequest) -> None:
@@ -55,66 +48,54 @@ def check_framework(request: JobRequest) -> None:
         )
 
 
-def _own_lines(framework: Framework) -> list[Line]:
-    return [Line(text=text, reason=reason) for text, reason in framework.lines]
-
-
-def framework_lines(
-    request: JobRequest, profile: SiteProfile, nodes: int, tasks_per_node: int
-) -> tuple[Line, ...]:
+def framework_lines(job: JobLayout) -> tuple[Line, ...]:
     """Return the shell lines before the launch."""
-    framework, scheduler = framework_of(request), site_scheduler(profile)
-    started = worker_launch(request)
+    request, framework, started = job.request, job.framework, job.started
     lines: list[Line] = []
     if framework.rendezvous or started:
-        lines += rendezvous(scheduler, profile.fabric.name_suffix, array=bool(request.array))
-    lines += _own_lines(framework)
+        lines += _rendezvous(job)
+    lines += (Line(text=text, reason=reason) for text, reason in framework.lines)
     if framework.coordinator:
         lines.append(line("jax coordinator"))
     if request.framework == "horovod":
-        lines += _horovod(profile)
+        # Ranks that a launcher starts have no Gloo rendezvous: that is a server inside of horovodrun.
+        lines.append(line("horovod controller"))
+        if job.profile.node is None or job.profile.node.gpu_vendor != "intel":  # oneCCL may carry the data
+            lines.append(line("horovod cpu operations"))
     if request.timeline:
         lines += _timeline(request)
     if framework.hostfile or (started and started.launcher is DEEPSPEED):
-        lines += _hostfile(scheduler, nodes, tasks_per_node)
+        # sed reads to the end, unlike head: with pipefail a list cut short would end the job.
+        facts = {"names": job.scheduler.node_names, "nodes": job.nodes, "ranks": job.tasks_per_node}
+        lines += [line("hostfile nodes", **facts), line("hostfile")]
     if request.zero_stage is not None:
-        lines += zero_lines(request, interpreter(request, profile))
+        lines += zero_lines(request, interpreter(request, job.profile))
     return tuple(lines)
 
 
-def rank_lines(
-    request: JobRequest,
-    profile: SiteProfile,
-    layout: JobLayout,
-    needed: frozenset[str],
-) -> tuple[Line, ...]:
+def rank_lines(job: JobLayout, needed: frozenset[str]) -> tuple[Line, ...]:
     """Return the shell lines by which each rank knows who it is.
 
     ``needed``: RANK and LOCAL_RANK, as far as the rank's shell itself reads them; where the program must
     not, they stay in that shell.
     """
-    launcher, tasks_per_node = site_launcher(profile), layout.tasks_per_node
-    gpus = rank_gpus(layout)
-    names = [
-        name
-        for name in framework_of(request).rank_variables
-        if name != "LOCAL_RANK" or local_rank_fits(framework_of(request).device_by_local_rank, gpus)
-    ]
+    launcher, per_node = job.launcher, str(job.tasks_per_node)
+    names = [name for name in job.framework.rank_variables if name != "LOCAL_RANK" or job.local_rank_fits]
     found = {"RANK": launcher.rank, "LOCAL_RANK": launcher.local_rank}
     who = {name: numbered(launcher.name, value) for name, value in found.items()}
     values = {
         **who,
-        "WORLD_SIZE": str(layout.tasks),
-        "LOCAL_WORLD_SIZE": str(tasks_per_node),
-        "LOCAL_SIZE": str(tasks_per_node),
-        "GROUP_RANK": f"$((RANK / {tasks_per_node}))",
-        "JAX_NUM_PROCESSES": str(layout.tasks),
+        "WORLD_SIZE": str(job.tasks),
+        "LOCAL_WORLD_SIZE": per_node,
+        "LOCAL_SIZE": per_node,
+        "GROUP_RANK": f"$((RANK / {per_node}))",
+        "JAX_NUM_PROCESSES": str(job.tasks),
         "JAX_PROCESS_ID": '"$RANK"',
     }
     parts = (
         ("", [n for n in who if n in needed and n not in names], "this shell's own"),
         ("export ", [n for n in names if n in who], "the rank"),
-        ("export ", [n for n in names if n not in who], _readers(request)),
+        ("export ", [n for n in names if n not in who], _readers(job.request)),
     )
     lines = []
     for command, some, reason in parts:
@@ -122,19 +103,11 @@ def rank_lines(
         if len(" ".join((command, *texts))) < WIDTH:
             texts = [" ".join(texts)]
         lines += [Line(text=command + text, reason=reason) for text in texts if text]
-    lines += _known_to_jax(request, launcher, layout.tasks, who["LOCAL_RANK"])
+    if job.framework.coordinator and not launcher.known_to_jax:
+        # Variables by which JAX finds the ranks of a launcher that it does not know.
+        local = Line(text=f"export OMPI_COMM_WORLD_LOCAL_RANK={who['LOCAL_RANK']}", reason="the same")
+        lines += [line("jax sizes", tasks=job.tasks), local, line("jax finds open mpi")]
     return tuple(lines)
-
-
-def _known_to_jax(request: JobRequest, launcher: Launcher, tasks: int, local_rank: str) -> tuple[Line, ...]:
-    """Return the variables by which JAX finds the ranks of a launcher that it does not know."""
-    if launcher.known_to_jax or not framework_of(request).coordinator:
-        return ()
-    return (
-        line("jax sizes", tasks=tasks),
-        Line(text=f"export OMPI_COMM_WORLD_LOCAL_RANK={local_rank}", reason="the same"),
-        line("jax finds open mpi"),
-    )
 
 
 def numbered(launcher: str, number: str) -> str:
@@ -149,30 +122,18 @@ def _readers(request: JobRequest) -> str:
     return f"and the sizes, for {named.get(request.framework, 'torch.distributed')}"
 
 
-def rendezvous(scheduler: Scheduler, suffix: str | None, array: bool = False) -> tuple[Line, ...]:
-    """Return MASTER_ADDR and MASTER_PORT; in an ``array`` each has its own. ``suffix``: fabric.name_suffix.
+def _rendezvous(job: JobLayout) -> Iterator[Line]:
+    """Yield MASTER_ADDR and MASTER_PORT; in an array each job has its own.
 
     The port lies in 10000-19999, below Linux's ephemeral range (from 32768, ip_local_port_range in man 7 ip),
     and differs from job to job: 10000 + job number modulo 10000.
     """
-    number = scheduler.arrays.port_number if array and scheduler.arrays else scheduler.port_number
-    return (
-        Line(text=scheduler.first_node, reason="rendezvous: the job's first node"),
-        *(
-            [Line(text=f"MASTER_ADDR+={shlex.quote(suffix)}", reason="its name on the fast network")]
-            if suffix
-            else []
-        ),
-        line("rendezvous port", number=number),
-    )
-
-
-def _horovod(profile: SiteProfile) -> list[Line]:
-    """Ranks that a launcher starts have no Gloo rendezvous: that is a server inside of horovodrun."""
-    lines = [line("horovod controller")]
-    if profile.node is None or profile.node.gpu_vendor != "intel":  # where oneCCL may carry the data
-        lines.append(line("horovod cpu operations"))
-    return lines
+    arrays, suffix = job.scheduler.arrays, job.profile.fabric.name_suffix
+    yield Line(text=job.scheduler.first_node, reason="rendezvous: the job's first node")
+    if suffix:
+        yield line("fast network", suffix=shlex.quote(suffix))
+    number = arrays.port_number if job.request.array and arrays else job.scheduler.port_number
+    yield line("rendezvous port", number=number)
 
 
 def _timeline(request: JobRequest) -> list[Line]:
@@ -181,22 +142,7 @@ def _timeline(request: JobRequest) -> list[Line]:
     path = literal(file)
     if request.framework == "horovod" and "/" not in file:
         path = f'"$HPCLAUNCH_JOB_FOLDER"/{path}'
-    return [
-        line("horovod timeline", path=path),
-        Line(text="export HOROVOD_TIMELINE_MARK_CYCLES=1", reason="with Horovod's cycles marked in it"),
-    ]
-
-
-def _hostfile(scheduler: Scheduler, nodes: int, tasks_per_node: int) -> list[Line]:
-    # sed reads to the end, unlike head: with pipefail a list cut short would end the job.
-    text = (
-        f"{scheduler.node_names} | sed -n '1,{nodes}s/$/ slots={tasks_per_node}/p'"
-        ' > "$HPCLAUNCH_JOB_FOLDER/hostfile"'
-    )
-    return [
-        Line(text=text, reason="the nodes and how many ranks each has, as DeepSpeed's launcher reads them"),
-        line("hostfile"),
-    ]
+    return [line("horovod timeline", path=path), line("horovod cycles")]
 
 
 def interpreter(request: JobRequest, profile: SiteProfile) -> str:
@@ -237,8 +183,7 @@ def zero_lines(request: JobRequest, python: str) -> list[Line]:
     own = line("deepspeed config")
     if given is None:
         fragment = json.dumps({"zero_optimization": {"stage": stage}})
-        text = f"printf '%s\\n' {literal(fragment)} > \"$HPCLAUNCH_DS_CONFIG\""
-        return [own, Line(text=text, reason="the command names none: this one holds the ZeRO stage alone")]
+        return [own, line("zero stage", fragment=literal(fragment))]
     text = f'{literal(python)} -c {_SET_STAGE} {literal(given)} {stage} "$HPCLAUNCH_DS_CONFIG"'
     return [own, Line(text=text, reason=f"a copy of {given}, with ZeRO stage {stage}")]
 
@@ -255,3 +200,130 @@ def own_config(config: str) -> Line:
         'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac\n  shift && set -- "$@" "$word"; done'
     )
     return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")
+
+
+def framework_notes(job: JobLayout) -> Iterator[str]:
+    """Yield by what the framework was found and what it needs, or what it means that none was found."""
+    request, settings = job.request, job.settings
+    if not request.command.bundled:
+        yield from _found(job)
+        if job.framework.coordinator and isinstance(job.launcher, Mpiexec):
+            yield (  # of Open MPI 5 JAX asks mpi4py; sources: frameworks.json
+                "where mpiexec is Open MPI 5's, jax.distributed.initialize() of JAX 0.12 needs mpi4py; else"
+                " pass it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as how-to/frameworks.md shows"
+            )
+        # Profiles know of no Python that has Ray.
+        if request.framework == "ray" and not any(each.name.startswith("environment.") for each in settings):
+            yield "ray must be in the job's Python: --venv, --conda or --container; --check-imports tries it"
+    container = request.environment.container if request.environment else None
+    if container and (note := is_guessed(job.profile, container)):
+        yield note
+    yield from _fabric_notes(job)
+
+
+def _found(job: JobLayout) -> Iterator[str]:
+    mpi = found_in_program(MPI, job.settings)
+    if reason := found_in_program("framework", job.settings):
+        yield f"framework {job.request.framework} ({reason}); --framework names another"
+    if mpi:
+        yield f"the program uses MPI, too ({mpi}): the launcher must fit its MPI"
+    if not (reason or mpi or job.request.framework) and job.gpus:
+        yield sharing_note(job) or (
+            "the program shows no framework that is known: each rank sees all GPUs of its node, its own as"
+            " number LOCAL_RANK; --framework names one"
+        )
+
+
+def uses_mpi(request: JobRequest, settings: tuple[Setting, ...]) -> bool:
+    """Whether the ranks of a program use the MPI of their Python, so that the launcher must fit it."""
+    by_mpi = request.command.bundled or framework_of(request).by_mpi
+    return by_mpi or found_in_program(MPI, settings) is not None
+
+
+def with_launcher(
+    request: JobRequest, profile: SiteProfile, tasks: int, settings: tuple[Setting, ...]
+) -> SiteProfile:
+    """Return the profile with the launcher of this job: another one where its ranks do without MPI.
+
+    They do where their framework is known to, and a rank that is alone does. Raises BadInputError where
+    ranks find each other by MPI and the site's launcher is for others.
+    """
+    launcher, by_mpi = site_launcher(profile), uses_mpi(request, settings)
+    if by_mpi and tasks > 1 and not launcher.starts_mpi:
+        raise BadInputError(
+            f"the ranks of this job find each other by MPI, and the launcher of {profile.name} is"
+            f" {launcher.name}, which starts them without one",
+            "write launcher: mpiexec into its profile, or use --site local",
+        )
+    known = request.framework is not None and framework_of(request).rendezvous
+    if launcher.without_mpi is None or by_mpi or not (known or tasks == 1):
+        return profile
+    return replace(profile, scheduler=replace(profile.scheduler, launcher=launcher.without_mpi))
+
+
+def found_in_program(name: str, settings: tuple[Setting, ...]) -> str | None:
+    """Return by what a setting is known: ``framework``, or ``mpi4py`` with another one; None: by nothing."""
+    origins = (setting.origin for setting in settings if setting.name == name)
+    return next((text.removeprefix(FOUND) for text in origins if text.startswith(FOUND)), None)
+
+
+def about_framework(plan: LaunchPlan) -> list[str]:
+    """Return the line about the framework in the comment at the head of a script."""
+    if plan.request.command.bundled:
+        return []
+    if plan.request.framework is None:
+        return ["Framework: not known; --framework names it."]
+    reason = found_in_program("framework", plan.settings) or "named in the request"
+    mpi = found_in_program(MPI, plan.settings)
+    also = [f"It uses MPI, too: {mpi}."] if mpi else []
+    return [f"Framework: {plan.request.framework}; {reason}.", *also]
+
+
+def _fabric_notes(job: JobLayout) -> Iterator[str]:
+    """Yield the note that nothing loads the plugin by which NCCL or RCCL uses the site's network.
+
+    Without it the libraries send by TCP between nodes and say so only in their own debug output. Where the
+    site's variables demand the plugin, the job ends as it starts.
+    """
+    request, profile, plugin = job.request, job.profile, job.profile.fabric.plugin
+    environment = request.environment or Environment()
+    if plugin is None or job.nodes < 2 or not job.framework.nccl or not job.gpus:
+        return
+    there, page = _is_there(plugin, request, environment, profile), cite(profile, plugin.source)
+    source = profile.sources.get(plugin.source or "")
+    doubted = source is not None and source.evidence == "conflicting" and not environment.container
+    if there and not doubted:
+        return
+    where = "the image must hold it" if environment.container else f"{plugin.install} brings it, {page}"
+    demanded = profile.fabric.multi_node.get("NCCL_NET")
+    without = "messages between nodes go by TCP"
+    if demanded and demanded.value and not (environment.container and demanded.outside_containers):
+        without = f"NCCL_NET={demanded.value} ends the job"
+    checked = "" if request.preflight else "; --preflight looks for it before the ranks start"
+    if there:
+        yield (
+            f"whether {plugin.name} brings NCCL's plugin is not sure, sources disagree ({page}); without it"
+            f" {without}{checked}"
+        )
+    else:
+        lacking = f"NCCL's and RCCL's plugin {plugin.name} is not loaded"
+        yield f"{lacking}, without which {without} ({where}){checked}"
+
+
+def _in_image(container: JobContainer, profile: SiteProfile) -> bool:
+    """Whether an image is one of the site's, which hold the plugin."""
+    site = facts_of(profile, container)
+    return bool(site and site.fabric_in_images and container.image.startswith(site.images))
+
+
+def _is_there(
+    plugin: FabricPlugin, request: JobRequest, environment: Environment, profile: SiteProfile
+) -> bool:
+    """Whether a module, an option of the job or the container engine brings the plugin."""
+    from hpclaunch.software.contradictions import loaded  # most jobs need none of it
+
+    if environment.container and (plugin.in_containers or _in_image(environment.container, profile)):
+        return True
+    if plugin.directive and any(text.startswith(plugin.directive) for text in request.directives):
+        return True
+    return any(f"/{plugin.name}" in f"/{name}" for name in loaded(environment, profile))

@@ -1,19 +1,34 @@
-"""The sizes of a job as its plan needs them, how they follow from --nodes and --tasks, and its place."""
+"""A job as its plan needs it: its sizes, how they follow from --nodes and --tasks, its place and its GPUs."""
 
 import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
 from hpclaunch.errors import BadInputError
+from hpclaunch.framework_table import FRAMEWORKS, Framework
 from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.node_share import NodeShare
-from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.plural import counted
-from hpclaunch.scheduler.scheduler_interface import Allocation
+from hpclaunch.scheduler.launcher import Launcher
+from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.schema import Billing, SiteProfile
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.walltime import format_walltime
+
+_TORCH = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+BUNDLED = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True)
+"""The bundled runner: it takes the GPU of its local rank modulo those that it sees."""
+UNKNOWN = Framework(rank_variables=_TORCH, rendezvous=True, timeline=True, device_by_local_rank=True)
+"""None was named, and the program does not show one."""
+
+
+def framework_of(request: JobRequest) -> Framework:
+    """Return the row of the request's framework."""
+    if request.framework:
+        return FRAMEWORKS[request.framework]
+    return BUNDLED if request.command.bundled else UNKNOWN
 
 
 class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +50,17 @@ class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
     mpi_reason: str = "chosen when the job is submitted: what srun offers and the program's MPI needs"
 
 
-class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of a job, settled."""
+Gpus = tuple[tuple[int, ...], ...]
+"""Indices of the GPUs of each local rank."""
 
+
+class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """A job on its machine, and its numbers, settled."""
+
+    request: JobRequest
+    profile: SiteProfile
+    place: JobPlace
+    settings: tuple[Setting, ...]
     nodes: int
     tasks_per_node: int
     walltime_s: int
@@ -56,6 +79,50 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The job's part of a node, where the scheduler alone describes the nodes."""
     started: Started | None = None
     """The program's own launcher, which starts the ranks of each node; None: the site's does."""
+
+    @property
+    def framework(self) -> Framework:
+        """The row of its framework."""
+        return framework_of(self.request)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """The site's scheduler."""
+        return site_scheduler(self.profile)
+
+    @property
+    def launcher(self) -> Launcher:
+        """The site's launcher."""
+        return site_launcher(self.profile)
+
+    @property
+    def overlapping(self) -> tuple[str, ...]:
+        """Words that start one process on each node beside the ranks; none where the script runs on it."""
+        words = (*self.launcher.one_per_node(self.nodes), *self.launcher.overlap)
+        return () if self.scheduler.starts_at_once else words
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether a scheduler starts it, later."""
+        return not (self.scheduler.starts_at_once or self.place.allocation)
+
+    @property
+    def gpus(self) -> Gpus:
+        """The planned GPUs of each local rank; empty where no GPU is planned."""
+        if self.at_start:
+            return self.at_start.gpus
+        gpus = tuple(rank.gpus for rank in self.binding.ranks) if self.binding else self.gpus_by_number
+        return gpus if any(gpus) else ()
+
+    @property
+    def visible(self) -> tuple[int, ...]:
+        """The GPUs that all ranks of a node see; empty: each sees only its own."""
+        return visible_gpus(self.framework.device_by_local_rank, self.gpus)
+
+    @property
+    def local_rank_fits(self) -> bool:
+        """Whether LOCAL_RANK is the number of a GPU that the rank sees, or no GPU is planned."""
+        return not (self.framework.device_by_local_rank and are_shared(self.gpus))
 
     @property
     def at_start(self) -> AtStart | None:
@@ -82,6 +149,11 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     def launched_per_node(self) -> int:
         """Processes of each node that the site's launcher starts."""
         return 1 if self.started else self.tasks_per_node
+
+    @property
+    def requested_cpus(self) -> int | None:
+        """The same for the scheduler; None beside a mask of CPUs, with which Slurm refuses -c."""
+        return None if self.binding else self.launched_cpus
 
     @property
     def launched_cpus(self) -> int:
@@ -169,18 +241,18 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """With the arithmetic, for the user."""
 
 
-def cost_at_most(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Cost | None:
+def cost_at_most(job: JobLayout) -> Cost | None:
     """Return what the job costs at most; None where the profile does not know the rule."""
-    billing = profile.billing
+    billing, request = job.profile.billing, job.request
     if billing is None:
         return None
     runs = 1 + request.max_restarts
-    jobs = len(array_indices(request.array, site_scheduler(profile))) if request.array else 1
-    hours = layout.walltime_s / 3600
-    amount = layout.nodes * hours * billing.per_node_hour * runs * jobs
+    jobs = len(array_indices(request.array, job.scheduler)) if request.array else 1
+    hours = job.walltime_s / 3600
+    amount = job.nodes * hours * billing.per_node_hour * runs * jobs
     factors = [
-        counted(layout.nodes, "node"),
-        format_walltime(layout.walltime_s),
+        counted(job.nodes, "node"),
+        format_walltime(job.walltime_s),
         f"{billing.per_node_hour:g} {billing.unit} per node and hour",
         *([f"{runs} runs"] if runs > 1 else []),
         *([f"{jobs} jobs"] if jobs > 1 else []),
@@ -197,20 +269,19 @@ def cost_of(billing: Billing, nodes: int, seconds: int) -> Cost:
     return Cost(amount=amount, unit=billing.unit, text=f"{amount:,.4g} {billing.unit}: {factors}")
 
 
-def check_budget(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> None:
+def check_budget(job: JobLayout) -> None:
     """Refuse a job that may cost more than ``--budget``, or whose cost is unknown then."""
-    if request.budget is None:
+    budget = job.request.budget
+    if budget is None or job.place.allocation:
         return
-    cost = cost_at_most(request, profile, layout)
+    cost = cost_at_most(job)
     if cost is None:
         raise BadInputError(
-            f"--budget {request.budget:g}: the profile of {profile.name} does not state what a job costs",
+            f"--budget {budget:g}: the profile of {job.profile.name} does not state what a job costs",
             "leave --budget out, or add billing: to your own profile",
         )
-    if cost.amount > request.budget:
-        raise BadInputError(
-            f"--budget {request.budget:g}: {cost.text}", "request fewer nodes or a shorter walltime"
-        )
+    if cost.amount > budget:
+        raise BadInputError(f"--budget {budget:g}: {cost.text}", "request fewer nodes or a shorter walltime")
 
 
 # The rule: where a program takes the GPU whose number is its local rank, each rank sees all planned GPUs of
@@ -220,27 +291,11 @@ def check_budget(request: JobRequest, profile: SiteProfile, layout: JobLayout) -
 # sees no fewer GPUs than its LOCAL_RANK counts. Ranks that take the first GPU that they see, such as those of
 # mpi4py programs, see only their own.
 
-Gpus = tuple[tuple[int, ...], ...]
-"""Indices of the GPUs of each local rank."""
-
-
-def rank_gpus(layout: JobLayout) -> Gpus:
-    """Return the planned GPUs of each local rank; empty where no GPU is planned."""
-    if layout.at_start:
-        return layout.at_start.gpus
-    gpus = tuple(rank.gpus for rank in layout.binding.ranks) if layout.binding else layout.gpus_by_number
-    return gpus if any(gpus) else ()
-
 
 def are_shared(gpus: Gpus) -> bool:
     """Whether two ranks of a node have the same GPU, or one has none."""
     every = [gpu for each in gpus for gpu in each]
     return len(set(every)) < len(every) or not all(gpus)
-
-
-def local_rank_fits(by_local_rank: bool, gpus: Gpus) -> bool:
-    """Whether LOCAL_RANK is the number of a GPU that the rank sees, or no GPU is planned."""
-    return not (by_local_rank and are_shared(gpus))
 
 
 def visible_gpus(by_local_rank: bool, gpus: Gpus) -> tuple[int, ...]:
@@ -259,25 +314,26 @@ def positions(gpus: Gpus, visible: tuple[int, ...]) -> Gpus:
     return tuple(tuple(visible.index(gpu) for gpu in each) for each in gpus)
 
 
-def check_sharing(framework: str | None, by_local_rank: bool, gpus: Gpus) -> None:
+def check_sharing(job: JobLayout) -> None:
     """Refuse ranks that share GPUs where the named framework numbers its GPU by the local rank."""
-    if framework is None or local_rank_fits(by_local_rank, gpus):
+    framework = job.request.framework
+    if framework is None or job.local_rank_fits:
         return
-    count = len({gpu for each in gpus for gpu in each})
+    count = len({gpu for each in job.gpus for gpu in each})
     raise BadInputError(
-        f"{len(gpus)} ranks per node share {counted(count, 'GPU')}, but a program of {framework} takes the"
-        f" GPU whose number is its local rank: from local rank {count} on there is none",
+        f"{len(job.gpus)} ranks per node share {counted(count, 'GPU')}, but a program of {framework} takes"
+        f" the GPU whose number is its local rank: from local rank {count} on there is none",
         f"--tasks-per-node {count} gives each rank its own; --gpus-per-task 0 is for programs without GPUs;"
         " --framework none shows each rank one GPU, as number 0",
     )
 
 
-def sharing_note(by_local_rank: bool, gpus: Gpus) -> str | None:
+def sharing_note(job: JobLayout) -> str | None:
     """Return the note for an unknown program whose ranks share GPUs; None: they do not."""
-    if local_rank_fits(by_local_rank, gpus):
+    if job.local_rank_fits:
         return None
-    count = len({gpu for each in gpus for gpu in each})
+    count = len({gpu for each in job.gpus for gpu in each})
     return (
-        f"{len(gpus)} ranks per node share {counted(count, 'GPU')}: each rank sees only its own, as number 0,"
-        " and LOCAL_RANK is not set, since a program could take it for the number of a GPU"
+        f"{len(job.gpus)} ranks per node share {counted(count, 'GPU')}: each rank sees only its own, as"
+        " number 0, and LOCAL_RANK is not set, since a program could take it for the number of a GPU"
     )

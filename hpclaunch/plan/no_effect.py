@@ -5,17 +5,16 @@ job file, which may be tried elsewhere, it is only said.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpclaunch.plan.launch_plan import Problem
-from hpclaunch.plan.layout import JobLayout, JobPlace
-from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Setting
+from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.request import NOT_GIVEN, JobRequest
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.plan.startup_plan import why_no_stands, why_no_startup
 from hpclaunch.plan.wrappers import program_at
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.walltime import format_walltime
 
 _OF_THE_QUEUE = {
@@ -38,18 +37,12 @@ class Found(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def no_effect(
-    request: JobRequest,
-    profile: SiteProfile,
-    layout: JobLayout,
-    place: JobPlace,
-    settings: Iterable[Setting],
-) -> Found:
+def no_effect(job: JobLayout) -> Found:
     """Return which of the given settings have no effect on the job."""
-    origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
-    problems = [layout.choice.problem] if layout.choice.problem else []
-    warnings = [*_times(request, profile, layout, place, origins), *_undocumented_plugin(request, profile)]
-    for name, sentence in _without_effect(request, profile, layout, place):
+    origins = {setting.name.replace("-", "_"): setting.origin for setting in job.settings}
+    problems = [job.choice.problem] if job.choice.problem else []
+    warnings = [*_times(job, origins), *_undocumented_plugin(job.request, job.profile)]
+    for name, sentence in _without_effect(job):
         origin = origins.get(name)
         if origin is None or origin.startswith(_DEFAULTS):
             continue
@@ -60,16 +53,14 @@ def no_effect(
     return Found(tuple(problems), tuple(warnings))
 
 
-def _without_effect(
-    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
-) -> Iterator[tuple[str, str]]:
+def _without_effect(job: JobLayout) -> Iterator[tuple[str, str]]:
     """Yield (setting, why it has no effect)."""
-    launcher = site_launcher(profile)
+    request, profile, launcher, place = job.request, job.profile, job.launcher, job.place
     for name, option in _OF_THE_QUEUE.items():
         if place.allocation:
             number = place.allocation.job_id
             yield name, f"{option} has no effect in the allocation {number}; --no-here queues the job instead"
-        elif site_scheduler(profile).starts_at_once:
+        elif job.scheduler.starts_at_once:
             yield name, f"{option} has no effect: jobs on this machine start at once, without a scheduler"
     if not request.after:
         yield "after_any", "--after-any has no effect without --after, which names the jobs to wait for"
@@ -95,7 +86,7 @@ def _without_effect(
         )
     if profile.node is not None and profile.status != "generic":
         yield "gpu_type", f"--gpu-type has no effect: {profile.name} describes nodes with one type of GPUs"
-    if request.binding == "strict" and not (layout.binding or layout.at_start):
+    if request.binding == "strict" and not (job.binding or job.at_start):
         why = f"hpclaunch plans no binding for {profile.name}, whose node is not described"
         yield "binding", f"--binding strict has no effect: {why}"
 
@@ -107,18 +98,17 @@ def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:
     return used or plugin_is_open(request, profile)
 
 
-def _times(
-    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace, origins: dict[str, str]
-) -> Iterator[str]:
+def _times(job: JobLayout, origins: dict[str, str]) -> Iterator[str]:
     """Yield how a walltime is read, and what it means where no scheduler enforces it."""
+    request = job.request
     if request.time is not None and re.fullmatch(r"[\d:]+", request.time) and request.time.count(":") < 2:
-        read = format_walltime(layout.walltime_s)
+        read = format_walltime(job.walltime_s)
         yield f"--time {request.time} is {read}: minutes, or minutes and seconds, as sbatch reads it"
     if request.time is None or request.max_restarts or origins.get("time", "").startswith(_DEFAULTS):
         return
-    if place.allocation:
-        yield f"--time {request.time}: the limit of the allocation {place.allocation.job_id} holds instead"
-    elif site_scheduler(profile).starts_at_once:
+    if allocation := job.place.allocation:
+        yield f"--time {request.time}: the limit of the allocation {allocation.job_id} holds instead"
+    elif job.scheduler.starts_at_once:
         yield (
             f"--time {request.time}: nothing on this machine ends a job after that time; with --max-restarts"
             " it sets when the ranks are signalled to write a checkpoint"

@@ -11,17 +11,9 @@ from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
-from hpclaunch.plan.command_rules import command_problems
-from hpclaunch.plan.framework_notes import (
-    about_framework,
-    container_notes,
-    fabric_notes,
-    framework_notes,
-    with_launcher,
-)
-from hpclaunch.plan.frameworks import check_framework, framework_of
+from hpclaunch.plan.command_rules import command_problems, launcher_notes
+from hpclaunch.plan.frameworks import about_framework, check_framework, framework_notes, with_launcher
 from hpclaunch.plan.launch_plan import LaunchPlan, Supervision
-from hpclaunch.plan.launcher_rules import launcher_notes
 from hpclaunch.plan.layout import (
     JobLayout,
     JobPlace,
@@ -29,7 +21,7 @@ from hpclaunch.plan.layout import (
     check_fit,
     check_sharing,
     cost_at_most,
-    rank_gpus,
+    framework_of,
     resolve,
 )
 from hpclaunch.plan.no_effect import no_effect
@@ -84,53 +76,44 @@ def make_plan(
     """
     check_names(request)
     request, said = with_said_sizes(request)
-    settings = (*settings, *said)
-    layout = _layout(request, profile, topology, place.allocation)
-    profile = with_launcher(request, profile, layout.tasks, settings)
-    if not place.allocation:
-        check_budget(request, profile, layout)
-    check_sharing(request.framework, framework_of(request).device_by_local_rank, rank_gpus(layout))
-    cpus_per_task = None if layout.binding else layout.launched_cpus  # Slurm refuses -c with a mask
-    header = _header(request, profile, layout, place, cpus_per_task)
-    for_launcher = site_launcher(profile).environment(cpus_per_task, (line.text for line in header))
-    for_rank = rank_setup(request, profile, layout)
+    job = _layout(request, profile, topology, place, (*settings, *said))
+    job = replace(job, profile=with_launcher(request, profile, job.tasks, job.settings))
+    check_budget(job)
+    check_sharing(job)
+    header, for_rank, without_effect = _header(job), rank_setup(job), no_effect(job)
     check_overridden(request, for_rank)
-    without_effect = no_effect(request, profile, layout, place, settings)
     return LaunchPlan(
         request=request,
-        profile=profile,
-        nodes=layout.nodes,
-        tasks_per_node=layout.tasks_per_node,
-        walltime_s=layout.walltime_s if _is_queued(profile, place) else None,
-        queue=layout.choice.name,
-        binding=layout.binding,
-        at_start=layout.at_start,
+        profile=job.profile,
+        nodes=job.nodes,
+        tasks_per_node=job.tasks_per_node,
+        walltime_s=job.walltime_s if job.is_queued else None,
+        queue=job.choice.name,
+        binding=job.binding,
+        at_start=job.at_start,
         header=header,
-        environment=shell_lines(request, profile, layout, place, for_launcher),
+        environment=shell_lines(job, job.launcher.environment(job.requested_cpus, (x.text for x in header))),
         rank_setup=for_rank,
-        started=layout.started,
-        node_setup=node_setup(request, profile, layout),
-        proof=proof(request, layout),
-        launch=launch_words(request, profile, layout, place),
-        argv=rank_words(request, profile, place),
-        supervision=_supervision(request, profile, layout),
-        preflight=plan_preflight(request, profile, layout),
-        staging=plan_staging(request, profile, layout.nodes),
-        settings=(*settings, *_computed(request, profile, layout, place)),
-        warnings=(*without_effect.warnings, *_warnings(request, profile, layout, place, settings)),
-        problems=(*without_effect.problems, *command_problems(request, layout)),
+        started=job.started,
+        node_setup=node_setup(job),
+        proof=proof(job),
+        launch=launch_words(job),
+        argv=rank_words(job),
+        supervision=_supervision(job),
+        preflight=plan_preflight(job),
+        staging=plan_staging(request, job.profile, job.nodes),
+        settings=(*job.settings, *_computed(job)),
+        warnings=(*without_effect.warnings, *_warnings(job)),
+        problems=(*without_effect.problems, *command_problems(job)),
     )
-
-
-def _is_queued(profile: SiteProfile, place: JobPlace) -> bool:
-    return not (site_scheduler(profile).starts_at_once or place.allocation)
 
 
 def _layout(
     request: JobRequest,
     profile: SiteProfile,
     topology: NodeTopology | None,
-    allocation: Allocation | None,
+    place: JobPlace,
+    settings: tuple[Setting, ...],
 ) -> JobLayout:
     scheduler = site_scheduler(profile)
     local = scheduler.starts_at_once
@@ -143,7 +126,7 @@ def _layout(
     request_rules.check_abilities(scheduler, request)
     request_rules.check_sample(request)
     check_framework(request)
-    choice = _queue(request, profile, allocation, (nodes, tasks_per_node), walltime_s)
+    choice = _queue(request, profile, place.allocation, (nodes, tasks_per_node), walltime_s)
     binding = None
     if topology is not None:
         if not local:
@@ -159,6 +142,10 @@ def _layout(
     share = node_share(request, profile, choice, tasks_per_node, by_local_rank=by_local_rank)
     cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node, share)
     return JobLayout(
+        request=request,
+        profile=profile,
+        place=place,
+        settings=settings,
         nodes=nodes,
         tasks_per_node=tasks_per_node,
         walltime_s=walltime_s,
@@ -188,12 +175,6 @@ def _queue(
         return request_rules.QueueChoice(name=None, queue=None, reason=reason)
     request_rules.check_account(profile, request.account)
     return request_rules.choose_queue(profile, request.queue, counts[0], walltime_s)
-
-
-def _memory(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
-    if layout.share and layout.share.memory:
-        return layout.share.memory
-    return request_rules.memory_request(profile, site_scheduler(profile), request)
 
 
 def _counts(request: JobRequest, gpus: int | None, *, one_node: bool) -> tuple[int, int]:
@@ -256,74 +237,39 @@ def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: b
     )
 
 
-def _supervision(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Supervision | None:
+def _supervision(job: JobLayout) -> Supervision | None:
+    request, scheduler = job.request, job.scheduler
     if request.max_restarts < 0:
         raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
     idle_s = parse_walltime_s(request.idle_timeout, "--idle-timeout") if request.idle_timeout else None
     if not request.max_restarts and idle_s is None:
         return None
-    scheduler = site_scheduler(profile)
     timer_s = None
     if request.max_restarts:
         warn_s = parse_walltime_s(request.warn_before, "--warn-before")
-        if warn_s >= layout.walltime_s:
+        if warn_s >= job.walltime_s:
             raise BadInputError(
                 f"--warn-before {request.warn_before} is not shorter than the walltime"
-                f" {format_walltime(layout.walltime_s)}",
+                f" {format_walltime(job.walltime_s)}",
                 "give the job more time, or warn it later",
             )
         limited = not scheduler.starts_at_once or request.time is not None
         if limited and not scheduler.signals_before_limit:
-            timer_s = layout.walltime_s - warn_s
-    look = look_words(profile, layout.nodes) if idle_s else ()
+            timer_s = job.walltime_s - warn_s
     return Supervision(
         max_restarts=request.max_restarts,
         exit_code=CHECKPOINTED,
         timer_s=timer_s,
         idle_s=idle_s,
-        look=look,
+        look=look_words(job) if idle_s else (),
         look_s=LOOK_S,
     )
 
 
-def _header(
-    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace, cpus_per_task: int | None
-) -> tuple[Line, ...]:
-    scheduler = site_scheduler(profile)
-    if not _is_queued(profile, place):
+def _header(job: JobLayout) -> tuple[Line, ...]:
+    if not job.is_queued:
         return ()
-    queue = layout.choice.queue
-    is_qos = queue is not None and queue.kind == "qos"
-    # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
-    log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
-    want = Resources(
-        name=request.name,
-        nodes=layout.nodes,
-        tasks_per_node=layout.launched_per_node,
-        starter=layout.starter,
-        walltime_s=layout.walltime_s,
-        account=request.account if profile.account.in_script else None,
-        account_option=profile.account.option,
-        queue=queue.with_partition if queue is not None and is_qos else layout.choice.name,
-        queue_reason=layout.choice.reason,
-        queue_kind=queue.kind if queue is not None else "",
-        qos=layout.choice.name if is_qos else None,
-        gpus_per_node=layout.gpus_per_node,
-        cpus_per_task=cpus_per_task,
-        gpu_type=(profile.node and profile.node.gpu_type) or request.gpu_type,
-        gpu_request=profile.scheduler.gpu_request,
-        memory=_memory(request, profile, layout),
-        begin=request_rules.begin_time(scheduler, request),
-        exclusive=request.exclusive,
-        select=profile.scheduler.select,
-        after=request.after if place.after is None else place.after,
-        after_any=request.after_any,
-        array=request.array,
-        exclude=request.exclude,
-        launcher=profile.scheduler.launcher,
-        output=f"{place.folder}/{log}" if place.folder else None,
-        warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
-    )
+    request, profile, scheduler = job.request, job.profile, job.scheduler
     given = {_directive_key(text) for text in request.directives}
     named = given.union(_directive_key(d.text) for d in profile.directives)
     site = tuple(
@@ -331,15 +277,51 @@ def _header(
         for d in profile.directives
         if _directive_key(d.text) not in given
     )
-    extra = tuple(_extra(text, request, profile) for text in request.directives)
-    usual = (line for line in scheduler.header(want) if _directive_key(line.text) not in named)
+    extra = tuple(_extra(text, job) for text in request.directives)
+    usual = (line for line in scheduler.header(_resources(job)) if _directive_key(line.text) not in named)
     return (*usual, *site, *extra)
 
 
-def _extra(text: str, request: JobRequest, profile: SiteProfile) -> Line:
-    offer = offer_of(request, profile)
+def _resources(job: JobLayout) -> Resources:
+    request, profile, scheduler, queue = job.request, job.profile, job.scheduler, job.choice.queue
+    is_qos = queue is not None and queue.kind == "qos"
+    # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
+    log = f"{scheduler.kind}.log" if scheduler.log_in_script else "out.log"
+    memory = job.share.memory if job.share else None
+    return Resources(
+        name=request.name,
+        nodes=job.nodes,
+        tasks_per_node=job.launched_per_node,
+        starter=job.starter,
+        walltime_s=job.walltime_s,
+        account=request.account if profile.account.in_script else None,
+        account_option=profile.account.option,
+        queue=queue.with_partition if queue is not None and is_qos else job.choice.name,
+        queue_reason=job.choice.reason,
+        queue_kind=queue.kind if queue is not None else "",
+        qos=job.choice.name if is_qos else None,
+        gpus_per_node=job.gpus_per_node,
+        cpus_per_task=job.requested_cpus,
+        gpu_type=(profile.node and profile.node.gpu_type) or request.gpu_type,
+        gpu_request=profile.scheduler.gpu_request,
+        memory=memory or request_rules.memory_request(profile, scheduler, request),
+        begin=request_rules.begin_time(scheduler, request),
+        exclusive=request.exclusive,
+        select=profile.scheduler.select,
+        after=request.after if job.place.after is None else job.place.after,
+        after_any=request.after_any,
+        array=request.array,
+        exclude=request.exclude,
+        launcher=profile.scheduler.launcher,
+        output=f"{job.place.folder}/{log}" if job.place.folder else None,
+        warn_s=parse_walltime_s(request.warn_before, "--warn-before") if request.max_restarts else None,
+    )
+
+
+def _extra(text: str, job: JobLayout) -> Line:
+    offer = offer_of(job.request, job.profile)
     if offer and text in offer.directives:
-        return replace(reason_of(request, profile), text=text)
+        return replace(reason_of(job.request, job.profile), text=text)
     return Line(text=text, reason="given with --directive")
 
 
@@ -349,58 +331,38 @@ def _directive_key(text: str) -> str:
     return " ".join(words[:2]) if words[0] == "-l" else words[0]
 
 
-def _computed(
-    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
-) -> tuple[Setting, ...]:
+def _computed(job: JobLayout) -> tuple[Setting, ...]:
     """Return what the plan itself settled, for --explain."""
-    rows = [
-        ("nodes", str(layout.nodes), request.nodes),
-        ("tasks-per-node", str(layout.tasks_per_node), request.tasks_per_node),
-        ("tasks", str(layout.tasks), request.tasks),
-    ]
+    request, rule = job.request, "computed: whole nodes, one rank for each GPU, else for each node"
+    sizes = (("nodes", job.nodes), ("tasks-per-node", job.tasks_per_node), ("tasks", job.tasks))
     settled = [
-        Setting(
-            name=name, value=value, origin="computed: whole nodes, one rank for each GPU, else for each node"
-        )
-        for name, value, requested in rows
-        if requested is None
+        Setting(name=name, value=str(value), origin=rule)
+        for name, value in sizes
+        if getattr(request, name.replace("-", "_")) is None
     ]
-    if plugin_is_open(request, profile):
-        settled.append(Setting(name="mpi", value=place.mpi_plugin, origin=f"computed: {place.mpi_reason}"))
-    if not _is_queued(profile, place):
-        return tuple(settled)
-    if request.queue is None:
-        settled.append(
-            Setting(name="partition", value=layout.choice.name, origin=f"computed: {layout.choice.reason}")
-        )
-    if request.time is None:
-        settled.append(Setting(name="time", value=format_walltime(layout.walltime_s), origin="default"))
+    if plugin_is_open(request, job.profile):
+        origin = f"computed: {job.place.mpi_reason}"
+        settled.append(Setting(name="mpi", value=job.place.mpi_plugin, origin=origin))
+    if job.is_queued and request.queue is None:
+        origin = f"computed: {job.choice.reason}"
+        settled.append(Setting(name="partition", value=job.choice.name, origin=origin))
+    if job.is_queued and request.time is None:
+        settled.append(Setting(name="time", value=format_walltime(job.walltime_s), origin="default"))
     return tuple(settled)
 
 
-def _warnings(
-    request: JobRequest,
-    profile: SiteProfile,
-    layout: JobLayout,
-    place: JobPlace,
-    settings: tuple[Setting, ...],
-) -> tuple[str, ...]:
-    notes = layout.binding.notes if layout.binding else ()
-    if layout.binding is None and (given := rank_gpus(layout)):
-        notes = idle_note(range(layout.gpus_per_node or 0), given)
-    cost = None if place.allocation else cost_at_most(request, profile, layout)
-    costs = (cost.text,) if cost else ()
-    off = no_submission(profile)
-    retired = (f"{off}: this script can be read and ported, not submitted",) if off else ()
-    about_network = (*container_notes(request, profile), *fabric_notes(request, profile, layout))
-    of_launcher = tuple(launcher_notes(request, layout))
+def _warnings(job: JobLayout) -> tuple[str, ...]:
+    notes = job.binding.notes if job.binding else ()
+    if job.binding is None and job.gpus:
+        notes = idle_note(range(job.gpus_per_node or 0), job.gpus)
+    cost = None if job.place.allocation else cost_at_most(job)
+    off = no_submission(job.profile)
     return (
-        *retired,
-        *of_launcher,
-        *framework_notes(request, profile, layout, settings),
-        *about_network,
+        *((f"{off}: this script can be read and ported, not submitted",) if off else ()),
+        *launcher_notes(job),
+        *framework_notes(job),
         *notes,
-        *costs,
+        *((cost.text,) if cost else ()),
     )
 
 

@@ -13,9 +13,9 @@ from typing import Literal
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.frameworks import framework_of, interpreter
+from hpclaunch.plan.frameworks import interpreter
 from hpclaunch.plan.launch_plan import Preflight, Staging
-from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.layout import JobLayout, framework_of
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.wrappers import environment_of
@@ -33,31 +33,24 @@ _LIMIT_S = 300
 """Longer than the import of a framework may take there."""
 
 
-def plan_preflight(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Preflight | None:
+def plan_preflight(job: JobLayout) -> Preflight | None:
     """Return how each node is checked; None: it was not requested.
 
     Raises BadInputError for ``exclude_bad_nodes`` where nothing could come of it.
     """
-    scheduler = site_scheduler(profile)
-    again = _again(request, scheduler) if request.exclude_bad_nodes else None
+    request, profile = job.request, job.profile
+    again = _again(request, job.scheduler) if request.exclude_bad_nodes else None
     if not (request.preflight or request.check_imports):
         return None
     python = interpreter(request, profile)
-    wanted = {**_imports(request), "only": "imports"}
-    if request.preflight:
-        wanted = _wanted(request, profile, layout)
-    nodes = layout.nodes if request.preflight else 1
+    wanted = _wanted(job) if request.preflight else {**_imports(request), "only": "imports"}
+    nodes = job.nodes if request.preflight else 1
     text = json.dumps(wanted)
     probe = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "preflight", text)))
     judge = _shell_words(wrap_command(request.environment, profile, (python, _HERE, "verdict", str(nodes))))
-    words = (*site_launcher(profile).one_per_node(nodes), *launch_options(request.environment, profile))
-    launch = () if scheduler.starts_at_once else words
-    return Preflight(
-        probe=(*launch, *probe),
-        judge=judge,
-        limit_s=_LIMIT_S,
-        again=again,
-    )
+    words = (*job.launcher.one_per_node(nodes), *launch_options(request.environment, profile))
+    launch = () if job.scheduler.starts_at_once else words
+    return Preflight(probe=(*launch, *probe), judge=judge, limit_s=_LIMIT_S, again=again)
 
 
 def _shell_words(argv: Iterable[str]) -> tuple[str, ...]:
@@ -111,18 +104,18 @@ def _imports(request: JobRequest) -> dict[str, object]:
     return {"imports": [module]} if request.check_imports else {"module": module}
 
 
-def _wanted(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> dict[str, object]:
+def _wanted(job: JobLayout) -> dict[str, object]:
     """Return what a node must show, as the probe reads it; only what the profile knows."""
-    vendor = profile.node.gpu_vendor if profile.node and layout.gpus_per_node else None
-    framework = framework_of(request)
-    plugin = framework.nccl and layout.nodes > 1 and profile.fabric.kind.startswith("slingshot")
+    profile = job.profile
+    vendor = profile.node.gpu_vendor if profile.node and job.gpus_per_node else None
+    plugin = job.framework.nccl and job.nodes > 1 and profile.fabric.kind.startswith("slingshot")
     wanted: dict[str, object] = {
-        "cpus": format_cpu_list(layout.bound_cpus),
-        "gpus": layout.gpus_per_node if vendor else None,
+        "cpus": format_cpu_list(job.bound_cpus),
+        "gpus": job.gpus_per_node if vendor else None,
         "vendor": vendor,
         "fabric": plugin and vendor in ("amd", "nvidia"),
-        **_imports(request),
-        "space": list(request.space),
+        **_imports(job.request),
+        "space": list(job.request.space),
     }
     return {name: value for name, value in wanted.items() if value}
 

@@ -5,76 +5,50 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from hpclaunch.binding import dialects
-from hpclaunch.binding.node_binding import NodeBinding, RankBinding
+from hpclaunch.binding.node_binding import RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.plan.frameworks import (
-    deepspeed_config,
-    framework_lines,
-    framework_of,
-    numbered,
-    own_config,
-    rank_lines,
-)
+from hpclaunch.plan.frameworks import deepspeed_config, framework_lines, numbered, own_config, rank_lines
 from hpclaunch.plan.launch_plan import AtStart
-from hpclaunch.plan.layout import Gpus, JobLayout, JobPlace, positions, rank_gpus, visible_gpus
+from hpclaunch.plan.layout import JobLayout, positions, visible_gpus
 from hpclaunch.plan.node_share import threads_line
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
-from hpclaunch.plan.startup_plan import place_lines, startup_lines, timeline_words
+from hpclaunch.plan.startup_plan import NODES, has_timeline, startup_lines, timeline_words
 from hpclaunch.plan.worker_launchers import rank_command, worker_launch
 from hpclaunch.plan.worker_start import job_lines, node_lines, ray_lines, worker_head
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
+from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import literal, word
-from hpclaunch.software.software_lines import (
-    environment_lines,
-    launch_options,
-    site_variables,
-    wrap_command,
-)
+from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
 
 
-def shell_lines(
-    request: JobRequest,
-    profile: SiteProfile,
-    layout: JobLayout,
-    place: JobPlace,
-    for_launcher: tuple[Line, ...],
-) -> tuple[Line, ...]:
+def shell_lines(job: JobLayout, for_launcher: Iterable[Line]) -> tuple[Line, ...]:
     """Return the lines before the launch: folders, software, variables.
 
     ``for_launcher``: the launcher's own.
     """
-    scheduler = site_scheduler(profile)
-    lines = list(scheduler.start_lines)
-    if place.python:
-        folder = literal(place.python.rpartition("/")[0])
-        lines.append(
-            Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch, first")
-        )
-    if request.command.bundled and not scheduler.starts_at_once:
+    request, profile = job.request, job.profile
+    lines = list(job.scheduler.start_lines)
+    if job.place.python:
+        lines.append(line("own python", folder=literal(job.place.python.rpartition("/")[0])))
+    if request.command.bundled and not job.scheduler.starts_at_once:
         lines.append(line("runner"))
     lines += environment_lines(request.environment, profile, reason_of(request, profile))
     lines += for_launcher
-    lines += _srun_binding(profile, layout)
-    if _shares_cores(layout.binding):
+    if job.at_start and job.launcher.unbound and not job.started:
+        lines.append(line("srun binding"))
+    if _shares_cores(job):
         lines.append(line("yield cores"))
-    lines += site_variables(profile, layout.nodes, request.environment, frozenset(request.env))
-    lines += framework_lines(request, profile, layout.nodes, layout.tasks_per_node)
-    if not framework_of(request).per_node:  # Ray gives each task its own number
-        lines.append(_threads(request, profile, layout))
+    lines += site_variables(profile, job.nodes, request.environment, frozenset(request.env))
+    lines += framework_lines(job)
+    if not job.framework.per_node:  # Ray gives each task its own number
+        lines.append(_threads(job))
     lines += _given_variables(request, profile)
-    lines += job_lines(layout.started, layout) if layout.started else ()
-    return (*lines, *startup_lines(request, profile, reported=bool(layout.binding or layout.at_start)))
-
-
-def _srun_binding(profile: SiteProfile, layout: JobLayout) -> Iterator[Line]:
-    if layout.at_start and site_launcher(profile).unbound and not layout.started:
-        reason = "srun's binding of the ranks; none where each binds itself (bind_here.sh)"
-        yield Line(text="cpu_bind=${hpclaunch_cpu_bind:-cores}", reason=reason)
+    lines += job_lines(job.started, job) if job.started else ()
+    return (*lines, *startup_lines(job))
 
 
 def _given_variables(request: JobRequest, profile: SiteProfile) -> Iterator[Line]:
@@ -87,86 +61,73 @@ def _given_variables(request: JobRequest, profile: SiteProfile) -> Iterator[Line
             yield Line(text=f"export {name}={literal(value)}", reason="given in the request")
 
 
-def _shares_cores(binding: NodeBinding | None) -> bool:
-    cpus = [cpu for rank in binding.ranks for cpu in rank.cpus] if binding else []
+def _shares_cores(job: JobLayout) -> bool:
+    cpus = [cpu for rank in job.binding.ranks for cpu in rank.cpus] if job.binding else []
     return len(cpus) > len(set(cpus))
 
 
-def _threads(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Line:
+def _threads(job: JobLayout) -> Line:
     """One thread for each core of the smallest rank, unless the site documents fewer for the framework."""
-    if layout.binding is not None:
-        cores = min(len(rank.cpus) for rank in layout.binding.ranks) // request.threads_per_core
+    request = job.request
+    if job.binding is not None:
+        cores = min(len(rank.cpus) for rank in job.binding.ranks) // request.threads_per_core
         reason = "threads for each rank: the cores it is bound to"
     else:
-        cores, reason = layout.cores_per_task, "threads for each rank: --cpus-per-task"
+        cores, reason = job.cores_per_task, "threads for each rank: --cpus-per-task"
         if cores != (request.cpus_per_task or 1):
             reason = "threads for each rank: its share of the node's cores"
-    return threads_line(request, profile, cores, reason)
+    return threads_line(request, job.profile, cores, reason)
 
 
-def rank_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
+def rank_setup(job: JobLayout) -> tuple[Line, ...]:
     """Return the lines of each rank's own shell: who it is, its share of the node, its binding."""
-    variable = profile.binding.gpu_visible_var if rank_gpus(layout) else None
-    used = (not request.no_sample, variable, layout.binding, layout.at_start)
+    request = job.request
+    variable = job.profile.binding.gpu_visible_var if job.gpus else None
+    used = (not request.no_sample, variable, job.binding, job.at_start)
     names = {"RANK", "LOCAL_RANK"} if any(used) else {"RANK"}
-    lines = list(_who_it_is(request, profile, layout, frozenset(names)))
-    if variable:
-        lines += _gpu_lines(request, layout, variable)
-    if framework_of(request).per_node:
-        lines += ray_lines(layout, _words_around(request, profile))
-    return (*lines, *_place(request, profile, layout))
-
-
-def _place(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> Iterator[Line]:
-    """Yield the lines that bind a rank, or tell its place where the launcher does."""
-    if layout.binding is None:
-        yield from place_lines(request)
-    elif profile.binding.cpu == "taskset" or layout.started:
-        lists = ((format_cpu_list(rank.cpus),) for rank in layout.binding.ranks)
-        yield _array("cpus", lists, "CPUs planned for each local rank")
-        yield line("taskset")
-
-
-def _words_around(request: JobRequest, profile: SiteProfile) -> int:
-    argv = rank_command(request)
-    return len(wrap_command(request.environment, profile, argv)) - len(argv)
-
-
-def _who_it_is(
-    request: JobRequest, profile: SiteProfile, layout: JobLayout, needed: frozenset[str]
-) -> Iterator[Line]:
-    if layout.started:
-        yield from worker_head(layout.started)
-    else:
-        yield from rank_lines(request, profile, layout, needed)
+    lines = list(worker_head(job.started) if job.started else rank_lines(job, frozenset(names)))
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
-        yield own_config(config)
+        lines.append(own_config(config))
+    if variable:
+        lines += _gpu_lines(job, variable)
+    if job.framework.per_node:
+        lines += ray_lines(job, _words_around(job))
+    if job.binding is None:
+        lines += [line("place", folder=NODES)] if has_timeline(request) else []
+    elif job.profile.binding.cpu == "taskset" or job.started:
+        lists = ((format_cpu_list(rank.cpus),) for rank in job.binding.ranks)
+        lines += [_array("cpus", lists, "CPUs planned for each local rank"), line("taskset")]
+    return tuple(lines)
 
 
-def proof(request: JobRequest, layout: JobLayout) -> dict[str, tuple[str, ...]]:
+def _words_around(job: JobLayout) -> int:
+    argv = rank_command(job.request)
+    return len(wrap_command(job.request.environment, job.profile, argv)) - len(argv)
+
+
+def proof(job: JobLayout) -> dict[str, tuple[str, ...]]:
     """Return what each rank compares its binding with; nothing where no binding is planned."""
-    if layout.at_start:
-        return _at_start_gpus(request, layout.at_start)
-    if layout.binding is None:
+    if job.at_start:
+        return _at_start_gpus(job, job.at_start)
+    if job.binding is None:
         return {}
-    ranks, gpus = layout.binding.ranks, rank_gpus(layout)
-    visible = visible_gpus(framework_of(request).device_by_local_rank, gpus)
+    ranks = job.binding.ranks
     columns: dict[str, Iterable[Iterable[int | str]]] = {
         "cpus": ((format_cpu_list(rank.cpus),) for rank in ranks),
         "numa": (rank.numa for rank in ranks),
-        "bus": (_known_bus(rank, layout.bus_ids) if gpus else () for rank in ranks),
-        "own": positions(gpus, visible) if visible else (),
+        "bus": (_known_bus(rank, job.bus_ids) if job.gpus else () for rank in ranks),
+        "own": positions(job.gpus, job.visible) if job.visible else (),
     }
     return {name: tuple(",".join(map(str, row)) for row in rows) for name, rows in columns.items()}
 
 
-def _at_start_gpus(request: JobRequest, how: AtStart) -> dict[str, tuple[str, ...]]:
+def _at_start_gpus(job: JobLayout, how: AtStart) -> dict[str, tuple[str, ...]]:
     """Return places in lists of GPUs, for each local rank.
 
     ``job_gpus``: its own among the job's; ``sees``: those of the job's that it sees; ``seen``: its own among
     those that it sees, empty where it sees no others.
     """
-    visible = () if how.slices else visible_gpus(framework_of(request).device_by_local_rank, how.gpus)
+    visible = () if how.slices else visible_gpus(job.framework.device_by_local_rank, how.gpus)
     rows = {
         "job_gpus": how.gpus,
         "sees": (visible,) * len(how.gpus) if visible else how.gpus,
@@ -175,29 +136,22 @@ def _at_start_gpus(request: JobRequest, how: AtStart) -> dict[str, tuple[str, ..
     return {name: tuple(",".join(map(str, row)) for row in each) for name, each in rows.items()}
 
 
-def _gpu_lines(request: JobRequest, layout: JobLayout, variable: str) -> Iterator[Line]:
+def _gpu_lines(job: JobLayout, variable: str) -> Iterator[Line]:
     """Yield the lines that show each rank its GPUs."""
-    gpus, framework = rank_gpus(layout), framework_of(request)
-    visible = visible_gpus(framework.device_by_local_rank, gpus)
-    if layout.at_start:  # bind_here.sh chooses among those that the scheduler gave the job
-        if visible and framework.coordinator:
-            yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs")
-    elif visible:
-        yield from _all_visible(gpus, visible, variable, numbers=framework.coordinator)
-    else:
-        order = "nearest to its cores" if layout.binding else "by their numbers"
-        yield _array("gpus", gpus, f"GPUs of each local rank, {order}")
-        yield Line(text=f'export {variable}="${{gpus[LOCAL_RANK]}}"', reason="this rank sees only its own")
-    if framework.coordinator:
+    visible, numbers = job.visible, job.framework.coordinator
+    if visible and not job.at_start:
+        yield line("all gpus", variable=variable, numbers=",".join(map(str, visible)))
+    if visible and numbers:
+        where = "" if job.at_start else " in that list"
+        yield _array("own", positions(job.gpus, visible), f"the numbers of each local rank's GPUs{where}")
+    if not (visible or job.at_start):  # else bind_here.sh chooses among those that the scheduler gave the job
+        order = "nearest to its cores" if job.binding else "by their numbers"
+        yield _array("gpus", job.gpus, f"GPUs of each local rank, {order}")
+        yield line("own gpus", variable=variable)
+    if numbers:
         yield line("jax devices")
     if variable == "CUDA_VISIBLE_DEVICES":
         yield line("nvidia order")
-
-
-def _all_visible(gpus: Gpus, visible: tuple[int, ...], variable: str, *, numbers: bool) -> Iterator[Line]:
-    yield line("all gpus", variable=variable, numbers=",".join(map(str, visible)))
-    if numbers:
-        yield _array("own", positions(gpus, visible), "the numbers of each local rank's GPUs in that list")
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
@@ -213,55 +167,40 @@ def _array(name: str, rows: Iterable[tuple[int | str, ...]], reason: str) -> Lin
     return Line(text=f"{name}=({words})", reason=reason)
 
 
-def launch_words(
-    request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
-) -> tuple[str, ...]:
+def launch_words(job: JobLayout) -> tuple[str, ...]:
     """Return the launcher with its options."""
-    launcher = site_launcher(profile)
-    options = (
-        *(map(literal, profile.fabric.launch_options) if layout.nodes > 1 else ()),
-        *launch_options(request.environment, profile),
-    )
+    request, profile, per_node = job.request, job.profile, job.gpus_per_node or 0
+    options = map(literal, profile.fabric.launch_options) if job.nodes > 1 else ()
     launch = Launch(
-        nodes=layout.nodes,
-        tasks_per_node=layout.launched_per_node,
-        cpus_per_task=layout.launched_cpus,
+        nodes=job.nodes,
+        tasks_per_node=job.launched_per_node,
+        cpus_per_task=job.launched_cpus,
         threads_per_core=request.threads_per_core,
-        options=options,
-        in_allocation=place.allocation is not None,
+        options=(*options, *launch_options(request.environment, profile)),
+        in_allocation=job.place.allocation is not None,
     )
-    if layout.started:
-        alone = site_scheduler(profile).starts_at_once
-        gpus = layout.gpus_per_node or 0
-        each = replace(launch, gpus_per_task=gpus, cpu_bind=launcher.unbound, ranks_bind=True)
-        return () if alone else launcher.words(each)
-    return launcher.words(_rank_launch(launch, request, profile, layout, place))
-
-
-def _rank_launch(
-    launch: Launch, request: JobRequest, profile: SiteProfile, layout: JobLayout, place: JobPlace
-) -> Launch:
-    bound = layout.binding.ranks if layout.binding is not None and profile.binding.cpu == "taskset" else ()
-    per_node = layout.gpus_per_node or 0
-    return replace(
+    if job.started:
+        each = replace(launch, gpus_per_task=per_node, cpu_bind=job.launcher.unbound, ranks_bind=True)
+        return () if job.scheduler.starts_at_once else job.launcher.words(each)
+    bound = job.binding.ranks if job.binding and profile.binding.cpu == "taskset" else ()
+    most = max((len(rank.cpus) for rank in bound), default=0)
+    each = replace(
         launch,
-        bound_cpus=layout.cpus_per_task
-        if layout.at_start
-        else max((len(rank.cpus) for rank in bound), default=0),
-        gpus_per_task=request.gpus_per_task or per_node // layout.tasks_per_node,
-        cpu_bind=_cpu_bind(request, profile, layout),
-        ranks_bind=bool(bound or layout.at_start),
-        mpi_plugin=request.mpi or profile.mpi.plugin or place.mpi_plugin,
+        bound_cpus=job.cpus_per_task if job.at_start else most,
+        gpus_per_task=request.gpus_per_task or per_node // job.tasks_per_node,
+        cpu_bind=_cpu_bind(job),
+        ranks_bind=bool(bound or job.at_start),
+        mpi_plugin=request.mpi or profile.mpi.plugin or job.place.mpi_plugin,
     )
+    return job.launcher.words(each)
 
 
-def node_setup(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> tuple[Line, ...]:
+def node_setup(job: JobLayout) -> tuple[Line, ...]:
     """Return the lines of the shell that starts the program's own launcher on each node."""
-    if layout.started is None:
+    if job.started is None:
         return ()
-    launcher = site_launcher(profile)
-    rank = "0" if site_scheduler(profile).starts_at_once else numbered(launcher.name, launcher.rank)
-    return node_lines(request, layout, layout.started, rank, _words_around(request, profile))
+    rank = "0" if job.scheduler.starts_at_once else numbered(job.launcher.name, job.launcher.rank)
+    return node_lines(job, job.started, rank, _words_around(job))
 
 
 def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
@@ -271,36 +210,31 @@ def plugin_is_open(request: JobRequest, profile: SiteProfile) -> bool:
     return profile.mpi.plugin_open
 
 
-def _cpu_bind(request: JobRequest, profile: SiteProfile, layout: JobLayout) -> str | None:
-    if layout.at_start:
-        return '--cpu-bind="$cpu_bind"' if site_launcher(profile).unbound else None
-    if layout.binding is None:
-        bound = profile.binding.cpu in ("cores", "at_start") and request.binding != "off"
-        return site_launcher(profile).cores_option if bound else None
-    if profile.binding.cpu == "mask_cpu":
-        return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(layout.binding)}"
-    if profile.binding.cpu == "map_cpu":
-        return f"--cpu-bind=map_cpu:{dialects.map_cpu(layout.binding)}"
-    if profile.binding.cpu == "list":
-        return dialects.pals(layout.binding)
-    return None
+def _cpu_bind(job: JobLayout) -> str | None:
+    way = job.profile.binding.cpu
+    if job.at_start:
+        return '--cpu-bind="$cpu_bind"' if job.launcher.unbound else None
+    if job.binding is None:
+        bound = way in ("cores", "at_start") and job.request.binding != "off"
+        return job.launcher.cores_option if bound else None
+    if way == "mask_cpu":
+        return f"--cpu-bind=mask_cpu:{dialects.mask_cpu(job.binding)}"
+    if way == "map_cpu":
+        return f"--cpu-bind=map_cpu:{dialects.map_cpu(job.binding)}"
+    return dialects.pals(job.binding) if way == "list" else None
 
 
-def rank_words(request: JobRequest, profile: SiteProfile, place: JobPlace) -> tuple[str, ...]:
+def rank_words(job: JobLayout) -> tuple[str, ...]:
     """Return what each rank runs, its container around it."""
+    request, folder = job.request, job.place.folder
     argv = rank_command(request)
     if request.command.bundled:
-        python = request.python or place.python or profile.software.python
-        recorded = timeline_words(request, place.folder)
-        argv = (python, "-m", "hpclaunch.train", *argv, *_checkpoints(request, place), *recorded)
-    return wrap_command(request.environment, profile, argv)
-
-
-def _checkpoints(request: JobRequest, place: JobPlace) -> tuple[str, ...]:
-    """Return the runner's options without which a restart would begin at the beginning."""
-    if not request.max_restarts:
-        return ()
-    given = {word.partition("=")[0] for word in request.command.argv}
-    folder = f"{place.folder}/checkpoints" if place.folder else "checkpoints"
-    wanted = () if "--checkpoint-dir" in given else ("--checkpoint-dir", folder)
-    return (*wanted, *(() if "--resume" in given else ("--resume",)))
+        python = request.python or job.place.python or job.profile.software.python
+        given = {word.partition("=")[0] for word in argv}
+        # Without these a restart would begin at the beginning.
+        checkpoints = f"{folder}/checkpoints" if folder else "checkpoints"
+        restart: dict[str, tuple[str, ...]] = {"--checkpoint-dir": (checkpoints,), "--resume": ()}
+        wanted = (restart if request.max_restarts else {}) | timeline_words(request, folder)
+        more = (each for name, value in wanted.items() if name not in given for each in (name, *value))
+        argv = (python, "-m", "hpclaunch.train", *argv, *more)
+    return wrap_command(request.environment, job.profile, argv)

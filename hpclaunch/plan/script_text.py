@@ -1,26 +1,28 @@
-"""From a LaunchPlan to the text of its script."""
-
-from __future__ import annotations
+"""From a LaunchPlan to the text of its script: narrow lines, one reason for each, sources by number."""
 
 import re
+import textwrap
+from collections.abc import Iterable
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.frameworks import framework_of
 from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.layout import JobPlace, framework_of
 from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.planner import about
-from hpclaunch.plan.script_layout import WIDTH, ScriptLayout, wrapped
 from hpclaunch.plan.startup_plan import STARTUP_CALL
+from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-from hpclaunch.software.shell_quoting import continued, literal
+from hpclaunch.software.shell_quoting import WIDTH, continued, literal
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def render(plan: LaunchPlan, place: JobPlace, templates: Environment, *, plain: bool = False) -> str:
+def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain: bool = False) -> str:
     """Return the script. Its text depends on the arguments alone.
 
     ``templates`` has a template ``KIND.sh.j2`` for the scheduler. ``plain``: a script that needs no file of
@@ -111,3 +113,55 @@ def _check_plain(plan: LaunchPlan) -> None:
             f"--plain: {needed[0]} needs other files",
             f"leave out {' '.join(needed)}, or write the files, too: --dry-run --save DIR",
         )
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a script; its reason follows it where there is room, else it stands above."""
+
+    above: tuple[str, ...]
+    text: str
+    comment: str
+
+
+class ScriptLayout:
+    """Places the lines of one script and numbers their sources in the order of their use."""
+
+    def __init__(self) -> None:
+        """Begin with no source."""
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources used so far, each as ``[NUMBER] TEXT``."""
+        return tuple(f"[{number}] {text}" for text, number in self._numbers.items())
+
+    def place(
+        self, lines: Iterable[Line], *, sentinel: str = "", trailing: bool = True
+    ) -> tuple[Placed, ...]:
+        """Return the lines as they stand in the script.
+
+        ``sentinel``: what the template writes before each text. ``trailing``: comments may follow a text.
+        """
+        placed: list[Placed] = []
+        for _, group in groupby(lines, key=lambda line: (line.reason, line.source)):
+            each = [self._placed(line, len(sentinel), trailing) for line in group]
+            if len(each) > 1 and (above := next((line.above for line in each if line.above), ())):
+                # A reason that several lines share stands above the first of them.
+                each = [Placed(above=(), text=line.text, comment="") for line in each]
+                each[0] = Placed(above=above, text=each[0].text, comment="")
+            placed += each
+        return tuple(placed)
+
+    def _placed(self, line: Line, before: int, trailing: bool) -> Placed:
+        reason = line.reason
+        if line.source:
+            reason += f" [{self._numbers.setdefault(line.source, len(self._numbers) + 1)}]"
+        fits = before + len(line.text) + len(reason) + 4 <= WIDTH and "\n" not in line.text
+        if trailing and fits:
+            return Placed(above=(), text=line.text, comment=f"  # {reason}" if reason else "")
+        return Placed(above=wrapped(reason), text=line.text, comment="")
+
+
+def wrapped(text: str) -> tuple[str, ...]:
+    """Return a comment as lines of a script, without their ``#``."""
+    return tuple(textwrap.wrap(text, WIDTH - 2, break_long_words=False, break_on_hyphens=False))

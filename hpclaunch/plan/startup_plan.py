@@ -3,11 +3,13 @@
 It lets Python tell where a rank stands (unless --no-stacks), and records steps (--profile).
 """
 
+from collections.abc import Iterator
+
+from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import option_against_startup, python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
 from hpclaunch.software.script_lines import line
 
@@ -62,24 +64,26 @@ def why_no_startup(request: JobRequest) -> str:
     return f"with {option} Python reads no start-up file" if option else ""
 
 
-def look_words(profile: SiteProfile, nodes: int) -> tuple[str, ...]:
+def look_words(job: JobLayout) -> tuple[str, ...]:
     """Return the shell words that print, in the job's script, where the processes on each node stand."""
-    scheduler, launcher = site_scheduler(profile), site_launcher(profile)
-    launch = () if scheduler.starts_at_once else (*launcher.one_per_node(nodes), *launcher.overlap)
-    variable = scheduler.attach.job_variable if scheduler.attach else FOLDER_VARIABLE
+    launch, attach = job.overlapping, job.scheduler.attach
+    variable = attach.job_variable if attach else FOLDER_VARIABLE
     asked = (variable, f'"${variable}"', str(STACKS_SIGNAL))
     return (*launch, "python3", "-I", "-c", '"$hpclaunch_stands"', *asked)
 
 
-def startup_lines(request: JobRequest, profile: SiteProfile, *, reported: bool) -> tuple[Line, ...]:
-    """Return the lines before the launch, after all other variables; ``reported``: ranks report their
-    binding, and with it their node."""
-    profiled = profile_lines(request, reported=reported)
-    if not needs_startup(request, profile):
-        return profiled
-    stacks = "Python tells hpclaunch stacks where it stands; --no-stacks leaves it out"
-    reason = stacks if request.profile is None else "by a start-up file of Python; an existing one still runs"
-    return (*profiled, Line(text=STARTUP_CALL, reason=reason))
+def startup_lines(job: JobLayout) -> Iterator[Line]:
+    """Yield the lines before the launch, after all other variables."""
+    request = job.request
+    # A report on its binding tells of the node of each rank, too.
+    if has_timeline(request) and not (job.binding or job.at_start):
+        yield _NODES_FOLDER
+    if records_steps(request):
+        yield from _step_lines(request)
+    if needs_startup(request, job.profile):
+        stacks = "Python tells hpclaunch stacks where it stands; --no-stacks leaves it out"
+        steps = "by a start-up file of Python; an existing one still runs"
+        yield Line(text=STARTUP_CALL, reason=stacks if request.profile is None else steps)
 
 
 NODES = "places"
@@ -105,46 +109,25 @@ def has_timeline(request: JobRequest) -> bool:
     return named or request.profile is not None or request.timeline is not None
 
 
-def place_lines(request: JobRequest) -> tuple[Line, ...]:
-    """Return the lines by which each rank of a job with a timeline, and without a report on its binding,
-    leaves its place."""
-    if not has_timeline(request):
-        return ()
-    return (line("place", folder=NODES),)
-
-
-def profile_lines(request: JobRequest, *, reported: bool) -> tuple[Line, ...]:
-    """Return the lines before the launch, after all other variables; ``reported``: ranks report their
-    binding, and with it their node."""
-    lines = [] if reported or not has_timeline(request) else [_NODES_FOLDER]
-    return (*lines, *_step_lines(request))
-
-
-def _step_lines(request: JobRequest) -> tuple[Line, ...]:
-    if not records_steps(request):
-        return ()
+def _step_lines(request: JobRequest) -> Iterator[Line]:
     first = max(request.profile_after, 1) + 1
-    cache = line("no response cache")
-    return (
-        *([cache] if request.framework == "horovod" else []),
-        Line(
-            text=f"export HPCLAUNCH_PROFILE={request.profile_after}:{request.profile}",
-            reason=f"--profile: steps {first} to {first + (request.profile or 0) - 1} of each rank are "
-            "recorded, by the steps of a torch optimizer",
-        ),
-        line("profile folder"),
+    if request.framework == "horovod":
+        yield line("no response cache")
+    yield Line(
+        text=f"export HPCLAUNCH_PROFILE={request.profile_after}:{request.profile}",
+        reason=f"--profile: steps {first} to {first + (request.profile or 0) - 1} of each rank are "
+        "recorded, by the steps of a torch optimizer",
     )
+    yield line("profile folder")
 
 
-def timeline_words(request: JobRequest, folder: str | None) -> tuple[str, ...]:
-    """Return the options with which the bundled training records itself, without those that were given."""
+def timeline_words(request: JobRequest, folder: str | None) -> dict[str, tuple[str, ...]]:
+    """Return the options with which the bundled training records itself, and the value of each."""
     if request.profile is None:
-        return ()
-    given = {word.partition("=")[0] for word in request.command.argv}
-    options = {
-        "--timeline": f"{folder}/timeline.json" if folder else "timeline.json",
-        "--timeline-ranks": "all",
-        "--timeline-steps": str(request.profile),
-        "--timeline-after": str(request.profile_after),
+        return {}
+    return {
+        "--timeline": (f"{folder}/timeline.json" if folder else "timeline.json",),
+        "--timeline-ranks": ("all",),
+        "--timeline-steps": (str(request.profile),),
+        "--timeline-after": (str(request.profile_after),),
     }
-    return tuple(word for pair in options.items() if pair[0] not in given for word in pair)

@@ -10,6 +10,10 @@ _INNER = rf"(?:[^\\\"`${{}}]|\${_NAME}|\$\{{{_NAME}\}})*"
 _VARIABLE = re.compile(rf"\$(?:{_NAME}|\{{{_NAME}(?::?[-+]{_INNER})?\}})")
 
 
+WIDTH = 110
+"""Columns that no line of a script passes, but a command and its words."""
+
+
 def literal(text: str) -> str:
     """Quote so that the shell reads exactly this text, on one line of the script.
 
@@ -53,7 +57,7 @@ def word(text: str) -> str:
     return text if re.fullmatch(r"[\w./+:=@%^,-]+", text, re.ASCII) else double_quote(text)
 
 
-def continued(*words: str, width: int = 110) -> str:
+def continued(*words: str, width: int = WIDTH) -> str:
     """Return words of shell text as one command, on as many lines as a script of that width needs."""
     lines = [""]
     for each in words:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.framework_notes import FOUND, with_launcher
+from hpclaunch.plan.frameworks import FOUND, with_launcher
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import Command, JobRequest, Setting
 from tests.in_process import hpclaunch_here

@@ -1,10 +1,9 @@
 """The plan of a job as shell text, ``plan.sh``, which the files of ``hpclaunch/remote`` read. Pure."""
 
 import shlex
-from collections.abc import Iterable, Iterator
 
 from hpclaunch import __version__
-from hpclaunch.plan.launch_plan import AtStart, LaunchPlan, Preflight, Staging, Supervision
+from hpclaunch.plan.launch_plan import LaunchPlan
 from hpclaunch.plan.program import interpreter_of
 from hpclaunch.plan.startup_plan import STACKS_SIGNAL, needs_startup, tells_stands
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -50,8 +49,15 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
 
 def plan_text(plan: LaunchPlan) -> str:
     """Return the text of ``plan.sh``."""
-    first = f"# The plan of this job, for the files in this folder, which are of hpclaunch {__version__}."
-    return "\n".join([first, *_lines(plan), ""])
+    outer = site_launcher(plan.profile).outer_settings(line.text for line in plan.header)
+    lines = [
+        f"# The plan of this job, for the files in this folder, which are of hpclaunch {__version__}.",
+        f"export HPCLAUNCH_TASKS={plan.tasks}",
+        *([f"unset {' '.join(outer)}"] if outer else []),
+        *(f"hpclaunch_{name}={_shown(value)}" for name, value in _values(plan).items()),
+        *(f"hpclaunch_{name}() {{ {text}; }}" for name, text in _calls(plan).items()),
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _private(plan: LaunchPlan) -> tuple[str, ...]:
@@ -69,76 +75,73 @@ def _rank_over(plan: LaunchPlan) -> str | None:
     return WORKER_END if plan.started else site_launcher(plan.profile).rank_end
 
 
-def _lines(plan: LaunchPlan) -> Iterator[str]:
-    scheduler, launcher = site_scheduler(plan.profile), site_launcher(plan.profile)
-    yield f"export HPCLAUNCH_TASKS={plan.tasks}"
-    if outer := launcher.outer_settings(line.text for line in plan.header):
-        yield f"unset {' '.join(outer)}"
-    yield _array("job_files", job_shell_files(plan))
-    yield _array("rank_files", rank_shell_files(plan))
-    yield _array("private", _private(plan))
-    yield _array("kept", _kept(plan, scheduler))
-    values: dict[str, str | int] = {
-        "own_log": _flag(scheduler.log_in_script or plan.request.array),
-        "sample_s": 0 if plan.request.no_sample else plan.request.sample,
+_Value = str | int | None | tuple[str, ...]
+
+
+def _values(plan: LaunchPlan) -> dict[str, _Value]:
+    """Return the variables, without ``hpclaunch_``; a flag is 1 or empty."""
+    request, scheduler = plan.request, site_scheduler(plan.profile)
+    values: dict[str, _Value] = {
+        "job_files": job_shell_files(plan),
+        "rank_files": rank_shell_files(plan),
+        "private": _private(plan),
+        "kept": _kept(plan, scheduler),
+        "own_log": bool(scheduler.log_in_script or request.array),
+        "sample_s": 0 if request.no_sample else request.sample,
         "nodes": plan.nodes,
-        "max_restarts": plan.request.max_restarts,
+        "max_restarts": request.max_restarts,
         "guard": _function(_guard(plan)),
         "rank_over": _function(_rank_over(plan)),
-        "supervised": _flag(plan.supervision),
+        "supervised": plan.supervision is not None,
+        "at_start": plan.at_start is not None,
+        **_binding(plan),
     }
-    yield from (_value(name, value) for name, value in values.items())
-    yield from _binding(plan)
-    if needs_startup(plan.request, plan.profile):
-        yield _value("python", interpreter_of(plan.argv))
-        yield _value("stacks", STACKS_SIGNAL if tells_stands(plan.request, plan.profile) else "")
-    if plan.supervision or plan.preflight or plan.staging:
-        yield _call("node_names", scheduler.node_names)
-    if plan.supervision is not None:
-        yield from _supervision(plan, plan.supervision, scheduler)
-    if plan.preflight is not None:
-        yield from _preflight(plan.preflight)
-    if plan.staging is not None:
-        yield from _staging(plan.staging)
+    if needs_startup(request, plan.profile):
+        stacks = STACKS_SIGNAL if tells_stands(request, plan.profile) else None
+        values |= {"python": interpreter_of(plan.argv), "stacks": stacks}
+    if how := plan.supervision:
+        values |= {"exit_code": how.exit_code, "timer_s": how.timer_s or 0, "idle_s": how.idle_s or 0}
+        values["comes_back"] = bool(scheduler.requeue)
+    if plan.preflight:
+        values["leaves_out"] = plan.preflight.again is not None
+    if plan.staging:
+        values |= {"stage_links": plan.staging.links, "stage_after": plan.staging.afterwards}
+    return values
 
 
-def _binding(plan: LaunchPlan) -> Iterator[str]:
-    yield _value("at_start", _flag(plan.at_start))
-    if plan.at_start:
-        yield from _at_start(plan, plan.at_start)
-        return
-    ranks = plan.binding.ranks if plan.binding else ()
-    yield _value("binding", plan.request.binding if ranks else "")
-    if ranks:
-        variable = plan.profile.binding.gpu_visible_var if any(rank.gpus for rank in ranks) else None
-        yield _value("gpu_variable", variable or "")
-        yield from (_array(name, words) for name, words in plan.proof.items())
+def _binding(plan: LaunchPlan) -> dict[str, _Value]:
+    """Return the plan of the binding and its proof; bind_here.sh fills in what is known at the start only."""
+    how, ranks = plan.at_start, plan.binding.ranks if plan.binding else ()
+    if not (how or ranks):
+        return {"binding": None}
+    has_gpus = bool(how.gpus) if how else any(rank.gpus for rank in ranks)
+    variable = plan.profile.binding.gpu_visible_var if has_gpus else None
+    found: dict[str, _Value] = {"binding": plan.request.binding, "gpu_variable": variable}
+    if how:
+        found |= {"cpu_bind": "none", "ranks": how.ranks, "cores": how.cores, "threads": how.threads}
+        found |= {"some_gpus": how.some_gpus, "cpus": (), "numa": (), "bus": (), "own": ()}
+    return {**found, **plan.proof}
 
 
-def _at_start(plan: LaunchPlan, how: AtStart) -> Iterator[str]:
-    """Yield what bind_here.sh needs, and the proof, which it fills in."""
-    variable = plan.profile.binding.gpu_visible_var if how.gpus else None
-    values = {"binding": plan.request.binding, "gpu_variable": variable or "", "cpu_bind": "none"}
-    numbers = {"ranks": how.ranks, "cores": how.cores, "threads": how.threads}
-    yield from (_value(name, value) for name, value in (values | numbers).items())
-    yield _value("some_gpus", _flag(how.some_gpus))
-    yield from (_array(name, ()) for name in ("cpus", "numa", "bus", "own"))
-    yield from (_array(name, words) for name, words in plan.proof.items())
-
-
-def _supervision(plan: LaunchPlan, supervision: Supervision, scheduler: Scheduler) -> Iterator[str]:
-    yield _value("exit_code", supervision.exit_code)
-    yield _value("timer_s", supervision.timer_s or 0)
-    yield _value("idle_s", supervision.idle_s or 0)
-    yield _value("comes_back", _flag(scheduler.requeue))
-    if scheduler.requeue:
-        yield _call("requeue", scheduler.find_commands + scheduler.requeue)
+def _calls(plan: LaunchPlan) -> dict[str, str]:
+    """Return the functions: name -> shell text."""
+    scheduler, how = site_scheduler(plan.profile), plan.supervision
+    calls = {"node_names": scheduler.node_names} if how or plan.preflight or plan.staging else {}
+    if how and scheduler.requeue:
+        calls["requeue"] = scheduler.find_commands + scheduler.requeue
     if _has_chain(plan, scheduler):
         again = scheduler.next_command('"${HPCLAUNCH_FILES%/*}/job.sh"')
-        yield _call("submit_again", scheduler.find_commands + " ".join(again))
-        yield _call("cancel", scheduler.find_commands + " ".join(scheduler.cancel_command('"$1"')))
-    if supervision.look:
-        yield _call("look", f"timeout -k 5 {supervision.look_s} {' '.join(supervision.look)}")
+        calls["submit_again"] = scheduler.find_commands + " ".join(again)
+        calls["cancel"] = scheduler.find_commands + " ".join(scheduler.cancel_command('"$1"'))
+    if how and how.look:
+        calls["look"] = f"timeout -k 5 {how.look_s} {' '.join(how.look)}"
+    if preflight := plan.preflight:
+        calls["probe"] = f"timeout {preflight.limit_s} {' '.join(preflight.probe)}"
+        calls["verdict"] = f'{" ".join(preflight.judge)} "$@"'
+        calls |= {"submit_without": preflight.again} if preflight.again else {}
+    if plan.staging:
+        calls["per_node"] = f'$hpclaunch_timeout {" ".join(plan.staging.launch)} "$@"'
+    return calls
 
 
 def _has_chain(plan: LaunchPlan, scheduler: Scheduler) -> bool:
@@ -152,36 +155,13 @@ def _kept(plan: LaunchPlan, scheduler: Scheduler) -> tuple[str, ...]:
     return (*_NONE_KEPT, "reason", "restarts", *(("next_id",) if _has_chain(plan, scheduler) else ()))
 
 
-def _preflight(preflight: Preflight) -> Iterator[str]:
-    yield _call("probe", f"timeout {preflight.limit_s} {' '.join(preflight.probe)}")
-    yield _call("verdict", f'{" ".join(preflight.judge)} "$@"')
-    yield _value("leaves_out", _flag(preflight.again))
-    if preflight.again:
-        yield _call("submit_without", preflight.again)
+def _function(file: str | None) -> str | None:
+    return f"hpclaunch_{file.removesuffix('.sh')}" if file else None
 
 
-def _staging(staging: Staging) -> Iterator[str]:
-    yield _value("stage_links", staging.links)
-    yield _value("stage_after", staging.afterwards)
-    yield _call("per_node", f'$hpclaunch_timeout {" ".join(staging.launch)} "$@"')
-
-
-def _function(file: str | None) -> str:
-    return f"hpclaunch_{file.removesuffix('.sh')}" if file else ""
-
-
-def _flag(value: object) -> str:
-    return "1" if value else ""
-
-
-def _value(name: str, value: str | int) -> str:
-    return f"hpclaunch_{name}={shlex.quote(str(value)) if value != '' else ''}"
-
-
-def _array(name: str, words: Iterable[str]) -> str:
-    quoted = (f"'{word}'" if "," in word and "'" not in word else shlex.quote(word) for word in words)
-    return f"hpclaunch_{name}=({' '.join(quoted)})"
-
-
-def _call(name: str, text: str) -> str:
-    return f"hpclaunch_{name}() {{ {text}; }}"
+def _shown(value: _Value) -> str:
+    if isinstance(value, tuple):
+        quoted = (f"'{word}'" if "," in word and "'" not in word else shlex.quote(word) for word in value)
+        return f"({' '.join(quoted)})"
+    value = int(value) or None if isinstance(value, bool) else value
+    return "" if value in (None, "") else shlex.quote(str(value))

@@ -121,6 +121,13 @@ EULAS = ("CUDA", "cuDNN")
 """Whose licences ``eb`` asks for where a recipe has CUDA (easyblocks cuda.py and cudnn.py, 5.4.1)."""
 
 
+def eb_command(recipe: Recipe) -> str:
+    """Return the words of ``eb`` for a recipe: with its commit, and the licences that CUDA needs."""
+    commit = ["--from-commit", recipe.commit] if recipe.commit else []
+    licences = [f"--accept-eula-for={','.join(EULAS)}"] if parse_easyconfig(recipe.file).cuda else []
+    return " ".join(["eb", *commit, *licences, recipe.file, "--robot"])
+
+
 def provided(recipe: Recipe) -> dict[str, str]:
     """Return the versions that a recipe's name tells: horovod, tensorflow, torch, jax, cuda, mpi."""
     parsed = parse_easyconfig(recipe.file)

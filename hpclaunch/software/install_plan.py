@@ -1,6 +1,7 @@
 """How to get a framework on a site: each way with its steps and its job, or why it does not work. Pure."""
 
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ from hpclaunch.software.known_pairs import bad_pairs
 from hpclaunch.software.shell_quoting import double_quote
 
 if TYPE_CHECKING:
-    from hpclaunch.software.install_steps import Way
+    from hpclaunch.software.install_steps import Target, Way
 
 ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
@@ -75,14 +76,12 @@ DOCUMENTS = {"env-plan": InstallPlan}
 def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> InstallPlan:
     """Return the ways to get a goal on a site; ``prefix``: folder to install into, None: one where the
     profile says that users install, else in the home."""
-    from hpclaunch.software.install_ways import WAYS, Target
+    from hpclaunch.software.install_steps import Target
+    from hpclaunch.software.install_ways import WAYS
 
     folder = profile.software.prefix or "$HOME"
     target = Target(profile=profile, name=goal, prefix=prefix or f"{folder}/hpclaunch-{goal}")
-    routes = tuple(_route(name, way(target), profile, goal) for name, way in WAYS.items())
-    if profile.status == "historic":
-        off = f"{profile.name} is switched off"
-        routes = tuple(Route(name=route.name, possible=False, why=off) for route in routes)
+    routes = tuple(_route(name, way, target) for name, way in WAYS.items())
     possible = [route for route in routes if route.possible]
     # Hours of building only where nothing else works, and one node only where nothing works on several.
     possible.sort(key=lambda route: (route.job is not None and route.job.nodes is not None, route.slow))
@@ -90,10 +89,16 @@ def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> 
     return InstallPlan(site=profile.name, goal=goal, prefix=target.prefix, chosen=chosen, routes=routes)
 
 
-def _route(name: str, way: "Way | str", profile: SiteProfile, goal: str) -> Route:
-    """Return the route of a way, unless its versions are known to fail together; text: why there is none."""
-    if isinstance(way, str):
-        return Route(name=name, possible=False, why=way)
+def _route(name: str, find: "Callable[[Target], Way]", target: "Target") -> Route:
+    """Return the route of a way, unless there is none or its versions are known to fail together."""
+    from hpclaunch.software.install_steps import NoWayError, unless
+
+    profile, goal = target.profile, target.name
+    try:
+        unless(f"{profile.name} is switched off" if profile.status == "historic" else None)
+        way = find(target)
+    except NoWayError as why:
+        return Route(name=name, possible=False, why=str(why))
     way = msgspec.structs.replace(way, versions=_implied(way.versions, goal))
     set_by_site = {**profile.fabric.common, **profile.env}
     variables = {key: each.value for key, each in set_by_site.items() if each.value is not None}

@@ -11,9 +11,7 @@ import msgspec
 from hpclaunch.check.check_report import Check, Status, verdict
 from hpclaunch.check.facts import MODULES, NOT_FOUND, BuildFacts, Outcome
 from hpclaunch.check.remedies import Remedies
-from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
-from hpclaunch.software.known_pairs import bad_pairs
-from hpclaunch.software.mpi_families import linked_mpi, mpi_family
+from hpclaunch.software.known_pairs import bad_pairs, cuda_addresses, first_cuda, linked_mpi, mpi_family
 
 # The command always exits with status 0, and up to 0.24.3 it may lose its output in a pipe (``os._exit``).
 # Its boxes for controllers and operations come from the first extension that loads. A framework's box says

@@ -13,7 +13,7 @@ from hpclaunch.check.judge_build import linked_family, lost_mpi
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
-from hpclaunch.software.mpi_families import compatible, mpi_family
+from hpclaunch.software.known_pairs import compatible, mpi_family
 
 _HEADLINE = re.compile(r"MPI (?:plugin )?types are", re.IGNORECASE)
 _VERSIONS = re.compile(r"specific pmix plugin versions available:\s*(.*)", re.IGNORECASE)

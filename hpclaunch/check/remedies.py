@@ -3,8 +3,8 @@
 import msgspec
 
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.gpu_arch import first_cuda
 from hpclaunch.software.horovod_facts import rebuild_command
+from hpclaunch.software.known_pairs import first_cuda
 
 _FRAMEWORKS = {"tensorflow": "tensorflow", "keras": "tensorflow", "pytorch": "pytorch", "mxnet": "mxnet"}
 _SHORT = {"pytorch": "torch"}

@@ -143,7 +143,7 @@ class SubmitCommand(SettingsCommand):
         """Return the position of a file that Python or a shell reads, if the first argument is one."""
         if not any("." in word for word in words):
             return len(words)
-        from hpclaunch.plan.named_file import is_script_name
+        from hpclaunch.plan.script_commands import is_script_name
 
         if not any(map(is_script_name, words)):
             return len(words)

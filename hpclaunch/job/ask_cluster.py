@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.plan.launch_plan import KnownJob, Problem
+from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.layout import framework_of
-from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile

@@ -12,17 +12,26 @@ from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.frameworks import FOUND
 from hpclaunch.plan.launch_plan import KnownJob
-from hpclaunch.plan.launcher_files import launcher_config
 from hpclaunch.plan.layout import framework_of
-from hpclaunch.plan.named_file import FileFacts, Look, StartedFile, start_file
-from hpclaunch.plan.program import MPI, FoundFramework, find_framework, needed_modules, python_target
+from hpclaunch.plan.program import (
+    MPI,
+    FoundFramework,
+    find_framework,
+    launcher_config,
+    needed_modules,
+    python_target,
+)
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import (
+    FileFacts,
+    Look,
     ReadText,
+    StartedFile,
     commands_of_script,
     directives_in,
     script_commands,
     shell_target,
+    start_file,
 )
 from hpclaunch.plan.worker_launchers import Started, per_node_launcher
 

@@ -7,8 +7,8 @@ import msgspec
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import ArrayJob, JobRecord, RecordedJob
 from hpclaunch.json_document import Document, document_of
-from hpclaunch.plan.launch_plan import LaunchPlan, Problem
-from hpclaunch.plan.request import Setting
+from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.request import Problem, Setting
 from hpclaunch.scheduler.scheduler_interface import JobState
 
 

@@ -19,8 +19,8 @@ from hpclaunch.plan.plan_file import (
     rank_shell_files,
 )
 from hpclaunch.plan.preflight_plan import PROBE, STAGE
+from hpclaunch.plan.script_body import RAY_NODE
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
-from hpclaunch.plan.worker_start import RAY_NODE
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 

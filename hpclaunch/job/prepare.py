@@ -16,13 +16,12 @@ from hpclaunch.job.program_check import missing_here, option_problems, unknown_p
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.command_rules import script_problems
-from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan, Problem
+from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan
 from hpclaunch.plan.layout import JobPlace
-from hpclaunch.plan.named_file import Look
 from hpclaunch.plan.planner import make_plan
-from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts
-from hpclaunch.plan.script_commands import ReadText
+from hpclaunch.plan.script_commands import Look, ReadText
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, highest, merge
 from hpclaunch.plan.software_choice import ActiveShell, choose_software, module_of

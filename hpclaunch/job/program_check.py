@@ -9,9 +9,8 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import needed_files
-from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.preflight_plan import split_item
-from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request import JobRequest, Problem
 from hpclaunch.plan.wrappers import program_at
 
 _LOOK_S = 60.0

@@ -12,8 +12,7 @@ import msgspec
 
 from hpclaunch.centre_folders import centre_files, centre_folders
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.launch_plan import Problem
-from hpclaunch.plan.request import NOT_GIVEN, Setting
+from hpclaunch.plan.request import NOT_GIVEN, Problem, Setting
 from hpclaunch.plan.settings import ANY_VALUE, CentreConfig, JobSettings, Layer, UserConfig, highest
 from hpclaunch.user_folders import user_config_folder
 

@@ -9,7 +9,7 @@ from hpclaunch.plan.wrappers import program_at
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.launcher_options import LIST_OPTIONS, continues_list, read_option
 from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
-from hpclaunch.software.container_runtimes import RUNTIMES
+from hpclaunch.software.container_lines import RUNTIMES
 
 LAUNCHERS = name_set(
     "srun mpirun mpiexec mpiexec.hydra mpiexec.slurm mpiexec_mpt ibrun aprun jsrun horovodrun torchrun flux"

@@ -24,7 +24,7 @@ from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import FabricPlugin, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
-from hpclaunch.software.container_runtimes import facts_of, is_guessed
+from hpclaunch.software.container_lines import facts_of, is_guessed
 from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import WIDTH, literal
 

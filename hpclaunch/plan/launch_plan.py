@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.binding.node_binding import NodeBinding
-from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.script_commands import ScriptCommand
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.scheduler.job_header import Line
@@ -70,16 +70,6 @@ class Staging(msgspec.Struct, frozen=True, kw_only=True):
     afterwards: Literal["stay", "leave", "here", "keep"]
     """The processes on the nodes stay and remove the copies when they are ended, or leave them to others to
     remove (``here``: and what they have started lives on), or to later jobs."""
-
-
-class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job would fail as it is: submitting it is refused, a dry run warns."""
-
-    message: str
-    hint: str | None
-
-    def __str__(self) -> str:
-        return f"{self.message}\n  {self.hint}" if self.hint else self.message
 
 
 class KnownJob(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpclaunch.plan.launch_plan import Problem
 from hpclaunch.plan.layout import JobLayout
-from hpclaunch.plan.request import NOT_GIVEN, JobRequest
+from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.plan.startup_plan import why_no_stands, why_no_startup
 from hpclaunch.plan.wrappers import program_at

@@ -46,3 +46,13 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
     origin: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job would fail as it is: submitting it is refused, a dry run warns."""
+
+    message: str
+    hint: str | None
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.hint}" if self.hint else self.message

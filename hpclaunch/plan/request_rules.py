@@ -13,8 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
-from hpclaunch.plan.launch_plan import Problem
-from hpclaunch.plan.request import JobRequest
+from hpclaunch.plan.request import JobRequest, Problem
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.scheduler_interface import Scheduler

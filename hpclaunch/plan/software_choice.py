@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
-from hpclaunch.plan.launch_plan import KnownJob, Problem
+from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.layout import framework_of
-from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.script_commands import shell_target
 from hpclaunch.plan.startup_plan import starts_python
 from hpclaunch.plan.worker_launchers import per_node_launcher

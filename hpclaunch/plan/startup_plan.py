@@ -10,7 +10,7 @@ from hpclaunch.plan.program import option_against_startup, python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.container_runtimes import RUNTIMES, runtime_of
+from hpclaunch.software.container_lines import RUNTIMES, runtime_of
 from hpclaunch.software.script_lines import line
 
 STARTUP = "startup"

@@ -47,7 +47,7 @@ from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Redirect, Word
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.container_runtimes import RUNTIMES
+from hpclaunch.software.container_lines import RUNTIMES
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 """How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""

@@ -16,7 +16,7 @@ from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.site.job_environment import Environment, JobContainer
-from hpclaunch.software.container_runtimes import RUNTIMES, Runtime
+from hpclaunch.software.container_lines import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
 
 FILL_IN = "FILL_IN"

@@ -8,10 +8,10 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.container_runtimes import documented, undocumented
+from hpclaunch.software.container_lines import documented, undocumented
 from hpclaunch.software.easyconfig import cuda_in, parse_easyconfig
 from hpclaunch.software.eessi import TOOLCHAINS
-from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
+from hpclaunch.software.known_pairs import cuda_addresses, first_cuda, version_numbers
 
 
 def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str, ...]:

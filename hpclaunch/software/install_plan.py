@@ -11,13 +11,12 @@ from hpclaunch.framework_table import GOALS
 from hpclaunch.json_document import Document
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.gpu_arch import version_numbers
 from hpclaunch.software.horovod_facts import VERSION
-from hpclaunch.software.known_pairs import bad_pairs
+from hpclaunch.software.known_pairs import bad_pairs, version_numbers
 from hpclaunch.software.shell_quoting import double_quote
 
 if TYPE_CHECKING:
-    from hpclaunch.software.install_steps import Target, Way
+    from hpclaunch.software.install_ways import Target, Way
 
 ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
@@ -76,8 +75,7 @@ DOCUMENTS = {"env-plan": InstallPlan}
 def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> InstallPlan:
     """Return the ways to get a goal on a site; ``prefix``: folder to install into, None: one where the
     profile says that users install, else in the home."""
-    from hpclaunch.software.install_steps import Target
-    from hpclaunch.software.install_ways import WAYS
+    from hpclaunch.software.install_ways import WAYS, Target
 
     folder = profile.software.prefix or "$HOME"
     target = Target(profile=profile, name=goal, prefix=prefix or f"{folder}/hpclaunch-{goal}")
@@ -91,7 +89,7 @@ def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> 
 
 def _route(name: str, find: "Callable[[Target], Way]", target: "Target") -> Route:
     """Return the route of a way, unless there is none or its versions are known to fail together."""
-    from hpclaunch.software.install_steps import NoWayError, unless
+    from hpclaunch.software.install_ways import NoWayError, unless
 
     profile, goal = target.profile, target.name
     try:

@@ -1,12 +1,44 @@
-"""Versions that are known to fail together, of ``known_pairs.yaml``, and the function that finds them."""
+"""Versions that go together: CUDA and GPUs, families of MPI, and what fails, of ``known_pairs.yaml``."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 
 import msgspec
 
 from hpclaunch.package_data import package_table
-from hpclaunch.software.gpu_arch import version_numbers
+
+# Architecture -> first CUDA toolkit that supports it (NVIDIA, CUDA Toolkit release notes: 9.0 Volta,
+# 10.0 Turing, 11.0 A100, 11.1 GA10x, 11.8 Ada and Hopper, 12.8 Blackwell).
+FIRST_CUDA = {
+    "sm_70": (9, 0),
+    "sm_75": (10, 0),
+    "sm_80": (11, 0),
+    "sm_86": (11, 1),
+    "sm_89": (11, 8),
+    "sm_90": (11, 8),
+    "sm_100": (12, 8),
+    "sm_120": (12, 8),
+}
+
+
+def version_numbers(text: str) -> tuple[int, ...]:
+    """Return the leading numbers of a version: ``12.4.1`` -> (12, 4, 1), ``2.13.0+cpu`` -> (2, 13, 0)."""
+    match = re.match(r"v?(\d+(?:\.\d+)*)", text.strip())
+    return tuple(int(part) for part in match[1].split(".")) if match else ()
+
+
+def cuda_addresses(cuda: str, arch: str) -> bool | None:
+    """Return whether this CUDA version can build code for ``arch`` (sm_90); None: not known."""
+    first = FIRST_CUDA.get(arch)
+    have = version_numbers(cuda)
+    return have[:2] >= first if first and have else None
+
+
+def first_cuda(arch: str) -> str | None:
+    """Return the first CUDA version for an architecture, such as ``11.8``; None: not known."""
+    first = FIRST_CUDA.get(arch)
+    return ".".join(map(str, first)) if first else None
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,3 +97,30 @@ def bad_pairs(
         and all(part in versions and r.holds(versions[part]) for part, r in pair.parts.items())
         and not (pair.cured_by and pair.cured_by[1] in variables.get(pair.cured_by[0], ""))
     )
+
+
+_FAMILIES = (
+    (r"cray[ -]?mpich|libmpi_(cray|gnu|nvidia|amd|intel)", "Cray MPICH"),
+    (r"intel\(r\) mpi|intel mpi|/impi/", "Intel MPI"),
+    (r"mvapich", "MVAPICH"),
+    (r"open ?mpi|libmpi(_cxx)?\.so\.40|ompi_", "Open MPI"),
+    (r"mpich|libmpi(cxx)?\.so\.12", "MPICH"),
+)
+# One ABI since 2014 (MPICH ABI Compatibility Initiative): any of them runs a program linked with another.
+_MPICH_ABI = {"MPICH", "Cray MPICH", "Intel MPI", "MVAPICH"}
+
+
+def mpi_family(text: str) -> str | None:
+    """Return Open MPI, MPICH, Cray MPICH, Intel MPI or MVAPICH; None: the text names none."""
+    return next((name for pattern, name in _FAMILIES if re.search(pattern, text, re.IGNORECASE)), None)
+
+
+def compatible(one: str, other: str) -> bool:
+    """Return whether a program linked with one family runs with the library of another."""
+    return one == other or {one, other} <= _MPICH_ABI
+
+
+def linked_mpi(ldd: str) -> tuple[tuple[str, str], ...]:
+    """Return (library, path or "not found") for each MPI library in the output of ``ldd``."""
+    found = re.findall(r"^\s*(libmpi\S*\.so\S*) => (not found|\S+)", ldd, re.MULTILINE)
+    return tuple((name, path) for name, path in found)

@@ -12,12 +12,12 @@ from hpclaunch.site.schema import EnvVar, SiteProfile
 from hpclaunch.software.container_lines import (
     bind_lines,
     container_lines,
+    facts_of,
     gpu_flag,
     in_container,
     launch_option,
     module_lines,
 )
-from hpclaunch.software.container_runtimes import facts_of
 from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import double_quote, word
 

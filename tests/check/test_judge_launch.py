@@ -22,7 +22,7 @@ from hpclaunch.check.judge_launch import (
 from hpclaunch.check.remedies import Remedies
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.software.mpi_families import compatible, linked_mpi, mpi_family
+from hpclaunch.software.known_pairs import compatible, linked_mpi, mpi_family
 from tests.check.verdicts import DATA
 from tests.profiles import shipped
 

@@ -8,7 +8,7 @@ import pytest
 
 from hpclaunch.lint.lint_script import all_rules
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.software.gpu_arch import first_cuda
+from hpclaunch.software.known_pairs import first_cuda
 from tests.lint.cases import DATA, SCRIPTS, findings, places, read_case
 from tests.plan.test_golden import cases, of_a_program, script_needs_files, script_of
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.imported_framework import look_on
-from hpclaunch.plan.named_file import FileFacts, start_file
+from hpclaunch.plan.script_commands import FileFacts, start_file
 
 PROGRAM = FileFacts(executable=True, head="#!/usr/bin/env python3\n")
 PLAIN = FileFacts(head="echo\n")

@@ -6,7 +6,7 @@ import pytest
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.software.easyconfig import cuda_in, module_of, parse_easyconfig, recipes
-from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda, version_numbers
+from hpclaunch.software.known_pairs import cuda_addresses, first_cuda, version_numbers
 
 
 @pytest.mark.parametrize(

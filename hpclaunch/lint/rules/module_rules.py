@@ -8,7 +8,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.shell.shell_syntax import Command
-from hpclaunch.software.gpu_arch import cuda_addresses, first_cuda
+from hpclaunch.software.known_pairs import cuda_addresses, first_cuda
 
 # cuda/12.1, or the suffix of a version: PyTorch/2.1.2-foss-2023a-CUDA-12.1.1; not UCX-CUDA/1.14.1.
 _CUDA = re.compile(r"(?:^(?:cuda|cudatoolkit|nvhpc-cuda)/|/.*-cuda-)(\d+)\.(\d+)", re.IGNORECASE)

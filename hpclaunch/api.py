@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.record import JobRecord
     from hpclaunch.job.store import Store
-    from hpclaunch.plan.launch_plan import LaunchPlan
+    from hpclaunch.plan.layout import LaunchPlan
     from hpclaunch.plan.settings_table import SettingsTable
 
 

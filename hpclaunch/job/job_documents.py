@@ -7,7 +7,7 @@ import msgspec
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import ArrayJob, JobRecord, RecordedJob
 from hpclaunch.json_document import Document, document_of
-from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.request import Problem, Setting
 from hpclaunch.scheduler.scheduler_interface import JobState
 
@@ -151,8 +151,8 @@ def submitted_document(record: JobRecord, result: dict[str, Any] | None) -> Subm
 
 def dry_run_document(plan: LaunchPlan, script: str) -> DryRunDocument:
     """Return the plan of a job that is not submitted."""
-    of_plan = {"site": plan.profile.name, "limit_s": plan.walltime_s, "script": script}
-    return document_of(DryRunDocument, plan, request=msgspec.to_builtins(plan.request), **of_plan)
+    request, site = msgspec.to_builtins(plan.request), plan.profile.name
+    return document_of(DryRunDocument, plan, request=request, site=site, script=script)
 
 
 def _parts(record: JobRecord) -> dict[str, Any]:

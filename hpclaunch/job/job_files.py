@@ -7,8 +7,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.prepare import Prepared, dry_run
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import framework_of
+from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.plan_file import (
     FOLDER,
     JOB_START,
@@ -21,16 +20,15 @@ from hpclaunch.plan.plan_file import (
 from hpclaunch.plan.preflight_plan import PROBE, STAGE
 from hpclaunch.plan.script_body import RAY_NODE
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
 def job_files(plan: LaunchPlan) -> dict[str, bytes]:
     """Return the files of a job, by their paths below the folder ``files``."""
     remote = resource_dir("remote")
     copied = {name: name for name in (JOB_START, *job_shell_files(plan), *rank_shell_files(plan))}
-    if text := site_launcher(plan.profile).text_file:
+    if text := plan.launcher.text_file:
         copied[text] = text
-    if framework_of(plan.request).per_node:
+    if plan.framework.per_node:
         copied[RAY_NODE] = RAY_NODE
     if not plan.request.no_sample:
         copied[SAMPLER] = SAMPLER
@@ -44,7 +42,7 @@ def job_files(plan: LaunchPlan) -> dict[str, bytes]:
             files[f"{STACKS}/{file}"] = one_text(modules).encode()
     if plan.staging is not None:
         files[STAGE] = one_text(STAGING).encode()
-    if plan.request.command.bundled and not site_scheduler(plan.profile).starts_at_once:
+    if plan.request.command.bundled and not plan.scheduler.starts_at_once:
         files |= _runner()
     return {PLAN: plan_text(plan).encode(), **files}
 

@@ -16,8 +16,8 @@ from hpclaunch.job.program_check import missing_here, option_problems, unknown_p
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.plan.command_rules import script_problems
-from hpclaunch.plan.launch_plan import KnownJob, LaunchPlan
-from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.launch_plan import KnownJob
+from hpclaunch.plan.layout import JobPlace, LaunchPlan
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts

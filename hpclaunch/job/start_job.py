@@ -30,8 +30,7 @@ from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import commit, text_beside
 from hpclaunch.plan.frameworks import uses_mpi
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.layout import JobPlace, LaunchPlan
 from hpclaunch.plan.plan_file import FOLDER
 from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest

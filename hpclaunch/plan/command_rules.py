@@ -8,8 +8,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from hpclaunch.plan.frameworks import deepspeed_config
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobLayout
+from hpclaunch.plan.layout import JobLayout, LaunchPlan
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest, Problem
 from hpclaunch.plan.script_commands import ScriptCommand, named_shell, shell_target

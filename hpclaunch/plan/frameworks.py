@@ -12,8 +12,7 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobLayout, framework_of, sharing_note
+from hpclaunch.plan.layout import JobLayout, LaunchPlan, framework_of, sharing_note
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.worker_launchers import DEEPSPEED

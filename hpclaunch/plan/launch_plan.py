@@ -1,14 +1,11 @@
-"""LaunchPlan: everything that a script needs, computed."""
+"""The parts of a LaunchPlan, and a job on its way to one."""
 
 from typing import Literal
 
 import msgspec
 
-from hpclaunch.binding.node_binding import NodeBinding
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.script_commands import ScriptCommand
-from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 
 
@@ -85,47 +82,3 @@ class KnownJob(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not submitted; a dry run only warns of them."""
     commands: tuple[ScriptCommand, ...] = ()
     """Those of the shell script that it starts, where that could be read."""
-
-
-class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a script needs, computed; templates only lay it out."""
-
-    request: JobRequest
-    profile: SiteProfile
-    nodes: int
-    tasks_per_node: int
-    walltime_s: int | None
-    queue: str | None
-    binding: NodeBinding | None
-    """None: the site's node is unknown (generic profiles) or binding is off."""
-    at_start: AtStart | None = None
-    """How each rank binds itself at its start, where the node is not known before."""
-    header: tuple[Line, ...]
-    """Scheduler directives in order, without the #SBATCH or #PBS sentinel."""
-    environment: tuple[Line, ...]
-    """Shell lines before the launch: setup, exports, unsets."""
-    rank_setup: tuple[Line, ...]
-    """Shell lines that each rank runs before it becomes the command."""
-    started: Started | None = None
-    """The program's own launcher, which starts the ranks of each node; None: the site's does."""
-    node_setup: tuple[Line, ...] = ()
-    """Shell lines that run on each node before that launcher."""
-    argv: tuple[str, ...]
-    """The command, exactly as given; the template quotes it."""
-    proof: dict[str, tuple[str, ...]] = {}
-    """The reference for each rank's binding, a word for each local rank: its ``cpus``, the ``numa`` nodes
-    of its cores, its GPUs' addresses (``bus``) and, where it sees more GPUs, the numbers of its ``own``."""
-    launch: tuple[str, ...]
-    """The launcher and its options as shell text."""
-    supervision: Supervision | None
-    """None: neither restarts nor a watchdog were requested."""
-    preflight: Preflight | None = None
-    staging: Staging | None = None
-    settings: tuple[Setting, ...]
-    warnings: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-    @property
-    def tasks(self) -> int:
-        """All ranks of the job."""
-        return self.nodes * self.tasks_per_node

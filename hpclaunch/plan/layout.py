@@ -5,12 +5,13 @@ import msgspec
 from hpclaunch.binding.node_binding import NodeBinding
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS, Framework
-from hpclaunch.plan.launch_plan import AtStart
+from hpclaunch.plan.launch_plan import AtStart, Preflight, Staging, Supervision
 from hpclaunch.plan.node_share import NodeShare
-from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.plural import counted
+from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.schema import Billing, SiteProfile
@@ -107,6 +108,16 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
         return not (self.scheduler.starts_at_once or self.place.allocation)
 
     @property
+    def queue(self) -> str | None:
+        """The name of its queue; None: the site's usual one, or none."""
+        return self.choice.name
+
+    @property
+    def limit_s(self) -> int | None:
+        """Its walltime in seconds; None where nothing ends it."""
+        return self.walltime_s if self.is_queued else None
+
+    @property
     def gpus(self) -> Gpus:
         """The planned GPUs of each local rank; empty where no GPU is planned."""
         if self.at_start:
@@ -159,6 +170,32 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     def launched_cpus(self) -> int:
         """Hardware threads of each of them."""
         return self.cpus_per_task * (self.tasks_per_node // self.launched_per_node)
+
+
+class LaunchPlan(JobLayout, frozen=True, kw_only=True):
+    """Everything a script needs, computed; templates only lay it out."""
+
+    header: tuple[Line, ...]
+    """Scheduler directives in order, without the #SBATCH or #PBS sentinel."""
+    environment: tuple[Line, ...]
+    """Shell lines before the launch: setup, exports, unsets."""
+    rank_setup: tuple[Line, ...]
+    """Shell lines that each rank runs before it becomes the command."""
+    node_setup: tuple[Line, ...] = ()
+    """Shell lines that run on each node before the program's own launcher."""
+    argv: tuple[str, ...]
+    """The command, exactly as given; the template quotes it."""
+    proof: dict[str, tuple[str, ...]] = {}
+    """The reference for each rank's binding, a word for each local rank: its ``cpus``, the ``numa`` nodes
+    of its cores, its GPUs' addresses (``bus``) and, where it sees more GPUs, the numbers of its ``own``."""
+    launch: tuple[str, ...]
+    """The launcher and its options as shell text."""
+    supervision: Supervision | None
+    """None: neither restarts nor a watchdog were requested."""
+    preflight: Preflight | None = None
+    staging: Staging | None = None
+    warnings: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
 _COUNTS = {"nodes": 1, "tasks": 1, "tasks_per_node": 1, "gpus_per_task": 0, "cpus_per_task": 1} | {

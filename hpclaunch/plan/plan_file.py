@@ -3,11 +3,9 @@
 import shlex
 
 from hpclaunch import __version__
-from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.program import interpreter_of
 from hpclaunch.plan.startup_plan import STACKS_SIGNAL, needs_startup, tells_stands
-from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import PRIVATE_FOLDERS, private_folders
 
 FOLDER = "files"
@@ -22,7 +20,7 @@ _NONE_KEPT = ("exit_status",)
 def job_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the files of ``hpclaunch/remote`` that the job's shell reads, in their order."""
     wanted = {
-        site_launcher(plan.profile).session_file: True,
+        plan.launcher.session_file: True,
         EESSI_IMAGE: pulls_eessi_image(plan),
         STARTUP_SHELL: needs_startup(plan.request, plan.profile),
         STAGING: plan.staging is not None,
@@ -49,7 +47,7 @@ def rank_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
 
 def plan_text(plan: LaunchPlan) -> str:
     """Return the text of ``plan.sh``."""
-    outer = site_launcher(plan.profile).outer_settings(line.text for line in plan.header)
+    outer = plan.launcher.outer_settings(line.text for line in plan.header)
     lines = [
         f"# The plan of this job, for the files in this folder, which are of hpclaunch {__version__}.",
         f"export HPCLAUNCH_TASKS={plan.tasks}",
@@ -68,11 +66,11 @@ def _private(plan: LaunchPlan) -> tuple[str, ...]:
 def _guard(plan: LaunchPlan) -> str | None:
     """Return the file that ends a job whose ranks would not find each other."""
     alone = plan.tasks == 1 or plan.request.mpi == "none" or plan.started
-    return None if alone else site_launcher(plan.profile).rank_guard
+    return None if alone else plan.launcher.rank_guard
 
 
 def _rank_over(plan: LaunchPlan) -> str | None:
-    return WORKER_END if plan.started else site_launcher(plan.profile).rank_end
+    return WORKER_END if plan.started else plan.launcher.rank_end
 
 
 _Value = str | int | None | tuple[str, ...]
@@ -80,12 +78,12 @@ _Value = str | int | None | tuple[str, ...]
 
 def _values(plan: LaunchPlan) -> dict[str, _Value]:
     """Return the variables, without ``hpclaunch_``; a flag is 1 or empty."""
-    request, scheduler = plan.request, site_scheduler(plan.profile)
+    request, scheduler = plan.request, plan.scheduler
     values: dict[str, _Value] = {
         "job_files": job_shell_files(plan),
         "rank_files": rank_shell_files(plan),
         "private": _private(plan),
-        "kept": _kept(plan, scheduler),
+        "kept": _kept(plan),
         "own_log": bool(scheduler.log_in_script or request.array),
         "sample_s": 0 if request.no_sample else request.sample,
         "nodes": plan.nodes,
@@ -125,11 +123,11 @@ def _binding(plan: LaunchPlan) -> dict[str, _Value]:
 
 def _calls(plan: LaunchPlan) -> dict[str, str]:
     """Return the functions: name -> shell text."""
-    scheduler, how = site_scheduler(plan.profile), plan.supervision
+    scheduler, how = plan.scheduler, plan.supervision
     calls = {"node_names": scheduler.node_names} if how or plan.preflight or plan.staging else {}
     if how and scheduler.requeue:
         calls["requeue"] = scheduler.find_commands + scheduler.requeue
-    if _has_chain(plan, scheduler):
+    if _has_chain(plan):
         again = scheduler.next_command('"${HPCLAUNCH_FILES%/*}/job.sh"')
         calls["submit_again"] = scheduler.find_commands + " ".join(again)
         calls["cancel"] = scheduler.find_commands + " ".join(scheduler.cancel_command('"$1"'))
@@ -144,15 +142,15 @@ def _calls(plan: LaunchPlan) -> dict[str, str]:
     return calls
 
 
-def _has_chain(plan: LaunchPlan, scheduler: Scheduler) -> bool:
-    return bool(plan.supervision and scheduler.requeue) and not plan.request.array
+def _has_chain(plan: LaunchPlan) -> bool:
+    return bool(plan.supervision and plan.scheduler.requeue) and not plan.request.array
 
 
-def _kept(plan: LaunchPlan, scheduler: Scheduler) -> tuple[str, ...]:
+def _kept(plan: LaunchPlan) -> tuple[str, ...]:
     """Return the files for which room is reserved: what tells how the job ended, and how it goes on."""
     if plan.supervision is None:
         return _NONE_KEPT
-    return (*_NONE_KEPT, "reason", "restarts", *(("next_id",) if _has_chain(plan, scheduler) else ()))
+    return (*_NONE_KEPT, "reason", "restarts", *(("next_id",) if _has_chain(plan) else ()))
 
 
 def _function(file: str | None) -> str | None:

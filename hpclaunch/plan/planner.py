@@ -13,10 +13,11 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.command_rules import command_problems, launcher_notes
 from hpclaunch.plan.frameworks import about_framework, check_framework, framework_notes, with_launcher
-from hpclaunch.plan.launch_plan import LaunchPlan, Supervision
+from hpclaunch.plan.launch_plan import Supervision
 from hpclaunch.plan.layout import (
     JobLayout,
     JobPlace,
+    LaunchPlan,
     check_budget,
     check_fit,
     check_sharing,
@@ -82,19 +83,12 @@ def make_plan(
     check_sharing(job)
     header, for_rank, without_effect = _header(job), rank_setup(job), no_effect(job)
     check_overridden(request, for_rank)
+    settled = {name: getattr(job, name) for name in JobLayout.__struct_fields__}
     return LaunchPlan(
-        request=request,
-        profile=job.profile,
-        nodes=job.nodes,
-        tasks_per_node=job.tasks_per_node,
-        walltime_s=job.walltime_s if job.is_queued else None,
-        queue=job.choice.name,
-        binding=job.binding,
-        at_start=job.at_start,
+        **settled | {"settings": (*job.settings, *_computed(job))},
         header=header,
         environment=shell_lines(job, job.launcher.environment(job.requested_cpus, (x.text for x in header))),
         rank_setup=for_rank,
-        started=job.started,
         node_setup=node_setup(job),
         proof=proof(job),
         launch=launch_words(job),
@@ -102,7 +96,6 @@ def make_plan(
         supervision=_supervision(job),
         preflight=plan_preflight(job),
         staging=plan_staging(request, job.profile, job.nodes),
-        settings=(*job.settings, *_computed(job)),
         warnings=(*without_effect.warnings, *_warnings(job)),
         problems=(*without_effect.problems, *command_problems(job)),
     )

@@ -1,4 +1,4 @@
-"""Scripts that a job starts, ``bash run.sh``, ``bash -c TEXT``, and files named as programs, ``train.py``. Pure.
+"""Scripts that a job starts, such as ``bash run.sh``, and files named as programs: ``train.py``. Pure.
 
 Only what is certain: a word with a variable stays as it is written, and commands inside ``$(...)`` do not
 count. Those of functions, loops and conditions do, since one of them may run.

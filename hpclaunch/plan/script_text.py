@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobPlace, framework_of
+from hpclaunch.plan.layout import JobPlace, LaunchPlan
 from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.planner import about
 from hpclaunch.plan.startup_plan import STARTUP_CALL
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import WIDTH, continued, literal
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
     alone = filter(lambda each: each.text != STARTUP_CALL, plan.environment)
     environment = layout.place(alone if plain else plan.environment)
     ranks = layout.place(plan.rank_setup)
-    return templates.get_template(site_scheduler(plan.profile).template).render(
+    return templates.get_template(plan.scheduler.template).render(
         about=[text for each in about(plan) for text in wrapped(each)],
         directives=plan.header,
         header=header,
@@ -51,7 +49,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
         sources=layout.sources,
         launch=_command((*(("hpclaunch_supervise",) if plan.supervision else ()), *plan.launch)),
         program=_command(tuple(map(literal, plan.argv))),
-        launcher_file=None if plan.started else site_launcher(plan.profile).text_file,
+        launcher_file=None if plan.started else plan.launcher.text_file,
         preflight=plan.preflight,
         staging=plan.staging,
         plain=plain,
@@ -66,7 +64,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
 
 def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:
     """Return, as shell text, the job's number and its folders."""
-    scheduler = site_scheduler(plan.profile)
+    scheduler = plan.scheduler
     array = scheduler.arrays if plan.request.array else None
     number = array.job_number if array else scheduler.job_number
     usual = f'"{scheduler.submit_folder}/hpclaunch-{number}"'
@@ -100,9 +98,9 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
         "--max-restarts": request.max_restarts,
         "--idle-timeout": request.idle_timeout,
         "--profile": request.profile,
-        "--framework ray": framework_of(request).per_node,
+        "--framework ray": plan.framework.per_node,
         "EESSI's container": pulls_eessi_image(plan),
-        "mnist": request.command.bundled and not site_scheduler(plan.profile).starts_at_once,
+        "mnist": request.command.bundled and not plan.scheduler.starts_at_once,
     }
     return tuple(option for option, given in wanted.items() if given)
 

@@ -18,7 +18,7 @@ from hpclaunch.host.host_interface import Note
 from hpclaunch.job.prepare import prepare
 from hpclaunch.job.refresh import once
 from hpclaunch.job.settings_files import read_layers
-from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plural import counted
 from hpclaunch.study.point_measure import measured_point
@@ -53,7 +53,7 @@ def point_job(
         values["{batch}"] = str(_batch(study, ranks))
     job = _job(study, point, filled(command, values), after, note)
     plan, script = job.dry_run()
-    billing, walltime = plan.profile.billing, plan.walltime_s
+    billing, walltime = plan.profile.billing, plan.limit_s
     cost = plan.nodes * walltime / 3600 * billing.per_node_hour if billing and walltime else None
     return PointJob(job=job, plan=plan, script=script, most_cost=cost)
 
@@ -218,7 +218,7 @@ def _too_many_node_hours(study: StudyFile, point: StudyPoint, job: PointJob, lim
     """Return why a job is too long: by what this size took, else by its walltime, else by the longest job."""
     hours = [one.node_hours or 0.0 for one in study.points]
     same = [taken for one, taken in zip(study.points, hours, strict=True) if one.size == point.size]
-    most, spent = max(same) or job.plan.nodes * (job.plan.walltime_s or 0) / 3600 or max(hours), sum(hours)
+    most, spent = max(same) or job.plan.nodes * (job.plan.limit_s or 0) / 3600 or max(hours), sum(hours)
     if spent + most <= limit:
         return None
     return f"{spent:.4g} node hours are spent and the job may take {most:.4g}; the limit is {limit:g}"

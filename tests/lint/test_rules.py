@@ -93,7 +93,7 @@ def test_a_port_is_as_grave_as_it_is_likely_to_be_taken(directives: str, port: s
 
 
 def test_lint_and_the_environment_have_one_table_of_cuda_and_gpus() -> None:
-    """The first CUDA that software.gpu_arch names is the first that lint takes."""
+    """The first CUDA that software.known_pairs names is the first that lint takes."""
     profile = load_site("olivia")
     assert profile.node is not None
     first = first_cuda(profile.node.gpu_arch or "")

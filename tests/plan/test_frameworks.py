@@ -15,8 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.frameworks import deepspeed_config
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobPlace
+from hpclaunch.plan.layout import JobPlace, LaunchPlan
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.settings import JobSettings, merge

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.launch_plan import LaunchPlan
-from hpclaunch.plan.layout import JobPlace, are_shared, positions, visible_gpus
+from hpclaunch.plan.layout import JobPlace, LaunchPlan, are_shared, positions, visible_gpus
 from hpclaunch.plan.plan_file import plan_text
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest

@@ -10,7 +10,7 @@ import msgspec
 from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_script import find_faults
-from hpclaunch.plan.launch_plan import LaunchPlan
+from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.settings import JobSettings, Layer
 from hpclaunch.port.line_report import LineReport
 from hpclaunch.port.port_script import Ported, port_script

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = {
     "binding": ("compute", "core_shares", "judge_masks"),
     "job": ("follow_job", "job_end", "refresh", "start_job", "store"),
-    "plan": ("layout", "node_share", "planner"),
+    "plan": ("layout", "planner"),
     "port": ("job_sizes", "port_launch"),
     "remote": ("stage", "stage_copy", "safe_unpack", "roll_call"),
     "scheduler": ("pbs/pbs_status", "slurm/slurm_status", "slurm/slurm_nodes"),

@@ -12,7 +12,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.frameworks import interpreter, uses_mpi
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_body import plugin_is_open
-from hpclaunch.plan.wrappers import inner_words
+from hpclaunch.plan.script_commands import inner_words
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher

@@ -24,8 +24,7 @@ from hpclaunch.plan.request_texts import check_secrets, check_texts
 from hpclaunch.plan.script_commands import Look, ReadText
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, highest, merge
-from hpclaunch.plan.software_choice import ActiveShell, choose_software, module_of
-from hpclaunch.plan.software_settings import with_software
+from hpclaunch.plan.software_choice import ActiveShell, choose_software, module_of, with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site, site_reference
 from hpclaunch.site.profile_node import VISIBLE, site_topology

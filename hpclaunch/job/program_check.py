@@ -11,7 +11,7 @@ from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import needed_files
 from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest, Problem
-from hpclaunch.plan.wrappers import program_at
+from hpclaunch.plan.script_commands import program_at
 
 _LOOK_S = 60.0
 # Exit status 3 and the reason; 0 also where numpy, which the parser needs, is not installed here.

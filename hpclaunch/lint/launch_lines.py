@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.shell_variables import Variables
-from hpclaunch.plan.wrappers import program_at
+from hpclaunch.plan.script_commands import program_at
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.launcher_options import LIST_OPTIONS, continues_list, read_option
 from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word

@@ -15,8 +15,8 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.layout import JobLayout, LaunchPlan, framework_of, sharing_note
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.script_commands import inner_words
 from hpclaunch.plan.worker_launchers import DEEPSPEED
-from hpclaunch.plan.wrappers import inner_words
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Mpiexec
 from hpclaunch.site.job_environment import Environment, JobContainer

@@ -11,26 +11,23 @@ from hpclaunch.binding.node_binding import BindingRequest, RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
-from hpclaunch.plan.command_rules import command_problems, launcher_notes
+from hpclaunch.plan.command_rules import command_problems, launcher_notes, no_effect
 from hpclaunch.plan.frameworks import about_framework, check_framework, framework_notes, with_launcher
 from hpclaunch.plan.launch_plan import Supervision
 from hpclaunch.plan.layout import (
     JobLayout,
     JobPlace,
     LaunchPlan,
+    NodeShare,
     check_budget,
     check_fit,
     check_sharing,
-    cost_at_most,
-    framework_of,
-    resolve,
-)
-from hpclaunch.plan.no_effect import no_effect
-from hpclaunch.plan.node_share import (
-    NodeShare,
     cores_line,
+    cost_at_most,
     documented_cores,
+    framework_of,
     node_share,
+    resolve,
     with_documented_cores,
 )
 from hpclaunch.plan.preflight_plan import plan_preflight, plan_staging

@@ -18,7 +18,7 @@ from hpclaunch.plan.launch_plan import Preflight, Staging
 from hpclaunch.plan.layout import JobLayout, framework_of
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.plan.wrappers import environment_of
+from hpclaunch.plan.script_commands import environment_of
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler

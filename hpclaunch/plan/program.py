@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpclaunch.framework_table import FRAMEWORKS
-from hpclaunch.plan.script_commands import ReadText, script_commands
+from hpclaunch.plan.script_commands import ReadText, inner_words, script_commands, unwrap
 from hpclaunch.plan.worker_launchers import ACCELERATE, IN_SCRIPT, TORCHRUN, find_launcher, launched_program
-from hpclaunch.plan.wrappers import inner_words, unwrap
 
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")

@@ -15,8 +15,7 @@ from hpclaunch.binding.node_binding import RankBinding
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.plan.frameworks import deepspeed_config, framework_lines, numbered, own_config, rank_lines
 from hpclaunch.plan.launch_plan import AtStart
-from hpclaunch.plan.layout import JobLayout, positions, visible_gpus
-from hpclaunch.plan.node_share import threads_line
+from hpclaunch.plan.layout import JobLayout, positions, threads_line, visible_gpus
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import NODES, has_timeline, startup_lines, timeline_words

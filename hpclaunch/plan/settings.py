@@ -13,9 +13,8 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import Command, JobRequest, Setting
-from hpclaunch.plan.script_commands import shell_target
+from hpclaunch.plan.script_commands import inner_words, shell_target
 from hpclaunch.plan.settings_table import rows
-from hpclaunch.plan.wrappers import inner_words
 
 _ADD_UP = ("directives", "env")
 

@@ -16,7 +16,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import LAUNCHERS, WorkerLauncher
 from hpclaunch.plan.request import JobRequest, Setting
-from hpclaunch.plan.wrappers import program_at
+from hpclaunch.plan.script_commands import program_at
 
 IN_SCRIPT = "script"
 """Key of a command's ``config``: the words by which its shell script starts torchrun."""

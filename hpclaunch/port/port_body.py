@@ -18,7 +18,7 @@ from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
 from hpclaunch.site.job_environment import Environment
-from hpclaunch.software.contradictions import contradictions
+from hpclaunch.software.contradictions import contradictions, unusable
 
 CHANGES = name_set("cp mkdir rm test")
 """Commands that lint counts as information, and that change or decide something."""
@@ -317,7 +317,8 @@ def _same_modules(port: Port, command: Command) -> Verdict:
     if not re.fullmatch(r"[\w./+:=@ -]+", " ".join(names)):
         return left_out("undecided: a name that is known at run time only")
     loaded = dict.fromkeys(name for name in _loaded_until(port, command) if name not in setup)
-    wrong = contradictions(Environment(modules=tuple(loaded)), port.target)
+    wanted = Environment(modules=tuple(loaded))
+    wrong = unusable(wanted) or contradictions(wanted, port.target)
     return left_out(f"undecided: {'; '.join(wrong)}") if wrong else KEPT.setting(module=more)
 
 

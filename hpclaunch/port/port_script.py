@@ -38,7 +38,7 @@ from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.job_environment import JobContainer
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software.container_runtimes import undocumented
+from hpclaunch.software.container_lines import undocumented
 from hpclaunch.text_table import printable
 from hpclaunch.walltime import format_walltime
 

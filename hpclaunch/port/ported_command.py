@@ -10,8 +10,8 @@ from typing import Any
 
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
+from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
-from hpclaunch.plan.wrappers import program_at
 from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import name_set, whole_number

@@ -1,7 +1,7 @@
 """Parts of a software environment that do not work together, found before the job is queued."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -24,7 +24,6 @@ def contradictions(environment: Environment, profile: SiteProfile) -> tuple[str,
         *(("container and eessi init: container: only one of them can run the command",) if both else ()),
         *_runtime(environment, profile),
         *_two_pythons(environment),
-        *_like_options(environment),
     )
 
 
@@ -132,21 +131,3 @@ def _two_pythons(environment: Environment) -> Iterator[str]:
     for key in ("venv", "conda"):
         if getattr(environment, key):
             yield f"{key} and container: the container has its own Python; give a venv as container: venv"
-
-
-def _like_options(environment: Environment) -> Iterator[str]:
-    """Find names that module, conda, source or the container's program would take for an option."""
-    container, easybuild, eessi = environment.container, environment.easybuild, environment.eessi
-    named: dict[str, Iterable[str | None]] = {
-        "module_use": environment.module_use,
-        "modules": environment.modules,
-        "conda": (environment.conda,),
-        "venv": (environment.venv,),
-        "easybuild: load": easybuild.load if easybuild else (),
-        "eessi: load": eessi.load if eessi else (),
-        "eessi: cache": (eessi.cache,) if eessi else (),
-        "container: image": (container.image,) if container else (),
-        "container: venv": (container.venv,) if container else (),
-    }
-    for key, names in named.items():
-        yield from (f"{key}: {name!r} begins with a dash" for name in names if name and name.startswith("-"))

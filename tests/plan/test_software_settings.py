@@ -110,7 +110,7 @@ def test_a_recorded_request_is_repeated_as_it_was(here: Path) -> None:
     import msgspec
 
     from hpclaunch.plan.request import Command, JobRequest
-    from hpclaunch.plan.software_settings import with_software
+    from hpclaunch.plan.software_choice import with_software
     from hpclaunch.site.load_profile import load_site
 
     profile = load_site("generic-slurm")

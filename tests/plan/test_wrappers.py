@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.plan.wrappers import WRAPPERS, Wrapper, inner_words, program_at, unwrap
+from hpclaunch.plan.script_commands import WRAPPERS, Wrapper, inner_words, program_at, unwrap
 
 PLAIN = st.text("abz/._", min_size=1).filter(lambda word: word not in WRAPPERS)
 VALUE = st.text("abz0,=:", min_size=1)

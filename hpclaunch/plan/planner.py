@@ -47,7 +47,7 @@ from hpclaunch.plan.startup_plan import LOOK_S, look_words
 from hpclaunch.plan.worker_launchers import with_said_sizes, worker_launch
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
-from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
+from hpclaunch.scheduler.scheduler_interface import Allocation
 from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import no_submission, site_launcher, site_scheduler
@@ -81,8 +81,10 @@ def make_plan(
     header, for_rank, without_effect = _header(job), rank_setup(job), no_effect(job)
     check_overridden(request, for_rank)
     settled = {name: getattr(job, name) for name in JobLayout.__struct_fields__}
+    settled["place"] = JobPlace(allocation=place.allocation)  # a plan is the same wherever its files are
+    settled["settings"] = (*job.settings, *_computed(job))
     return LaunchPlan(
-        **settled | {"settings": (*job.settings, *_computed(job))},
+        **settled,
         header=header,
         environment=shell_lines(job, job.launcher.environment(job.requested_cpus, (x.text for x in header))),
         rank_setup=for_rank,
@@ -111,10 +113,7 @@ def _layout(
     slices = profile.node is not None and profile.node.gpu_slices  # NCCL does not work between them
     nodes, tasks_per_node = _counts(request, 1 if slices else gpus, one_node=local)
     walltime_s = parse_time_limit_s(DEFAULT_WALLTIME if request.time is None else request.time)
-    _check_name(request.name, scheduler)
-    request_rules.check_directives(scheduler, request.directives, profile.queues)
-    request_rules.check_abilities(scheduler, request)
-    request_rules.check_sample(request)
+    request_rules.check_request(scheduler, request, profile.queues)
     check_framework(request)
     choice = _queue(request, profile, place.allocation, (nodes, tasks_per_node), walltime_s)
     binding = None
@@ -209,12 +208,6 @@ def _cores_per_task(
         return cores, cores * max((len(cpus) for cpus in whole), default=1)
     cores = request.cpus_per_task or 1
     return cores, cores * request.threads_per_core
-
-
-def _check_name(name: str, scheduler: Scheduler) -> None:
-    """Refuse names that a directive line cannot carry, or that the submit command does not take."""
-    if not re.fullmatch(scheduler.job_name_pattern, name) or not name.strip():
-        raise BadInputError(f"--name {name!r} cannot stand in a batch script", scheduler.job_name_rule)
 
 
 def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: bool) -> BindingRequest:

@@ -136,9 +136,14 @@ def _queue_source(profile: SiteProfile) -> str:
     return "; ".join(cite(profile, source) for source in sorted(sources)) or f"site profile {profile.name}"
 
 
-def check_sample(request: JobRequest) -> None:
-    """Refuse an interval of a job file that the option --sample would not take."""
-    if not 1 <= request.sample <= 3600:
+def check_request(scheduler: Scheduler, request: JobRequest, queues: Mapping[str, Queue]) -> None:
+    """Refuse what the scheduler, or the samples of the job, cannot have; ``queues``: the site's."""
+    name = request.name
+    if not re.fullmatch(scheduler.job_name_pattern, name) or not name.strip():
+        raise BadInputError(f"--name {name!r} cannot stand in a batch script", scheduler.job_name_rule)
+    check_directives(scheduler, request.directives, queues)
+    check_abilities(scheduler, request)
+    if not 1 <= request.sample <= 3600:  # in a job file; the option has these limits
         raise BadInputError(
             f"sample: {request.sample} is not a number of seconds from 1 to 3600",
             "no_sample: true starts none",

@@ -225,8 +225,8 @@ def ask(**asked: Any) -> JobRequest:
 @pytest.mark.parametrize("seconds", [-5, 0, 3601])
 def test_the_time_between_two_looks_has_limits_in_job_files_too(seconds: int) -> None:
     with pytest.raises(BadInputError, match="from 1 to 3600"):
-        request_rules.check_sample(ask(sample=seconds))
-    request_rules.check_sample(ask(sample=5))
+        request_rules.check_request(SLURM, ask(sample=seconds), {})
+    request_rules.check_request(SLURM, ask(sample=5), {})
 
 
 def test_masks_need_whole_nodes() -> None:

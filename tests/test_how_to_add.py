@@ -186,10 +186,10 @@ SCHEDULER = Tidal(
 '''
 
 TEMPLATE = """\
-#!/bin/bash
-{% from "_lines.sh.j2" import put %}
-{{ put(header_alone, "#TIDE ") }}
-{% include "_job.sh.j2" %}
+{% extends "_job.sh.j2" %}
+{% block directives %}
+{{ put(header_alone, "#TIDE ") -}}
+{% endblock %}
 """
 
 

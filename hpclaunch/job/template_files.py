@@ -5,13 +5,19 @@ from functools import lru_cache
 from pathlib import Path
 
 import jinja2
-from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2 import StrictUndefined
 from jinja2.bccache import Bucket, BytecodeCache
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hpclaunch.centre_folders import centre_files, centre_folders
-from hpclaunch.errors import BadInputError
-from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.job.template_overlays import (
+    OverlaidTemplates,
+    OverlayLoader,
+    Overlays,
+    Script,
+    block_text,
+    centre_blocks,
+    comment,
+    overlays,
+)
 from hpclaunch.package_data import resource_dir
 from hpclaunch.software.shell_quoting import literal
 from hpclaunch.user_folders import read_cached, write_cached
@@ -19,28 +25,19 @@ from hpclaunch.user_folders import read_cached, write_cached
 
 def script_templates() -> jinja2.Environment:
     """Return the templates: sandboxed, strict about undefined names, with the filters that they use."""
-    blocks = {
-        path.stem: path
-        for folder in reversed(centre_folders())
-        for path in centre_files(folder, "blocks/*.sh")
-    }
-    if unknown := sorted(blocks.keys() - BLOCKS):
-        raise BadInputError(f"{blocks[unknown[0]]}: no block has this name", f"there are {', '.join(BLOCKS)}")
-    return templates_in(resource_dir("templates"), tuple(blocks.items()))
-
-
-BLOCKS = ("before_environment", "after_environment")
-"""Places in every script at which a centre adds shell lines, the file ``blocks/NAME.sh`` of its folder."""
+    return templates_in(resource_dir("templates"), centre_blocks(), overlays())
 
 
 @lru_cache(maxsize=1)
-def templates_in(folder: Path, blocks: tuple[tuple[str, Path], ...] = ()) -> jinja2.Environment:
+def templates_in(
+    folder: Path, blocks: tuple[tuple[str, Path], ...] = (), above: Overlays = ()
+) -> jinja2.Environment:
     """Return the templates in a folder; a process reads each once, and again where its file has changed.
 
-    ``blocks``: name and file of each that a centre adds.
+    ``blocks``: name and file of each that a centre adds; ``above``: the overlays.
     """
-    environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader(folder),
+    environment = OverlaidTemplates(
+        loader=OverlayLoader(folder),
         bytecode_cache=_CachedTemplates(),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -48,38 +45,18 @@ def templates_in(folder: Path, blocks: tuple[tuple[str, Path], ...] = ()) -> jin
         keep_trailing_newline=True,
         autoescape=False,  # a shell script, not HTML: the shquote filter quotes
     )
+    environment.overlays, environment.template_class = above, Script
     environment.globals["blocks"] = {name: str(path) for name, path in blocks}
-    environment.filters["text_of_block"] = lambda name: _lines(dict(blocks)[name])
+    environment.filters["text_of_block"] = lambda name: block_text(dict(blocks)[name])
     environment.filters["shquote"] = literal
     environment.filters["comment"] = comment
     environment.filters["text_of_file"] = remote_text
     return environment
 
 
-def _lines(path: Path) -> str:
-    """The shell lines of a centre's block, which bash can read on their own. Raises BadInputError."""
-    try:
-        text = path.read_text("utf-8").rstrip("\n") + "\n"
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{path}: {error}", "shell lines in UTF-8") from error
-    check = ("env", "-u", "BASH_ENV", "LC_ALL=C", "bash", "-n", "-c", text)
-    said = LocalHost().run(check, timeout_s=10).stderr.strip()
-    if said or text.endswith("\\\n"):
-        # It would swallow the lines after it.
-        raise BadInputError(f"{path}: {said or 'its last line goes on'}", "end what it begins")
-    return text
-
-
 def remote_text(name: str) -> str:
     """Return the text of a file of ``hpclaunch/remote``, without its first line, which is for shellcheck."""
     return (resource_dir("remote") / name).read_text("utf-8").partition("\n")[2]
-
-
-def comment(text: str) -> str:
-    """Make a text safe inside one comment line: no line break may end it, no mark may change its look."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 class _CachedTemplates(BytecodeCache):

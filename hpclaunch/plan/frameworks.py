@@ -56,13 +56,7 @@ def framework_lines(job: JobLayout) -> tuple[Line, ...]:
     lines += (Line(text=text, reason=reason) for text, reason in framework.lines)
     if framework.coordinator:
         lines.append(line("jax coordinator"))
-    if request.framework == "horovod":
-        # Ranks that a launcher starts have no Gloo rendezvous: that is a server inside of horovodrun.
-        lines.append(line("horovod controller"))
-        if job.profile.node is None or job.profile.node.gpu_vendor != "intel":  # oneCCL may carry the data
-            lines.append(line("horovod cpu operations"))
-    if request.timeline:
-        lines += _timeline(request)
+    lines += _horovod(request, job.profile)
     if framework.hostfile or (started and started.launcher is DEEPSPEED):
         # sed reads to the end, unlike head: with pipefail a list cut short would end the job.
         facts = {"names": job.scheduler.node_names, "nodes": job.nodes, "ranks": job.tasks_per_node}
@@ -135,13 +129,22 @@ def _rendezvous(job: JobLayout) -> Iterator[Line]:
     yield line("rendezvous port", number=number)
 
 
-def _timeline(request: JobRequest) -> list[Line]:
-    """A bare name is a file in the job's folder for Horovod, so that no two jobs write the same one."""
+def _horovod(request: JobRequest, profile: SiteProfile) -> Iterator[Line]:
+    """Yield Horovod's lines: ranks that a launcher starts have no Gloo rendezvous, a server of horovodrun.
+
+    A bare name of a timeline is a file in the job's folder, so that no two jobs write the same one.
+    """
     file = request.timeline or ""
     path = literal(file)
-    if request.framework == "horovod" and "/" not in file:
-        path = f'"$HPCLAUNCH_JOB_FOLDER"/{path}'
-    return [line("horovod timeline", path=path), line("horovod cycles")]
+    if request.framework == "horovod":
+        yield line("horovod controller")
+        if profile.node is None or profile.node.gpu_vendor != "intel":  # where oneCCL may carry the data
+            yield line("horovod cpu operations")
+        if "/" not in file:
+            path = f'"$HPCLAUNCH_JOB_FOLDER"/{path}'
+    if file:
+        yield line("horovod timeline", path=path)
+        yield line("horovod cycles")
 
 
 def interpreter(request: JobRequest, profile: SiteProfile) -> str:

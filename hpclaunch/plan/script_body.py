@@ -103,12 +103,18 @@ def rank_setup(job: JobLayout) -> tuple[Line, ...]:
         lines += _gpu_lines(job, variable)
     if job.framework.per_node:
         lines += ray_lines(job, _words_around(job))
+    return (*lines, *_place(job))
+
+
+def _place(job: JobLayout) -> Iterator[Line]:
+    """Yield the lines that bind a rank, or tell its place where the launcher does."""
     if job.binding is None:
-        lines += [line("place", folder=NODES)] if has_timeline(request) else []
+        if has_timeline(job.request):
+            yield line("place", folder=NODES)
     elif job.profile.binding.cpu == "taskset" or job.started:
         lists = ((format_cpu_list(rank.cpus),) for rank in job.binding.ranks)
-        lines += [_array("cpus", lists, "CPUs planned for each local rank"), line("taskset")]
-    return tuple(lines)
+        yield _array("cpus", lists, "CPUs planned for each local rank")
+        yield line("taskset")
 
 
 def _words_around(job: JobLayout) -> int:
@@ -153,8 +159,7 @@ def _gpu_lines(job: JobLayout, variable: str) -> Iterator[Line]:
     if visible and not job.at_start:
         yield line("all gpus", variable=variable, numbers=",".join(map(str, visible)))
     if visible and numbers:
-        where = "" if job.at_start else " in that list"
-        yield _array("own", positions(job.gpus, visible), f"the numbers of each local rank's GPUs{where}")
+        yield _own_numbers(job)
     if not (visible or job.at_start):  # else bind_here.sh chooses among those that the scheduler gave the job
         order = "nearest to its cores" if job.binding else "by their numbers"
         yield _array("gpus", job.gpus, f"GPUs of each local rank, {order}")
@@ -163,6 +168,11 @@ def _gpu_lines(job: JobLayout, variable: str) -> Iterator[Line]:
         yield line("jax devices")
     if variable == "CUDA_VISIBLE_DEVICES":
         yield line("nvidia order")
+
+
+def _own_numbers(job: JobLayout) -> Line:
+    where = "" if job.at_start else " in that list"
+    return _array("own", positions(job.gpus, job.visible), f"the numbers of each local rank's GPUs{where}")
 
 
 def _known_bus(rank: RankBinding, bus_ids: dict[int, str]) -> tuple[str, ...]:
@@ -180,7 +190,7 @@ def _array(name: str, rows: Iterable[tuple[int | str, ...]], reason: str) -> Lin
 
 def launch_words(job: JobLayout) -> tuple[str, ...]:
     """Return the launcher with its options."""
-    request, profile, per_node = job.request, job.profile, job.gpus_per_node or 0
+    request, profile = job.request, job.profile
     options = map(literal, profile.fabric.launch_options) if job.nodes > 1 else ()
     launch = Launch(
         nodes=job.nodes,
@@ -190,12 +200,18 @@ def launch_words(job: JobLayout) -> tuple[str, ...]:
         options=(*options, *launch_options(request.environment, profile)),
         in_allocation=job.place.allocation is not None,
     )
-    if job.started:
-        each = replace(launch, gpus_per_task=per_node, cpu_bind=job.launcher.unbound, ranks_bind=True)
-        return () if job.scheduler.starts_at_once else job.launcher.words(each)
+    if job.started is None:
+        return job.launcher.words(_rank_launch(launch, job))
+    gpus, unbound = job.gpus_per_node or 0, job.launcher.unbound
+    each = replace(launch, gpus_per_task=gpus, cpu_bind=unbound, ranks_bind=True)
+    return () if job.scheduler.starts_at_once else job.launcher.words(each)
+
+
+def _rank_launch(launch: Launch, job: JobLayout) -> Launch:
+    request, profile, per_node = job.request, job.profile, job.gpus_per_node or 0
     bound = job.binding.ranks if job.binding and profile.binding.cpu == "taskset" else ()
     most = max((len(rank.cpus) for rank in bound), default=0)
-    each = replace(
+    return replace(
         launch,
         bound_cpus=job.cpus_per_task if job.at_start else most,
         gpus_per_task=request.gpus_per_task or per_node // job.tasks_per_node,
@@ -203,7 +219,6 @@ def launch_words(job: JobLayout) -> tuple[str, ...]:
         ranks_bind=bool(bound or job.at_start),
         mpi_plugin=request.mpi or profile.mpi.plugin or job.place.mpi_plugin,
     )
-    return job.launcher.words(each)
 
 
 def node_setup(job: JobLayout) -> tuple[Line, ...]:

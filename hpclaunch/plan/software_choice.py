@@ -63,19 +63,9 @@ def with_software(
     base, origin = request.environment, origins.get("environment", "the request")
     if base is None:
         base, origin = profile.environment, f"site profile {profile.name}"
-    environment = base or Environment()
-    came_from = dict.fromkeys(_parts(environment), origin)
+    came_from = dict.fromkeys(_parts(base or Environment()), origin)
     given = {name: value for name in _OPTIONS if (value := getattr(request, name)) not in (None, ())}
-    for name, value in given.items():
-        if name in ("container_runtime", "container_bind") and environment.container is None:
-            first = value if isinstance(value, str) else value[0]
-            option = f"--{name.replace('_', '-')} {first}"
-            raise BadInputError(f"{option}: the job has no container", "add --container IMAGE")
-        part = "container.venv" if name == "venv" and environment.container else _OPTIONS[name]
-        environment = _with_part(environment, part, value)
-        option_origin, before = origins.get(name, "the request"), came_from.get(part)
-        adds = isinstance(value, tuple) and before is not None
-        came_from[part] = f"{before}, then {option_origin}" if adds else option_origin
+    environment = _with_options(base or Environment(), given, origins, came_from)
     if environment.container and (
         own := next((name for name in _BIND_VARIABLES if name in request.env), None)
     ):
@@ -91,6 +81,22 @@ def with_software(
     rest = (each for each in settings if each.name.replace("-", "_") not in {"environment", *_OPTIONS})
     request = replace(request, environment=environment if base or given else None, **moved)
     return request, (*rest, *stated)
+
+
+def _with_options(
+    environment: Environment, given: dict[str, Any], origins: dict[str, str], came_from: dict[str, str]
+) -> Environment:
+    """Return the environment with what options give, whose origins are noted in ``came_from``."""
+    for name, value in given.items():
+        if name in ("container_runtime", "container_bind") and environment.container is None:
+            first = value if isinstance(value, str) else value[0]
+            option = f"--{name.replace('_', '-')} {first}"
+            raise BadInputError(f"{option}: the job has no container", "add --container IMAGE")
+        part = "container.venv" if name == "venv" and environment.container else _OPTIONS[name]
+        environment = _with_part(environment, part, value)
+        origin, before = origins.get(name, "the request"), came_from.get(part)
+        came_from[part] = f"{before}, then {origin}" if isinstance(value, tuple) and before else origin
+    return environment
 
 
 def _with_part(environment: Environment, part: str, value: str | tuple[str, ...]) -> Environment:

@@ -334,7 +334,7 @@ def easybuild(target: Target) -> Way:
             "EasyBuild cannot install into a folder with a blank in its name (its modules have no quotes)"
         )
     own = target.name in easyconfig.recipes()
-    recipes = easyconfig.recipes().get(target.name if own else target.goal.base or "", ())
+    recipes = easyconfig.recipes().get(target.name if own else target.base, ())
     if not recipes:
         raise NoWayError(f"no easyconfig of {target.name} is in release {easyconfig.RELEASE}")
     refused: list[str] = []

@@ -151,7 +151,9 @@ def test_a_wrong_file_is_named_with_its_key(centre: Path, text: str, said: str) 
     assert (done.returncode, said in done.stderr, str(centre) in done.stderr) == (3, True, True), done.stderr
 
 
-@pytest.mark.parametrize("place", ["config.yaml", "sites/here.yaml", "blocks/after_environment.sh"])
+@pytest.mark.parametrize(
+    "place", ["config.yaml", "sites/here.yaml", "blocks/after_environment.sh", "templates/job.sh.j2"]
+)
 @pytest.mark.parametrize("wrong", WRONG)
 def test_what_others_can_write_is_refused(
     centre: Path, place: str, wrong: str, monkeypatch: pytest.MonkeyPatch
@@ -223,3 +225,78 @@ def test_a_block_that_would_swallow_the_next_lines_is_an_error(centre: Path, tex
     done = run(*JOB, "--", "true")
     assert done.returncode == 3, done.stdout
     assert f"{centre}/blocks/after_environment.sh: " in done.stderr
+
+
+# --- overlays of templates ---------------------------------------------------------------------------------
+
+EXTENDS = '{% extends "job.sh.j2" %}\n'
+
+
+def test_overlays_extend_one_another_and_say_whose_lines_they_add(
+    centre: Path, system: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    user = tmp_path / "user" / "hpclaunch"
+    plain = run(*JOB, "--", "true").stdout.splitlines()
+    for folder, variable in ((user, "A"), (centre, "B"), (system[0], "C")):
+        block = (
+            f"{{% block rank %}}\nexport {variable}={{{{ tasks }}}}\n{{{{ super() }}}}\n{{% endblock %}}\n"
+        )
+        write(folder / "templates" / "job.sh.j2", EXTENDS + block)
+    lines = run(*JOB, "--", "true").stdout.splitlines()
+    added = [
+        f"# Of the user, {user}/templates/job.sh.j2:",
+        "export A=8",
+        f"# Of the centre, {centre}/templates/job.sh.j2:",
+        "export B=8",
+        f"# Of the centre, {system[0]}/templates/job.sh.j2:",
+        "export C=8",
+    ]
+    at = lines.index(added[0])
+    assert lines[at : at + 6] == added
+    assert lines[:at] + lines[at + 6 :] == plain
+
+
+def test_an_overlay_without_super_takes_the_place_of_a_block(centre: Path) -> None:
+    write(centre / "blocks" / "after_environment.sh", "umask 027\n")
+    replaced, added = "{% block after_environment %}umask 077", "{% block launch %}{{ super() }}wait"
+    end = "{% endblock %}"
+    write(centre / "templates" / "job.sh.j2", f"{EXTENDS}{replaced}{end}{added}{end}")
+    lines = run(*JOB, "--", "true").stdout.splitlines()
+    mark = f"# Of the centre, {centre}/templates/job.sh.j2:"
+    assert [lines[at + 1] for at, line in enumerate(lines) if line == mark] == ["umask 077", "wait"]
+    assert "umask 027" not in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("{% block rank %}\n{% endblock %}", 1, "an overlay extends job.sh.j2"),
+        ("", 1, "an overlay extends job.sh.j2"),
+        ('{% extends "slurm.sh.j2" %}', 1, "an overlay extends job.sh.j2"),
+        (EXTENDS + "\n{% block rnk %}\n{% endblock %}", 3, "no block has the name rnk; did you mean rank?"),
+        (EXTENDS + "{% block _first_line %}\n{% endblock %}", 2, "no block has the name _first_line"),
+        (EXTENDS + "\numask 027\n", 2, "this is in no block"),
+        (EXTENDS + "{% block rank %}\n\n{{ taks }}\n{% endblock %}", 4, "'taks' is undefined"),
+        (EXTENDS + "{% block rank %}\n{% if %}\n{% endblock %}", 3, "Expected an expression"),
+        (EXTENDS + '{% block rank %}\n{{ ("").__class__ }}\n{% endblock %}', 3, "is unsafe"),
+        (EXTENDS + "{% block rank %}\n{{ 1 / 0 }}\n{% endblock %}", 3, "division by zero"),
+    ],
+)
+def test_what_is_wrong_in_an_overlay_is_told_with_its_line(
+    centre: Path, text: str, line: int, said: str
+) -> None:
+    path = centre / "templates" / "job.sh.j2"
+    write(path, text)
+    done = run(*JOB, "--", "true")
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False), done.stderr
+    assert f"{path}, line {line}: " in done.stderr
+    assert said in done.stderr
+
+
+def test_a_script_that_bash_cannot_read_with_an_overlay_is_refused(centre: Path) -> None:
+    path = centre / "templates" / "job.sh.j2"
+    write(path, EXTENDS + "{% block start %}{{ super() }}if true; then\n{% endblock %}")
+    done = run(*JOB, "--", "true")
+    assert done.returncode == 3
+    assert f"{path}: bash cannot read a script with it" in done.stderr

@@ -236,7 +236,7 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def overlapping(self) -> tuple[str, ...]:
-        """Words that start one process on each node beside the ranks; none where the script runs on it."""
+        """Words that start a process on each node, next to the ranks; none where the script runs there."""
         words = (*self.launcher.one_per_node(self.nodes), *self.launcher.overlap)
         return () if self.scheduler.starts_at_once else words
 
@@ -301,7 +301,7 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def requested_cpus(self) -> int | None:
-        """The same for the scheduler; None beside a mask of CPUs, with which Slurm refuses -c."""
+        """The same for the scheduler; None with a mask of CPUs, where Slurm refuses -c."""
         return None if self.binding else self.launched_cpus
 
     @property

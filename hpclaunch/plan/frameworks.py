@@ -62,7 +62,7 @@ def framework_lines(job: JobLayout) -> tuple[Line, ...]:
         facts = {"names": job.scheduler.node_names, "nodes": job.nodes, "ranks": job.tasks_per_node}
         lines += [line("hostfile nodes", **facts), line("hostfile")]
     if request.zero_stage is not None:
-        lines += zero_lines(request, interpreter(request, job.profile))
+        lines += _zero_lines(request, interpreter(request, job.profile))
     return tuple(lines)
 
 
@@ -98,7 +98,7 @@ def rank_lines(job: JobLayout, needed: frozenset[str]) -> tuple[Line, ...]:
         lines += [Line(text=command + text, reason=reason) for text in texts if text]
     if job.framework.coordinator and not launcher.known_to_jax:
         # Variables by which JAX finds the ranks of a launcher that it does not know.
-        local = Line(text=f"export OMPI_COMM_WORLD_LOCAL_RANK={who['LOCAL_RANK']}", reason="the same")
+        local = line("jax local rank", rank=who["LOCAL_RANK"])
         lines += [line("jax sizes", tasks=job.tasks), local, line("jax finds open mpi")]
     return tuple(lines)
 
@@ -158,10 +158,6 @@ def interpreter(request: JobRequest, profile: SiteProfile) -> str:
 _CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
 """DeepSpeed's own option, how argparse may spell it, and that of the Hugging Face trainer."""
 
-_SET_STAGE = """'import json, sys; config = json.load(open(sys.argv[1]))
-config.setdefault("zero_optimization", {})["stage"] = int(sys.argv[2])
-json.dump(config, open(sys.argv[3], "w"), indent=2)'"""
-
 
 def deepspeed_config(argv: tuple[str, ...]) -> str | None:
     """Return the configuration that a command names for DeepSpeed; None: it names none.
@@ -176,32 +172,17 @@ def deepspeed_config(argv: tuple[str, ...]) -> str | None:
     return None
 
 
-def zero_lines(request: JobRequest, python: str) -> list[Line]:
+def _zero_lines(request: JobRequest, python: str) -> tuple[Line, ...]:
     """Return the lines that make the job's configuration; ``python``: the interpreter of the job.
 
     DeepSpeed reads its stage from its JSON configuration only, so the job gets one with that stage.
     """
-    stage, given = request.zero_stage, deepspeed_config(request.command.argv)
-    own = line("deepspeed config")
+    stage, given, own = request.zero_stage, deepspeed_config(request.command.argv), line("deepspeed config")
     if given is None:
         fragment = json.dumps({"zero_optimization": {"stage": stage}})
-        return [own, line("zero stage", fragment=literal(fragment))]
-    text = f'{literal(python)} -c {_SET_STAGE} {literal(given)} {stage} "$HPCLAUNCH_DS_CONFIG"'
-    return [own, Line(text=text, reason=f"a copy of {given}, with ZeRO stage {stage}")]
-
-
-def own_config(config: str) -> Line:
-    """Return the line that replaces the file among the program's arguments.
-
-    Quoted words in a pattern of ``case`` stand for themselves.
-    """
-    quoted = literal(config)
-    text = (
-        f"given={quoted}\n"
-        'for word; do case $word in "$given" | --*="$given") '
-        'word=${word%"$given"}$HPCLAUNCH_DS_CONFIG ;; esac\n  shift && set -- "$@" "$word"; done'
-    )
-    return Line(text=text, reason="the job's own configuration of DeepSpeed instead of the given one")
+        return own, line("zero stage", fragment=literal(fragment))
+    words = {"python": literal(python), "config": literal(given)}
+    return own, line("zero stage of copy", given=given, stage=stage, **words)
 
 
 def framework_notes(job: JobLayout) -> Iterator[str]:

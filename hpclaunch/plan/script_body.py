@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hpclaunch.binding import dialects
 from hpclaunch.binding.node_binding import RankBinding
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.plan.frameworks import deepspeed_config, framework_lines, numbered, own_config, rank_lines
+from hpclaunch.plan.frameworks import deepspeed_config, framework_lines, numbered, rank_lines
 from hpclaunch.plan.launch_plan import AtStart
 from hpclaunch.plan.layout import JobLayout, positions, threads_line, visible_gpus
 from hpclaunch.plan.request import JobRequest
@@ -98,7 +98,7 @@ def rank_setup(job: JobLayout) -> tuple[Line, ...]:
     names = {"RANK", "LOCAL_RANK"} if any(used) else {"RANK"}
     lines = list(worker_head(job.started) if job.started else rank_lines(job, frozenset(names)))
     if request.zero_stage is not None and (config := deepspeed_config(request.command.argv)):
-        lines.append(own_config(config))
+        lines.append(line("own deepspeed config", config=literal(config)))
     if variable:
         lines += _gpu_lines(job, variable)
     if job.framework.per_node:
@@ -270,7 +270,6 @@ RAY_NODE = "ray_node.sh"
 """File of the job for the nodes of a Ray cluster."""
 WORKER = '"$HPCLAUNCH_JOB_FOLDER/worker"'
 """The file, as a word of shell text."""
-_MEET = '"$MASTER_ADDR:$MASTER_PORT"'
 
 
 def worker_head(started: Started) -> tuple[Line, ...]:
@@ -291,11 +290,9 @@ def job_lines(started: Started, job: JobLayout) -> tuple[Line, ...]:
         left_open = {"nnodes": job.nodes, "nproc_per_node": job.tasks_per_node}
         sizes = [f"PET_{k.upper()}={v}" for k, v in left_open.items() if f"--{k}" not in started.options]
         if sizes:
-            reason = "torchrun's --nnodes and --nproc-per-node, where the command has none"
-            lines.append(Line(text=f"export {' '.join(sizes)}", reason=reason))
+            lines.append(line("torchrun sizes", sizes=" ".join(sizes)))
         if not started.meets_itself and "--node_rank" not in started.options:
-            meets = f'PET_RDZV_BACKEND=c10d PET_RDZV_ENDPOINT={_MEET} PET_RDZV_ID="$HPCLAUNCH_JOB_ID"'
-            lines.append(Line(text=f"export {meets}", reason="and its rendezvous: on the job's first node"))
+            lines.append(line("torchrun rendezvous"))
     return tuple(lines)
 
 
@@ -356,9 +353,6 @@ def ray_lines(job: JobLayout, before: int) -> tuple[Line, ...]:
     """
     bound = job.binding.ranks[0].cpus if job.binding else ()
     cpus = str(len(bound)) if bound else '"$(nproc)"'
-    cluster = f'bash "$HPCLAUNCH_FILES/{RAY_NODE}" {job.nodes} {cpus} {job.gpus_per_node or 0}'
     around, program = (f' "${{@:1:{before}}}"', f'"${{@:{before + 1}}}"') if before else ("", '"$@"')
-    return (
-        line("ray node"),
-        Line(text=f"set --{around} {cluster} {program}", reason="nodes, CPUs and GPUs of each"),
-    )
+    facts = {"nodes": job.nodes, "cpus": cpus, "gpus": job.gpus_per_node or 0}
+    return line("ray node"), line("ray cluster", around=around, program=program, **facts)

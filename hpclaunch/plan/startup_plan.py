@@ -113,11 +113,8 @@ def _step_lines(request: JobRequest) -> Iterator[Line]:
     first = max(request.profile_after, 1) + 1
     if request.framework == "horovod":
         yield line("no response cache")
-    yield Line(
-        text=f"export HPCLAUNCH_PROFILE={request.profile_after}:{request.profile}",
-        reason=f"--profile: steps {first} to {first + (request.profile or 0) - 1} of each rank are "
-        "recorded, by the steps of a torch optimizer",
-    )
+    steps, after = request.profile or 0, request.profile_after
+    yield line("profiled steps", after=after, steps=steps, first=first, last=first + steps - 1)
     yield line("profile folder")
 
 

@@ -87,28 +87,20 @@ def init_lines(eessi: JobEessi, site_modules: Iterable[str]) -> tuple[Line, ...]
     """
     version = eessi.version
     _check_version(version)
-    lines = list(_overrides(eessi))
-    module = f"EESSI/{version}"
+    lines = [*_overrides(eessi)]
     if eessi.extend:
-        text = f"export EESSI_USER_INSTALL={double_quote(eessi.extend)}"
-        lines.append(Line(text=text, reason="where EESSI-extend installed"))
+        lines.append(line("eessi extended", folder=double_quote(eessi.extend)))
     # autofs mounts on access; a test of the parent folder would not mount it.
-    lines.append(
-        Line(text=f"ls {REPOSITORY} > /dev/null", reason="EESSI must be mounted here; this access mounts it")
-    )
+    lines.append(line("eessi mounted", repository=REPOSITORY))
     if eessi.init == "shell":
         lines.append(line("eessi shell", repository=REPOSITORY, version=version))
-    elif module in site_modules:
-        lines.append(Line(text=f"module load {module}", reason=f"EESSI {version}, the site's module"))
+    elif f"EESSI/{version}" in site_modules:
+        lines.append(line("eessi of the site", version=version))
     else:
-        lines += [
-            line("eessi modules alone"),
-            Line(text=f"module use {REPOSITORY}/init/modules", reason="the folder with EESSI's own module"),
-            Line(text=f"module load {module}", reason=f"EESSI {version}"),
-        ]
+        lines += [line("eessi modules alone"), line("eessi folder", repository=REPOSITORY)]
+        lines.append(line("eessi module", version=version))
     if eessi.extend:
-        more = f"EESSI-extend/{version}-easybuild"
-        lines.append(Line(text=f"module load {more}", reason="your own modules on top of EESSI (EESSI docs)"))
+        lines.append(line("eessi extend", version=version))
     return tuple(lines)
 
 
@@ -145,10 +137,7 @@ def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
     """
     _check_version(eessi.version)
     cache = f" {double_quote(eessi.cache)}" if eessi.cache else ""
-    return (
-        *_overrides(eessi),
-        Line(text=f"hpclaunch_prepare_eessi {IMAGE}{cache}", reason="pulls its image once, for all ranks"),
-    )
+    return (*_overrides(eessi), line("eessi image", image=IMAGE, cache=cache))
 
 
 def in_eessi_container(eessi: JobEessi, gpu_flag: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def _eessi(environment: Environment, profile: SiteProfile) -> Iterator[Line]:
 def _python(environment: Environment) -> Iterator[Line]:
     if environment.conda:
         yield line("conda hook")
-        yield Line(text=f"conda activate {word(environment.conda)}", reason="the conda environment")
+        yield line("conda activate", name=word(environment.conda))
     if environment.venv:
         yield line("venv", script=double_quote(environment.venv + "/bin/activate"))
 
@@ -105,9 +105,7 @@ def load_lines(name: str, profile: SiteProfile, given: Line) -> Iterator[Line]:
     if not others:
         yield replace(given, text=f"module load {word(name)}")
         return
-    names = " ".join(map(word, (name, *others)))
-    first = f'for module in {names}; do module is-avail "$module" && break; done'
-    yield Line(text=first, reason="the first that is there")
+    yield line("first module", names=" ".join(map(word, (name, *others))))
     yield line("another module", word=word(name), name=name)
     yield replace(given, text='module load "$module"')
 

@@ -13,7 +13,14 @@ from hpclaunch.plan.layout import JobLayout, LaunchPlan
 from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem
 from hpclaunch.plan.script_body import plugin_is_open
-from hpclaunch.plan.script_commands import ScriptCommand, named_shell, program_at, shell_target, unwrap
+from hpclaunch.plan.script_commands import (
+    ScriptCommand,
+    named_shell,
+    option_values,
+    program_at,
+    shell_target,
+    unwrap,
+)
 from hpclaunch.plan.software_choice import software_files
 from hpclaunch.plan.startup_plan import why_no_stands, why_no_startup
 from hpclaunch.plan.worker_launchers import (
@@ -105,7 +112,9 @@ def needed_files(request: JobRequest) -> tuple[str, ...]:
 
 def _program_files(argv: tuple[str, ...]) -> list[str]:
     started, config = unwrap(argv), deepspeed_config(argv)
-    paths = [*_launched_files(argv, started.at), *([config] if config else []), *_config_files(argv)]
+    named = (file for option, file in option_values(argv) if _CONFIG_OPTION.fullmatch(option))
+    given = [config] if config else []
+    paths = [*_launched_files(argv, started.at), *given, *filter(_CONFIG_FILE.fullmatch, named)]
     # Where a wrapper changes the folder, the program does not look from the job's.
     return [path for path in paths if path.startswith("/")] if started.moved else paths
 
@@ -116,16 +125,6 @@ def _launched_files(argv: tuple[str, ...], at: int) -> list[str]:
     paths = [target.file for target in targets if target is not None and target.file]
     paths += [word for word in (argv[0], argv[at]) if "/" in word and not word.startswith("/")]
     return [path for path in paths if "://" not in path]
-
-
-def _config_files(argv: tuple[str, ...]) -> list[str]:
-    found = []
-    for word, following in zip(argv, (*argv[1:], ""), strict=True):
-        option, equals, value = word.partition("=")
-        file = value if equals else following
-        if _CONFIG_OPTION.fullmatch(option) and _CONFIG_FILE.fullmatch(file):
-            found.append(file)
-    return found
 
 
 def _launcher_problems(job: JobLayout) -> Iterator[Problem]:

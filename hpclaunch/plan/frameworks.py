@@ -15,7 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.layout import JobLayout, LaunchPlan, framework_of, sharing_note
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
-from hpclaunch.plan.script_commands import inner_words
+from hpclaunch.plan.script_commands import inner_words, option_values
 from hpclaunch.plan.worker_launchers import DEEPSPEED
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Mpiexec
@@ -164,12 +164,8 @@ def deepspeed_config(argv: tuple[str, ...]) -> str | None:
 
     ``--deepspeed`` is a switch in DeepSpeed's own programs and takes a file in others.
     """
-    for word, following in zip(argv, (*argv[1:], ""), strict=True):
-        option, equals, value = word.partition("=")
-        file = value if equals else following
-        if option in _CONFIG_OPTIONS and file.endswith(".json") and not file.startswith("-"):
-            return file
-    return None
+    named = (file for option, file in option_values(argv) if option in _CONFIG_OPTIONS)
+    return next((file for file in named if file.endswith(".json") and not file.startswith("-")), None)
 
 
 def _zero_lines(request: JobRequest, python: str) -> tuple[Line, ...]:

@@ -9,7 +9,7 @@ it would refuse gets its interpreter put in front where that is certain, and is 
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -75,6 +75,13 @@ def program_at(argv: tuple[str, ...]) -> int:
     A wrapper with no program behind it is the program.
     """
     return unwrap(argv).at
+
+
+def option_values(argv: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield each word as an option, with the value after its ``=``, else the next word."""
+    for word, following in zip(argv, (*argv[1:], ""), strict=True):
+        option, equals, value = word.partition("=")
+        yield option, value if equals else following
 
 
 def inner_words(argv: tuple[str, ...]) -> tuple[str, ...]:

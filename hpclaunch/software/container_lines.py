@@ -221,16 +221,8 @@ def _definition(container: JobContainer, profile: SiteProfile) -> Iterator[Line]
     annotated = ("[annotations]", *(f"{name} = {json.dumps(text)}" for name, text in notes.items()))
     lines = continued("  printf", "'%s\\n'", *map(shlex.quote, annotated), width=100)
     tail = f"{lines}\n" if notes and key == "image" else ""
-    yield Line(
-        text='[ -z "${HPCLAUNCH_JOB_FOLDER:-}" ] || {\n'  # in a check there is none
-        f'  printf \'%s\\n\' "{key} = $(toml {value})" "workdir = $(toml "$PWD")" \'mounts = [\'\n'
-        f"{textwrap.indent(loop, '  ')}\n"
-        f"{named}"
-        "  echo ']'\n"
-        f"{tail}"
-        f"}} > {_EDF}",
-        reason="the container's definition: the image or the given definition, and the job's folders in it",
-    )
+    facts_of_job = {"key": key, "value": value, "named": named, "tail": tail, "file": _EDF}
+    yield line("container definition", loop=textwrap.indent(loop, "  "), **facts_of_job)
 
 
 def _image(image: str) -> tuple[str, str]:
@@ -265,9 +257,8 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
     if kind in ("engine", "pyxis"):
         return inside
     if kind == "podman":
-        options, image = " ".join(map(literal, flags)), double_quote(image)
-        start = _PODMAN.format(host=_OF_THE_HOST, options=options, image=image)
-        return ("bash", "-c", start, "container", *inside)
+        facts = {"options": " ".join(map(literal, flags)), "image": double_quote(image)}
+        return ("bash", "-c", line("podman", host=_OF_THE_HOST, **facts).text, "container", *inside)
     pairs = [("", word) for word in (name, "exec", *flags, image)]
     if kind == "shifter":
         pairs = _of_shifter(container, image, flags)
@@ -298,16 +289,6 @@ def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...
     if container.venv:
         first.append(f"source {double_quote(container.venv + '/bin/activate')}")
     return ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv) if first else argv
-
-
-_PODMAN = (
-    'mapfile -t names < <(compgen -e | grep -vxE "{host}");'
-    ' mapfile -t binds < <(tr , "\\n" <<< "${{HPCLAUNCH_BINDS#,}}" | awk "!n[\\$0]++");'
-    " exec podman-hpc run --rm --network=host --ipc=host --pid=host {options}"
-    ' --workdir="$PWD" "${{binds[@]/#/--volume=}}" "${{names[@]/#/--env=}}" {image} "$@"'
-)
-"""The rank's variables go along by their names, which podman-hpc would keep out; its --env-host would hide
-the image's PATH. Ranks share the host's network, memory and processes, as podman-hpc's own --mpi has it."""
 
 
 def _address(image: str, kind: str) -> str:

@@ -141,24 +141,14 @@ def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
 
 
 def in_eessi_container(eessi: JobEessi, gpu_flag: tuple[str, ...], argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a command that runs ``argv`` in ``eessi_container.sh`` (EESSI/software-layer-scripts, 2026).
-
-    Each rank has its own folder, for CernVM-FS. With --resume and a link to the image in it the script makes
-    no copy of the image.
-    """
+    """Return a command that runs ``argv`` in ``eessi_container.sh`` (EESSI/software-layer-scripts, 2026)."""
     words = [eessi.script or "eessi_container.sh", "--mode", "exec", "--repository", "software.eessi.io"]
     if gpu_flag == ("--nv",):
         words += ["--nvidia", "run"]
     elif gpu_flag:
         words += ["--pass-through", *gpu_flag]
     program = double_quote(words[0]) if eessi.script else words[0]
-    start = (
-        'own=$(mktemp -d "${TMPDIR:-/tmp}/hpclaunch-eessi.XXXXXX") || exit\n'
-        "trap 'rm -rf \"$own\"' EXIT\n"
-        'ln -s "$hpclaunch_eessi" "$own/" || exit\n'
-        f"{program} {' '.join(map(literal, words[1:]))}"
-        ' --container "$hpclaunch_eessi" --resume "$own" -- "$@"'
-    )
+    start = line("eessi container", program=" ".join((program, *map(literal, words[1:])))).text
     loads = "".join(f"module load {word(name)} && " for name in eessi.load)
     inside = f'source {REPOSITORY}/versions/{eessi.version}/init/lmod/bash && {loads}exec -- "$@"'
     return ("bash", "-c", start, "eessi", "bash", "-c", inside, "inside", *argv)

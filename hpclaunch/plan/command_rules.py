@@ -11,6 +11,7 @@ import msgspec
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.layout import JobLayout, LaunchPlan
 from hpclaunch.plan.program import python_target
+from hpclaunch.plan.refusals import problem
 from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.plan.script_commands import (
@@ -172,10 +173,7 @@ def _in_script(plan: LaunchPlan, found: Started) -> Problem | None:
         return _in_each_rank(plan, found) if _starts_again(plan, found) else None
     if plan.nodes == 1 or found.options.keys() & {*row.meets} - {"--standalone"}:
         return None
-    return Problem(
-        message=f"{row.name} on {plan.nodes} nodes does not say where they meet: each would train alone",
-        hint=f"name {row.name} itself as the command, and hpclaunch fills that in",
-    )
+    return problem("launcher: alone on each node", launcher=row.name, nodes=plan.nodes)
 
 
 def launcher_notes(job: JobLayout) -> Iterator[str]:
@@ -288,10 +286,7 @@ def _distributed_type(job: JobLayout, found: Started) -> Iterator[Problem]:
     pdsh = found.options.get("--deepspeed_multinode_launcher")
     pdsh = config.get("deepspeed_config.deepspeed_multinode_launcher") or pdsh
     if job.nodes > 1 and pdsh not in (None, "standard"):
-        yield Problem(
-            message=f"deepspeed_multinode_launcher {pdsh} starts the workers of other nodes itself",
-            hint="deepspeed_multinode_launcher: standard; the site's launcher starts accelerate on each node",
-        )
+        yield problem("accelerate: starts other nodes", pdsh=pdsh)
 
 
 def _rendezvous(job: JobLayout, found: Started) -> Iterator[Problem]:
@@ -300,10 +295,7 @@ def _rendezvous(job: JobLayout, found: Started) -> Iterator[Problem]:
         return
     options = found.options
     if found.launcher is TORCHRUN and "--standalone" in options:
-        yield Problem(
-            message=f"torchrun --standalone is for one node, the job has {job.nodes}: each would train alone",
-            hint="leave it out: hpclaunch fills in where the nodes meet",
-        )
+        yield problem("torchrun: standalone", nodes=job.nodes)
     if found.launcher.node_rank in options:
         yield Problem(
             message=f"{found.launcher.name} {found.launcher.node_rank} {options[found.launcher.node_rank]}:"
@@ -317,10 +309,7 @@ def _rendezvous(job: JobLayout, found: Started) -> Iterator[Problem]:
                 hint="leave it out: hpclaunch fills in the job's first node",
             )
     if found.launcher is FABRIC and options.get("--devices", "1") == "auto":
-        yield Problem(
-            message="fabric run --devices auto: the number of workers is known on the node only",
-            hint=f"leave it out ({job.tasks_per_node} per node), or write the number",
-        )
+        yield problem("fabric: auto", tasks_per_node=job.tasks_per_node)
 
 
 _OF_THE_QUEUE = {

@@ -15,6 +15,7 @@ from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS, Framework
 from hpclaunch.plan.launch_plan import AtStart, Preflight, Staging, Supervision
+from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
 from hpclaunch.plan.worker_launchers import Started
@@ -95,11 +96,8 @@ def _check_slices(request: JobRequest, node: Node, tasks_per_node: int, *, by_lo
     if not node.gpu_slices or request.gpus_per_task == 0 or tasks_per_node == 1:
         return
     if by_local_rank and request.framework:
-        raise BadInputError(
-            f"{counted(tasks_per_node, 'rank')} per node on MIG instances ({node.gpu_type}): a process"
-            f" sees one of them, and {request.framework} cannot communicate between them",
-            "--tasks-per-node 1, or whole GPUs: --gpu-type",
-        )
+        ranks = counted(tasks_per_node, "rank")
+        raise refusal("MIG: several ranks", ranks=ranks, gpu=node.gpu_type, framework=request.framework)
 
 
 def _memory(request: JobRequest, node: Node, part: Fraction, cores: int) -> str | None:
@@ -359,10 +357,7 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
     tasks, nodes, per_node = request.tasks, request.nodes, request.tasks_per_node
     if one_node:
         if nodes not in (None, 1):
-            raise BadInputError(
-                f"--nodes {nodes}: site {request.site} is this one machine",
-                "leave --nodes out; ranks are --tasks, in a study --ranks",
-            )
+            raise refusal("nodes: one machine", nodes=nodes, site=request.site)
         nodes = 1
     if tasks is None:
         return nodes or 1, per_node or usual
@@ -396,11 +391,9 @@ def check_fit(allocation: Allocation, request: JobRequest, nodes: int, tasks_per
         raise BadInputError(f"{nodes} nodes requested; {_words(allocation)} has {allocation.nodes}", queue)
     cpus = tasks_per_node * (request.cpus_per_task or 1) * request.threads_per_core
     if allocation.cpus_per_node is not None and cpus > allocation.cpus_per_node:
-        raise BadInputError(
-            f"{counted(cpus, 'CPU')} per node requested ({counted(tasks_per_node, 'rank')});"
-            f" {_words(allocation)} has {allocation.cpus_per_node}",
-            f"ask for fewer, or {queue}",
-        )
+        asked = f"{counted(cpus, 'CPU')} per node requested ({counted(tasks_per_node, 'rank')})"
+        has = f"{_words(allocation)} has {allocation.cpus_per_node}"
+        raise BadInputError(f"{asked}; {has}", f"ask for fewer, or {queue}")
 
 
 def _words(allocation: Allocation) -> str:
@@ -451,10 +444,7 @@ def check_budget(job: JobLayout) -> None:
         return
     cost = cost_at_most(job)
     if cost is None:
-        raise BadInputError(
-            f"--budget {budget:g}: the profile of {job.profile.name} does not state what a job costs",
-            "leave --budget out, or add billing: to your own profile",
-        )
+        raise refusal("budget: unknown cost", budget=budget, site=job.profile.name)
     if cost.amount > budget:
         raise BadInputError(f"--budget {budget:g}: {cost.text}", "request fewer nodes or a shorter walltime")
 

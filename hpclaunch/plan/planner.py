@@ -31,6 +31,7 @@ from hpclaunch.plan.layout import (
     with_documented_cores,
 )
 from hpclaunch.plan.preflight_plan import plan_preflight, plan_staging
+from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
@@ -171,11 +172,7 @@ def _counts(request: JobRequest, gpus: int | None, *, one_node: bool) -> tuple[i
     shares = framework_of(request).per_node
     nodes, tasks_per_node = resolve(request, None if shares else gpus, one_node=one_node)
     if shares and tasks_per_node > 1:
-        raise BadInputError(
-            f"--tasks-per-node {tasks_per_node}: {request.framework} has one process on each node, which gets"
-            " all of its CPUs and GPUs",
-            "leave it out; the program says how many CPUs and GPUs each of its tasks needs",
-        )
+        raise refusal("tasks-per-node: one process", ranks=tasks_per_node, framework=request.framework)
     return nodes, tasks_per_node
 
 
@@ -231,11 +228,8 @@ def _supervision(job: JobLayout) -> Supervision | None:
     if request.max_restarts:
         warn_s = parse_walltime_s(request.warn_before, "--warn-before")
         if warn_s >= job.walltime_s:
-            raise BadInputError(
-                f"--warn-before {request.warn_before} is not shorter than the walltime"
-                f" {format_walltime(job.walltime_s)}",
-                "give the job more time, or warn it later",
-            )
+            limit = format_walltime(job.walltime_s)
+            raise refusal("warn-before: too long", warn_before=request.warn_before, limit=limit)
         limited = not scheduler.starts_at_once or request.time is not None
         if limited and not scheduler.signals_before_limit:
             timer_s = job.walltime_s - warn_s

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
+from hpclaunch.plan.refusals import problem, refusal
 from hpclaunch.plan.request import JobRequest, Problem
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import DirectiveOption, DirectiveReader
@@ -42,18 +43,12 @@ def check_account(profile: SiteProfile, account: str | None) -> None:
     """Refuse a missing account where the site requires one, and one that does not look like the site's."""
     rule = profile.account
     example = f", such as {rule.example}" if rule.example else ""
+    known = {"site": profile.name, "page": cite(profile, rule.source), "example": example}
     if account is None:
         if rule.required:
-            raise SiteRuleError(
-                f"{profile.name} requires a project account, none was given ({cite(profile, rule.source)})",
-                f"add --account{example}",
-            )
+            raise refusal("site: no account", **known)
     elif rule.pattern and not re.fullmatch(rule.pattern, account):
-        raise SiteRuleError(
-            f"--account {account!r} is not an account of {profile.name}: they match {rule.pattern}"
-            f" ({cite(profile, rule.source)})",
-            f"give the project's account{example}",
-        )
+        raise refusal("site: other account", account=account, pattern=rule.pattern, **known)
 
 
 def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s: int) -> QueueChoice:
@@ -94,11 +89,8 @@ def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) 
         if not queue.gpus and profile.node is not None and profile.node.gpus:
             problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
         if problem:
-            raise SiteRuleError(
-                f"{queue.kind} {name} of {profile.name} does not take this job: {problem}"
-                f" ({cite(profile, queue.source)})",
-                "change the request, or leave the queue open and the one that fits is chosen",
-            )
+            known = {"kind": queue.kind, "site": profile.name, "page": cite(profile, queue.source)}
+            raise refusal("site: queue", name=name, problem=problem, **known)
         choice = msgspec.structs.replace(choice, queue=choice.queue or queue)
     return choice
 
@@ -112,10 +104,7 @@ def _unknown_queue(profile: SiteProfile, name: str) -> Problem:
     relation = "extends" if profile.status == "generic" else "part_of"
     own = f"{relation}: {profile.name}, queues: {{{name}: {{}}}}"
     listed = f"{profile.name} has the {' and '.join(kinds)}s {', '.join(profile.queues)}"
-    return Problem(
-        message=f"--partition {name}: {listed}{meant}",
-        hint=f"if the site has it, add it in your profile: --site my.yaml with {own}",
-    )
+    return problem("partition: unknown", name=name, listed=listed, meant=meant, own=own)
 
 
 def _only_when_named(queue: Queue) -> str | None:
@@ -144,10 +133,7 @@ def check_request(scheduler: Scheduler, request: JobRequest, queues: Mapping[str
     check_directives(scheduler, request.directives, queues)
     check_abilities(scheduler, request)
     if not 1 <= request.sample <= 3600:  # in a job file; the option has these limits
-        raise BadInputError(
-            f"sample: {request.sample} is not a number of seconds from 1 to 3600",
-            "no_sample: true starts none",
-        )
+        raise refusal("sample: interval", sample=request.sample)
 
 
 def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
@@ -156,10 +142,7 @@ def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
     requested["--exclude"] = request.exclude
     if scheduler.starts_at_once and any(requested.values()):
         name = next(name for name, value in requested.items() if value)
-        raise BadInputError(
-            f"{name}: this machine has no queue, jobs start at once",
-            "hpclaunch wait ID && hpclaunch submit ... starts one job after another",
-        )
+        raise refusal("queue: none", name=name)
     if request.exclude and not scheduler.resubmit_without:
         raise BadInputError(
             f"--exclude {','.join(request.exclude)}: {scheduler.title} {scheduler.no_exclusions}",
@@ -167,10 +150,7 @@ def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
         )
     begin_time(scheduler, request)
     if request.max_restarts and scheduler.no_restarts:
-        raise BadInputError(
-            f"--max-restarts: {scheduler.no_restarts}",
-            "leave it out; hpclaunch resubmit starts the job again",
-        )
+        raise refusal("max-restarts: cannot", no_restarts=scheduler.no_restarts)
     if request.array:
         array_indices(request.array, scheduler)
         if request.max_restarts:
@@ -187,19 +167,13 @@ def begin_time(scheduler: Scheduler, request: JobRequest) -> dt.datetime | None:
     if scheduler.no_begin:
         raise BadInputError(f"--begin {request.begin}: {scheduler.title} {scheduler.no_begin}")
     if request.max_restarts and not scheduler.keeps_begin:
-        raise BadInputError(
-            f"--begin and --max-restarts do not go together on {scheduler.title}: each restart submits the"
-            " script again, when that time is over",
-            "leave one of them out",
-        )
+        raise refusal("begin: restarts", title=scheduler.title)
     try:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", request.begin, re.ASCII):
             raise ValueError
         return dt.datetime.fromisoformat(request.begin)
     except ValueError:
-        raise BadInputError(
-            f"--begin {request.begin!r} is not a date with a time", "write it as 2026-12-31T18:00"
-        ) from None
+        raise refusal("begin: no time", begin=request.begin) from None
 
 
 def memory_request(profile: SiteProfile, scheduler: Scheduler, request: JobRequest) -> str | None:
@@ -254,16 +228,9 @@ def kibibytes(text: str) -> int | None:
 def _check_array_restarts(scheduler: Scheduler, request: JobRequest) -> None:
     """Refuse restarts of an array's jobs where one cannot come back alone, or would disturb another."""
     if scheduler.arrays and scheduler.arrays.no_restarts:
-        raise BadInputError(
-            f"--array and --max-restarts do not go together on {scheduler.title}:"
-            f" {scheduler.arrays.no_restarts}",
-            "submit a job for each index, or leave one of them out",
-        )
+        raise refusal("array: restarts", title=scheduler.title, no_restarts=scheduler.arrays.no_restarts)
     if request.command.bundled:
-        raise BadInputError(
-            "--array and --max-restarts: all jobs of the array would write the same training's checkpoints",
-            "leave one out, or give a command that writes a checkpoint for each $HPCLAUNCH_ARRAY_INDEX",
-        )
+        raise refusal("array: mnist restarts")
 
 
 def check_cores(
@@ -303,11 +270,8 @@ def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequ
     shared = not request.exclusive and not choice.is_whole_node
     shared_by = "--no-exclusive" if shared else _sharing_directive(request.directives)
     if shared_by and profile.binding.needs_whole_node:
-        raise SiteRuleError(
-            f"{shared_by} gives the job parts of nodes; the CPU masks of {profile.name} are valid on whole"
-            f" nodes only ({cite(profile, profile.binding.source)})",
-            "leave it out, or add --binding off to go without masks",
-        )
+        page = cite(profile, profile.binding.source)
+        raise refusal("site: shared node", by=shared_by, site=profile.name, page=page)
 
 
 def _sharing_directive(directives: Iterable[str]) -> str | None:
@@ -334,15 +298,10 @@ def check_directives(
         try:
             shlex.split(text, comments=True)
         except ValueError:
-            raise BadInputError(
-                f"--directive {text!r} has a quote without its partner", 'write --comment="it\'s mine"'
-            ) from None
+            raise refusal("directive: quote", text=text) from None
         if reader:
             for instead in _instead(reader, text, queues):
-                raise BadInputError(
-                    f"--directive {text!r} would contradict what was computed from the request",
-                    f"use {instead}",
-                )
+                raise refusal("directive: contradicts", text=text, instead=instead)
             _check_spelling(reader, text)
 
 
@@ -417,9 +376,7 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
 def _check_rules(text: str, scheduler: Scheduler, indices: set[int], *, is_list: bool) -> None:
     rules = scheduler.arrays
     if rules is None:
-        raise BadInputError(
-            f"--array {text!r}: {scheduler.title} has no job arrays", "submit a job for each index"
-        )
+        raise refusal("array: cannot", text=text, title=scheduler.title)
     if (is_list and not rules.lists) or len(indices) < rules.fewest_jobs:
         form = "indices" if rules.lists else "one range of at least two indices"
         raise BadInputError(f"--array {text!r}: {scheduler.title} takes {form}", _HINT)

@@ -15,6 +15,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import LAUNCHERS, WorkerLauncher
+from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import program_at
 
@@ -205,10 +206,7 @@ def with_said_sizes(request: JobRequest) -> tuple[JobRequest, tuple[Setting, ...
         if said is None or asked == said.number:
             continue
         if asked is not None:
-            raise BadInputError(
-                f"{said.words}, but the job has --{option} {asked}",
-                "give both the same number, or leave one of them out: hpclaunch fills in what is open",
-            )
+            raise refusal("sizes: two", words=said.words, option=option, asked=asked)
         changes[name] = said.number
         settings.append(Setting(name=option, value=str(said.number), origin=f"computed: {said.words}"))
     return msgspec.structs.replace(request, **changes), tuple(settings)

@@ -52,15 +52,8 @@ def _submitted(sizes: str, algorithms: str, rounds: int, fresh: bool, **settings
     from hpclaunch.api import Job
     from hpclaunch.job.program_check import option_problems
 
-    words = [
-        "bench",
-        "--sizes",
-        sizes,
-        "--algorithms",
-        algorithms,
-        f"--rounds={rounds}",
-        *["--fresh"] * fresh,
-    ]
+    words = ["bench", "--sizes", sizes, "--algorithms", algorithms, f"--rounds={rounds}"]
+    words += ["--fresh"] if fresh else []
     given = {name: value for name, value in settings.items() if value is not None}
     job = Job(command=["mnist", *words], name="bench", **given)
     for problem in option_problems(job.prepared.request):

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain, pairwise, takewhile
 from typing import TypeVar
 
-from hpclaunch.lint.known_variables import SYSTEM
+from hpclaunch.lint.known_variables import SYSTEM, TABLE
 from hpclaunch.shell.reaching import in_loop, reaching
 from hpclaunch.shell.shell_syntax import (
     Assignment,
@@ -34,11 +34,7 @@ MOST_VALUES = 8
 _DEPTH = 30
 _MOST_NESTED = 40
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_SCHEDULER = re.compile(
-    r"(SLURM|SLURMD|SBATCH|SRUN|PBS|PMI|PMIX|PALS|OMPI|PRTE|MPI|LMOD|CRAY|EB|HPCLAUNCH|NCPUS|OMP)_?\w*"
-    r"|(COBALT|LSB|LS|SGE|FLUX|OAR|PJM|MOAB|CUDA_VISIBLE|ROCR_VISIBLE|HIP_VISIBLE)_\w*"
-    r"|NSLOTS|NHOSTS|NQUEUES|PE|PE_HOSTFILE|JOB_ID|JOB_NAME|TASK_ID|QUEUE|RESTARTED|GPU_DEVICE_ORDINAL"
-)
+_SCHEDULER = re.compile("|".join(TABLE["by_schedulers"]))
 
 
 # What a script sources or evaluates for its environment: it sets PATH and the like.

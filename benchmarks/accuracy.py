@@ -5,9 +5,10 @@
 
 ``target`` trains the convolutional network until the test accuracy is 99 % and prints the seconds. ``ranks``
 trains the mlp with the same images per rank and step, so that the step grows with the ranks: with the rate of
-one rank, with the linear rule at once, and with the linear rule after a warm-up (Goyal et al. 2017). Ranks
-beyond the cores take turns, which changes times, not accuracies. By default 1, 4 and 16 ranks, one seed: two
-minutes on two free cores. Options after ``--`` are passed to every run.
+one rank, with the default (the square root of the ranks, after a warm-up), with the linear rule at once, and
+with the linear rule after a warm-up (Goyal et al. 2017). Ranks beyond the cores take turns, which changes
+times, not accuracies. By default 1, 4 and 16 ranks, one seed: two minutes on two free cores. Options after
+``--`` are passed to every run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from typing import Any
 # Ranks that wait yield their core, where there are more ranks than cores (Open MPI).
 YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
 WAYS: Mapping[str, tuple[str, ...]] = {
-    "rate of one rank": (),
+    "rate of one rank": ("--lr-scaling", "none"),
+    "square root, the default": (),
     "linear rule": ("--lr-scaling", "linear", "--warmup-epochs", "0"),
     "linear rule, 3 epochs of warm-up": ("--lr-scaling", "linear", "--warmup-epochs", "3"),
 }

@@ -42,10 +42,8 @@ DECAYS: Mapping[str, Callable[[float], float]] = {
 those after the warm-up."""
 
 
-def default_warmup(epochs: int, scaling: str, decay: str) -> float:
-    """Epochs of warm-up where none are requested: as many as leave most of the run to the scaled rate."""
-    if scaling == "none":
-        return 0.0
+def default_warmup(epochs: int, decay: str) -> float:
+    """Epochs of warm-up to a scaled rate by default: as many as leave it most of the run."""
     return min(DEFAULT_WARMUP_EPOCHS, epochs * (_STEPS[0] / 2 if decay == "step" else 1 / 3))
 
 
@@ -81,8 +79,9 @@ class Schedule:
         warmup = f"--warmup-epochs {self.warmup_epochs:g}"
         last = self.rate((steps - 1) / steps_per_epoch)
         first = math.ceil(self.warmup_epochs * steps_per_epoch)  # step with the scaled rate, counted from 0
-        if first >= steps:
-            fits = min(default_warmup(self.epochs, "linear", self.decay), (steps - 1) / steps_per_epoch)
+        usual = default_warmup(self.epochs, self.decay)
+        if first >= steps and self.warmup_epochs > usual:  # a run of one step has the first rate only
+            fits = min(usual, (steps - 1) / steps_per_epoch)
             raise BadRequestError(
                 f"{warmup}: {run} ends within the warm-up: its last step has the rate {last:.4g}, and no "
                 f"step has the scaled rate {self.peak:.4g}",

@@ -109,10 +109,10 @@ class Options:
 
     def schedule(self, ranks: int) -> Schedule:
         """The learning rate over the run."""
-        warmup = self.warmup_epochs
+        scale, warmup = SCALINGS[self.lr_scaling](ranks), self.warmup_epochs
         if warmup is None:
-            warmup = default_warmup(self.epochs, self.lr_scaling, self.decay)
-        return Schedule(self.lr, SCALINGS[self.lr_scaling](ranks), warmup, self.decay, self.epochs)
+            warmup = default_warmup(self.epochs, self.decay) if scale != 1 else 0.0
+        return Schedule(self.lr, scale, warmup, self.decay, self.epochs)
 
     def check(self) -> None:
         """Raise BadRequestError, naming the option, for an impossible value or combination."""

@@ -190,11 +190,8 @@ def table_rows(result: Mapping[str, Any]) -> dict[str, str]:
 
 def _rate(result: Mapping[str, Any]) -> str:
     scaled = f" ({result['lr_scaling']} scaling: {result['lr_scaled']:g})"
-    decay = f", {result['decay']} decay"
-    return (
-        f"{result['lr']:g}"
-        f"{scaled if result['lr_scaling'] != 'none' else ''}{decay if result['decay'] != 'none' else ''}"
-    )
+    decay = "" if result["decay"] == "none" else f", {result['decay']} decay"
+    return f"{result['lr']:g}{scaled if result['lr_scaled'] != result['lr'] else ''}{decay}"
 
 
 def _accuracy(result: Mapping[str, Any]) -> str:
@@ -263,7 +260,7 @@ def step_lines(options: Options, ranks: int, images: int) -> list[str]:
         factors.append(f"{options.accumulate} batches")
     steps = steps_per_epoch(images, options.step_images, ranks)
     rate = f"learning rate {schedule.base:g}"
-    if options.lr_scaling == "none":
+    if schedule.scale == 1:
         rate += ", not scaled"
     else:
         rate += f" x {schedule.scale:.4g} ({options.lr_scaling} in the ranks) = {schedule.peak:.4g}"

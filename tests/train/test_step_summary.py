@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.train.option_parser import parse
 from hpclaunch.train.run_options import Options
 from hpclaunch.train.run_report import step_lines, step_warnings
 from tests.train.mpirun import RUNNER, run_ranks, train, write_digits
@@ -64,9 +65,21 @@ def test_a_run_prints_them_once_before_its_first_step(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     before = done.stdout[: done.stdout.index("epoch 1/1  step")]
     assert before.count("128 images per step (2 rank(s) x 64 images), 3 steps per epoch") == 1
-    assert before.count("learning rate 0.03, not scaled") == 1
+    assert before.count("learning rate 0.03 x 1.414 (sqrt in the ranks) = 0.04243, reached after 0.333") == 1
     assert before.count("WARNING: only 3 step(s) per epoch") == 1
-    assert before.count("WARNING: a step has 2 times the images") == 1
-    result = train(2, "--data", digits, "--epochs", "1")
-    assert result["steps_per_epoch"] == 3
-    assert len(result["warnings"]) == 2
+    assert before.count("WARNING") == 1
+    result = train(2, "--data", digits, "--epochs", "1", "--lr", "0.03")
+    assert (result["lr_scaling"], result["steps_per_epoch"]) == ("none", 3)
+    assert [warning[:27] for warning in result["warnings"]] == [
+        "only 3 step(s) per epoch, s",
+        "a step has 2 times the imag",
+    ]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4, 8, 18])
+def test_the_default_options_are_no_reason_to_warn(ranks: int) -> None:
+    options, _ = parse([])
+    assert step_warnings(options, ranks, images=60_000) == []
+    options.schedule(ranks).check(steps_per_epoch=1)  # a run of the first steps only is no error, either
+    chosen, _ = parse(["--lr", "0.1"])
+    assert len(step_warnings(chosen, ranks, images=60_000)) == (ranks > 1)

@@ -159,10 +159,6 @@ def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: V
         return said.doing(*_visible(port, name, value))
     if group.name == "scheduler":
         return left_out(group.why)
-    if group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
-        return left_out(
-            f"undecided: {name}: {group.why}: the program must find here what it finds there by it"
-        )
     return left_out(f"{group.why}; {port.here} sets what it needs itself")
 
 

@@ -340,7 +340,7 @@ _INPUTS = ("input", "i", "is")
 
 
 def _nothing(port: Port, directive: Directive) -> Verdict:
-    if port.words.kind == "lsf" and directive.name in _INPUTS:
+    if directive.name in port.words.input_options:
         return _output(port, directive)
     return left_out(f"{directive.text}: hpclaunch submits and follows the job in its own way")
 

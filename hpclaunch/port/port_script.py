@@ -447,7 +447,7 @@ def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
 def _folder(port: Port) -> Iterator[str]:
     """Yield that jobs of PBS and Grid Engine begin in the home folder, if no line leaves it."""
     moves = "folder" in port.subjects or any(one.name in ("cd", "pushd") for one in port.script.commands)
-    if port.script.kind in ("pbs", "sge") and not moves and not port.own:
+    if port.words.starts_at_home and not moves and not port.own:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
 
 

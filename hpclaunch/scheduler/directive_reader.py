@@ -201,6 +201,10 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Directives may be indented."""
     continued: bool = False
     """A backslash at the end of a directive joins the next line to it."""
+    starts_at_home: bool = False
+    """A job begins in the home folder, not where it was submitted."""
+    input_options: Sequence[str] = ()
+    """Options that name the file of the job's stdin."""
     dashes: str = "--"
     """Before an option as it is typed."""
     read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()

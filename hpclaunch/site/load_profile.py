@@ -171,7 +171,7 @@ CODE = (
     "site/yaml_tree.py",
     "site/validate.py",
     # What fits a scheduler, its own module says; further ones that it imports stand in that folder, too.
-    *sorted(f"scheduler/{name}" for name in os.listdir(_PACKAGE / "scheduler") if name.endswith(".py")),
+    *sorted(str(path.relative_to(_PACKAGE)) for path in (_PACKAGE / "scheduler").rglob("*.py")),
     "command_result.py",
     "cpuset.py",
     "walltime.py",

@@ -113,7 +113,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str,
         ("lint", "--statistics", str(script), "--site", "lumi-g"),
         ("doctor",),
         ("docs",),
-        ("submit", "--site", "lumi-g", "--account", "project_1", "--explain", "mnist"),
+        ("submit", "--site", "lumi-g", "--account", "project_465000096", "--explain", "mnist"),
     ]
 
 

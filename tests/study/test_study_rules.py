@@ -36,7 +36,7 @@ def study(*points: StudyPoint, **more: Any) -> StudyFile:
 
 
 def job(most_cost: float | None, nodes: int = 1, walltime_s: int | None = None) -> PointJob:
-    plan = SimpleNamespace(nodes=nodes, walltime_s=walltime_s)
+    plan = SimpleNamespace(nodes=nodes, limit_s=walltime_s)
     return PointJob(job=cast(Any, None), plan=cast(Any, plan), script="", most_cost=most_cost)
 
 

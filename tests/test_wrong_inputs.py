@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from benchmarks.wrong_inputs import HALVES, Answer, Case, Place, faults, make_place, read_cases, run_case
 
@@ -27,7 +28,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return make_place(tmp_path_factory.mktemp("wrong"))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def _param(case: Case) -> ParameterSet:
+    """A case that starts a process of its own is slow."""
+    slow = "python" not in case.given and case.words()[0] == "python"
+    return pytest.param(case, id=case.name, marks=[pytest.mark.slow] * slow)
+
+
+@pytest.mark.parametrize("case", map(_param, CASES))
 def test_a_wrong_input_gets_a_right_answer(case: Case, place: Place, tmp_path: Path) -> None:
     answer = run_case(case, tmp_path, place)
     found = faults(case, answer)

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,7 @@ def nodes(draw: st.DrawFn) -> tuple[NodeTopology, int, int, int]:
     return node(numa, cores_each, threads, gpus), ranks, gpus_each, draw(st.integers(1, threads))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(nodes())
 def test_ranks_bind_themselves_as_bind_plans(one: tuple[NodeTopology, int, int, int]) -> None:

@@ -60,6 +60,7 @@ def test_the_schedulers_version_is_asked_and_nothing_is_submitted(one: Any, tmp_
     assert asked in ([], [str([program, *words])])
 
 
+@pytest.mark.slow
 def test_a_program_that_fails_and_one_that_hangs_are_unknown(tmp_path: Path) -> None:
     put(tmp_path, "sbatch", "sys.exit('sbatch: no configuration')")
     put(tmp_path, "apptainer", "import time; time.sleep(60)")

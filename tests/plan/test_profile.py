@@ -139,6 +139,7 @@ def test_a_command_that_cannot_be_recorded_is_refused(words: tuple[str, ...], sa
     assert said in json.loads(answer.stdout)["error"]["message"]
 
 
+@pytest.mark.slow
 def test_a_profile_of_horovod_switches_its_response_cache_off() -> None:
     words = ("--profile", "20", "--", "python", "train.py")
     line = 'export HOROVOD_CACHE_CAPACITY="${HOROVOD_CACHE_CAPACITY:-0}"'

@@ -125,7 +125,7 @@ class Script:
     @cached_property
     def placeholder_lines(self) -> frozenset[int]:
         """The lines of directives in which something is left open for the user to fill in."""
-        found = [one for one in self.directives if one.option.problem != "comment"]
+        found = [one for one in self.directives if one.problem != "comment"]
         return frozenset(one.line for one in found if placeholder_in(one.text))
 
     def directive(self, role: Role) -> Directive | None:

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
+from msgspec.structs import asdict
+
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.directive_reader import (
     Directive,
     DirectiveOption,
     DirectiveReader,
+    GnuOptions,
     RequestedResources,
     Subject,
 )
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
-from hpclaunch.scheduler.option_words import GnuOptions
 from hpclaunch.walltime import format_walltime
 
 
@@ -145,7 +147,7 @@ def _sizes(found: _Found) -> str:
     """Return the sizes and the walltime that an option requests, as ours."""
     if not found.tool.sentinel:
         return f"{NOTIONS[found.subject].ours} {found.value}" if found.value.isdecimal() else ""
-    asked = found.tool.requested([Directive(found.tool, 1, found.option, active=True)])
+    asked = found.tool.requested([Directive(**asdict(found.option), reader=found.tool, line=1, active=True)])
     each = {
         "--nodes": asked.nodes,
         "--tasks": asked.tasks or asked.gpus,

@@ -50,7 +50,7 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return left_out(f"undecided: {port.faults[directive.line]}")
     if port.same_machine and (carried := _as_it_is(port, directive)):
         return carried
-    if not directive.option.known:
+    if not directive.known:
         return left_out(f"{directive.text}: {directive.reader.submit_command} has no such option")
     if subject in _OF_ONE_MACHINE:
         return left_out(f"{directive.text} is about {port.there}, or only its scheduler has it")

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import asdict
+
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveReader
 from hpclaunch.scheduler.registry import schedulers
 
@@ -68,7 +70,10 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
         words, last = _joined(lines, number, options, reader) if reader.continued else (options, number)
         if active and last > number and end is not None:  # a line that continues a directive is not a command
             ends[reader.read_in] = next((one for one in commands if one > max(last, end - 1)), None)
-        found += [Directive(reader, number, option, active) for option in reader.read_text(words.strip())]
+        found += [
+            Directive(**asdict(option), reader=reader, line=number, active=active)
+            for option in reader.read_text(words.strip())
+        ]
         number = last
     return tuple(found)
 

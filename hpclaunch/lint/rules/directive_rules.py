@@ -25,7 +25,7 @@ def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
     """Yield the first directive of each line that has a problem of this kind."""
     lines: set[int] = set()
     for found in context.script.directives:
-        if found.active and found.option.problem == problem and found.line not in lines:
+        if found.active and found.problem == problem and found.line not in lines:
             lines.add(found.line)
             yield found
 
@@ -69,7 +69,7 @@ def directive_comment(context: Context) -> Iterator[Violation]:
 @rule("directive-equals")
 def directive_equals(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
-        if found.active and found.option.problem == "equals":
+        if found.active and found.problem == "equals":
             right = found.text.replace("=", " ", 1)
             span = _span(context.script, found.line, found.text)
             edits = (Edit(*span, right),) if span else ()

@@ -331,7 +331,7 @@ def directive_ignored(context: Context) -> Iterator[Violation]:
 @rule("directive-unknown")
 def directive_unknown(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
-        if not found.option.known and found.active and not found.option.problem:
+        if not found.known and found.active and not found.problem:
             yield from _unknown_option(found, context.script.placeholder_lines)
     yield from _misspelt_sentinels(context.script)
 

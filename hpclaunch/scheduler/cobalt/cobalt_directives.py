@@ -9,8 +9,8 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
+    gnu_options,
 )
-from hpclaunch.scheduler.option_words import gnu_options
 
 _OPTIONS = gnu_options("cobalt")
 

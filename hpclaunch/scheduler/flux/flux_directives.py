@@ -8,9 +8,9 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
+    gnu_options,
     read_after_ok,
 )
-from hpclaunch.scheduler.option_words import gnu_options
 
 _OPTIONS = gnu_options("flux")
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from hpclaunch.scheduler.directive_reader import (
     After,
     Directive,
@@ -12,8 +14,9 @@ from hpclaunch.scheduler.directive_reader import (
     RequestedResources,
     given_number,
     highest_number,
+    word_counts,
+    word_options,
 )
-from hpclaunch.scheduler.option_words import word_counts, word_options
 
 # bsub has some 100 options, so one that is not in the table is not called wrong.
 _VALUES = word_counts("lsf")
@@ -75,7 +78,7 @@ def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ..
 
 DIRECTIVES = DirectiveReader(
     **DirectiveReader.facts("lsf"),
-    read=lambda words: (option._replace(known=option.name != "") for option in word_options(words, _VALUES)),
+    read=lambda words: (replace(option, known=option.name != "") for option in word_options(words, _VALUES)),
     requested=_requested,
     dashes="-",
     read_mail=lambda name, value: frozenset({_MAIL[name]} if name in _MAIL else ()),

@@ -11,8 +11,9 @@ from hpclaunch.scheduler.directive_reader import (
     RequestedResources,
     given_number,
     whole_number,
+    word_counts,
+    word_options,
 )
-from hpclaunch.scheduler.option_words import word_counts, word_options
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s, read_mail, write_mail
 
 _VALUES = word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it

@@ -18,11 +18,11 @@ from hpclaunch.scheduler.directive_reader import (
     MailEvent,
     RequestedResources,
     given_number,
+    gnu_options,
     highest_number,
     read_after_ok,
     whole_number,
 )
-from hpclaunch.scheduler.option_words import gnu_options
 
 # With options of plugins that several sites have: Shifter, EAR, CSCS' uenv and container engine, and pyxis.
 _OPTIONS = gnu_options("slurm", separators=COMPONENT_SEPARATORS, equals_is_value=True)

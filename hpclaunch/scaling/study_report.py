@@ -6,7 +6,6 @@ from types import MappingProxyType
 import msgspec
 
 from hpclaunch.json_document import document_of
-from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
 from hpclaunch.scaling.study_table import (
@@ -121,34 +120,11 @@ def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended 
     known = {"hours": hours, "node_hours": node_hours, "step_s": seconds, "sentence": ""}
     shares = {"efficiency": request.efficiency, "measured_efficiency": best.efficiency}
     recommended = document_of(Recommended, best, **known, **shares)
-    return msgspec.structs.replace(recommended, sentence=_sentence(recommended, points, request))
+    from hpclaunch.pages.render_page import render  # it loads jinja2
 
-
-def _sentence(best: Recommended, points: Sequence[Point], request: StudyRequest) -> str:
-    """Return what an allocation proposal needs in words."""
-    unit = unit_name(points)
-    first, last = points[0], points[-1]
-    on_nodes = f" ({counted(best.nodes, 'node')})" if best.nodes else ""
-    smallest = counted(first.size, unit[:-1])
-    measured = f"measured from {first.size} to {last.size} {unit}, relative to {smallest}"
-    if len(points) == 1:
-        measured = f"measured on {smallest} only"
-    half = next(point.plus_minus for point in points if point.ranks == best.ranks)
-    error = "" if half is None else f" +- {100 * half * best.measured_efficiency:.2g}%"
-    size = counted(best.ranks if best.gpus is None else best.gpus, unit[:-1])
-    text = (
-        f"{request.kind.capitalize()} scaling was {measured}. "
-        f"The largest size with an efficiency of at least {best.efficiency:.0%} is "
-        f"{size}{on_nodes}: {best.measured_efficiency:.0%}{error}, "
-        f"{best.step_s:.4g} s per {request.seconds_of}."
-    )
-    if best.measured_efficiency > MORE_THAN_LINEAR:
-        text += f" More than 100% needs an explanation first: {smallest} may have been slowed down."
-    if best.hours is not None:
-        cost = f", {best.node_hours:,.4g} node-hours" if best.node_hours is not None else ""
-        steps = f"{request.steps:,.6g} steps of the smallest size"
-        text += f" The whole work ({steps}) takes {best.hours:,.4g} hours there{cost}."
-    return text
+    words = {"unit": unit_name(points), "half": best.plus_minus, "more_than_linear": MORE_THAN_LINEAR}
+    text = render("study_sentence.txt.j2", best=recommended, points=points, request=request, **words)
+    return msgspec.structs.replace(recommended, sentence=" ".join(text.split()))
 
 
 class ComparedSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -237,27 +213,10 @@ def as_text(document: StudyDocument, width: int | None = None) -> str:
 
 def fit_lines(document: StudyDocument) -> list[str]:
     """Return the law, its parameters, what it predicts, and what makes it doubtful."""
-    fit = document.fit
-    if fit is None:
-        return ["one size: nothing to fit"]
-    values = ", ".join(
-        f"{name} {value.value:.4g}" + ("" if value.plus_minus is None else f" +- {value.plus_minus:.2g}")
-        for name, value in fit.parameters.items()
-    )
-    lines = [f"fit: {fit.law}: {fit.formula}", f"  {values}"]
-    if fit.serial_fraction is not None:
-        lines.append(
-            f"  serial fraction {fit.serial_fraction:.4f} (it includes the bandwidth of the exchange)"
-        )
-    if fit.leave_one_out_error is not None:
-        lines.append(f"  each point predicted from the rest: {fit.leave_one_out_error:.1%} error on average")
+    from hpclaunch.pages.render_page import render  # it loads jinja2
+
     unit = unit_name(document.points)
-    for item in fit.next:
-        lines.append(
-            f"  {item.size} {unit}: {item.step_s:.4g} s (from {item.low:.4g} to {item.high:.4g}), efficiency "
-            f"{item.efficiency:.2f}"
-        )
-    return [*lines, *(f"  doubt: {remark}" for remark in fit.remarks)]
+    return render("study_fit.txt.j2", fit=document.fit, unit=unit).splitlines()
 
 
 def _to_the_second(point: Point) -> bool:

@@ -125,7 +125,7 @@ def test_it_refuses_the_options_that_we_call_unknown(cell: Path, line: str, know
     from hpclaunch.scheduler.directive_readers import read_directives
 
     text = f"#!/bin/bash\n#$ {line}\n"
-    options = [each.option for each in read_directives(text, [], frozenset())]
+    options = read_directives(text, [], frozenset())
     assert all(option.known for option in options) == known
     refused = bool(verified(cell, text)[1])
     assert refused == (not known or line.startswith("-g"))  # -g is of Univa's and Altair's only

@@ -252,18 +252,12 @@ def detect() -> None:
 
 @command.command()
 @options("sites schema")
-def schema(as_markdown: bool, job_file: bool) -> None:
+def schema(job_file: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
-    from hpclaunch.site.profile_reference import json_schema, markdown
+    from hpclaunch.plan.settings import job_file_schema
+    from hpclaunch.site.profile_reference import json_schema
 
-    if job_file:
-        from hpclaunch.plan.settings import job_file_schema
-
-        print_document(job_file_schema(), indent=2)
-    elif as_markdown:
-        click.echo(markdown(), nl=False)
-    else:
-        print_document(json_schema(), indent=2)
+    print_document(job_file_schema() if job_file else json_schema(), indent=2)
 
 
 @command.command()

@@ -1,19 +1,11 @@
-"""The profile format explained: JSON Schema for editors, a reference page for users.
+"""The profile format explained to editors: its JSON Schema, with the texts of ``hpclaunch/fields.yaml``."""
 
-Both take their texts from ``hpclaunch/fields.yaml``, the only place that describes a field.
-"""
-
-import inspect
-import re
-import textwrap
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import msgspec
 
 from hpclaunch import json_document
 from hpclaunch.site import schema
-from hpclaunch.site.merge_profiles import FROM_ANOTHER_MACHINE
-from hpclaunch.site.validate import TYPE_WORDS, choices_of, without_note
 
 SCHEMA_URI = "https://json-schema.org/draft/2020-12/schema"
 SCHEMA_ID = "https://json.schemastore.org/hpclaunch-site.json"
@@ -89,63 +81,3 @@ def _partial_value(value: dict[str, Any]) -> dict[str, Any]:
     if isinstance(value.get("additionalProperties"), dict):
         return {**value, "additionalProperties": _nullable(value["additionalProperties"])}
     return value
-
-
-def markdown() -> str:
-    """Return the reference page: every key, its type, its default and what it means."""
-    parts = [
-        f"`{key}`" + (f" ({', '.join(inner)})" if inner else "")
-        for key, inner in FROM_ANOTHER_MACHINE.items()
-    ]
-    from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
-
-    return render(
-        "profile_reference.md.j2",
-        inherited=textwrap.fill("; ".join(parts), 110, subsequent_indent="  "),
-        structs=[_section(struct) for struct in structs()],
-    )
-
-
-def _section(struct: type[msgspec.Struct]) -> dict[str, object]:
-    docs = field_docs().get(struct.__name__, {})
-    fields = sorted(msgspec.structs.fields(struct), key=lambda field: field.name == "source")
-    return {
-        "name": struct.__name__,
-        "about": textwrap.fill(" ".join((inspect.getdoc(struct) or "").split()), 110),
-        "rows": [
-            (f"`{each.name}`", _type_text(each.type), _default_text(each), _cell(docs.get(each.name, "")))
-            for each in fields
-        ],
-    }
-
-
-def _cell(text: str) -> str:
-    return text.replace("``", "`").replace("|", "\\|")
-
-
-def _type_text(annotation: Any) -> str:
-    if choices := choices_of(annotation):
-        return ", ".join(f"`{choice}`" for choice in choices)
-    annotation, note = without_note(annotation)
-    if note is not None or annotation in TYPE_WORDS:
-        return _cell(note or re.sub("^a | such as .*", "", TYPE_WORDS[annotation]))
-    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
-        return f"[{annotation.__name__}](#{annotation.__name__.lower()})"
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is tuple:
-        return f"list of {_type_text(parts[0])}"
-    if origin is dict:
-        return f"mapping of names to {_type_text(parts[1])}"
-    return " or ".join(map(_type_text, parts))
-
-
-def _default_text(field: msgspec.structs.FieldInfo) -> str:
-    if field.required:
-        return "**required**"
-    value = field.default_factory() if field.default is msgspec.NODEFAULT else field.default
-    value = msgspec.to_builtins(value)
-    if isinstance(value, dict | list | tuple) and not value:
-        return "empty"
-    if value == "":
-        return "empty text"
-    return f"`{msgspec.json.encode(value).decode()}`"

@@ -41,8 +41,7 @@ from hpclaunch.remote.probe import IMPORT_LIMIT_S
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
-from hpclaunch.site.job_environment import Environment
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Environment, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.software.software_lines import environment_lines, site_variables, wrap_command
 

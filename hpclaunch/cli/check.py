@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from hpclaunch.check.check_report import Report, Requirement
     from hpclaunch.check.run_check import CheckRequest
-    from hpclaunch.site.job_environment import Environment
-    from hpclaunch.site.schema import SiteProfile
+    from hpclaunch.site.schema import Environment, SiteProfile
 
 
 @click.command()
@@ -90,7 +89,7 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
 
 def read_environment(path: Path) -> Environment | None:
     """Return the ``environment`` of a YAML job file; None: it has none. Other keys are ignored."""
-    from hpclaunch.site.job_environment import Environment
+    from hpclaunch.site.schema import Environment
     from hpclaunch.site.validate import to_struct
     from hpclaunch.site.yaml_tree import read_tree
 

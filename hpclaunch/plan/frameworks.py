@@ -20,9 +20,8 @@ from hpclaunch.plan.script_commands import inner_words, option_values
 from hpclaunch.plan.worker_launchers import DEEPSPEED
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.queue_limits import cite
-from hpclaunch.site.schema import FabricPlugin, SiteProfile
+from hpclaunch.site.schema import Environment, FabricPlugin, JobContainer, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.container_lines import facts_of, is_guessed
 from hpclaunch.software.script_lines import line

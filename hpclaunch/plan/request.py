@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpclaunch.plan.settings_table import SettingsTable, rows
-from hpclaunch.site.job_environment import Environment
+from hpclaunch.site.schema import Environment
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from msgspec import Struct
 
     from hpclaunch.plan.request import Command
-    from hpclaunch.site.job_environment import Environment
+    from hpclaunch.site.schema import Environment
 
 else:
 

@@ -23,9 +23,8 @@ from hpclaunch.plan.script_commands import environment_of, shell_target
 from hpclaunch.plan.startup_plan import starts_python
 from hpclaunch.plan.worker_launchers import per_node_launcher
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.queue_limits import cite, source_of
-from hpclaunch.site.schema import Offer, SiteProfile
+from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.shell_quoting import word
 from hpclaunch.software.site_software import in_setup, needs_install

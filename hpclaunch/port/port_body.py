@@ -17,7 +17,7 @@ from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
-from hpclaunch.site.job_environment import Environment
+from hpclaunch.site.schema import Environment
 from hpclaunch.software.contradictions import contradictions, unusable
 
 CHANGES = name_set("cp mkdir rm test")

@@ -35,8 +35,7 @@ from hpclaunch.port.ported_command import FILL_IN, PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
-from hpclaunch.site.job_environment import JobContainer
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import JobContainer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.container_lines import undocumented
 from hpclaunch.text_table import printable

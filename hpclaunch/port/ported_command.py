@@ -15,7 +15,7 @@ from hpclaunch.plan.worker_launchers import Started, framework_launcher
 from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
-from hpclaunch.site.job_environment import Environment, JobContainer
+from hpclaunch.site.schema import Environment, JobContainer
 from hpclaunch.software.container_lines import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
 

@@ -162,7 +162,6 @@ def _path(name_or_path: str, known: Known) -> Path:
 
 _PACKAGE = Path(__file__).parents[1]
 CODE = (
-    "site/job_environment.py",
     "site/load_profile.py",
     "site/merge_profiles.py",
     "site/profile_files.py",

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Meta
 
 from hpclaunch.scheduler import registry
-from hpclaunch.site.job_environment import ContainerRuntime, Environment
 
 
 def one_of(names: tuple[str, ...]) -> Meta:
@@ -50,11 +49,63 @@ Version = Annotated[
 ]
 CoreCount = Annotated[int, Meta(ge=1, le=65536, description="a whole number from 1 to 65536")]
 ThreadCount = Annotated[int, Meta(ge=1, le=16, description="a whole number from 1 to 16")]
+ContainerRuntime = Literal["apptainer", "singularity", "shifter", "podman-hpc", "pyxis", "container-engine"]
 PositiveFloat = Annotated[float, Meta(gt=0, description="a number above 0")]
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Base of all profile structs."""
+
+
+class JobEasyBuild(_Strict, frozen=True, kw_only=True):
+    """Software that was installed with EasyBuild."""
+
+    prefix: str | None = None
+    load: tuple[str, ...] = ()
+
+
+class JobEessi(_Strict, frozen=True, kw_only=True):
+    """The European Environment for Scientific Software Installations, over CernVM-FS."""
+
+    version: str
+    init: Literal["module", "shell", "container"] = "module"
+    cpu_target: str | None = None
+    accelerator: str | None = None
+    load: tuple[str, ...] = ()
+    extend: str | None = None
+    script: str | None = None
+    cache: str | None = None
+
+
+class JobContainer(_Strict, frozen=True, kw_only=True):
+    """A container around the command of each rank."""
+
+    image: str
+    runtime: ContainerRuntime | None = None
+    binds: tuple[str, ...] = ()
+    gpu: bool | None = None
+    venv: str | None = None
+    activate: str | None = None
+    site_modules: bool = True
+
+
+class Environment(_Strict, frozen=True, kw_only=True):
+    """``environment:`` of a job file, of the user's config or of an offer: what a job loads.
+
+    Paths may hold shell variables ($SCRATCH) of the job. The order of keys in the file does not matter: the
+    script has the lines in the one order that works: EESSI, EasyBuild's prefix and modules, modules, conda,
+    venv. The command itself runs inside the container.
+    """
+
+    site_setup: bool = True
+    module_use: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    easybuild: JobEasyBuild | None = None
+    eessi: JobEessi | None = None
+    conda: str | None = None
+    venv: str | None = None
+    container: JobContainer | None = None
 
 
 class _Cited(_Strict, frozen=True, kw_only=True):

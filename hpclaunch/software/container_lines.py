@@ -17,8 +17,7 @@ import msgspec
 
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.job_environment import JobContainer
-from hpclaunch.site.schema import Container, SiteProfile
+from hpclaunch.site.schema import Container, JobContainer, SiteProfile
 from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import continued, double_quote, literal
 

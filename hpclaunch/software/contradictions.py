@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.job_environment import Environment
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import Environment, SiteProfile
 from hpclaunch.software.container_lines import documented, undocumented
 from hpclaunch.software.easyconfig import cuda_in, parse_easyconfig
 from hpclaunch.software.eessi import TOOLCHAINS

@@ -12,8 +12,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.job_environment import JobEessi
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.schema import JobEessi, SiteProfile
 from hpclaunch.software.easyconfig import Recipe, module_of
 from hpclaunch.software.script_lines import line
 from hpclaunch.software.shell_quoting import double_quote, literal, word

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 from hpclaunch.framework_table import GOALS, Goal
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.site.queue_limits import cite
-from hpclaunch.site.schema import Offer, SiteProfile
+from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi, Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software import easyconfig, eessi
 from hpclaunch.software.container_lines import (

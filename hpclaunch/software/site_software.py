@@ -8,8 +8,7 @@ import msgspec
 
 from hpclaunch.framework_table import GOALS
 from hpclaunch.json_document import Document
-from hpclaunch.site.job_environment import Environment
-from hpclaunch.site.schema import Offer, SiteProfile
+from hpclaunch.site.schema import Environment, Offer, SiteProfile
 
 Way = Literal["in the setup", "taken by submit", "to install", "none", "unknown"]
 

@@ -6,9 +6,8 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.job_environment import Environment, JobEasyBuild
 from hpclaunch.site.queue_limits import source_of
-from hpclaunch.site.schema import EnvVar, SiteProfile
+from hpclaunch.site.schema import Environment, EnvVar, JobEasyBuild, SiteProfile
 from hpclaunch.software.container_lines import (
     bind_lines,
     container_lines,

@@ -13,8 +13,8 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.mpi_plugin import choose_plugin
 from hpclaunch.plan.request import Command, JobRequest, Setting
-from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.schema import Environment
 
 LIST = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
 OPEN_MPI = "Open MPI v5.0.3, package: Open MPI root@build Distribution, ident: 5.0.3\0\n"

@@ -9,9 +9,9 @@ import pytest
 from hpclaunch.plan.layout import JobPlace
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
-from hpclaunch.site.job_environment import Environment, JobContainer
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from hpclaunch.site.schema import Environment, JobContainer
 from tests.plan.test_golden import ACCOUNTS
 
 

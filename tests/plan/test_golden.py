@@ -27,8 +27,8 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.software_choice import choose_software
-from hpclaunch.site.job_environment import Environment, JobContainer, JobEessi
 from hpclaunch.site.profile_node import site_topology
+from hpclaunch.site.schema import Environment, JobContainer, JobEessi
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
 from tests.profiles import shipped
 from tests.scripts import bare, rank_lines

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.job_environment import JobEessi
 from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.schema import JobEessi
 from hpclaunch.software.eessi import (
     accelerator_target,
     in_eessi_container,

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from hpclaunch.cli.check import read_environment
 from hpclaunch.errors import BadInputError
-from hpclaunch.site.job_environment import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.site.load_profile import load_site, site_names
+from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.shell_quoting import double_quote, word
 from hpclaunch.software.software_lines import (

@@ -20,8 +20,8 @@ from hpclaunch.api import Job
 from hpclaunch.cli.software import plan_software
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
-from hpclaunch.site.job_environment import Environment
 from hpclaunch.site.load_profile import load_site, site_names
+from hpclaunch.site.schema import Environment
 from hpclaunch.software import easyconfig
 from hpclaunch.software.easyconfig import EULAS, recipes
 from hpclaunch.software.horovod_facts import build_variables, rebuild_command

@@ -80,10 +80,14 @@ def broadcast(comm: MPI.Intracomm, array: Array) -> None:
         comm.Bcast(flat[start : start + _MESSAGE_BYTES], root=0)
 
 
+def digest(array: Array) -> str:
+    """The sha256 of its bytes."""
+    return hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+
+
 def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
     """Each rank's sha256 of ``array``, by rank; AgreedError where they differ, naming the first odd rank."""
-    digest = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
-    digests: list[str] = comm.allgather(digest)
+    digests: list[str] = comm.allgather(digest(array))
     for rank, other in enumerate(digests):
         if other != digests[0]:
             message = f"{what} of rank {rank} differ from those of rank 0 (sha256 {other} and {digests[0]})"

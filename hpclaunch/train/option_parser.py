@@ -94,7 +94,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
         # Loses nothing on MNIST (measured.md); a run that resumes with more epochs has the same bits.
         given["lr_scaling"] = "sqrt"
         given.setdefault("warmup_epochs", 1 / 3)
-    given.setdefault("lr", DEFAULT_LR[given["model"], given["optimizer"]])
+    given.setdefault("lr", DEFAULT_LR[given["optimizer"]])
     return Options(**given), as_json
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .data.epoch_partition import steps_per_epoch
-from .engine import Sums
 from .progress_display import Progress, ProgressFile, TerminalBar
 from .run_errors import BadRequestError
 from .run_options import Options
@@ -105,9 +104,7 @@ class Reporter:
     def advance(self, epoch: str, share: float, step: int, seconds: float) -> None:
         """``share`` (0..1) of the epoch is done, and so much of the training. Cheap: call it every step."""
         self._work = (step, seconds)
-        for display in (self._bar, self._file):
-            if display:
-                display.show(Progress(f"epoch {epoch}", share, self._figures, *self._work))
+        self._show(epoch, share)
 
     def step(self, epoch: str, step: str, share: float, facts: Mapping[str, Any]) -> None:
         """The figures of the last steps: their speed, mean loss, accuracy, share of communication."""
@@ -115,14 +112,16 @@ class Reporter:
         speed, loss = f"{facts['images_per_s']:,.0f} images/s", f"loss {facts['loss']:.4f}"
         accuracy, communication = facts["accuracy"], facts["communication_share"]
         self._figures = f"{speed}  {loss}  acc {accuracy:.4f}  comm {communication:.0%}"
-        progress = Progress(f"epoch {epoch}", share, self._figures, *self._work)
-        if self._file:
-            self._file.show(progress, at_once=True)
-        if self._bar:
-            self._bar.show(progress, at_once=True)
-        else:
+        self._show(epoch, share, at_once=True)
+        if not self._bar:
             figures = f"{speed}  {loss}  accuracy {accuracy:.4f}  communication {communication:.0%}"
             self._print(f"epoch {epoch}  step {step}  {figures}")
+
+    def _show(self, epoch: str, share: float, *, at_once: bool = False) -> None:
+        for display in (self._bar, self._file):
+            if display:
+                progress = Progress(f"epoch {epoch}", share, self._figures, *self._work)
+                display.show(progress, at_once=at_once)
 
     def epoch(self, epochs: int, entry: Mapping[str, Any]) -> None:
         """The outcome of one epoch, as in the history."""
@@ -151,20 +150,6 @@ class Reporter:
             if self._bar:
                 self._bar.clear()
             print(text, file=self._stream, flush=True)
-
-
-def step_facts(
-    epoch: int, step: int, images_per_s: float, communication: float, sums: Sums
-) -> dict[str, Any]:
-    """The facts for `Reporter.step` about some steps; ``communication``: its share of their time, 0..1."""
-    return {
-        "epoch": epoch,
-        "step": step,
-        "images_per_s": images_per_s,
-        "loss": sums.mean_loss,
-        "accuracy": sums.accuracy,
-        "communication_share": communication,
-    }
 
 
 def table_rows(result: Mapping[str, Any]) -> dict[str, str]:

@@ -34,8 +34,7 @@ def run_result(
     return {
         **_requested(comm, options, data, training),
         **_reached(options, training),
-        **_speed(comm, training),
-        **_scaling(comm, training, baseline),
+        **_speed(comm, training, baseline),
         "peak_memory_bytes": _peak_memory(comm, training.engine),
         "hosts": list(dict.fromkeys(comm.allgather(platform.node()))),
         "versions": {**run_versions(), **training.engine.versions},
@@ -93,7 +92,7 @@ def _reached(options: Options, training: Training) -> dict[str, Any]:
     }
 
 
-def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
+def _speed(comm: MPI.Intracomm, training: Training, baseline: Baseline | None) -> dict[str, Any]:
     """Where the time went since the start or the resume: seconds are of the mean rank, or of the slowest."""
     clock, exchange, ranks = training.clock, training.exchange, comm.Get_size()
     allreduce = exchange.allreduce  # the same on all ranks
@@ -116,8 +115,9 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
     by_rank = [
         images / max(own_s, 1e-9) for images, own_s in comm.allgather((training.own_images, clock.training))
     ]
+    images_per_s = training.images_seen / max(training_s, 1e-9)
     return {
-        "images_per_s": training.images_seen / max(training_s, 1e-9),
+        "images_per_s": images_per_s,
         "images_per_s_by_rank": by_rank,
         "images_per_s_of_a_rank": sum(by_rank) / ranks,
         "seconds": seconds,
@@ -127,16 +127,8 @@ def _speed(comm: MPI.Intracomm, training: Training) -> dict[str, Any]:
         "messages_per_step": training.messages_per_step(),
         "allreduce_choices": {},
         "bus_gb_s": training.bus_gb_s(),
-    }
-
-
-def _scaling(comm: MPI.Intracomm, training: Training, baseline: Baseline | None) -> dict[str, Any]:
-    if baseline is None:
-        return {"baseline": None, "scaling_efficiency": None}
-    all_ranks = training.images_seen / max(largest(comm, training.clock.training), 1e-9)
-    return {
-        "baseline": baseline._asdict(),
-        "scaling_efficiency": all_ranks / (comm.Get_size() * baseline.images_per_s),
+        "baseline": baseline._asdict() if baseline else None,
+        "scaling_efficiency": images_per_s / (ranks * baseline.images_per_s) if baseline else None,
     }
 
 

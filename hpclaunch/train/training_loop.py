@@ -31,7 +31,7 @@ from .exchange import COMMS, micro_batches
 from .exchange.rank_consistency import agree_on_tensors, not_finite
 from .run_errors import BadCheckpointError, TrainError
 from .run_options import Options
-from .run_report import Reporter, step_facts
+from .run_report import Reporter
 from .stop_signals import Checkpointed, StopRequest, Vote
 from .timeline_writer import close_timeline, open_timeline
 
@@ -346,12 +346,10 @@ class Training:
             "seconds": seconds,
         }
         self.position = Position(
-            position.epoch + 1,
-            0,
-            position.step,
-            Sums(),
-            largest(self._comm, position.elapsed_s + evaluation_s),  # a checkpoint has one time
-            [*position.history, entry],
+            epoch=position.epoch + 1,
+            step=position.step,
+            elapsed_s=largest(self._comm, position.elapsed_s + evaluation_s),  # a checkpoint has one time
+            history=[*position.history, entry],
         )
         self._report.epoch(self._options.epochs, entry)
         self._save(best=self._options.keep_best and self.best_epoch() is entry)
@@ -374,13 +372,14 @@ class Training:
     def _report_steps(self, index: int, recent: Sums, before: tuple[float, int, float]) -> None:
         """``index``: of the last step in its epoch; ``before``: seconds, images, communication until then."""
         seconds = self.clock.training - before[0]
-        facts = step_facts(
-            self.position.epoch + 1,
-            self.position.step,
-            _rate(self.images_seen - before[1], seconds),
-            (self.exchange.communication_s - before[2]) / max(seconds, 1e-9),
-            recent,
-        )
+        facts = {
+            "epoch": self.position.epoch + 1,
+            "step": self.position.step,
+            "images_per_s": _rate(self.images_seen - before[1], seconds),
+            "loss": recent.mean_loss,
+            "accuracy": recent.accuracy,
+            "communication_share": (self.exchange.communication_s - before[2]) / max(seconds, 1e-9),
+        }
         done = self.position.images_in_epoch / self._images
         self._report.step(self._epoch_of_epochs(), f"{index}/{self.steps_per_epoch}", done, facts)
 

@@ -9,6 +9,7 @@ from hpclaunch.train.data.synthetic_digits import synthetic_digits
 from hpclaunch.train.engine.layers import Dropout
 from hpclaunch.train.engine.models import NUMPY_MODELS, Network, cnn, mlp
 from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.engine.optimizers import OPTIMIZERS
 from hpclaunch.train.run_options import DEFAULT_LR, DEFAULT_OPTIMIZER
 
 pytestmark = pytest.mark.slow
@@ -24,7 +25,7 @@ def test_parameter_counts() -> None:
 
 def test_every_model_has_its_defaults() -> None:
     assert set(NUMPY_MODELS) == set(DEFAULT_OPTIMIZER)
-    assert {(model, optimizer) for model, optimizer in DEFAULT_OPTIMIZER.items()} <= set(DEFAULT_LR)
+    assert set(OPTIMIZERS) == set(DEFAULT_LR)
 
 
 @pytest.mark.parametrize("model", NUMPY_MODELS)

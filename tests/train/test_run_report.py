@@ -11,15 +11,21 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.train.engine import Sums
 from hpclaunch.train.progress_display import Progress, TerminalBar, progress_file
 from hpclaunch.train.run_errors import BadRequestError
-from hpclaunch.train.run_report import EventLog, Reporter, step_facts
+from hpclaunch.train.run_report import EventLog, Reporter
 from tests.train.interrupted import killed
 from tests.train.live_terminal import TRAINING, check_live, run_on_terminal
 from tests.train.mpirun import ROOT, RUNNER, environment, mpiexec, run_ranks, train
 
-FACTS = step_facts(2, 17, 12_345.6, 0.12, Sums(loss=50.0, correct=90, images=100))
+FACTS = {
+    "epoch": 2,
+    "step": 17,
+    "images_per_s": 12_345.6,
+    "loss": 0.5,
+    "accuracy": 0.9,
+    "communication_share": 0.12,
+}
 
 
 def events(path: Path) -> list[dict[str, Any]]:

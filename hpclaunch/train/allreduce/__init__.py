@@ -45,14 +45,10 @@ def make_allreduce(name: str | None, compression: str, comm: MPI.Intracomm) -> A
     Raises AgreedError where it cannot work on these ranks.
     """
     name = resolve_allreduce(comm, name)
-    if compression != "none":
-        return _with_half_ring(name, compression, comm)
-    return ALLREDUCES[name](comm)
-
-
-def _with_half_ring(name: str, kind: str, comm: MPI.Intracomm) -> Algorithm:
+    if compression == "none":
+        return ALLREDUCES[name](comm)
     from .half_precision_ring import HalfRingAllreduce
     from .hierarchical import HierarchicalAllreduce
 
-    ring = partial(HalfRingAllreduce, kind=kind)
+    ring = partial(HalfRingAllreduce, kind=compression)
     return HierarchicalAllreduce(comm, ring=ring) if name == "hierarchical" else ring(comm)

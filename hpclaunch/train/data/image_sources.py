@@ -6,7 +6,6 @@ start (`Source.epoch`), in the order in which the steps use them.
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..allreduce.chunks import chunk_bounds
-from ..collective import on_all_ranks, on_rank_0_alone
+from ..collective import digest, on_all_ranks, on_rank_0_alone
 from ..run_errors import BadDataError, BadRequestError, TrainError
 from ..whole_files import write_whole
 from .dataset import Bytes, Dataset, Log, broadcast_dataset, load_dataset
@@ -88,11 +87,14 @@ class FileSource(Source, ABC):
 
         AgreedError where a rank does not see the same files.
         """
+        from mpi4py import MPI
+
         described = on_all_ranks(comm, lambda: None if data is None else _announce(data, cache))
         files, name, source, train, test = comm.bcast(described, root=0)
         self._describe(comm, name, source, train, test)
         # One rank per node checks every byte.
-        self._first_of_node = _node(comm).Get_rank() == 0
+        node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.Get_rank())
+        self._first_of_node = node.Get_rank() == 0
         on_all_ranks(comm, lambda: [file.check(content=self._first_of_node) for file in files])
         self._open(*files)
 
@@ -127,9 +129,16 @@ class DealtSource(FileSource):
     def _parts(self, images: int) -> list[int]:
         """The ranks + 1 bounds between the images that each rank reads."""
 
-    @abstractmethod
     def _read(self, file: _File, bounds: Sequence[int]) -> Bytes:
         """This rank's part; collective."""
+        first, last = bounds[self._rank], bounds[self._rank + 1]
+        part = np.empty((last - first, IMAGE_SIDE, IMAGE_SIDE), np.uint8)
+        on_all_ranks(self._comm, lambda: self._read_into(part, file, first))
+        return part
+
+    @abstractmethod
+    def _read_into(self, part: Bytes, file: _File, first: int) -> None:
+        """Fill ``part`` with the images from ``first`` on; BadDataError if that fails."""
 
     def epoch(self, wanted: Callable[[int], Indices]) -> Take:
         """Distribute what each rank needs in one MPI_Alltoallv."""
@@ -164,21 +173,15 @@ class MpiIoSource(DealtSource):
     def _parts(self, images: int) -> list[int]:
         return chunk_bounds(images, self._ranks)
 
-    def _read(self, file: _File, bounds: Sequence[int]) -> Bytes:
+    def _read_into(self, part: Bytes, file: _File, first: int) -> None:
         from mpi4py import MPI
 
-        part = _empty(bounds, self._rank)
-
-        def read() -> None:
-            try:
-                opened = MPI.File.Open(self._comm, file.path, MPI.MODE_RDONLY)
-                opened.Read_at_all(_HEADER_BYTES + bounds[self._rank] * _IMAGE_BYTES, part)
-                opened.Close()
-            except MPI.Exception as error:
-                raise BadDataError(f"{file.path}: MPI-IO cannot read it ({error})") from error
-
-        on_all_ranks(self._comm, read)
-        return part
+        try:
+            opened = MPI.File.Open(self._comm, file.path, MPI.MODE_RDONLY)
+            opened.Read_at_all(_HEADER_BYTES + first * _IMAGE_BYTES, part)
+            opened.Close()
+        except MPI.Exception as error:
+            raise BadDataError(f"{file.path}: MPI-IO cannot read it ({error})") from error
 
 
 class ScatterSource(DealtSource):
@@ -191,10 +194,15 @@ class ScatterSource(DealtSource):
         bounds = chunk_bounds(images, int(reads.sum()))
         return [bounds[count] for count in (0, *np.cumsum(reads))]
 
-    def _read(self, file: _File, bounds: Sequence[int]) -> Bytes:
-        part = _empty(bounds, self._rank)
-        on_all_ranks(self._comm, lambda: file.read_into(part, bounds[self._rank]))
-        return part
+    def _read_into(self, part: Bytes, file: _File, first: int) -> None:
+        try:
+            with open(file.path, "rb") as opened:
+                opened.seek(_HEADER_BYTES + first * _IMAGE_BYTES)
+                found = opened.readinto(part.reshape(-1).data)
+        except OSError as error:
+            raise BadDataError(f"{file.path}: {error.strerror or error}") from error
+        if found != part.nbytes:
+            raise BadDataError(f"{file.path}: ends too early; it has become shorter since it was checked")
 
 
 class _File:
@@ -203,7 +211,7 @@ class _File:
     def __init__(self, path: Path, images: Bytes) -> None:
         self.path = str(path)
         self.images = len(images)
-        self._digest = _digest(images)
+        self._digest = digest(images)
 
     def check(self, *, content: bool) -> None:
         """BadDataError where this rank does not see the file that rank 0 saw."""
@@ -214,7 +222,7 @@ class _File:
                 raise BadDataError(
                     f"{self.path} on {platform.node()}: {size:,} bytes, another size than on rank 0", hint
                 )
-            if content and _digest(self.map()) != self._digest:
+            if content and digest(self.map()) != self._digest:
                 raise BadDataError(f"{self.path} on {platform.node()}: other images than on rank 0", hint)
         except OSError as error:
             raise BadDataError(
@@ -225,17 +233,6 @@ class _File:
         """The images where they are in the file."""
         shape = (self.images, IMAGE_SIDE, IMAGE_SIDE)
         return np.memmap(self.path, np.uint8, "r", _HEADER_BYTES, shape)
-
-    def read_into(self, part: Bytes, first: int) -> None:
-        """Fill ``part`` with the images from ``first`` on; BadDataError if they are no longer there."""
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(_HEADER_BYTES + first * _IMAGE_BYTES)
-                found = file.readinto(part.reshape(-1).data)
-        except OSError as error:
-            raise BadDataError(f"{self.path}: {error.strerror or error}") from error
-        if found != part.nbytes:
-            raise BadDataError(f"{self.path}: ends too early; it has become shorter since it was checked")
 
 
 _SOURCES: Mapping[str, Callable[[MPI.Intracomm, Dataset | None, Path], FileSource]] = {
@@ -281,7 +278,7 @@ def _announce(data: Dataset, cache: Path) -> tuple[list[_File], str, str, Bytes,
 
 def _unpacked(images: Bytes, cache: Path) -> Path:
     """A file in ``cache`` with ``images`` as IDX, written unless it is there; TrainError if it cannot be."""
-    path = cache / "unpacked" / f"{_digest(images)}.idx3-ubyte"
+    path = cache / "unpacked" / f"{digest(images)}.idx3-ubyte"
     content = bytes([0, 0, 8, images.ndim]) + np.array(images.shape, ">u4").tobytes() + images.tobytes()
     try:
         if not path.is_file() or path.read_bytes() != content:
@@ -293,18 +290,3 @@ def _unpacked(images: Bytes, cache: Path) -> Path:
             "Unpack the files in the folder of --data, or use --reading broadcast.",
         ) from error
     return path
-
-
-def _empty(bounds: Sequence[int], rank: int) -> Bytes:
-    return np.empty((bounds[rank + 1] - bounds[rank], IMAGE_SIDE, IMAGE_SIDE), np.uint8)
-
-
-def _digest(images: Bytes) -> str:
-    return hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()
-
-
-def _node(comm: MPI.Intracomm) -> MPI.Comm:
-    """The ranks of this rank's node, in the order of ``comm``."""
-    from mpi4py import MPI
-
-    return comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.Get_rank())

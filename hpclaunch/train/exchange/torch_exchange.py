@@ -38,13 +38,18 @@ class TorchExchange(Exchange):
     def __init__(
         self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None
     ) -> None:
-        """Set the other project's exchange up; collective. Raises AgreedError where that fails."""
+        """Set the other project's exchange up; collective. Raises AgreedError where it does not start."""
         self._comm, self._options = comm, options
         self._engine: TorchEngine = on_all_ranks(comm, lambda: _torch_engine(options, engine))
         self._phases = Phases(timeline, engine, options.comm) if timeline else None
         self._all = Bucket(slice(0, engine.gradients.size), tuple(engine.tensors))
         self._backward_at: float | None = None
         self._computed = 0.0
+        self._begin()
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start the other project's exchange; collective. Raises AgreedError where that fails."""
 
     def gradients(self, images: Images, labels: Labels, step: int) -> Sums:
         """Compute, and have the gradients summed meanwhile."""
@@ -93,13 +98,10 @@ class TorchExchange(Exchange):
 class DdpExchange(TorchExchange):
     """torch.nn.parallel.DistributedDataParallel, over gloo between CPUs and NCCL (RCCL) between GPUs."""
 
-    def __init__(
-        self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None
-    ) -> None:
-        """Meet at an address that rank 0 sends to the other ranks through MPI; collective."""
-        super().__init__(comm, options, engine, timeline)
-        store = _meet(comm)
-        self._ddp = on_all_ranks(comm, lambda: self._start(store))
+    def _begin(self) -> None:
+        """Meet at an address that rank 0 sends to the other ranks through MPI."""
+        store = _meet(self._comm)
+        self._ddp = on_all_ranks(self._comm, lambda: self._start(store))
 
     def _start(self, store: Any) -> Any:
         backend = "gloo" if self._engine.device == "cpu" else "nccl"
@@ -133,15 +135,12 @@ class DdpExchange(TorchExchange):
 class HorovodExchange(TorchExchange):
     """horovod.torch: each gradient is handed over when it is there, as by its DistributedOptimizer."""
 
-    def __init__(
-        self, comm: MPI.Intracomm, options: Options, engine: Engine, timeline: Timeline | None
-    ) -> None:
-        """Start Horovod, which must see the same ranks as MPI; collective."""
-        super().__init__(comm, options, engine, timeline)
-        self._hvd = on_all_ranks(comm, lambda: _start_horovod(comm, options))
+    def _begin(self) -> None:
+        """Start Horovod, which must see the same ranks as MPI."""
+        self._hvd = on_all_ranks(self._comm, lambda: _start_horovod(self._comm, self._options))
         self._handles: list[Any] = []
         self._hands_over = False
-        for tensor, parameter in zip(engine.tensors, self._engine.modules.parameters(), strict=True):
+        for tensor, parameter in zip(self._engine.tensors, self._engine.modules.parameters(), strict=True):
             parameter.register_post_accumulate_grad_hook(
                 lambda parameter, name=tensor.name: self._hand_over(name, parameter)
             )

@@ -323,7 +323,7 @@ ALLREDUCE = '''\
 """A made-up allreduce: every rank sends its array to every other rank."""
 
 from .algorithm import Algorithm
-from .chunks import Array
+from . import Array
 
 
 class FloodAllreduce(Algorithm):

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from .allreduce.chunks import Array
+from .allreduce import Array
 from .run_errors import BadCheckpointError, BadRequestError, TrainError
 from .whole_files import prepare_folder, write_whole
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from .allreduce.chunks import Array
+from .allreduce import Array
 from .run_errors import TrainError
 
 if TYPE_CHECKING:
@@ -68,7 +68,9 @@ def on_rank_0_alone(comm: MPI.Intracomm, action: Callable[[], T]) -> T | None:
         try:
             return action() if comm.Get_rank() == 0 else None
         finally:
-            wait_for_all(comm)
+            request = comm.Ibarrier()  # sleep: MPI_Barrier would spin on the cores that rank 0 may need
+            while not request.Test():
+                time.sleep(_WAIT_S)
 
     return on_all_ranks(comm, mine)
 
@@ -99,10 +101,3 @@ def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
 def largest(comm: MPI.Intracomm, value: Any) -> Any:
     """The largest of the ranks' values; collective."""
     return max(comm.allgather(value))
-
-
-def wait_for_all(comm: MPI.Intracomm) -> None:
-    """A barrier that sleeps: MPI's own would spin on the cores that rank 0 may need."""
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(_WAIT_S)

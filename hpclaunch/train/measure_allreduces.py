@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .allreduce import ALLREDUCES
-from .allreduce.chunks import Array
+from .allreduce import ALLREDUCES, Array
 from .collective import AgreedError, on_all_ranks
 from .exchange.rank_consistency import agree_on_options
 from .launch_environment import launcher_rank, threads_per_rank

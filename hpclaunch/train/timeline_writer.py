@@ -63,8 +63,8 @@ class Timeline:
         epoch = int((time.time() - time.perf_counter() + start) * 1e6)
         self._after, self._count = steps
         begun = {"steps_before": self._after} if self._after else {}
-        head = [_metadata(0, "process_name", start_time_since_epoch_in_micros=epoch, **begun)]
-        self._events = GrowingArray(path, [*head, _metadata(0, "process_sort_index", sort_index=0)])
+        head = _lane_head(0, start_time_since_epoch_in_micros=epoch, **begun)
+        self._events = GrowingArray(path, head)
         self._pending: list[str] = []
         self._recording = not self._after
         self.steps = 0
@@ -77,8 +77,7 @@ class Timeline:
         if name not in self.lanes:
             number = self.lanes[name] = len(self.lanes) + 1
             shown = name[:_NAME_CHARACTERS] + self._suffix
-            self._pending.append(_metadata(number, "process_name", name=shown))
-            self._pending.append(_metadata(number, "process_sort_index", sort_index=number))
+            self._pending += _lane_head(number, name=shown)
         return self.lanes[name]
 
     def microseconds(self, at: float) -> int:
@@ -248,5 +247,8 @@ def _same_moment(comm: MPI.Intracomm) -> tuple[float, float]:
     return here, there
 
 
-def _metadata(lane: int, kind: str, **arguments: object) -> str:
-    return json.dumps({"name": kind, "ph": "M", "pid": lane, "args": arguments})
+def _lane_head(lane: int, **named: object) -> list[str]:
+    kinds = {"process_name": named, "process_sort_index": {"sort_index": lane}}
+    return [
+        json.dumps({"name": kind, "ph": "M", "pid": lane, "args": facts}) for kind, facts in kinds.items()
+    ]

@@ -435,7 +435,8 @@ class Training:
                 self._report.line(f"{path.name} has {name} {checkpoint.meta.get(name)}; from here on {value}")
         try:
             self.engine.load_state(checkpoint.arrays)
-            return _position(checkpoint)
+            facts = {each.name: checkpoint.meta[each.name] for each in fields(Position)}
+            return Position(**{**facts, "running": Sums(**facts["running"])})
         except (KeyError, TypeError, ValueError) as error:
             raise BadCheckpointError(f"{path}: not a checkpoint of this model ({error})") from error
 
@@ -447,11 +448,6 @@ class Training:
             except BadCheckpointError as damaged:
                 self._report.line(f"{damaged.message}; trying the one before")
         return paths[-1], read_checkpoint(paths[-1])
-
-
-def _position(checkpoint: Checkpoint) -> Position:
-    facts = {each.name: checkpoint.meta[each.name] for each in fields(Position)}
-    return Position(**{**facts, "running": Sums(**facts["running"])})
 
 
 def _rate(images: int, seconds: float) -> float:

@@ -25,7 +25,11 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(path.parent)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)  # so that the rename survives a crash of the machine
+    finally:
+        os.close(folder)
 
 
 def prepare_folder(folder: Path, option: str) -> None:
@@ -39,15 +43,6 @@ def prepare_folder(folder: Path, option: str) -> None:
             f"{option} {folder}: cannot write there ({error.strerror or error})",
             "Name a folder that you may write to.",
         ) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in ``folder`` survive a crash of the machine."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _CLOSING = b"\n]\n"

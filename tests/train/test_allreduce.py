@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from hpclaunch.train.allreduce.chunks import chunk_bounds
+from hpclaunch.train.allreduce import chunk_bounds
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_options import check_compression
 from tests.testbed.cluster import Slurm

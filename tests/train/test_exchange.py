@@ -34,7 +34,7 @@ OVERLAP = ("--overlap", "--fusion-bytes", "65536")
 
 def tensors_of(lengths: list[int]) -> list[Tensor]:
     ends = np.cumsum([0, *lengths]).tolist()
-    return [Tensor(f"t{i}", slice(*span)) for i, span in enumerate(pairwise(ends))]
+    return [Tensor(f"t{i}", slice(*span), (span[1] - span[0],)) for i, span in enumerate(pairwise(ends))]
 
 
 # --- fusion ---------------------------------------------------------------------------------------------

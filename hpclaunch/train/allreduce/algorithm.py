@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
-from .chunks import Array
+from . import Array
 
 _LENGTH = 40
 

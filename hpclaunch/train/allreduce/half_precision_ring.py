@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from . import Array, chunk_bounds
 from .algorithm import SEGMENT_BYTES, Algorithm
-from .chunks import Array, chunk_bounds
 
 Floats = npt.NDArray[np.float32]
 Halves = npt.NDArray[Any]

@@ -4,8 +4,8 @@ R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004, L
 doi:10.1007/978-3-540-24685-5_1.
 """
 
+from . import Array, chunk_bounds
 from .algorithm import Algorithm
-from .chunks import Array, chunk_bounds
 
 
 class HalvingDoublingAllreduce(Algorithm):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy.typing as npt
 from mpi4py import MPI
 
+from . import Array
 from .algorithm import SEGMENT_BYTES, Algorithm
-from .chunks import Array
 from .ring import RING_SEGMENT_BYTES, RingAllreduce
 from .shared_memory import SharedAllreduce
 

@@ -7,8 +7,8 @@ from typing import cast
 import numpy as np
 from mpi4py import MPI
 
+from . import Array, chunk_bounds
 from .algorithm import Algorithm
-from .chunks import Array, chunk_bounds
 
 _MESSAGE_BYTES = 1 << 30  # below the 32-bit counts of MPI 3
 # numpy's kinds for which every MPI has a type, and a sum like numpy's. Not those of 8 and 16 bits: where they

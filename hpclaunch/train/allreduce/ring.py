@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 from mpi4py import MPI
 
+from . import Array, chunk_bounds
 from .algorithm import Algorithm
-from .chunks import Array, chunk_bounds
 
 # Inside a node a message costs more than what the next one gains by being in the cache: measured.
 RING_SEGMENT_BYTES = 1 << 20

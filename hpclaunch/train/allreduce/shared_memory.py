@@ -17,8 +17,8 @@ from mpi4py import MPI
 
 from ..collective import AgreedError
 from ..run_errors import BadRequestError
+from . import Array, chunk_bounds
 from .algorithm import SEGMENT_BYTES, Algorithm
-from .chunks import Array, chunk_bounds
 
 Bytes = npt.NDArray[np.uint8]
 K = TypeVar("K")

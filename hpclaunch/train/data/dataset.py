@@ -12,19 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..run_errors import BadDataError, BadRequestError
-from .idx_format import check_pair, parse_content, read_bytes, unpack
-from .mnist_files import MNIST_FILES, NoNetworkError, chosen_mirrors, default_cache, obtain
+from .idx_format import Bytes, check_pair, parse_content, read_bytes, unpack
+from .mnist_files import MNIST_FILES, Log, NoNetworkError, chosen_mirrors, default_cache, obtain
 from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-
-Bytes = npt.NDArray[np.uint8]
-Log = Callable[[str], None]
 
 DATASETS = ("auto", "mnist", "synthetic")
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")

@@ -10,7 +10,7 @@ empty.
 import numpy as np
 import numpy.typing as npt
 
-from ..allreduce.chunks import chunk_bounds
+from ..allreduce import chunk_bounds
 from ..run_errors import BadRequestError
 
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..allreduce.chunks import chunk_bounds
+from ..allreduce import chunk_bounds
 from ..collective import digest, on_all_ranks, on_rank_0_alone
 from ..run_errors import BadDataError, BadRequestError, TrainError
 from ..whole_files import write_whole
-from .dataset import Bytes, Dataset, Log, broadcast_dataset, load_dataset
-from .idx_format import IMAGE_SIDE
-from .mnist_files import default_cache
+from .dataset import Dataset, broadcast_dataset, load_dataset
+from .idx_format import IMAGE_SIDE, Bytes
+from .mnist_files import Log, default_cache
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -87,14 +87,11 @@ class FileSource(Source, ABC):
 
         AgreedError where a rank does not see the same files.
         """
-        from mpi4py import MPI
-
         described = on_all_ranks(comm, lambda: None if data is None else _announce(data, cache))
         files, name, source, train, test = comm.bcast(described, root=0)
         self._describe(comm, name, source, train, test)
         # One rank per node checks every byte.
-        node = comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.Get_rank())
-        self._first_of_node = node.Get_rank() == 0
+        self._first_of_node = _node(comm).Get_rank() == 0
         on_all_ranks(comm, lambda: [file.check(content=self._first_of_node) for file in files])
         self._open(*files)
 
@@ -290,3 +287,10 @@ def _unpacked(images: Bytes, cache: Path) -> Path:
             "Unpack the files in the folder of --data, or use --reading broadcast.",
         ) from error
     return path
+
+
+def _node(comm: MPI.Intracomm) -> MPI.Comm:
+    """The ranks of this rank's node, in the order of ``comm``."""
+    from mpi4py import MPI
+
+    return comm.Split_type(MPI.COMM_TYPE_SHARED, key=comm.Get_rank())

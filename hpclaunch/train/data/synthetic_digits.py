@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+from .idx_format import Bytes
+
 Integers = npt.NDArray[np.int64]
 Stroke = tuple[tuple[int, int], ...]
 

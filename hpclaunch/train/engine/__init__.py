@@ -53,8 +53,7 @@ class Tensor:
     name: str
     part: slice
     """Where it lies in the flat buffers."""
-    shape: tuple[int, ...] | None = None
-    """None: one-dimensional."""
+    shape: tuple[int, ...]
 
 
 Ready = Callable[[slice], None]

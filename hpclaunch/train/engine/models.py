@@ -75,7 +75,7 @@ class Network:
         for layer in self.layers:
             own = [next(tensors) for _ in layer.parameter_shapes]
             parameters, gradients = (
-                [flat[tensor.part].reshape(tensor.shape or -1) for tensor in own]
+                [flat[tensor.part].reshape(tensor.shape) for tensor in own]
                 for flat in (self.parameters, self.gradients)
             )
             layer.bind(parameters, gradients, Scratch(self.parameters.dtype))

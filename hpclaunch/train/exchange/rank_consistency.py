@@ -17,7 +17,6 @@ from ..collective import AgreedError
 from ..engine import Engine
 from ..run_errors import BadRequestError, TrainError
 from . import MicroBatch
-from .tensor_fusion import shape_of
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -45,7 +44,7 @@ def agree_on_options(comm: MPI.Intracomm, options: Mapping[str, object]) -> None
 def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:
     """Raise AgreedError, naming rank and tensor, where shapes, dtypes or order differ; collective."""
     dtype = engine.gradients.dtype
-    lines = [f"{tensor.name} {dtype} {list(shape_of(tensor))}" for tensor in engine.tensors]
+    lines = [f"{tensor.name} {dtype} {list(tensor.shape)}" for tensor in engine.tensors]
     found = _first_difference(comm, lines)
     if found:
         rank, index, there, here = found

@@ -19,11 +19,6 @@ class Bucket:
     tensors: tuple[Tensor, ...]
 
 
-def shape_of(tensor: Tensor) -> tuple[int, ...]:
-    """The shape of a tensor, flat where the engine does not give it."""
-    return (tensor.part.stop - tensor.part.start,) if tensor.shape is None else tensor.shape
-
-
 def buckets(tensors: Sequence[Tensor], item_bytes: int, limit_bytes: int) -> list[Bucket]:
     """``tensors`` (neighbours, in the order of their buffer) in messages of at most ``limit_bytes``.
 
@@ -56,7 +51,7 @@ class Phases:
         inner = f"{algorithm.upper().replace('-', '_')}_ALLREDUCE"
         for tensor in engine.tensors:
             lane = timeline.lane(tensor.name)
-            facts = {"dtype": str(engine.gradients.dtype), "shape": str(list(shape_of(tensor)))}
+            facts = {"dtype": str(engine.gradients.dtype), "shape": str(list(tensor.shape))}
             waits = [begins(lane, "NEGOTIATE_ALLREDUCE"), ends(lane)]
             sums = [begins(lane, "ALLREDUCE"), begins(lane, inner), ends(lane), ends(lane, facts)]
             self._events[tensor.name] = ",".join([*waits, *sums])

@@ -204,9 +204,7 @@ def _meet(comm: MPI.Intracomm) -> Any:
         return host, stores[0].port
 
     address = on_rank_0(comm, listen)
-    if rank > 0:
-        stores.append(None)
-    return on_all_ranks(comm, lambda: stores[0] or store(*address))
+    return on_all_ranks(comm, lambda: stores[0] if stores else store(*address))
 
 
 def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:

@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 from mpi4py import MPI
 
-from hpclaunch.train.allreduce import ALLREDUCES
-from hpclaunch.train.allreduce.chunks import chunk_bounds
+from hpclaunch.train.allreduce import ALLREDUCES, chunk_bounds
 
 COMM = MPI.COMM_WORLD
 RANK, RANKS = COMM.Get_rank(), COMM.Get_size()

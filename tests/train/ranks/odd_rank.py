@@ -55,7 +55,7 @@ class FaultyEngine(NumpyEngine):
 
 def odd_tensors(tensors: list[Tensor], fault: str) -> list[Tensor]:
     if fault == "shape":
-        return [replace(tensor, shape=(tensor.shape or ())[::-1]) for tensor in tensors]
+        return [replace(tensor, shape=tensor.shape[::-1]) for tensor in tensors]
     return {"order": tensors[::-1], "fewer": tensors[:-1]}.get(fault, tensors)
 
 

@@ -131,13 +131,13 @@ def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:
     )
 
 
-_UNKNOWN = left_out("undecided: hpclaunch does not know what it is for")
+UNKNOWN = left_out("undecided: hpclaunch does not know what it is for")
 
 
 def _merged(verdicts: list[Verdict]) -> Verdict:
     """Return the one verdict on a line with several parts: a line of which a part changes is changed."""
     if not verdicts:
-        return _UNKNOWN
+        return UNKNOWN
     fates = {verdict.fate for verdict in verdicts}
     if len(fates) == 1 and fates != {"changed"}:
         return Verdict(verdicts[0].fate, why=_joined(verdict.why for verdict in verdicts))

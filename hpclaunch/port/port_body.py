@@ -7,10 +7,10 @@ from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.port.foreign_values import Value
-from hpclaunch.port.line_report import KEPT, Judged, Verdict, left_out
+from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import bind_line, is_bind, request_lines
 from hpclaunch.port.port_directives import binding_verdict
-from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port
+from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.port.written_script import judge_written
@@ -27,10 +27,8 @@ PRINTS = (INFORMATION_COMMANDS - CHANGES) | name_set(
     " uname free top ps : let shift return break continue"
 )
 _FILTERS = name_set("awk cat cut egrep grep head sed sort tail tr uniq wc")
-_CONDITION = "undecided: a condition: a job file has no place for it, so what depends on it is judged alone"
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 _ENVIRONMENTS = "conda|mamba|micromamba|pyenv|uv|poetry|spack|eb|pip|pip3|uenv"
-_ENVIRONMENT = "environments are installed per machine"
 
 
 def port_body(port: Port) -> Iterator[Judged]:
@@ -44,14 +42,13 @@ def port_body(port: Port) -> Iterator[Judged]:
             yield from (one.behind(port.written.before) for one in port_body(port.written))
             continue
         if command is main and port.launch is None:
-            why = "the script has no launch line: its last program is taken"
-            yield Judged(lines, Verdict("changed", "command", why, JOB_FILE))
+            yield Judged(lines, port.says("sole program"))
         if command is main or command.depth:
             continue
         if is_bind(own.get(command.line)):
             yield Judged(lines, bind_line(port, command))
         elif port.own and command.line not in own:
-            yield Judged(lines, _own_line(port))
+            yield Judged(lines, port.says("own line"))
         else:
             yield from _judge(port, command)
 
@@ -62,19 +59,15 @@ def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
         if number in known:
             continue
         if number == 1 and line.startswith("#!"):
-            why = "hpclaunch writes scripts for bash"
-            bash = Verdict("changed", "#!/bin/bash", why, SCRIPT_OF_HPCLAUNCH)
-            yield Judged([1], KEPT if re.fullmatch(r"#!/bin/bash( -l)?", line.strip()) else bash)
+            same = re.fullmatch(r"#!/bin/bash( -l)?", line.strip())
+            yield Judged([1], KEPT if same else port.says("shebang"))
         elif port.own:
-            yield Judged([number], _own_line(port))
+            yield Judged([number], port.says("own line"))
         elif line.strip().startswith("#"):
-            yield Judged([number], left_out("a comment in the file that is written"))
-        elif _BLOCK_WORDS.fullmatch(line.strip()):
-            yield Judged(
-                [number], left_out("part of a block of the shell, whose commands are judged one by one")
-            )
+            yield Judged([number], port.says("comment written"))
         else:
-            yield Judged([number], left_out("undecided: hpclaunch does not know what it is for"))
+            block = _BLOCK_WORDS.fullmatch(line.strip())
+            yield Judged([number], port.says("block words") if block else UNKNOWN)
 
 
 _BLOCK_WORDS = re.compile(
@@ -82,11 +75,6 @@ _BLOCK_WORDS = re.compile(
     r"|until|[^()]*\)|[({]|[)}]|;;|;)*([ \t;{&|]|\d?>&?\s*\S+|#.*)*"
 )
 """A line of nothing but words by which bash groups commands."""
-
-
-def _own_line(port: Port) -> Verdict:
-    to = f"hpclaunch's own line for {port.here}"
-    return Verdict("changed", to, f"hpclaunch wrote it for {port.there}", SCRIPT_OF_HPCLAUNCH)
 
 
 def content_lines(port: Port) -> dict[int, str]:
@@ -123,7 +111,7 @@ def _judge(port: Port, command: Command) -> Iterator[Judged]:
         if not is_assignment(word):
             yield Judged([word.line], _exported_name(port, word.raw, word.start))
     if not words:
-        yield Judged(lines, left_out("it only prints"))
+        yield Judged(lines, port.says("only prints"))
     made = [assignment_in(word, exported=True) for word in words if is_assignment(word)]
     yield from _judge_assignments(port, command, made)
 
@@ -138,7 +126,7 @@ def _judge_assignments(port: Port, command: Command, made: list[Assignment]) -> 
 def _exported_name(port: Port, name: str, offset: int) -> Verdict:
     """Return the verdict on ``export NAME``, whose value was set before."""
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        return left_out(f"an option of the shell: {name}")
+        return port.says("shell option", name=name)
     return _program_variable(port, name, port.values.named(name, offset))
 
 
@@ -147,11 +135,9 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     inner = inner_launcher(tuple((value.plain or value.seen).split()))[0] if group_of(name) is None else None
     if inner is None or not (inner.options or inner.program):  # the path of a folder named deepspeed
         return port_variable(port, name, value)
-    why = f"it holds the words of {inner.launcher.name}, and hpclaunch itself starts a rank for each worker"
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
-    if name in used_names(port) or re.search(rf"\$\{{?{name}\b", text):
-        return Verdict("changed", "its program stands in the command", why, JOB_FILE)
-    return left_out(why)
+    used = name in used_names(port) or re.search(rf"\$\{{?{name}\b", text)
+    return port.says(f"holds a launcher{'' if used else ', unused'}", launcher=inner.launcher.name)
 
 
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
@@ -161,7 +147,7 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     exported = exported or one.name in port.script.variables.exported
     needed = one.name in port.command.missing
     if exported and one.line in port.faults and group_of(one.name) is None:
-        return left_out(f"undecided: {port.faults[one.line]}")
+        return port.says("fault", fault=port.faults[one.line])
     if exported or group_of(one.name) is not None:
         value = port.values.named(one.name, one.offset + 1)
         if in_block:
@@ -174,11 +160,9 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     if one.name in used_names(port):
         value = port.values.named(one.name, one.offset + 1)
         if value.plain is None and value.shell is None:
-            why = "undecided: its value is known at run time only, so what uses it is to be filled in"
-            return left_out(why)
-        to = "its value stands in the command, the sizes or the variables that use it"
-        return Verdict("changed", to, "a variable of the script only, no program sees it", JOB_FILE)
-    return left_out("only lines that are left out use it, or none")
+            return port.says("run time value")
+        return port.says("script variable")
+    return port.says("unused variable")
 
 
 def _in_bind_list(port: Port, name: str) -> bool:
@@ -222,24 +206,16 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
     if launch is not None:
         return _other_launch(port, launch)
     if any(redirect.body is not None for redirect in command.redirects):
-        why = f"undecided: it writes a file when the job starts: write that file once on {port.here}"
-        return left_out(why)
+        return port.says("writes text", file="a file")
     if command.condition or name in ("[", "[[", "test"):
-        return left_out(_CONDITION)
+        return port.says("condition")
     if (name in PRINTS or name in _FILTERS) and (file := _writes_to(command)):
-        return left_out(
-            f"undecided: it writes {file} when the job starts: write that file once on {port.here}"
-        )
+        return port.says("writes text", file=file)
     if name in PRINTS or (command.piped_in and name in _FILTERS):
-        return left_out("it prints or waits only; hpclaunch status and logs show the job")
+        return port.says("prints or waits")
     if port.launch is None and _is_program(command) and (taken := last_program(port)):
-        return left_out(
-            f"undecided: a job of hpclaunch has one launch, here the program of line {taken.line}, the last"
-            " one: port this one as a job that follows (--after)"
-        )
-    return left_out(
-        f"undecided: a job file has no place for it: run it on {port.here} before, or in the program"
-    )
+        return port.says("other program", line=taken.line)
+    return port.says("no place")
 
 
 def _writes_to(command: Command) -> str:
@@ -265,61 +241,55 @@ def _is_program(command: Command) -> bool:
 def _other_launch(port: Port, launch: Launch) -> Verdict:
     name = launch.program[0].visible.rpartition("/")[2] if launch.program else ""
     if launch.trivial and name not in CHANGES and not (port.launch and port.launch.trivial):
-        return left_out("it prints information only; hpclaunch submit --preflight checks the nodes")
+        return port.says("prints information")
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
-    why = f"undecided: a job of hpclaunch has one launch{main}: port this one as a job that follows (--after)"
-    return left_out(why)
+    return port.says("other launch", main=main)
 
 
 def _cd(port: Port, command: Command) -> Verdict:
     value = port.values.value(command.words[1]) if len(command.words) > 1 else Value(None, None)
     if value.shell in ("$PWD", "${PWD}") or value.plain == ".":
-        return Verdict(
-            "changed",
-            "the folder where the job is submitted",
-            "hpclaunch's script begins there on every scheduler",
-            SCRIPT_OF_HPCLAUNCH,
-        )
-    shown = command.words[1].raw if len(command.words) > 1 else "home"
-    why = f"undecided: submit the job in the folder on {port.here} that takes the place of {shown}"
-    return left_out(why)
+        return port.says("submit folder")
+    return port.says("other folder", shown=command.words[1].raw if len(command.words) > 1 else "home")
 
 
 def _module(port: Port, command: Command) -> Verdict:
-    words = [word.text or word.raw for word in command.words[1:]]
-    words = [word for word in words if not word.startswith("-")]
+    words = _module_words(command)
     loads = [] if words[:1] and words[0] in ("list", "avail", "purge", "unload", "use", "reset") else words
     if port.same_machine:
         return _same_modules(port, command)
     if words[:1] in (["list"], ["avail"]):
-        return left_out("it prints only")
+        return port.says("module list")
     setup = [step.text for step in port.target.software.setup]
     if not setup:
-        return left_out(f"undecided: a module of {port.there}; name those of {port.here}: module")
-    why = f"modules are those of one machine; these are {port.here}'s"
-    said = Verdict("changed", "; ".join(setup), why, port.cited(port.target.software.setup[0].source))
+        return port.says("module, unknown")
+    said = port.says("module", port.cited(port.target.software.setup[0].source), setup="; ".join(setup))
     shown = " ".join(loads).removeprefix("load ")
     plan = f"hpclaunch software plan --site {port.here} --for NAME"
     return said.doing(f"software: {port.here} must have what {shown} gave: {plan}") if loads else said
 
 
 def _same_modules(port: Port, command: Command) -> Verdict:
-    fault = port.faults.get(command.line)
-    if fault:
-        return left_out(f"undecided: {fault}")
+    if fault := port.faults.get(command.line):
+        return port.says("fault", fault=fault)
     names = _loaded_by(command)
     setup = " ".join(step.text for step in port.target.software.setup).split()
     if not names:
-        return left_out("hpclaunch's script loads modules on top of the login shell's")
+        return port.says("module, login")
     more = tuple(name for name in names if name not in setup)
     if not more:
         return KEPT
     if not re.fullmatch(r"[\w./+:=@ -]+", " ".join(names)):
-        return left_out("undecided: a name that is known at run time only")
+        return port.says("module, run time")
     loaded = dict.fromkeys(name for name in _loaded_until(port, command) if name not in setup)
     wanted = Environment(modules=tuple(loaded))
     wrong = unusable(wanted) or contradictions(wanted, port.target)
-    return left_out(f"undecided: {'; '.join(wrong)}") if wrong else KEPT.setting(module=more)
+    return port.says("fault", fault="; ".join(wrong)) if wrong else KEPT.setting(module=more)
+
+
+def _module_words(command: Command) -> list[str]:
+    texts = (word.text or word.raw for word in command.words[1:])
+    return [text for text in texts if not text.startswith("-")]
 
 
 def _loaded_until(port: Port, command: Command) -> Iterator[str]:
@@ -331,8 +301,7 @@ def _loaded_until(port: Port, command: Command) -> Iterator[str]:
 
 def _loaded_by(command: Command) -> list[str]:
     """Return the modules that a command loads."""
-    words = [word.text or word.raw for word in command.words[1:]]
-    words = [word for word in words if not word.startswith("-")]
+    words = _module_words(command)
     if words[:1] and words[0] in ("load", "add"):
         return words[1:]
     return words if command.name == "ml" and words[:1] != ["purge"] else []
@@ -342,22 +311,15 @@ def _environment(port: Port, command: Command) -> Verdict:
     words = [word.text for word in command.words]
     shown = " ".join(word.raw for word in command.words)
     if port.in_container:
-        said = left_out(f"undecided: {shown} sets up the shell inside the container")
-        return said.doing(
-            f"environment in the container: {shown}: environment.container.venv of the job file names a venv"
-        )
+        return port.says("environment in container", shown=shown)
     if port.same_machine and None not in words:
         return _same_environment(port, list(filter(None, words)))
     lines = "; ".join(step.text for step in port.target.software.setup)
     if re.search(r"(^|; )(conda|source)", lines):
         source = port.cited(port.target.software.setup[-1].source)
-        return Verdict("changed", lines, f"{_ENVIRONMENT}; this is {port.here}'s", source).doing(
-            f"environment: {port.here} must have what line {command.line + port.before} sets up, {shown}"
-            " (hpclaunch software plan)"
-        )
-    return left_out(
-        f"undecided: {_ENVIRONMENT}: install it on {port.here} and name it with conda or venv in the job file"
-    )
+        line = command.line + port.before
+        return port.says("environment", source, setup=lines, line=line, shown=shown)
+    return port.says("environment, unknown")
 
 
 def _same_environment(port: Port, words: list[str]) -> Verdict:
@@ -369,17 +331,14 @@ def _same_environment(port: Port, words: list[str]) -> Verdict:
         return KEPT.setting(conda=words[2])
     if words[0] in ("source", ".") and len(words) == 2 and words[1].endswith("/bin/activate"):
         return KEPT.setting(venv=words[1].removesuffix("/bin/activate"))
-    return left_out("undecided: a script that sets up the shell; the job file names conda or venv")
+    return port.says("environment, same machine")
 
 
 def _source(port: Port, command: Command) -> Verdict:
     name = command.words[1].visible if len(command.words) > 1 else ""
     if re.search(r"activate$|conda\.sh$|setup\.sh$|bashrc$|profile|modules|init/", name):
         return _environment(port, command)
-    why = (
-        f"undecided: {command.words[1].raw if name else 'it'} may set anything: what the program needs of it"
-    )
-    return left_out(f"{why} belongs into env, module or venv of the job file")
+    return port.says("sourced", shown=command.words[1].raw if name else "it")
 
 
 def sole_program(port: Port) -> Launch | None:
@@ -407,30 +366,21 @@ def _sets_up(port: Port, command: Command) -> bool:
 def _set(port: Port, command: Command) -> Verdict:
     words = [word.raw for word in command.words[1:]]
     if any(re.fullmatch(r"--?|-\w*[ak]\w*|allexport|[^+-].*", word) and word not in _MODES for word in words):
-        return left_out("undecided: it changes the arguments or exports every variable: name those in env")
-    return Verdict("changed", "set -eo pipefail", _FAILS, SCRIPT_OF_HPCLAUNCH)
+        return port.says("set arguments")
+    return port.says("set")
 
 
 _MODES = name_set("errexit nounset pipefail xtrace verbose extglob globstar nullglob expand_aliases")
 
 
-def _fixed(verdict: Verdict) -> Callable[[Port, Command], Verdict]:
-    return lambda port, command: verdict
-
-
-_LOOP = "undecided: a loop: a job file has none, so what it repeats is judged once: submit a job each time"
-_FAILS = "the script ends at the first command that fails, also inside a pipe"
-_STATUS = "the script ends with the status of the launch"
-_UNSET = "undecided: the script that was written sets what the new machine needs"
-_TEE = "hpclaunch keeps stdout and stderr in the job's log: hpclaunch logs"
 _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
     ("set|shopt", _set),
     ("module|ml", _module),
     (_ENVIRONMENTS, _environment),
     (r"source|\.", _source),
-    ("exit", _fixed(Verdict("changed", "the job's exit status", _STATUS, SCRIPT_OF_HPCLAUNCH))),
-    ("unset", _fixed(left_out(_UNSET))),
-    ("tee", _fixed(left_out(_TEE))),
-    ("for|select", _fixed(left_out(f"{_LOOP} (--array), or repeat it in the program"))),
+    ("exit", lambda port, command: port.says("exit")),
+    ("unset", lambda port, command: port.says("unset")),
+    ("tee", lambda port, command: port.says("tee")),
+    ("for|select", lambda port, command: port.says("loop")),
 )

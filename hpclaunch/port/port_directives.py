@@ -8,13 +8,11 @@ from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out
-from hpclaunch.port.port_state import JOB_FILE, Port
+from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import port_variable
 from hpclaunch.port.ported_command import image_name
 from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive, MailEvent, Subject
 from hpclaunch.walltime import format_walltime
-
-_LOG = "stdout and stderr go to out.log in the job's folder, which hpclaunch logs shows"
 
 
 def port_directives(port: Port) -> Iterator[Judged]:
@@ -24,18 +22,17 @@ def port_directives(port: Port) -> Iterator[Judged]:
     for directive in port.script.directives:
         submit = directive.reader.submit_command
         if id(directive) in later or (later and directive.name in COMPONENT_SEPARATORS):
-            why = "undecided: a job file has one component; this one is for the first of the script"
-            verdict = left_out(why).doing("hetjob: port each other component as another job")
+            verdict = port.says("other component")
         elif directive.reader is not reader:
-            verdict = left_out(f"a directive of {submit}, which another scheduler reads")
+            verdict = port.says("other reader", submit=submit)
         elif not directive.active:
             first = "line that is not a comment" if reader and reader.read_in == "lines at top" else "command"
-            verdict = left_out(f"{submit} reads no directives after the first {first}")
+            verdict = port.says("behind the directives", submit=submit, first=first)
         else:
             verdict = _judge(port, directive)
         yield Judged([directive.line], verdict)
     for line, name in port.script.unread:
-        yield Judged([line], left_out(f"undecided: a directive of {name}, which is not read"))
+        yield Judged([line], port.says("unread", name=name))
     events, user = mail_of(port)
     if port.target_words.write_mail is not None and (events or user):
         yield Judged((), KEPT.setting(directives=port.target_words.write_mail(events, user)))
@@ -47,14 +44,14 @@ def _judge(port: Port, directive: Directive) -> Verdict:
     if handler is not None:
         return handler(port, directive)
     if directive.line in port.faults:
-        return left_out(f"undecided: {port.faults[directive.line]}")
+        return port.says("fault", fault=port.faults[directive.line])
     if port.same_machine and (carried := _as_it_is(port, directive)):
         return carried
     if not directive.known:
-        return left_out(f"{directive.text}: {directive.reader.submit_command} has no such option")
+        return port.says("no such option", text=directive.text, submit=directive.reader.submit_command)
     if subject in _OF_ONE_MACHINE:
-        return left_out(f"{directive.text} is about {port.there}, or only its scheduler has it")
-    return left_out(f"undecided: {directive.text}: port does not know what it means for the job")
+        return port.says("of one machine", text=directive.text)
+    return port.says("unknown directive", text=directive.text)
 
 
 _OF_ONE_MACHINE = ("constraint", "left out", "node list", "reservation", "site")
@@ -89,48 +86,40 @@ def _name(port: Port, directive: Directive) -> Verdict:
 def _account(port: Port, directive: Directive) -> Verdict:
     if port.same_machine and directive.value == port.account:
         return KEPT
-    why = f"accounts are those of one machine: fill in your account of {port.here}"
-    source = port.cited(port.target.account.source)
-    return Verdict("changed", f"account: {port.account or 'none'}", why, source)
+    return port.says("account", port.cited(port.target.account.source), account=port.account or "none")
 
 
 def _queue(port: Port, directive: Directive) -> Verdict:
     queue = port.queue
     if queue.name is None and port.target.queues:
-        return left_out(f"undecided: {queue.why}")
+        return port.says("fault", fault=queue.why)
     if queue.name is None:
-        return left_out(f"{port.there} has it; the queues of {port.here} are not known")
+        return port.says("queue, unknown")
     if port.same_machine and queue.name == directive.value:
         return KEPT
     what = "a placeholder" if placeholder_in(directive.value or "") else f"a queue of {port.there}"
-    why = f"{directive.value} is {what}; {queue.name} is {queue.why}"
-    return Verdict("changed", f"queue: {queue.name}", why, queue.source)
+    value = directive.value
+    return port.says("queue", queue.source, value=value, what=what, queue=queue.name, reason=queue.why)
 
 
 def _walltime(port: Port, directive: Directive) -> Verdict:
     given, queue = port.requested.walltime_s, port.queue
     if given is None or queue.walltime_s is None:
-        return left_out(f"undecided: {directive.value} cannot be read as a walltime")
+        return port.says("walltime, unread", value=directive.value)
     if given.line != directive.line:
-        return left_out(f"line {given.line} counts: {given.text}")
-    to = f"time: {format_walltime(queue.walltime_s)}"
+        return port.says("walltime, twice", line=given.line, text=given.text)
+    time = format_walltime(queue.walltime_s)
     if queue.walltime_why:
-        return Verdict("changed", to, f"undecided: {queue.walltime_why}", queue.source)
-    return port.rewritten(to)
+        return port.says("walltime", queue.source, time=time, reason=queue.walltime_why)
+    return port.rewritten(f"time: {time}")
 
 
 def _sizes(port: Port, directive: Directive) -> Verdict:
     sizes = port.sizes
     if "gpu" in directive.name and port.source_sizes.gpus is None:
-        why = f"{directive.text}: how many per node is not known"
-        return left_out(f"undecided: {why}").doing(
-            f"GPUs: {directive.text}: how many these are per node is not known"
-        )
-    if (
-        sizes.same
-        and port.same_scheduler
-        and (directive.name, directive.value) == ("nodes", str(sizes.nodes))
-    ):
+        return port.says("gpus", text=directive.text)
+    same = sizes.same and port.same_scheduler
+    if same and (directive.name, directive.value) == ("nodes", str(sizes.nodes)):
         return KEPT
     source = port.cited(port.target.node.source if port.target.node else None)
     return Verdict("changed", port.sizes_text or "as many as hpclaunch computes", sizes.said, source)
@@ -141,27 +130,21 @@ def binding_verdict(port: Port, text: str) -> Verdict:
     binding = port.target.binding
     how = {"none": "nothing is bound: the node is not described"}.get(binding.cpu, f"{binding.cpu}, per rank")
     gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
-    why = f"{text} fits the nodes of {port.there} only"
-    return Verdict("changed", f"the binding of {port.here}: {how}{gpus}", why, port.cited(binding.source))
+    return port.says("binding", port.cited(binding.source), how=how, gpus=gpus, text=text)
 
 
 def _memory(port: Port, directive: Directive) -> Verdict:
     node = port.target.node
     if node is not None and node.memory_request:
-        why = f"the job gets whole nodes, so the memory of a node of {port.here}"
-        return Verdict("changed", f"memory: {node.memory_request} per node", why, port.cited(node.source))
+        return port.says("memory", port.cited(node.source), memory=node.memory_request)
     if port.same_scheduler and node is None and (carried := _as_it_is(port, directive)):
         return carried
     asked, has = _gib_of_node(port, directive), node.memory_gib if node else None
     if has is None or asked is None:
-        return left_out(
-            f"undecided: {directive.text}: the job gets whole nodes of {port.here}: have they this memory?"
-        )
+        return port.says("memory, unknown", text=directive.text)
     if asked > has:
-        return left_out(
-            f"undecided: {directive.text}: {asked:.0f} GiB for the ranks of a node, which has {has} here"
-        )
-    return left_out(f"the job gets whole nodes of {port.here} with their memory")
+        return port.says("memory, too much", text=directive.text, asked=asked, has=has)
+    return port.says("memory, enough")
 
 
 def _gib_of_node(port: Port, directive: Directive) -> float | None:
@@ -182,15 +165,14 @@ def _gib_of_node(port: Port, directive: Directive) -> float | None:
 def _exclusive(port: Port, directive: Directive) -> Verdict:
     if directive.value is None or "excl" in directive.value or "scatter" in directive.value:
         return port.rewritten("exclusive: true")
-    why = "hpclaunch requests whole nodes, since its CPU masks and lists name the cores of a whole node"
-    return Verdict("changed", "exclusive: true", why, port.cited(port.target.binding.source))
+    return port.says("exclusive", port.cited(port.target.binding.source))
 
 
 def _with_array(port: Port, array: str | None, directive: Directive) -> Verdict:
     try:
         array_indices(array or "", port.scheduler)
     except BadInputError as error:
-        return left_out(f"undecided: {directive.text}: {error.message.partition(': ')[2]}")
+        return port.says("fault", fault=f"{directive.text}: {error.message.partition(': ')[2]}")
     said = f"array: {array} ({port.target_words.write_array(array or '')})"
     return port.rewritten(said).setting(array=array)
 
@@ -199,7 +181,7 @@ def _after(port: Port, directive: Directive) -> Verdict:
     after = port.words.read_after(directive.value or "")
     pattern = port.scheduler.id_pattern or r"[A-Za-z0-9][A-Za-z0-9_.-]{0,100}"
     if after is None or not all(re.fullmatch(pattern, each, re.ASCII) for each in after.ids):
-        return left_out(f"undecided: {directive.text} cannot be said in a job file (after)")
+        return port.says("after", text=directive.text)
     kind = "after, after_any" if after.any_end else "after"
     why = f"the ids are those of jobs on {port.there}: fill in those of {port.here}"
     to_do = f"after: {', '.join(after.ids)}: replace the ids by those of the jobs on {port.here}"
@@ -211,7 +193,7 @@ def _export(port: Port, directive: Directive) -> Verdict:
     """Turn ``--export=ALL,NAME=VALUE`` and ``-v NAME=VALUE`` into variables of the job."""
     named = [part for part in (directive.value or "").split(",") if "=" in part]
     if not named:
-        return left_out("hpclaunch's script sets what the job needs, in every environment")
+        return port.says("export")
     return exported(port, named)
 
 
@@ -221,36 +203,35 @@ def _is_open(verdict: Verdict) -> bool:
 
 def exported(port: Port, named: list[str]) -> Verdict:
     """Turn ``NAME=VALUE`` of an option into variables of the job."""
-    said = []
-    for part in named:
-        name, _, value = part.strip().partition("=")
-        said.append(port_variable(port, name, Value(value, value)))
+    given = [part.strip().partition("=")[::2] for part in named]
+    said = [port_variable(port, name, Value(value, value)) for name, value in given]
     fates = {verdict.fate for verdict in said}
-    names = [part.strip().partition("=")[0] for part in named]
     to = "; ".join(
         verdict.to or (f"env: {name}" if verdict.fate == "kept" else f"{name} is left out: {verdict.why}")
-        for name, verdict in zip(names, said, strict=True)
+        for (name, _), verdict in zip(given, said, strict=True)
     )
     if fates == {"left out"}:
         why = "; ".join(verdict.why.removeprefix("undecided: ") for verdict in said)
         return left_out(f"undecided: {why}" if any(_is_open(verdict) for verdict in said) else why)
-    whole = Verdict("changed", to, "variables of the job stand in env of the job file", JOB_FILE)
     to_do = (text for verdict in said for text in verdict.to_do)
-    return whole.doing(*to_do).setting(**all_set(Judged((), verdict) for verdict in said))
+    return (
+        port.says("exported", texts=to)
+        .doing(*to_do)
+        .setting(**all_set(Judged((), verdict) for verdict in said))
+    )
 
 
 def _carried(port: Port, directive: Directive) -> Verdict:
     if port.same_scheduler and (carried := _as_it_is(port, directive)):
         return carried
-    why = f"{directive.text}: there is no setting for it, and {port.scheduler.title} may have another option"
-    return left_out(f"undecided: {why}: directives of the job file")
+    return port.says("carried", text=directive.text, title=port.scheduler.title)
 
 
 def _begin(port: Port, directive: Directive) -> Verdict:
     if port.same_scheduler and (carried := _as_it_is(port, directive)):
         return carried
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", directive.value or "", re.ASCII):
-        return left_out(f"undecided: {directive.text}: begin takes times as 2026-12-31T18:00")
+        return port.says("begin", text=directive.text)
     begin = (directive.value or "")[:16]
     return port.rewritten(f"begin: {begin}").setting(begin=begin)
 
@@ -261,15 +242,15 @@ def fabric_verdict(port: Port, text: str) -> Verdict:
     plugin = f"--mpi={port.target.mpi.plugin}" if port.target.mpi.plugin else ""
     to = " ".join(filter(None, (options, plugin)))
     if not to:
-        return left_out(f"{text} is about {port.there}; {port.here} needs no such option")
+        return port.says("fabric, nothing", text=text)
     source = port.cited(port.target.mpi.source if plugin else port.target.fabric.source)
-    return Verdict("changed", to, f"{text} is about {port.there}", source)
+    return port.says("fabric", source, options=to, text=text)
 
 
 def _container(port: Port, directive: Directive) -> Verdict:
     image = image_name(directive.value or "")
     if image is None:
-        return left_out("undecided: the image cannot be read")
+        return port.says("image")
     return container_verdict(port, image)
 
 
@@ -281,19 +262,18 @@ def container_verdict(port: Port, image: str) -> Verdict:
 
 def in_container(port: Port, image: str) -> Verdict:
     """Return the verdict on words that start the program in a container."""
-    why = f"the container runs with the binds and the GPU option of {port.here}"
     container = port.target.software.container
-    return Verdict("changed", f"container: {image}", why, port.cited(container.source if container else None))
+    return port.says("container", port.cited(container.source if container else None), image=image)
 
 
 def _mail_option(port: Port, directive: Directive) -> Verdict:
     events, user = mail_of(port)
     write = port.target_words.write_mail
     if write is None or not (events or user):
-        return left_out(f"how {port.scheduler.title} sends mail for it is not known")
+        return port.says("mail, unknown", title=port.scheduler.title)
     to = ", ".join(write(events, user))
     if not to:
-        return left_out("it requests no mail")
+        return port.says("mail, none")
     lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
     why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""
     return port.rewritten(f"directives: {to}", why)
@@ -322,18 +302,14 @@ def _lost_mail(port: Port, directive: Directive) -> list[str]:
 
 def _folder(port: Port, directive: Directive) -> Verdict:
     if directive.value in (None, "", ".", "$PWD", "$PBS_O_WORKDIR"):
-        return left_out(f"the job runs in the folder where it is submitted, on {port.here}")
-    return left_out(
-        f"undecided: submit the job in the folder on {port.here} that takes the place of {directive.value}"
-    )
+        return port.says("folder")
+    return port.says("other folder", shown=directive.value)
 
 
 def _output(port: Port, directive: Directive) -> Verdict:
     if directive.name in _INPUTS:
-        return left_out(
-            f"undecided: {directive.text}: the program reads it as stdin, which a job file cannot say"
-        )
-    return left_out(_LOG)
+        return port.says("input", text=directive.text)
+    return port.says("output")
 
 
 _INPUTS = ("input", "i", "is")
@@ -342,10 +318,14 @@ _INPUTS = ("input", "i", "is")
 def _nothing(port: Port, directive: Directive) -> Verdict:
     if directive.name in port.words.input_options:
         return _output(port, directive)
-    return left_out(f"{directive.text}: hpclaunch submits and follows the job in its own way")
+    return port.says("nothing", text=directive.text)
 
 
+_SIZES: tuple[Subject, ...] = (
+    *("cpus", "gpus", "gpus per node", "gpus per task", "nodes", "select", "tasks", "tasks per node"),
+)
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
+    **dict.fromkeys(_SIZES, _sizes),
     "account": _account,
     "after": _after,
     "array": lambda port, one: _with_array(port, port.words.read_array(one.value or ""), one),
@@ -353,28 +333,20 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "begin": _begin,
     "carried": _carried,
     "container": _container,
-    "cpus": _sizes,
     "exclusive": _exclusive,
     "export": _export,
     "fabric": lambda port, one: fabric_verdict(port, one.text),
     "folder": _folder,
-    "gpus": _sizes,
-    "gpus per node": _sizes,
-    "gpus per task": _sizes,
     "mail events": _mail_option,
     "mail user": _mail_option,
     "memory": _memory,
     "name": _name,
-    "nodes": _sizes,
     "interactive": _nothing,
     "nothing": _nothing,
     "output": _output,
     "qos": _queue,
     "queue": _queue,
     "requeue": _carried,
-    "select": _sizes,
     "signal": _carried,
-    "tasks": _sizes,
-    "tasks per node": _sizes,
     "walltime": _walltime,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.package_data import package_table
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import NO_QUEUE, NO_SIZES, SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Verdict
@@ -116,6 +117,16 @@ class Port:
         """Return a name that the target's scheduler takes."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")[:60] or "job"
         return name if re.fullmatch(self.scheduler.job_name_pattern, name) else f"job-{name}"
+
+    def says(self, case: str, source: str = "", **values: object) -> Verdict:
+        """Return the verdict of a case of ``port_verdicts.yaml``, with these values in its texts."""
+        row = package_table("port/port_verdicts.yaml")[case]
+        texts = {key: text.format(here=self.here, there=self.there, **values) for key, text in row.items()}
+        to_do = (texts["to_do"],) if "to_do" in texts else ()
+        to, why = texts.get("to", ""), texts.get("why", "")
+        return Verdict(
+            "changed" if "to" in row else "left out", to, why, source or texts.get("source", ""), to_do
+        )
 
     def rewritten(self, to: str, why: str = "") -> Verdict:
         """Return the verdict on an option that means the same here: kept, or written in another way."""

@@ -10,7 +10,7 @@ from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, left_out
-from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, is_path
+from hpclaunch.port.port_state import Port, is_path
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import EnvVar
@@ -50,8 +50,9 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
     if group is not None and not (group.name == "threads" and _fits(port, value)):
         return _replaced(port, name, group, site, value)
     if site is not None and group is None:
-        to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
-        return Verdict("changed", to, f"{port.here}: {site.reason}", port.cited(site.source))
+        return port.says(
+            "set by the site", port.cited(site.source), to=_set_to(name, site), reason=site.reason
+        )
     if reason := _refused(name):
         return left_out(reason)
     if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
@@ -60,9 +61,13 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         )
     if value.shell is not None and "\n" not in value.shell:
         line = f'export {name}="{value.shell}"'
-        said = Verdict("changed", f"command: {line}", "its value is known at run time only", JOB_FILE)
+        said = port.says("exported line", line=line)
         return said.setting(exports=(line,)).doing(*_paths(port, name, value.shell))
-    return left_out(f"undecided: the value of {name} is computed at run time on {port.there}")
+    return port.says("computed value", name=name)
+
+
+def _set_to(name: str, site: EnvVar) -> str:
+    return f"{name}={site.value}" if site.value is not None else f"unset {name}"
 
 
 def _paths(port: Port, name: str, text: str) -> list[str]:
@@ -98,13 +103,7 @@ def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:
     at = f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}"
     if reason := _refused(name):
         return left_out(reason).doing(f"command: {name} of {at}: {reason.removeprefix('undecided: ')}")
-    to_do = f"env {name}: {FILL_IN}_{name}: the command needs it ({at}), and its value is not in the script"
-    why = f"the command needs {name}, and its value is known at run time on {port.there} only: fill it in"
-    return (
-        Verdict("changed", f"env {name}={FILL_IN}_{name}", why, JOB_FILE)
-        .doing(to_do)
-        .setting(fill_in=(name,))
-    )
+    return port.says("fill in", name=name, value=f"{FILL_IN}_{name}", at=at).setting(fill_in=(name,))
 
 
 def _fits(port: Port, value: Value) -> bool:
@@ -138,28 +137,18 @@ def _site_variable(port: Port, name: str) -> EnvVar | None:
 
 def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: Value) -> Verdict:
     if group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
-        return left_out(
-            f"undecided: {name}: {group.why}: the program must find here what it finds there by it"
-        )
+        return port.says("search path", name=name, why=group.why)
     if site is not None:
-        to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
-        return Verdict("changed", to, f"{group.why}; {port.here}: {site.reason}", port.cited(site.source))
-    if group.name == "rendezvous":
-        to = "MASTER_ADDR and MASTER_PORT as hpclaunch's script sets them"
-        return Verdict("changed", to, f"{group.why}: {port.here}'s own first node", SCRIPT_OF_HPCLAUNCH)
-    if group.name == "ranks":
-        return Verdict("changed", "set for each rank", group.why, SCRIPT_OF_HPCLAUNCH)
-    if group.name == "threads":
-        why = f"{group.why}: more than the cores that a rank has on {port.here}, or known at run time only"
-        return Verdict("changed", f"{name}: the cores of each rank", why, SCRIPT_OF_HPCLAUNCH)
+        source, to = port.cited(site.source), _set_to(name, site)
+        return port.says("replaced by the site", source, to=to, why=group.why, reason=site.reason)
+    if group.name in ("rendezvous", "ranks", "threads", "scheduler"):
+        return port.says(group.name, name=name, why=group.why)
     if group.name == "binding":
-        variable = port.target.binding.gpu_visible_var
-        to = f"the binding of {port.here}" + (f", GPUs by {variable}" if variable else "")
-        said = Verdict("changed", to, group.why, port.cited(port.target.binding.source))
+        binding = port.target.binding
+        gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
+        said = port.says("replaced by the binding", port.cited(binding.source), gpus=gpus, why=group.why)
         return said.doing(*_visible(port, name, value))
-    if group.name == "scheduler":
-        return left_out(group.why)
-    return left_out(f"{group.why}; {port.here} sets what it needs itself")
+    return port.says("not needed here", why=group.why)
 
 
 def _visible(port: Port, name: str, value: Value) -> list[str]:

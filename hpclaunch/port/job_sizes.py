@@ -32,38 +32,28 @@ class SourceSizes(msgspec.Struct, frozen=True, kw_only=True):
 class TargetSizes(msgspec.Struct, frozen=True, kw_only=True):
     """The sizes here, as a job file states them; None: hpclaunch's own rule holds."""
 
-    nodes: int | None
-    tasks_per_node: int | None
-    gpus_per_task: int | None
-    cpus_per_task: int | None
-    said: str
+    nodes: int | None = None
+    tasks_per_node: int | None = None
+    gpus_per_task: int | None = None
+    cpus_per_task: int | None = None
+    said: str = ""
     """The arithmetic in a sentence."""
-    same: bool
+    same: bool = False
     """Whether nodes and ranks are those of the script."""
     least_nodes: int = 1
     """Nodes that the ranks need where nodes may have different numbers of them."""
 
 
-NO_SIZES = TargetSizes(
-    nodes=None, tasks_per_node=None, gpus_per_task=None, cpus_per_task=None, said="", same=False
-)
-"""Before the sizes are known."""
-
-
 class TargetQueue(msgspec.Struct, frozen=True, kw_only=True):
     """A queue of the target that takes the job."""
 
-    name: str | None
-    walltime_s: int | None
-    nodes: int | None
+    name: str | None = None
+    walltime_s: int | None = None
+    nodes: int | None = None
     """Nodes that it takes, where it does not take all; None: all."""
-    why: str
-    walltime_why: str
-    source: str
-
-
-NO_QUEUE = TargetQueue(name=None, walltime_s=None, nodes=None, why="", walltime_why="", source="")
-"""Before the queue is known."""
+    why: str = ""
+    walltime_why: str = ""
+    source: str = ""
 
 
 def usable_cores(profile: SiteProfile) -> int | None:
@@ -82,7 +72,7 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
     ranks = source.ranks
     if ranks is None:
         return _without_ranks(source, gpus)
-    each = _gpus_per_rank(source.gpus, ranks)
+    each = max(1, source.gpus // ranks) if source.gpus else None
     if gpus and source.gpus:
         each = min(each or 1, gpus)
         most = gpus // each if source.gpus >= ranks else gpus * -(-ranks // source.gpus)
@@ -148,24 +138,13 @@ def _stays_on_one(topology: NodeTopology, per_node: int, gpus: int | None, cores
         return cores is None
 
 
-def _gpus_per_rank(gpus: int | None, ranks: int) -> int | None:
-    return max(1, gpus // ranks) if gpus else None
-
-
 def _without_ranks(source: SourceSizes, gpus: int | None) -> TargetSizes:
     """Return the sizes of a job whose ranks are known at run time only: one per GPU here."""
     nodes = source.nodes
     if source.gpus and gpus:
         nodes = -(-source.gpus // gpus)
     said = "the number of ranks is known at run time only: one per GPU here, else one per node"
-    return TargetSizes(
-        nodes=nodes,
-        tasks_per_node=None,
-        gpus_per_task=None,
-        cpus_per_task=None,
-        said=said,
-        same=nodes == source.nodes,
-    )
+    return TargetSizes(nodes=nodes, said=said, same=nodes == source.nodes)
 
 
 def _arithmetic(source: SourceSizes, nodes: int, per_node: int, each: int | None, gpus: int | None) -> str:
@@ -196,8 +175,7 @@ def fit_queue(target: SiteProfile, nodes: int | None, walltime_s: int | None) ->
             choice = _choice(target, count, seconds)
             if choice is not None:
                 return _fitting(target, choice, (count, wanted_nodes), (seconds, wanted_s, walltime_s))
-    why = "no queue of the profile takes such a job"
-    return TargetQueue(name=None, walltime_s=walltime_s, nodes=None, why=why, walltime_why="", source="")
+    return TargetQueue(walltime_s=walltime_s, why="no queue of the profile takes such a job")
 
 
 def _fitting(

@@ -6,6 +6,8 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hpclaunch.package_data import package_table
+
 Fate = Literal["kept", "changed", "left out"]
 
 
@@ -38,6 +40,12 @@ KEPT = Verdict("kept")
 def left_out(why: str) -> Verdict:
     """Return the verdict on what is not carried over."""
     return Verdict("left out", why=why)
+
+
+def task(case: str, **values: object) -> str:
+    """Return the task for the user of a case of ``port_verdicts.yaml``, with these values in its text."""
+    text: str = package_table("port/port_verdicts.yaml")[case]["to_do"]
+    return text.format(**values)
 
 
 class Judged(NamedTuple):

@@ -37,8 +37,8 @@ def port_body(port: Port) -> Iterator[Judged]:
     own = request_lines(port) if port.own else {}
     for command in port.script.commands:
         lines = port.lines_of(command)
-        if port.written is not None and command is port.written_at.command:
-            yield from judge_written(port.written_at)
+        if port.written is not None and command is port.command.inside_at.command:
+            yield from judge_written(port.command.inside_at)
             yield from (one.behind(port.written.before) for one in port_body(port.written))
             continue
         if command is main and port.launch is None:
@@ -184,8 +184,8 @@ def used_names(port: Port) -> set[str]:
     offsets = [(one.value.start, one.value.end) for one in made if one.value]
     offsets.append((launch.command.start, max(launch.command.end, launch.command.start)))
     if port.written is not None:
-        body = port.written_at.text
-        start = port.script.text.find(body, port.written_at.command.start)
+        body = port.command.inside_at.text
+        start = port.script.text.find(body, port.command.inside_at.command.start)
         offsets.append((start, start + len(body)))
     names: set[str] = set()
     while offsets:

@@ -10,14 +10,8 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
-from hpclaunch.port.launcher_words import (
-    READ_THEMSELVES,
-    LaunchOption,
-    Piece,
-    read_options,
-    words_of,
-)
-from hpclaunch.port.line_report import KEPT, Judged, Verdict, left_out
+from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, Piece, read_options, words_of
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import PRINTS, last_program, sole_program
 from hpclaunch.port.port_directives import (
@@ -27,7 +21,7 @@ from hpclaunch.port.port_directives import (
     fabric_verdict,
     in_container,
 )
-from hpclaunch.port.port_state import JOB_FILE, SCRIPT_OF_HPCLAUNCH, Port, gpus_of, is_path
+from hpclaunch.port.port_state import Port, gpus_of, is_path, number
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import (
     PortedCommand,
@@ -41,8 +35,7 @@ from hpclaunch.port.ported_command import (
     with_binds,
     workers_of,
 )
-from hpclaunch.port.written_script import Written, find_written, read_written, text_fed, text_of_shell
-from hpclaunch.scheduler.directive_reader import RequestedResources
+from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Redirect, Word
@@ -111,16 +104,12 @@ def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSiz
     given = _launch_sizes(values, launch) if launch is not None else {}
     nodes = given.get("nodes") or requested.node_count
     ranks = _rank_count(port, values, launch, given, nodes)
-    if nodes is None and ranks is not None and (per_node := _per_node(given, requested)):
+    per_node = given.get("tasks per node") or number(requested.tasks_per_node)
+    if nodes is None and ranks is not None and per_node:
         nodes = -(-ranks // per_node)
     gpus = _gpu_count(port, given, nodes, ranks)
-    cpus = given.get("cpus") or (requested.cpus_per_task.value if requested.cpus_per_task else None)
+    cpus = given.get("cpus") or number(requested.cpus_per_task)
     return SourceSizes(nodes=nodes, ranks=ranks, gpus=gpus, cpus_per_rank=cpus or None)
-
-
-def _per_node(given: dict[Size, int], requested: RequestedResources) -> int | None:
-    own = given.get("tasks per node")
-    return own or (requested.tasks_per_node.value if requested.tasks_per_node else None)
 
 
 def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
@@ -128,9 +117,9 @@ def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
     found: dict[Size, int] = {}
     for option in read_options(launch, values).options if known else ():
         size = known.sizes.get(option.name) if known else None
-        number = _number(option)
-        if size is not None and number:
-            found[size] = number
+        count = _count(option)
+        if size is not None and count:
+            found[size] = count
     if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
         per_set = found.pop("tasks per node", 1)
         found["tasks"] = sets * per_set
@@ -141,7 +130,7 @@ def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
     return found
 
 
-def _number(option: LaunchOption) -> int | None:
+def _count(option: LaunchOption) -> int | None:
     """Read a count: ``8``, and of GPUs ``a100:8`` and ``gpu:8``."""
     match = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", (option.value or "").strip())
     return int(match[1]) if match else None
@@ -190,12 +179,8 @@ def _open(launch: Launch, values: Values, size: Size) -> bool:
 def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int | None) -> int | None:
     """Return the GPUs of the job; 0: its machine has none; None: the script does not say."""
     requested, source = port.requested, port.source
-    per_node = given.get("gpus per node") or (
-        requested.gpus_per_node.value if requested.gpus_per_node else None
-    )
-    per_task = given.get("gpus per task") or (
-        requested.gpus_per_task.value if requested.gpus_per_task else None
-    )
+    per_node = given.get("gpus per node") or number(requested.gpus_per_node)
+    per_task = given.get("gpus per task") or number(requested.gpus_per_task)
     if port.own and (own := own_gpus(port.script.text)):
         return own * (nodes or 1)
     if "gpus" in given:
@@ -271,8 +256,8 @@ def _with_text_fed(found: PortedCommand, launch: Launch) -> tuple[PortedCommand,
     bodies = [one for one in launch.command.redirects if one.body is not None and one.fd in ("", "0")]
     if not bodies or not _READS_STDIN.fullmatch(" ".join(word.plain or "?" for word in found.words)):
         return found, None
-    dash = Value("-c", "-c")
-    return found.but(words=(found.words[0], dash, Value(None, None))), text_fed(launch.command, bodies[-1])
+    words = (found.words[0], Value("-c", "-c"), Value(None, None))
+    return found.but(words=words), here_document(launch.command, bodies[-1], in_launch=True)
 
 
 def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
@@ -292,12 +277,11 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
     line = place.line
     unknown = [] if port.same_scheduler else unknown
     for name in unknown:
-        found = found.but(to_do=f"command: line {line} reads {name}, which jobs on {port.here} do not have")
+        found = found.but(to_do=task("variable of the scheduler", line=line, name=name, here=port.here))
     names = {ref.name for ref in inner.script.shell.refs} - set(inner.script.variables.assignments)
     for name in sorted(names & set(port.script.variables.assignments)):
         if inner.values.named(name, 0).plain is None and name not in port.script.variables.exported:
-            to_do = f"command: line {line} reads {name}, whose value the script computes: set it in env"
-            found = found.but(to_do=to_do)
+            found = found.but(to_do=task("computed variable", line=line, name=name))
     for command in inner.script.commands:
         words = tuple(piece.text for piece in words_of(inner.values, command.words))
         started, _ = inner_launcher(words)
@@ -305,10 +289,7 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
             workers, of_job = workers_of(started)
             kept = started.launcher.name
             text = _with_numbers_of(port, started, text)
-            to_do = (
-                f"command: line {line + command.line - 1}: {kept} stays, with {port.here}'s workers per node:"
-                " check its other options, or name the program alone"
-            )
+            to_do = task("launcher stays", line=line + command.line - 1, kept=kept, here=port.here)
             found = found.but(kept=kept, workers=workers, workers_of_job=of_job, to_do=to_do)
     return found.but(words=(*found.words[:-1], Value(text, None)))
 
@@ -317,10 +298,10 @@ def _with_numbers_of(port: Port, started: Started, text: str) -> str:
     """Return a text with the workers per node and the nodes that the job has here."""
     row = started.launcher
     numbers = {row.nodes: port.sizes.nodes, **dict.fromkeys(row.workers, port.sizes.tasks_per_node)}
-    for name, number in numbers.items():
-        if name and number:
+    for name, count in numbers.items():
+        if name and count:
             spelt = re.escape(name).replace("_", "[_-]")
-            text = re.sub(rf"(?<!\S)({spelt}[= ]\s*)[^\s;&|]+", rf"\g<1>{number}", text)
+            text = re.sub(rf"(?<!\S)({spelt}[= ]\s*)[^\s;&|]+", rf"\g<1>{count}", text)
     return text
 
 
@@ -406,7 +387,7 @@ def judge_words(port: Port) -> Iterator[Judged]:
     for redirect in launch.command.redirects:
         if redirect.operator != "<":
             shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
-            yield Judged([redirect.line], left_out(f"{shown}: stdout and stderr go to the job's log"))
+            yield Judged([redirect.line], port.says("log", text=shown))
 
 
 def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
@@ -417,10 +398,8 @@ def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
         yield option.word.line, _option_verdict(port, launch, option)
     for word in dict.fromkeys(one.word for one in read.program[:end]):
         yield word.line, _word_verdict(port, word)
-    why = "undecided: a job file has one program: port each other one as another job"
-    several = "command: the launch starts several programs (:), the job file has the first one"
     for piece in read.program[end:]:
-        yield piece.word.line, left_out(why).doing(several)
+        yield piece.word.line, port.says("several programs")
 
 
 def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator[Judged]:
@@ -433,9 +412,9 @@ def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator
 def _own_lines(port: Port, launch: Launch) -> list[int]:
     """Return the lines of a launch, without those of a script inside of it that are judged one by one."""
     inside = range(0)
-    if port.written is not None and port.written_at.in_launch:
-        first = port.written_at.line
-        inside = range(first, first + port.written_at.text.count("\n") + 1)
+    if port.written is not None and port.command.inside_at.in_launch:
+        first = port.command.inside_at.line
+        inside = range(first, first + port.command.inside_at.text.count("\n") + 1)
     return [line for line in port.lines_of(launch.command) if line == launch.line or line not in inside]
 
 
@@ -445,16 +424,13 @@ def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdic
     options = read_options(launch, port.values).options
     if not (known and any(option.name in known.sizes for option in options)):
         said.append(port.sizes.said)
-    source = port.cited(port.target.scheduler.source)
-    verdict = Verdict("changed", f"command: {' '.join(command)}", "; ".join(said), source)
+    to_do = []
     inside = launch.command.block or launch.command.function or launch.command.before == "||"
-    if not inside or port.own:
-        return verdict
-    said.append("it stands in a block of the shell, and the job file starts it once, in any case")
-    line = launch.line + port.before
-    return verdict._replace(why="; ".join(said)).doing(
-        f"command: line {line} starts it in a condition or a loop, the job file in any case"
-    )
+    if inside and not port.own:
+        said.append("it stands in a block of the shell, and the job file starts it once, in any case")
+        to_do.append(task("started in a block", line=launch.line + port.before))
+    source = port.cited(port.target.scheduler.source)
+    return Verdict("changed", f"command: {' '.join(command)}", "; ".join(said), source).doing(*to_do)
 
 
 def _word_verdict(port: Port, word: Word) -> Verdict:
@@ -464,25 +440,21 @@ def _word_verdict(port: Port, word: Word) -> Verdict:
     if values and all(value.plain is not None for value in values) and word.text is not None:
         return KEPT
     texts = [shell_word(value) or by_name(value) for value in values]
-    why = f"{word.raw} is read here, its variables have the values of the job on {port.here}"
-    said = Verdict("changed", " ".join(texts) or "in the command", why, JOB_FILE)
+    said = port.says("word", texts=" ".join(texts) or "in the command", raw=word.raw)
     facts = {part.text: port.words.variables.get(part.text) for part in word.parts if part.kind == "variable"}
     of_rank = [name for name, fact in facts.items() if fact in ("rank", "local rank", "node rank")]
     if not of_rank or port.values.around or port.before:
         return said
-    at = f"command: line {word.line} gives {of_rank[0]}"
-    return said.doing(f"{at} the value that the script itself has, and here each rank its own: check it")
+    return said.doing(task("rank given", line=word.line, name=of_rank[0]))
 
 
 def _taken_off(port: Port, word: Word) -> Verdict:
     """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
     if _is_of_inner(port, word):
-        why = f"without {port.command.inner}: hpclaunch starts one rank for each of its workers"
-        to = "the ranks, and where they find each other, as hpclaunch's script sets them"
-        return Verdict("changed", to, why, SCRIPT_OF_HPCLAUNCH)
+        return port.says("word of inner", inner=port.command.inner)
     if port.command.image:
         return in_container(port, port.command.image)
-    return Verdict("changed", "in the command", "hpclaunch starts the program itself", JOB_FILE)
+    return port.says("word taken off")
 
 
 def _is_of_inner(port: Port, word: Word) -> bool:
@@ -498,23 +470,21 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     known = LAUNCHER_OPTIONS.get(launch.launcher)
     text = f"{launch.launcher}'s {option.name}"
     if known is None:
-        return left_out(f"undecided: {text}: hpclaunch starts the ranks itself")
+        return port.says("other launcher", text=text)
     if option.name in known.sizes:
-        return Verdict("changed", port.sizes_text, port.sizes.said, JOB_FILE)
+        return port.says("sizes", sizes=port.sizes_text, said=port.sizes.said)
     handler = _OPTIONS.get(known.about.get(option.name, ""))
-    if handler is None:
-        return left_out(f"undecided: {text} has no setting here")
-    return handler(port, text, option)
+    return handler(port, text, option) if handler else port.says("no setting", text=text)
 
 
 def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     """Turn ``--export=ALL,A=b``, ``--env A=b``, ``-e A=b`` into variables of the job."""
     plain = option.value
     if plain is None:
-        return left_out(f"undecided: {text}: its value is known at run time only")
+        return port.says("option, run time", text=text)
     named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
     if not named:
-        return left_out(f"{text}: all variables of the script reach the ranks")
+        return port.says("environment option", text=text)
     return exported(port, [part.removeprefix("ALL,") for part in named])
 
 
@@ -524,20 +494,16 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
         return container_verdict(port, image)
     if option.name in ("container-mounts", "volume") and option.value is not None:
         return _binds(port, option.value)
-    return left_out(f"undecided: {text}: container_bind of the job file names what it sees")
+    return port.says("container option", text=text)
 
 
 def _binds(port: Port, text: str) -> Verdict:
     """Turn the mounts of pyxis, ``SRC:DST:FLAGS,...``, and of Shifter into binds of the job."""
     mounts = ",".join(":".join(each.split(":")[:2]) for each in text.split(","))
     found = with_binds(PortedCommand(binds=port.command.binds), mounts, port.here)
-    why = "; ".join((*found.said, "container_bind of the job file names what a container sees"))
-    said = Verdict("changed", f"container_bind: {', '.join(found.binds) or 'none'}", why, JOB_FILE)
+    before = "".join(f"{text}; " for text in found.said)
+    said = port.says("binds", binds=", ".join(found.binds) or "none", said=before)
     return said.setting(container_bind=found.binds).doing(*found.to_do)
-
-
-def _left(why: str) -> Callable[[Port, str, LaunchOption], Verdict]:
-    return lambda port, text, option: left_out(f"{text}: {why}")
 
 
 _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
@@ -545,7 +511,7 @@ _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
     "fabric": lambda port, text, option: fabric_verdict(port, text),
     "environment": _environment,
     "container": _container,
-    "log": _left("stdout and stderr go to the job's log"),
-    "nodes by name": _left("the launcher uses all nodes of the job"),
-    "nothing": _left("not needed"),
+    "log": lambda port, text, option: port.says("log", text=text),
+    "nodes by name": lambda port, text, option: port.says("nodes by name", text=text),
+    "nothing": lambda port, text, option: port.says("option not needed", text=text),
 }

@@ -17,7 +17,16 @@ from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
-from hpclaunch.port.line_report import KEPT, Judged, LineReport, Verdict, all_set, line_report, undecided
+from hpclaunch.port.line_report import (
+    KEPT,
+    Judged,
+    LineReport,
+    Verdict,
+    all_set,
+    line_report,
+    task,
+    undecided,
+)
 from hpclaunch.port.port_body import content_lines, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
@@ -29,7 +38,7 @@ from hpclaunch.port.port_launch import (
     source_sizes,
     written_command,
 )
-from hpclaunch.port.port_state import Port, gpus_of
+from hpclaunch.port.port_state import Port, gpus_of, number
 from hpclaunch.port.port_variables import is_other_size
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources
@@ -138,10 +147,7 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
         command = read_command(port, launch, port.values)
         nodes = found.nodes or 1
         if command.nodes and command.nodes > nodes:  # started by hand on each node, with the node's number
-            to_do = [
-                f"nodes: line {launch.line} starts the workers of one of {command.nodes} nodes, and"
-                f" a job here those of all: check that the script is for one node ({nodes})"
-            ]
+            to_do.append(task("nodes of one", line=launch.line, nodes=command.nodes, each=nodes))
             each = found.gpus // nodes if found.gpus else None
             found = msgspec.structs.replace(found, nodes=command.nodes, gpus=each and each * command.nodes)
         found = _with_workers(found, command)
@@ -174,7 +180,7 @@ def _numbers(script: Script, asked: RequestedResources, source: SiteProfile | No
         "tasks per node": asked.ranks_per_node,
         # NSLOTS and PBS_NP count slots
         "tasks": asked.tasks.value if asked.tasks else nodes * slots.value if nodes and slots else None,
-        "cpus per task": asked.cpus_per_task.value if asked.cpus_per_task else None,
+        "cpus per task": number(asked.cpus_per_task),
         "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
     }
     return {fact: number for fact, number in known.items() if number}
@@ -199,7 +205,7 @@ def _account(port: Port) -> Verdict:
 def _sized(port: Port) -> tuple[Port, Verdict]:
     """Settle nodes, ranks, queue and time; where no queue takes as many nodes, those that one takes."""
     sizes, to_do, keys = port.sizes, list[str](), dict[str, Any]()
-    given = port.requested.walltime_s.value if port.requested.walltime_s else None
+    given = number(port.requested.walltime_s)
     same = port.script.directive_value("queue") or port.script.directive_value("qos")
     queue = _same_queue(port, same, sizes.nodes, given or None) if port.same_machine and same else None
     queue = queue or fit_queue(port.target, sizes.nodes, given or None)
@@ -396,7 +402,6 @@ def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _gpus(port)
     yield from _gpus_unsaid(port)
     yield from _nodes(port)
-    yield from _ranks(port)
     yield from _other_sizes(port)
     yield from _index(port, settings)
     yield from _folder(port)
@@ -405,17 +410,13 @@ def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _nodes(port: Port) -> Iterator[str]:
-    """Compare the nodes of the launch with those that the script requests, and the GPUs of both jobs."""
+    """Compare the nodes of the launch with the requested ones, and the GPUs and ranks of both jobs."""
     asked, used = port.requested.node_count, port.source_sizes.nodes
+    ranks, here = port.source_sizes.ranks, port.sizes
     if port.launch and asked and used and used < asked:
         yield f"nodes: the script requests {asked}, line {port.launch.line} starts ranks on {used}: set nodes"
-    if "not the same number of GPUs" in port.sizes.said:
-        yield f"GPUs: {port.sizes.said}"
-
-
-def _ranks(port: Port) -> Iterator[str]:
-    """Compare the ranks with the nodes of both jobs."""
-    ranks, used, here = port.source_sizes.ranks, port.source_sizes.nodes, port.sizes
+    if "not the same number of GPUs" in here.said:
+        yield f"GPUs: {here.said}"
     if ranks and used and ranks < used:
         yield f"nodes: the script requests {used} and starts {ranks} ranks: set nodes and tasks_per_node"
     if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
@@ -470,12 +471,9 @@ def _gpus(port: Port) -> Iterator[str]:
     if not gpus or not per_node or per_node <= gpus or source.gpus == 0:
         return
     if source.gpus is None:
-        yield (
-            f"GPUs: {per_node} ranks share the {gpus} GPUs of a node here, and how many the script has is not"
-            " known: --from names its machine, else set nodes and tasks_per_node"
-        )
+        yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
     elif not shared:
-        yield f"GPUs: {per_node} ranks share the {gpus} GPUs of a node here: set nodes and tasks_per_node"
+        yield task("shared GPUs", per_node=per_node, gpus=gpus)
 
 
 def _arguments(port: Port) -> Iterator[str]:
@@ -483,10 +481,7 @@ def _arguments(port: Port) -> Iterator[str]:
     for part in filter(None, (port, port.written)):
         for word in part.launch.program if part.launch else ():
             if match := _ARGUMENTS.search(word.raw):
-                yield (
-                    f"command: {match[0]} stands for the arguments of the script, which are not known: write"
-                    " those of this job into the command"
-                )
+                yield task("arguments", shown=match[0])
 
 
 def _script_file(port: Port) -> Iterator[str]:
@@ -495,7 +490,4 @@ def _script_file(port: Port) -> Iterator[str]:
     words = words[1:] if words[:1] in (["bash"], ["sh"]) else words
     if words and _SCRIPT.fullmatch(words[0]):
         where = f" of line {port.launch.line}" if port.launch else ""
-        yield (
-            f"command: {words[0]}{where} is a script that port does not read: change in it what chooses GPUs"
-            f" or cores, starts processes, or reads variables of {port.there}'s scheduler"
-        )
+        yield task("script started", script=words[0], where=where, there=port.there)

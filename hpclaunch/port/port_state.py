@@ -5,16 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.package_data import package_table
 from hpclaunch.port.foreign_values import Values
-from hpclaunch.port.job_sizes import NO_QUEUE, NO_SIZES, SourceSizes, TargetQueue, TargetSizes
+from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Verdict
 from hpclaunch.port.ported_command import PortedCommand
-from hpclaunch.scheduler.directive_reader import DirectiveReader, RequestedResources
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Given, RequestedResources
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
@@ -47,8 +46,8 @@ class Port:
     """The one that the job file is for."""
     command: PortedCommand = field(default_factory=PortedCommand)
     source_sizes: SourceSizes = field(default_factory=SourceSizes)
-    sizes: TargetSizes = NO_SIZES
-    queue: TargetQueue = NO_QUEUE
+    sizes: TargetSizes = field(default_factory=TargetSizes)
+    queue: TargetQueue = field(default_factory=TargetQueue)
     account: str | None = None
     """The account of the job file; None: it names none."""
     before: int = 0
@@ -58,14 +57,9 @@ class Port:
 
     @property
     def written(self) -> Port | None:
-        """The script that this one holds and starts, where it does; `written_at` says where."""
+        """The script that this one holds and starts, where it does."""
         inside: Port | None = self.command.inside
         return inside
-
-    @property
-    def written_at(self) -> Any:
-        """Where the script inside stands (`written_script.Written`)."""
-        return self.command.inside_at
 
     @property
     def here(self) -> str:
@@ -148,6 +142,11 @@ class Port:
 def gpus_of(profile: SiteProfile | None) -> int:
     """Return the GPUs of a node; 0: it has none, or is not described."""
     return len(profile.node.gpus) if profile and profile.node else 0
+
+
+def number(given: Given | None) -> int | None:
+    """Return the number that directives request; None: they request none."""
+    return given.value if given else None
 
 
 def is_path(text: str) -> bool:

@@ -14,6 +14,7 @@ from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
 from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
+from hpclaunch.port.line_report import task
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.site.schema import Environment, JobContainer
 from hpclaunch.software.container_lines import RUNTIMES, Runtime
@@ -115,20 +116,13 @@ def _without_binder(found: PortedCommand) -> PortedCommand:
     )
     if not starts:
         return found
-    to_do = (
-        f"command: {texts[0]} is left out: by its name it gives each rank GPUs or cores of another"
-        " machine, and hpclaunch's script does that here; put it back if it does more"
-    )
-    return found.but(words=found.words[1:], to_do=to_do)
+    return found.but(words=found.words[1:], to_do=task("binder", text=texts[0]))
 
 
 def _with_pinning_named(found: PortedCommand) -> PortedCommand:
     for text in (PurePosixPath(text).name for text in _texts(found.words)):
         if text in ("numactl", "taskset", "likwid-pin", "hwloc-bind"):
-            to_do = (
-                f"command: {text} names cores or memory of another machine, and hpclaunch binds ranks itself"
-            )
-            found = found.but(to_do=f"{to_do}: take it out")
+            found = found.but(to_do=task("pinning", text=text))
     return found
 
 
@@ -207,10 +201,7 @@ def _without_inner(found: PortedCommand, launcher: str) -> PortedCommand:
     inner = row.name.partition(" ")[0]
     known = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *_OF_WORKERS}
     if more := [name for name in started.options if name not in known]:
-        found = found.but(
-            to_do=f"command: {', '.join(more)} of {inner} may change what the program does, and {inner} is"
-            " left out: give it to the program by its options or by env"
-        )
+        found = found.but(to_do=task("options of inner", options=", ".join(more), inner=inner))
     return found.but(
         words=(*own, *found.words[len(found.words) - started.tail :]),
         workers=workers,

@@ -35,36 +35,27 @@ def find_written(port: Port, values: Values, program: Value) -> Written | None:
     for command in port.script.commands:
         bodies = [redirect for redirect in command.redirects if redirect.body is not None]
         targets = [redirect for redirect in command.redirects if redirect.operator in (">", ">|")]
-        if bodies and any(_same(values.value(target.target), program) for target in targets):
-            return _here_document(command, bodies[-1])
+        paths = (values.value(target.target) for target in targets)
+        if bodies and any((path.plain, path.shell) == (program.plain, program.shell) for path in paths):
+            return here_document(command, bodies[-1])
     return None
 
 
-def _here_document(command: Command, body: Redirect) -> Written:
+def here_document(command: Command, body: Redirect, *, in_launch: bool = False) -> Written:
+    """Return a here-document as a script in the script; ``in_launch``: the launch gives it to a shell."""
     quoted = any(quote in body.target.raw for quote in "'\"\\")
-    return Written(command, body.line + 1, body.body or "", not quoted)
-
-
-def text_fed(command: Command, body: Redirect) -> Written:
-    """Return the here-document that a launch gives to a shell as a script in the script."""
-    return _here_document(command, body)._replace(in_launch=True)
+    return Written(command, body.line + 1, body.body or "", not quoted, in_launch)
 
 
 def text_of_shell(command: Command, word: Word) -> Written:
     """Return the text that a launch gives to ``bash -c`` as a script in the script."""
-    raw = word.raw
-    if len(raw) > 1 and raw[0] == raw[-1] == "'" and "'" not in raw[1:-1]:
-        return Written(command, word.line, raw[1:-1], expands=False, in_launch=True)
-    if len(raw) > 1 and raw[0] == raw[-1] == '"':
-        return Written(command, word.line, raw[1:-1], expands=True, in_launch=True)
+    raw, inside = word.raw, word.raw[1:-1]
+    if (raw == f"'{inside}'" and "'" not in inside) or raw == f'"{inside}"':
+        return Written(command, word.line, inside, expands=raw[0] == '"', in_launch=True)
     sources = (
         f"${{{part.text}{part.operator}}}" if part.kind == "variable" else part.text for part in word.parts
     )
     return Written(command, word.line, "".join(sources), expands=False, in_launch=True)
-
-
-def _same(one: Value, other: Value) -> bool:
-    return (one.plain, one.shell) == (other.plain, other.shell)
 
 
 def read_written(port: Port, values: Values, written: Written) -> Port | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 from string import Formatter
+from typing import cast
+
+import pytest
 
 import hpclaunch.port
 from hpclaunch.package_data import package_table
@@ -20,21 +23,30 @@ def test_each_case_is_used() -> None:
     assert {case for case in TABLE if case not in texts and case not in stems} == set()
 
 
-def test_a_call_gives_the_values_of_its_texts() -> None:
-    for node in (each for text in SOURCES for each in ast.walk(ast.parse(text))):
-        if not (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "says"
-        ):
-            continue
-        case = node.args[0]
-        if isinstance(case, ast.Constant):
-            fields = {
-                name for text in TABLE[str(case.value)].values() for _, name, _, _ in Formatter().parse(text)
-            }
-            assert {word.arg for word in node.keywords} == fields - {None, "here", "there"}, case.value
+def _name(function: ast.Attribute | ast.Name) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else function.id
 
 
-def test_each_case_says_something() -> None:
-    for case, row in TABLE.items():
-        assert row.keys() <= {"to", "why", "source", "to_do"}, case
-        assert "\n" not in row["why"], case
+def calls() -> list[ast.Call]:
+    """The calls that name a case by a plain string."""
+    every = (node for text in SOURCES for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call))
+    named = [
+        one for one in every if getattr(one.func, "attr", getattr(one.func, "id", "")) in ("says", "task")
+    ]
+    return [one for one in named if isinstance(one.args[0], ast.Constant)]
+
+
+@pytest.mark.parametrize("call", calls(), ids=lambda call: str(call.args[0].value))
+def test_a_call_gives_the_values_of_its_texts(call: ast.Call) -> None:
+    row = TABLE[str(cast("ast.Constant", call.args[0]).value)]
+    fields = {name for text in row.values() for _, name, _, _ in Formatter().parse(text) if name}
+    by_itself = {"here", "there"} if isinstance(call.func, ast.Attribute) else set()
+    assert {word.arg for word in call.keywords} == fields - by_itself
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_each_case_says_something(case: str) -> None:
+    row = TABLE[case]
+    assert row.keys() <= {"to", "why", "source", "to_do"}
+    assert row.get("why") or row["to_do"]
+    assert not any("\n" in text for text in row.values())

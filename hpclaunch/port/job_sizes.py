@@ -79,7 +79,8 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
     else:
         most = -(-ranks // source.nodes) if source.nodes else ranks
     most = max(1, min(most, cores or _MOST_PER_NODE))
-    per_node = _ranks_per_node(target, ranks, most, each if gpus and source.gpus else None)
+    bound = each if gpus and source.gpus else None
+    per_node = _ranks_per_node(target, ranks, most, bound)
     nodes = ranks // per_node
     cpus = source.cpus_per_rank if cores is None or not source.gpus else None
     if cpus is not None and cores is not None:
@@ -87,7 +88,7 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
     if gpus and source.gpus is None and cores is not None:
         cpus = None
     if cpus is None:
-        cpus = _cores_of_one_numa_node(target, per_node, each if gpus and source.gpus else None)
+        cpus = _cores_of_one_numa_node(target, per_node, bound)
     return TargetSizes(
         nodes=nodes,
         tasks_per_node=per_node,

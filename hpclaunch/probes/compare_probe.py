@@ -14,7 +14,7 @@ from hpclaunch.probes.probe_file import Answer, ProbeFile
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeKind, QueueFacts
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.module_facts import loaded_modules
-from hpclaunch.site.schema import Node, Queue, SiteProfile
+from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.walltime import parse_walltime_s
 
@@ -54,23 +54,15 @@ def compare(probe: ProbeFile, profile: SiteProfile) -> tuple[Row, ...]:
     try:
         facts = cluster_of(probe)
     except RefusedError as error:
-        facts = ClusterFacts()
-        unknown = Row(key="queues", profile=None, measured=None, verdict="not seen", note=error.message)
-        return (unknown, *_software(probe, profile), *_on_node(probe, profile))
-    return (
-        *_scheduler(facts, profile),
-        *_queues(facts, profile),
-        *_nodes(facts, profile),
-        *_software(probe, profile),
-        *_on_node(probe, profile),
-    )
+        told = [Row(key="queues", profile=None, measured=None, verdict="not seen", note=error.message)]
+    else:
+        told = [*_scheduler(facts, profile), *_queues(facts, profile), *_nodes(facts, profile)]
+    return (*told, *_software(probe, profile), *_on_node(probe, profile))
 
 
-def matching_kind(
-    facts: ClusterFacts, node: Node | None, queues: Iterator[str] | tuple[str, ...]
-) -> NodeKind | None:
+def _matching_kind(facts: ClusterFacts, profile: SiteProfile) -> NodeKind | None:
     """Return the kind of the profile's node: in its queues, as many GPUs, the nearest number of cores."""
-    named = set(queues)
+    node, named = profile.node, set(profile.queues)
     kinds = [kind for kind in facts.nodes if named & set(kind.queues)] or list(facts.nodes)
 
     def distance(kind: NodeKind) -> tuple[int, ...]:
@@ -127,7 +119,7 @@ def _queue(key: str, queue: Queue, found: QueueFacts) -> Iterator[Row]:
 
 
 def _nodes(facts: ClusterFacts, profile: SiteProfile) -> Iterator[Row]:
-    kind = matching_kind(facts, profile.node, tuple(profile.queues))
+    kind = _matching_kind(facts, profile)
     if kind is None:
         return
     known: dict[str, Any] = msgspec.to_builtins(profile.node) if profile.node else {}

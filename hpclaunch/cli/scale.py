@@ -279,9 +279,9 @@ def compare(studies: tuple[str, ...]) -> None:
     """Compare studies size by size: seconds per step, and relative to the first."""
     from hpclaunch.scaling.study_report import compared
     from hpclaunch.study.run_study import look_again
-    from hpclaunch.study.study_file import load_study, measurement_of
+    from hpclaunch.study.study_file import load_study, report_of
 
-    found = [measurement_of(look_again(load_study(name), _note)) for name in studies]
+    found = [report_of(look_again(load_study(name), _note))[0] for name in studies]
     if len({study.kind for study in found}) > 1:
         kinds = ", ".join(f"{study.study} is {study.kind}" for study in found)
         _note(f"{kinds}: beyond the smallest size they do not do the same work")

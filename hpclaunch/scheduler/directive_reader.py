@@ -328,7 +328,7 @@ def given_number(
     return Given(value, found.line, found.text) if found and value is not None else None
 
 
-class GnuOptions(NamedTuple):
+class GnuOptions(msgspec.Struct, frozen=True):
     """Options as getopt_long and argparse read them: ``--nodes=2``, ``--nod 2``, ``-N2``, ``-N 2``."""
 
     letters: Mapping[str, str]
@@ -361,9 +361,8 @@ class GnuOptions(NamedTuple):
         """Read ``--nodes=2`` or ``--nodes 2``; a value in a separate word is taken from ``rest``."""
         given, equals, value = word[2:].partition("=")
         name = self._full_name(given)
-        if not equals and name in self.valued and rest:
-            value = rest.popleft()
-            return DirectiveOption(name, value, f"{word} {value}")
+        if not equals and name in self.valued:
+            return _with_value(name, word, "", rest)
         return DirectiveOption(name or given, value if equals else None, word, known=name is not None)
 
     def _full_name(self, given: str) -> str | None:
@@ -390,15 +389,8 @@ class GnuOptions(NamedTuple):
 
 def gnu_options(kind: str, **more: Any) -> GnuOptions:
     """Return the options of a scheduler's submit command, ``slurm/options.json``; ``more``: other fields."""
-    row = msgspec.json.decode(text_beside(__file__, f"{kind}/options.json"), type=_Row)
-    return GnuOptions(row.letters, row.flags, row.valued, row.aliases, **more)
-
-
-class _Row(msgspec.Struct):
-    letters: dict[str, str]
-    flags: frozenset[str]
-    valued: frozenset[str]
-    aliases: dict[str, str] = {}
+    options = msgspec.json.decode(text_beside(__file__, f"{kind}/options.json"), type=GnuOptions)
+    return replace(options, **more)
 
 
 def _with_value(name: str, word: str, value: str, rest: deque[str]) -> DirectiveOption:

@@ -16,7 +16,7 @@ from hpclaunch.errors import BadInputError, HpclaunchError
 from hpclaunch.json_document import document_text
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scaling.study_report import StudyDocument, as_csv
-from hpclaunch.study.study_file import load_study, measurement_of, studies_folder
+from hpclaunch.study.study_file import load_study, report_of, studies_folder
 from hpclaunch.usage.report_documents import ReportDocument
 from hpclaunch.usage.report_page import page
 from hpclaunch.usage.report_text import shown
@@ -76,7 +76,7 @@ def _studies(job: str) -> Iterator[tuple[str, StudyDocument]]:
         with suppress(HpclaunchError):
             study = load_study(name)
             if job in [point.job for point in study.points]:
-                yield name, measurement_of(study)
+                yield name, report_of(study)[0]
 
 
 def _json(value: object) -> bytes:

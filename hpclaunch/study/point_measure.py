@@ -76,7 +76,7 @@ def _seconds(study: StudyFile, handle: JobHandle, result: dict[str, Any] | None)
         # The first epoch has start-up in it.
         later = steps[1:] or steps
         return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
-    if writes_timeline(record):
+    if record.request.get("profile") or record.request.get("timeline"):
         with handle.connected() as host:
             return timeline_step_s(record, host), "steps of the timeline"
     return known_elapsed_s(record), _ELAPSED
@@ -183,11 +183,6 @@ def _digest(facts: Any) -> str:
 
 _MOST = 16
 """Files that are read: the ranks wait for each other in every step, so some ranks show its time."""
-
-
-def writes_timeline(record: JobRecord) -> bool:
-    """Return whether the job was submitted with ``--profile`` or ``--timeline``."""
-    return bool(record.request.get("profile") or record.request.get("timeline"))
 
 
 def timeline_step_s(record: JobRecord, host: Host) -> float:

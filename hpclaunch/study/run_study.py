@@ -22,7 +22,7 @@ from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plural import counted
 from hpclaunch.study.point_measure import measured_point
-from hpclaunch.study.study_file import StudyFile, StudyPoint, measurement_of, next_point, save_study
+from hpclaunch.study.study_file import StudyFile, StudyPoint, next_point, report_of, save_study
 from hpclaunch.study.sweep import filled
 
 _PLACES = ("{batch}", "{nodes}", "{ranks}")
@@ -207,7 +207,7 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
     smaller = [p for p in before if p.seconds is not None]
     if not smaller or not study.stop_below:
         return None
-    largest = measurement_of(msgspec.structs.replace(study, points=tuple(smaller))).points[-1]
+    largest = report_of(msgspec.structs.replace(study, points=tuple(smaller)))[0].points[-1]
     if largest.efficiency < study.stop_below:
         where = counted(largest.size, "rank" if largest.gpus is None else "GPU")
         return f"the efficiency with {where} was {largest.efficiency:.2f}, below {study.stop_below:g}"

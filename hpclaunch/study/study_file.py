@@ -27,6 +27,7 @@ from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement, half_wid
 from hpclaunch.scaling.scaling_laws import FittedLaw
 from hpclaunch.scaling.study_report import PointFacts, StudyDocument, StudyRequest, study_document
 from hpclaunch.scaling.study_table import Boundaries, Kind
+from hpclaunch.usage.node_use import mean
 from hpclaunch.user_folders import user_state_folder
 
 _STUDY = "study.json"
@@ -267,27 +268,19 @@ def report_of(
     return study_document(measurement, request, remarks, frozenset(odd), facts)
 
 
-def measurement_of(study: StudyFile) -> StudyDocument:
-    """Return the document of what is measured so far."""
-    return report_of(study)[0]
-
-
 def _facts(points: list[StudyPoint]) -> PointFacts:
     checked = [point.binding for point in points if point.binding is not None]
     costs = [point.cost for point in points if point.cost is not None]
     return PointFacts(
-        load_balance=_mean([p.load_balance for p in points]),
-        communication_efficiency=_mean([p.communication_efficiency for p in points]),
+        load_balance=mean(p.load_balance for p in points if p.load_balance is not None),
+        communication_efficiency=mean(
+            p.communication_efficiency for p in points if p.communication_efficiency is not None
+        ),
         cost=sum(costs) if costs else None,
         jobs=tuple(point.job for point in points if point.job),
         binding=all(checked) if checked else None,
         fingerprint=points[0].fingerprint,
     )
-
-
-def _mean(values: list[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def _remarks(points: list[StudyPoint], first: StudyPoint) -> tuple[str, ...]:

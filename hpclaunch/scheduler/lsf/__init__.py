@@ -26,13 +26,7 @@ from hpclaunch.scheduler.scheduler_interface import (
 _WORDS = state_words("lsf")
 
 # exit_reason begins with a word of lsbatch.h; the jobs that were cancelled, then why LSF ended others.
-_CANCELLED = (
-    "TERM_OWNER",
-    "TERM_FORCE_OWNER",
-    "TERM_ADMIN",
-    "TERM_FORCE_ADMIN",
-    "TERM_BUCKET_KILL",
-)
+_CANCELLED = re.compile("TERM_(?:FORCE_)?(?:OWNER|ADMIN)|TERM_BUCKET_KILL")
 
 _FIELDS = {
     "reasons": "jobid jobindex stat exit_code exit_reason pend_reason output_file",
@@ -146,7 +140,7 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     """Return the status; ``exit_code`` is empty or a dash for DONE and for many that were cancelled."""
     code = int(exit_code) if exit_code.isdigit() and int(exit_code) else None
     term = exit_reason.partition(":")[0]
-    if _WORDS.states.get(word) == "failed" and term in _CANCELLED:
+    if _WORDS.states.get(word) == "failed" and _CANCELLED.fullmatch(term):
         by_another = exit_reason if "ADMIN" in term else None
         return JobStatus(state="cancelled", exit_code=code, reason=by_another)
     if term.startswith("TERM_"):
@@ -156,6 +150,4 @@ def _status(word: str, exit_code: str, exit_reason: str, pend_reason: str) -> Jo
     return _WORDS.status(word, waits=_WORDS.waiting(pend_reason.strip(" ;-")), fails=reason, code=code)
 
 
-SCHEDULER = LsfScheduler(
-    **scheduler_data("lsf", LsfMpirun()),
-)
+SCHEDULER = LsfScheduler(**scheduler_data("lsf", LsfMpirun()))

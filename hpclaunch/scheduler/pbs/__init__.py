@@ -80,11 +80,6 @@ def _select(want: Resources) -> str:
     return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"
 
 
-def _accounting_query(job: str) -> tuple[str, ...]:
-    """Ask for the job, or for all jobs of an array."""
-    return ("qstat", *(("-t",) if "[]" in job else ()), "-x", "-f", job)
-
-
 def _accounting_parse(job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
     """Read the attributes; of an array each job is one.
 
@@ -139,5 +134,8 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
 SCHEDULER = PbsScheduler(
     **scheduler_data("pbs", Mpiexec(start='mpiexec -n {tasks} -machinefile "$PBS_NODEFILE"')),
     attach=Attach(job_variable="PBS_JOBID", query=lambda job: ("qstat", "-f", job), parse=_attach_parse),
-    accounting=Accounting(query=_accounting_query, parse=_accounting_parse),
+    accounting=Accounting(
+        query=lambda job: ("qstat", *(("-t",) if "[]" in job else ()), "-x", "-f", job),
+        parse=_accounting_parse,
+    ),
 )

@@ -179,11 +179,6 @@ def _attach_step_of(job: str) -> tuple[str, str | None]:
     return named.partition("+")[0], step or None
 
 
-def _attach_query(job: str) -> tuple[str, ...]:
-    """Ask squeue, which prints a job of an array with its own id."""
-    return ("squeue", "--noheader", "--jobs", job, "--format=%A|%T|%D|%r|%i|%N")
-
-
 def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
     """Read the one row; of an array each running job is one."""
     if answer.exit_code != 0:
@@ -227,7 +222,8 @@ SCHEDULER = SlurmScheduler(
     attach=Attach(
         job_variable="SLURM_JOB_ID",
         id_pattern=r"\d+(_\d+)?(\+\d+)?(\.\d+)?",
-        query=_attach_query,
+        # squeue prints a job of an array with its own id.
+        query=lambda job: ("squeue", "--noheader", "--jobs", job, "--format=%A|%T|%D|%r|%i|%N"),
         parse=_attach_parse,
         step_of=_attach_step_of,
         names_query=lambda job: ("scontrol", "show", "hostnames", job.node_list),

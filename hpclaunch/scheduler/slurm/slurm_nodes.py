@@ -167,15 +167,9 @@ def _gpus(gres: str) -> Iterator[NodeGpus]:
 
 def reduced(listing: str) -> str:
     """Return ``scontrol show node --oneliner`` with one line for each kind and state, and their number."""
-    return "".join(f"{line} {COUNT}={count}\n" for line, count in _counted(listing))
-
-
-def _counted(listing: str) -> Iterator[tuple[str, int]]:
-    first: dict[str, str] = {}
-    counts: dict[str, int] = {}
+    alike: dict[str, list[str]] = {}
     for line in filter(str.strip, listing.splitlines()):
         state = re.search(r"\bState=(\S+)", line)
-        kind = _OWN.sub("", line) + (state[1] if state else "")
-        first.setdefault(kind, re.sub(r"\s+Reason=.*", "", line))
-        counts[kind] = counts.get(kind, 0) + 1
-    return ((line, counts[kind]) for kind, line in first.items())
+        alike.setdefault(_OWN.sub("", line) + (state[1] if state else ""), []).append(line)
+    first = ((re.sub(r"\s+Reason=.*", "", lines[0]), len(lines)) for lines in alike.values())
+    return "".join(f"{line} {COUNT}={count}\n" for line, count in first)

@@ -202,13 +202,9 @@ def columns(document: StudyDocument) -> tuple[list[str], list[list[str]]]:
 def as_text(document: StudyDocument, width: int | None = None) -> str:
     """Return the study for a terminal."""
     header, rows = columns(document)
-    lines = [
-        f"{document.study}: {document.kind} scaling",
-        "",
-        text_table(rows, header, width=width, drop=_DROPPED),
-        "",
-    ]
-    return "\n".join([*lines, *fit_lines(document), *advice_lines(document)])
+    table = text_table(rows, header, width=width, drop=_DROPPED)
+    title = f"{document.study}: {document.kind} scaling"
+    return "\n".join([title, "", table, "", *fit_lines(document), *advice_lines(document)])
 
 
 def fit_lines(document: StudyDocument) -> list[str]:

@@ -76,7 +76,7 @@ def _seconds(study: StudyFile, handle: JobHandle, result: dict[str, Any] | None)
         # The first epoch has start-up in it.
         later = steps[1:] or steps
         return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
-    if record.request.get("profile") or record.request.get("timeline"):
+    if any(map(record.request.get, ("profile", "timeline"))):
         with handle.connected() as host:
             return timeline_step_s(record, host), "steps of the timeline"
     return known_elapsed_s(record), _ELAPSED

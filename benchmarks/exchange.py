@@ -25,7 +25,7 @@ os.environ.setdefault("OMPI_MCA_osc", "^ucx")
 from mpi4py import MPI  # noqa: E402
 
 from hpclaunch.train.data.synthetic_digits import synthetic_digits  # noqa: E402
-from hpclaunch.train.engine.numpy_engine import NumpyEngine  # noqa: E402
+from hpclaunch.train.engine.models import NumpyEngine  # noqa: E402
 from hpclaunch.train.exchange.gradient_exchange import GradientExchange  # noqa: E402
 from hpclaunch.train.run_options import Options  # noqa: E402
 from hpclaunch.train.timeline_writer import Timeline  # noqa: E402

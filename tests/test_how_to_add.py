@@ -356,7 +356,7 @@ def test_an_engine(tmp_path: Path) -> None:
     made.write(
         "hpclaunch/train/engine/NAME.py",
         """\
-from .numpy_engine import NumpyEngine
+from .models import NumpyEngine
 
 
 class MillEngine(NumpyEngine):

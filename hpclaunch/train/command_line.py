@@ -99,20 +99,16 @@ def _ended(comm: MPI.Intracomm, report: Reporter, run: Callable[[], None]) -> in
             _complain(str(checkpointed))
         return checkpoint_exit_code()
     except TrainError as error:  # on this rank alone: the other ranks wait for it and must be ended
-        _complain(f"rank {comm.Get_rank()}: {error}")
-        return _abort(comm, error.exit_code)
+        return _abort(comm, error.exit_code, f"rank {comm.Get_rank()}: {error}")
     except (KeyboardInterrupt, Interrupted):
-        if first:
-            report.clear()
-            _complain("interrupted")
-        return _abort(comm, _EXIT_INTERRUPTED)
+        report.clear()
+        return _abort(comm, _EXIT_INTERRUPTED, "interrupted" if first else None)
     except MPI.Exception as error:
         reason = str(error).splitlines()[0]
-        _complain(f"rank {comm.Get_rank()}: MPI failed, maybe because another rank died ({reason})")
-        return _abort(comm, EXIT_FAILED)
+        message = f"rank {comm.Get_rank()}: MPI failed, maybe because another rank died ({reason})"
+        return _abort(comm, EXIT_FAILED, message)
     except Exception:  # likewise, and unforeseen
-        _complain(f"rank {comm.Get_rank()} failed\n{traceback.format_exc()}")
-        return _abort(comm, EXIT_FAILED)
+        return _abort(comm, EXIT_FAILED, f"rank {comm.Get_rank()} failed\n{traceback.format_exc()}")
     return 0
 
 
@@ -212,8 +208,10 @@ def _world_problem(ranks: int) -> str | None:
     )
 
 
-def _abort(comm: MPI.Intracomm, code: int) -> int:
-    """End all ranks with ``code``; where there is one rank only, return it."""
+def _abort(comm: MPI.Intracomm, code: int, message: str | None) -> int:
+    """Print ``message``, if there is one, and end all ranks with ``code``; one rank alone returns it."""
+    if message:
+        _complain(message)
     sys.stdout.flush()
     sys.stderr.flush()
     if comm.Get_size() > 1:

@@ -27,14 +27,10 @@ _POWER = 2  # You et al. 2017, arXiv:1708.03888
 _LAST_SHARE = 0.01  # of the rate, at the end of an exponential decay
 
 
-def _steps(share: float) -> float:
-    return float(0.1 ** sum(share >= step for step in _STEPS))
-
-
 DECAYS: Mapping[str, Callable[[float], float]] = {
     "none": lambda share: 1.0,
     "polynomial": lambda share: (1 - share) ** _POWER,
-    "step": _steps,
+    "step": lambda share: float(0.1 ** sum(share >= step for step in _STEPS)),
     "cosine": lambda share: (1 + math.cos(math.pi * share)) / 2,  # Loshchilov and Hutter, arXiv:1608.03983
     "exponential": lambda share: float(_LAST_SHARE**share),
 }

@@ -182,12 +182,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--sizes", type=_sizes, default="4K,64K,1M,16M", help="bytes of an array; K = 1024")
-    add(
-        "--algorithms",
-        type=_names,
-        default="ring,shared,mpi",
-        help="as in --allreduce; copy: limit of memory",
-    )
+    algorithms = "as in --allreduce; copy: limit of memory"
+    add("--algorithms", type=_names, default="ring,shared,mpi", help=algorithms)
     add("--rounds", type=int, default=7, help="the median of which counts")
     add("--fresh", action="store_true", help="write the arrays again before each sum, untimed")
     return parser.parse_args(argv)

@@ -7,8 +7,7 @@ import pytest
 
 from hpclaunch.train.data.synthetic_digits import synthetic_digits
 from hpclaunch.train.engine.layers import Dropout
-from hpclaunch.train.engine.models import NUMPY_MODELS, Network, cnn, mlp
-from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.engine.models import NUMPY_MODELS, Network, NumpyEngine, cnn, mlp
 from hpclaunch.train.engine.optimizers import OPTIMIZERS
 from hpclaunch.train.run_options import DEFAULT_LR, DEFAULT_OPTIMIZER
 

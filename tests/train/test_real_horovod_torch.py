@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from hpclaunch.train.checkpoint import read_checkpoint
-from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.engine.models import NumpyEngine
 from hpclaunch.train.engine.optimizers import OPTIMIZERS
 from tests.horovod.builds import in_venv
 from tests.train.mpirun import environment

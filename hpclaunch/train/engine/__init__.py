@@ -157,7 +157,7 @@ class Engine(ABC):
 
 
 def _numpy(options: Options, rank: int) -> Engine:
-    from .numpy_engine import NumpyEngine
+    from .models import NumpyEngine
 
     return NumpyEngine(options.model, options.optimizer, options.seed, rank)
 

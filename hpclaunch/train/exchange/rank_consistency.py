@@ -72,10 +72,8 @@ def not_finite(comm: MPI.Intracomm, engine: Engine, batches: Iterable[MicroBatch
 
 
 def _first_not_finite(engine: Engine) -> str | None:
-    for tensor in engine.tensors:
-        if not np.isfinite(engine.gradients[tensor.part]).all():
-            return tensor.name
-    return None
+    wrong = (each.name for each in engine.tensors if not np.isfinite(engine.gradients[each.part]).all())
+    return next(wrong, None)
 
 
 def _has_not_finite(engine: Engine, batch: MicroBatch) -> bool:

@@ -15,7 +15,7 @@ from unittest import mock
 from mpi4py import MPI
 
 from hpclaunch.train.command_line import main
-from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.engine.models import NumpyEngine
 from hpclaunch.train.training_loop import Training
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from mpi4py import MPI
 from hpclaunch.train.allreduce import ALLREDUCES
 from hpclaunch.train.data.epoch_partition import rank_shares
 from hpclaunch.train.data.synthetic_digits import synthetic_digits
-from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.engine.models import NumpyEngine
 from hpclaunch.train.exchange.gradient_exchange import GradientExchange
 from hpclaunch.train.exchange.tensor_fusion import buckets
 from hpclaunch.train.run_options import Options

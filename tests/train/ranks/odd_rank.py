@@ -13,7 +13,7 @@ from mpi4py import MPI
 from hpclaunch.train import command_line
 from hpclaunch.train.allreduce.ring import RingAllreduce
 from hpclaunch.train.engine import ENGINES, Tensor
-from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.engine.models import NumpyEngine
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_options import Options
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from hpclaunch.train.data.synthetic_digits import synthetic_digits
 from hpclaunch.train.engine import Engine, Sums
-from hpclaunch.train.engine.models import NUMPY_MODELS
-from hpclaunch.train.engine.numpy_engine import NumpyEngine
+from hpclaunch.train.engine.models import NUMPY_MODELS, NumpyEngine
 from hpclaunch.train.engine.optimizers import OPTIMIZERS
 from hpclaunch.train.engine.torch_engine import TorchEngine
 

@@ -1,15 +1,17 @@
 """The JSON documents about jobs that commands print with ``--json``; schemas: docs/reference/json."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from hpclaunch.job.binding_report import RankReport
 from hpclaunch.job.record import ArrayJob, JobRecord, RecordedJob
 from hpclaunch.json_document import Document, document_of
-from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.request import Problem, Setting
 from hpclaunch.scheduler.scheduler_interface import JobState
+
+if TYPE_CHECKING:  # jobs and status need no plan
+    from hpclaunch.plan.layout import LaunchPlan
 
 
 class BindingDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +151,7 @@ def submitted_document(record: JobRecord, result: dict[str, Any] | None) -> Subm
     return document_of(SubmittedJobDocument, record, result=result, **_parts(record))
 
 
-def dry_run_document(plan: LaunchPlan, script: str) -> DryRunDocument:
+def dry_run_document(plan: "LaunchPlan", script: str) -> DryRunDocument:
     """Return the plan of a job that is not submitted."""
     request, site = msgspec.to_builtins(plan.request), plan.profile.name
     return document_of(DryRunDocument, plan, request=request, site=site, script=script)

@@ -179,7 +179,8 @@ def _record(
         tasks=plan.tasks,
         array={index: ArrayJob() for index in indices},
         request=msgspec.to_builtins(plan.request),
-        plan=msgspec.to_builtins(plan),
+        plan=msgspec.to_builtins(plan)
+        | {"queue": plan.queue, "at_start": msgspec.to_builtins(plan.at_start)},
         profile_digest=profile_digest(prepared.profile),
         versions=versions(),
         git_commit=git_commit(LocalHost(), str(prepared.sync or os.getcwd())),

@@ -9,7 +9,6 @@ from typing import get_args
 import msgspec
 
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site.profile_rules import structs_of
 from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile
 
 _GROUPS = {"production": "In operation", "historic": "Switched off"}
@@ -64,6 +63,8 @@ def read_sources(profiles: Mapping[str, SiteProfile | NodeKind], today: dt.date)
 
 def _cited(profile: SiteProfile | NodeKind) -> dict[tuple[str, ...], str]:
     cited: dict[tuple[str, ...], str] = {}
+    from hpclaunch.site.profile_rules import structs_of  # it reads YAML, and lists of sites need none
+
     for path, part in structs_of(profile, ()):
         for field in part.__struct_fields__:
             source = getattr(part, field)

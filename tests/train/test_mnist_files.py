@@ -278,6 +278,7 @@ def test_mirrors_by_argument_then_environment_then_default(monkeypatch: pytest.M
 _LOAD = """
 import hashlib, json, sys
 from pathlib import Path
+from hpclaunch.train.collective import AgreedError, on_rank_0_alone
 from hpclaunch.train.data import dataset
 from hpclaunch.train.run_errors import TrainError
 from tests.train.mirror import small_files
@@ -289,12 +290,15 @@ if sys.argv[3] == "ranks":
     comm = MPI.COMM_WORLD
 # Ranks get a cache each: what a rank has, it has from rank 0.
 cache = Path(sys.argv[2]) / str(comm.Get_rank()) if comm else Path(sys.argv[2])
+def load():
+    return dataset.load_dataset(cache_dir=cache, mirrors=[sys.argv[1]])
 try:
-    data = dataset.load_dataset(cache_dir=cache, mirrors=[sys.argv[1]], comm=comm)
+    data = dataset.broadcast_dataset(on_rank_0_alone(comm, load), comm) if comm else load()
     arrays = (data.train_images, data.train_labels, data.test_images, data.test_labels)
     digest = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
     outcome = [data.name, data.source, digest]
-except TrainError as error:
+except (AgreedError, TrainError) as error:
+    error = getattr(error, "error", error)
     outcome = [type(error).__name__, error.exit_code, error.message]
 outcomes = comm.gather(outcome) if comm else [outcome]
 if outcomes:

@@ -105,11 +105,8 @@ def test_every_file_of_the_repository_that_a_page_names_exists(page: Path) -> No
     assert [name for name in named if not exists(name)] == []
 
 
-OF_A_CENTRE = ("templates/job.sh.j2",)  # in its own folder
-
-
 def exists(name: str) -> bool:
-    return name in OF_A_CENTRE or (PACKAGE / name).exists() or (ROOT / name).exists()
+    return (PACKAGE / name).exists() or (ROOT / name).exists()
 
 
 def test_the_functions_of_a_step_are_in_its_file() -> None:

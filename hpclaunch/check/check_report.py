@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.json_document import Document
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import case_texts
 
 _WHOLES = ("environment", "python", "horovod", "imports")
 Status = Literal["have", "missing", "unknown"]
@@ -50,10 +50,9 @@ def verdict(case: str, name: str | None = None, status: Status | None = None, **
 
     ``name``, ``status``: where they are not those of the table.
     """
-    check, _, key = case.partition(": ")
-    usual, *texts = package_table("check/verdicts.yaml")[check][key]
-    evidence, remedy = (text.format(name=name, **values) for text in (*texts, "")[:2])
-    return Check(name=name or check, status=status or usual, evidence=evidence, remedy=remedy)
+    usual, evidence, *remedy = case_texts("check/verdicts.yaml", case, name=name, **values)
+    check = name or case.partition(": ")[0]
+    return Check(name=check, status=status or usual, evidence=evidence, remedy="".join(remedy))
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import msgspec
 
 from hpclaunch.check.io_facts import IoFacts, Stripes
 from hpclaunch.json_document import Document
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import case_texts
 from hpclaunch.plural import counted
 from hpclaunch.units import format_bytes
 
@@ -84,7 +84,7 @@ def _large(facts: IoFacts) -> Iterator[str]:
     if not is_local(facts) and census.complete and fits:
         in_memory = local.kind in ("none", *_MEMORY_TYPES)
         much = "stage: too much" if census.bytes >= _SHARD_BYTES else "stage: little memory"
-        yield much if in_memory else "stage"
+        yield much if in_memory else "stage: on disk"
     if census.bytes >= _SHARD_BYTES:
         yield "shard"
 
@@ -95,16 +95,10 @@ def _stripes(stripes: Stripes | None) -> int:
 
 
 def _advice(case: str, facts: IoFacts) -> Advice:
-    row, values = package_table("check/io_advice.yaml")[case], _values(facts)
-    name = case.partition(":")[0]
-    source = facts.site_source if name in ("room", "stripe") else None
-    return Advice(
-        name=name,
-        text=row["text"].format(**values),
-        why=row["why"].format(**values),
-        commands=tuple(command.format(**values) for command in row.get("commands", ())),
-        source=source or row["source"].format(**values),
-    )
+    name, texts = case.partition(":")[0], case_texts("check/io_advice.yaml", case, **_values(facts))
+    if facts.site_source and name in ("room", "stripe"):
+        texts["source"] = facts.site_source
+    return Advice(name=name, **texts | {"commands": tuple(texts.get("commands", ()))})
 
 
 def _values(facts: IoFacts) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import case_texts
 
 Fate = Literal["kept", "changed", "left out"]
 
@@ -44,8 +44,8 @@ def left_out(why: str) -> Verdict:
 
 def task(case: str, **values: object) -> str:
     """Return the task for the user of a case of ``port_verdicts.yaml``, with these values in its text."""
-    text: str = package_table("port/port_verdicts.yaml")[case]["to_do"]
-    return text.format(**values)
+    text: str = case_texts("port/port_verdicts.yaml", case, **values)["to_do"]
+    return text
 
 
 class Judged(NamedTuple):

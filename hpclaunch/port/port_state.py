@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import case_texts
 from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
-from hpclaunch.port.line_report import Verdict
+from hpclaunch.port.line_report import Fate, Verdict
 from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Given, RequestedResources
 from hpclaunch.scheduler.launcher import Launcher
@@ -114,13 +114,11 @@ class Port:
 
     def says(self, case: str, source: str = "", **values: object) -> Verdict:
         """Return the verdict of a case of ``port_verdicts.yaml``, with these values in its texts."""
-        row = package_table("port/port_verdicts.yaml")[case]
-        texts = {key: text.format(here=self.here, there=self.there, **values) for key, text in row.items()}
+        texts = case_texts("port/port_verdicts.yaml", case, here=self.here, there=self.there, **values)
         to_do = (texts["to_do"],) if "to_do" in texts else ()
         to, why = texts.get("to", ""), texts.get("why", "")
-        return Verdict(
-            "changed" if "to" in row else "left out", to, why, source or texts.get("source", ""), to_do
-        )
+        fate: Fate = "changed" if "to" in texts else "left out"
+        return Verdict(fate, to, why, source or texts.get("source", ""), to_do)
 
     def rewritten(self, to: str, why: str = "") -> Verdict:
         """Return the verdict on an option that means the same here: kept, or written in another way."""

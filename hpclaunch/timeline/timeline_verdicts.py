@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import case_texts
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
@@ -25,6 +25,7 @@ from hpclaunch.timeline.rank_trace import RankTrace
 from hpclaunch.timeline.timeline_documents import Verdict
 from hpclaunch.units import rounded
 
+_TEXTS = "timeline/timeline_verdicts.yaml"
 FLOOR_SHARE = 0.05
 """Of a step: what is shorter is not worth a verdict."""
 FLOOR_MS = 2.0
@@ -102,21 +103,22 @@ def shown_ms(milliseconds: float | None) -> str:
 
 
 def _verdict(case: str, **values: Any) -> Verdict:
-    evidence, remedy = package_table("timeline/timeline_verdicts.yaml")[case]
-    kind = case.partition(":")[0]
-    return Verdict(kind=kind, evidence=evidence.format(**values), remedy=remedy.format(**values))
+    evidence, remedy = case_texts(_TEXTS, case, **values)
+    return Verdict(kind=case.partition(":")[0], evidence=evidence, remedy=remedy)
 
 
 def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) -> Verdict:
     assert late.rank is not None  # noqa: S101
     place = places.get(late.rank, Place())
     cause, remedy = _cause(job, late, late.rank)
-    return _late("straggler", late, place, who=place.named(late.rank), cause=cause, remedy=remedy)
+    return _late("straggler: named", late, place, who=place.named(late.rank), cause=cause, remedy=remedy)
 
 
 def _late(case: str, late: Lateness, place: Place, **values: Any) -> Verdict:
-    values |= {"late_steps": late.late_steps, "steps": late.steps, "how_late": _how_late(late)}
-    found = _costs(case, late.late_ms, late.share, late.noise_ms, **values)
+    counts = {"late_steps": late.late_steps, "steps": late.steps}
+    found = _costs(
+        case, late.late_ms, late.share, late.noise_ms, how_late=_how_late(late), **counts, **values
+    )
     return replace(found, rank=late.rank, node=place.node, gpu=place.gpu)
 
 
@@ -144,7 +146,6 @@ def _how_late(late: Lateness) -> str:
 
 def _cause(job: JobTimeline, late: Lateness, rank: int) -> tuple[str, str]:
     """Return in which phase the late rank spends its time, where the traces tell, and a remedy."""
-    phases = package_table("timeline/timeline_verdicts.yaml")["phases"]
     more: dict[str, float] = {}
     mine = job.columns.get(rank)
     others = [columns for other, columns in job.columns.items() if other != rank]
@@ -153,8 +154,8 @@ def _cause(job: JobTimeline, late: Lateness, rank: int) -> tuple[str, str]:
             more[phase] = median(mine[phase]) - median(median(columns[phase]) for columns in others)
     phase = max(more, key=lambda name: more[name], default="")
     if not phase or more[phase] < late.late_ms / 2:
-        return "", phases["unknown"][1]
-    doing, remedy = phases[phase]
+        return "", case_texts(_TEXTS, "phases: unknown")
+    doing, remedy = case_texts(_TEXTS, f"phases: {phase}")
     return f"; {shown_ms(more[phase])} of it {doing}", remedy
 
 
@@ -311,7 +312,7 @@ def _nothing(job: JobTimeline) -> Verdict:
     noise = common_noise(lateness_by_rank(job.waits)) if len(job.waits) > 1 else None
     by = f" by more than {shown_ms(floor_ms(job))} (noise {shown_ms(noise)})" if noise is not None else ""
     values = {"steps": len(job.steady), "compared": compared, "by": by, "spent": spent}
-    return replace(_verdict("none", remedy=_what_shows_more(job), **values), noise_ms=rounded(noise))
+    return replace(_verdict("none: nothing", remedy=_what_shows_more(job), **values), noise_ms=rounded(noise))
 
 
 def _what_shows_more(job: JobTimeline) -> str:

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import case_texts
 from hpclaunch.plural import counted, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.units import format_bytes
@@ -47,51 +47,51 @@ def next_requests(
 def _time(state: JobState, times: JobTimes, cause: str | None) -> NextRequest:
     limit = "" if times.limit_s is None else f" of {format_walltime(times.limit_s)}"
     if times.wall_s is None:
-        return _said("time", "not known")
+        return _said("time: not known")
     ran = f"it ran {format_walltime(round(times.wall_s))}{limit}"
     if times.limit_s is not None and state != "done" and times.wall_s >= 0.98 * times.limit_s:
-        return _said("time", "at its limit", ran=ran)
+        return _said("time: at its limit", ran=ran)
     if state != "done":
         why = f"it is {state}" if state != "failed" else f"it failed{f' ({cause})' if cause else ''}"
-        return _said("time", "not done", ran=ran, why=why)
+        return _said("time: not done", ran=ran, why=why)
     needed = times.wall_s
     if times.restarts and times.run_s is not None:
         needed = times.run_s
         ran = f"it ran {format_walltime(round(needed))} in {len(times.runs)} runs{limit} each; in one run"
     seconds = math.ceil(needed * _TIME_FACTOR / _STEP_S) * _STEP_S
     ask, product = format_walltime(seconds), format_walltime(round(needed * _TIME_FACTOR))
-    return _said("time", "from its run", ask, f"--time {ask}", ran=ran, factor=_TIME_FACTOR, product=product)
+    return _said("time: from its run", ask, f"--time {ask}", ran=ran, factor=_TIME_FACTOR, product=product)
 
 
 def _memory(
     nodes: Sequence[NodeUse], rank_memory: int | None, job_memory: int | None, cause: str | None
 ) -> NextRequest:
     if cause == "out of host memory":
-        return _said("memory", "too little")
+        return _said("memory: too little")
     known = [node for node in nodes if node.memory_peak is not None]
     if not known and job_memory:
-        return _gibibytes("accounted", job_memory)
+        return _gibibytes("memory: accounted", job_memory)
     if not known:
         once = ": its ranks were looked at once only, as they started" if nodes else ""
         largest = f"; its largest rank had {format_bytes(rank_memory)}" if rank_memory else ""
-        return _said("memory", "not known", more=f"{once}{largest}")
+        return _said("memory: not known", more=f"{once}{largest}")
     most = max(known, key=lambda node: node.memory_peak or 0)
     of = f" of {format_bytes(most.memory_of)}" if most.memory_of else ""
     exact = most.memory_source == "cgroup"
     whose = "the job's" if exact else "all its ranks at a look, what they share in each"
-    return _gibibytes("sampled", most.memory_peak or 0, node=most.node, of=of, whose=whose)
+    return _gibibytes("memory: sampled", most.memory_peak or 0, node=most.node, of=of, whose=whose)
 
 
 def _gibibytes(case: str, peak: int, **values: str) -> NextRequest:
     needed = math.ceil(peak * _MEMORY_FACTOR / GIB)
     values |= {"peak": format_bytes(peak), "needed": f"{needed} GiB"}
-    return _said("memory", case, f"{needed}G", factor=_MEMORY_FACTOR, **values)
+    return _said(case, f"{needed}G", factor=_MEMORY_FACTOR, **values)
 
 
 def _cores(ranks: Sequence[RankUse]) -> NextRequest:
     known = [rank for rank in ranks if rank.cpus_busy is not None]
     if not known:
-        return _said("cores", "not known")
+        return _said("cores: not known")
     most = max(known, key=lambda rank: rank.cpus_most or rank.cpus_busy or 0.0)
     peak = most.cpus_most if most.cpus_most is not None else most.cpus_busy or 0.0
     cores = max(1, math.ceil(peak - 0.05))
@@ -99,8 +99,8 @@ def _cores(ranks: Sequence[RankUse]) -> NextRequest:
     found = f"rank {most.rank} kept the most CPUs busy: {peak:.1f}{bound} (mean {most.cpus_busy:.1f})"
     if most.cpus_bound and cores >= most.cpus_bound:
         all_used = "it used all, so more may help" if peak > 0.9 * most.cpus_bound else "fewer are too few"
-        return _said("cores", "as now", found=found, used=all_used)
-    return _said("cores", "from its peak", str(cores), f"--cpus-per-task {cores}", found=found)
+        return _said("cores: as now", found=found, used=all_used)
+    return _said("cores: from its peak", str(cores), f"--cpus-per-task {cores}", found=found)
 
 
 def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
@@ -110,24 +110,23 @@ def _nodes(nodes: Sequence[NodeUse], ranks: Sequence[RankUse]) -> NextRequest:
             busy[rank.node] = busy.get(rank.node, 0.0) + rank.cpus_busy
     known = [node for node in nodes if node.node in busy]
     if not known:
-        return _said("nodes", "not known")
+        return _said("nodes: not known")
     without_gpus = [node for node in known if all((gpu.busy or 0.0) < _IDLE_GPU for gpu in node.gpus)]
     idle = [node for node in without_gpus if busy[node.node] < _IDLE_CPUS]
     if idle:
         worked = len({node.node for node in nodes} - {node.node for node in idle})
         values = {"idle": counted(len(idle), "node"), "names": listed([node.node for node in idle])}
         request = (str(worked), f"--nodes {worked}") if worked else ()
-        return _said("nodes", "idle", *request, cpus=_IDLE_CPUS, gpu=_IDLE_GPU, worked=worked, **values)
+        return _said("nodes: idle", *request, cpus=_IDLE_CPUS, gpu=_IDLE_GPU, worked=worked, **values)
     least = min(known, key=lambda node: busy[node.node] / max(1, node.cpus))
     gpus = [gpu.busy for node in known for gpu in node.gpus if gpu.busy is not None]
     of_gpus = f", GPUs {sum(gpus) / len(gpus):.0f} % on average" if gpus else ""
     share = f"{busy[least.node]:.1f} of {least.cpus} CPUs{of_gpus}"
-    return _said("nodes", "as now", node=least.node, share=share)
+    return _said("nodes: as now", node=least.node, share=share)
 
 
-def _said(
-    what: Requested, case: str, ask: str | None = None, option: str | None = None, **values: Any
-) -> NextRequest:
+def _said(case: str, ask: str | None = None, option: str | None = None, **values: Any) -> NextRequest:
     """Return a request with its text of ``next_request.yaml``."""
-    text = package_table("usage/next_request.yaml")[what][case].format(ask=ask, **values)
+    text = case_texts("usage/next_request.yaml", case, ask=ask, **values)
+    what = cast("Requested", case.partition(": ")[0])
     return NextRequest(what=what, ask=ask, option=option, text=text)

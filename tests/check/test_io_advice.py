@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.check.io_advice import MANY_FILES, advise_io
+from hpclaunch.check.io_advice import MANY_FILES, _values, advise_io
 from hpclaunch.check.io_facts import Census, IoFacts, LocalStorage, Stripes, parse_stripes, take_census
 from hpclaunch.errors import BadInputError
 from tests.in_process import hpclaunch_here
+from tests.test_case_texts import CASES, fields
 
 GB = 10**9
 # wiki.lustre.org, Configuring Lustre File Striping: of a folder, and of a file.
@@ -287,3 +288,8 @@ def test_recorded_answers_of_lfs_lead_to_advice_with_the_sites_source(tmp_path: 
     assert "lumi-g advises" in by_name["stripe"]["why"]
     assert "2.83 GiB are left for 4.66 GiB" in by_name["room"]["why"]
     assert by_name["stage"]["text"].startswith("do not stage so much")
+
+
+def test_the_texts_of_advice_use_the_values_that_they_get() -> None:
+    used = set().union(*map(fields, CASES["check/io_advice.yaml"].values()))
+    assert used == _values(facts()).keys()

@@ -16,7 +16,7 @@ from .data.image_sources import READINGS
 from .engine import ENGINES
 from .engine.optimizers import OPTIMIZERS
 from .exchange import COMMS
-from .learning_rate import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS
+from .learning_rate import DECAYS, DEFAULT_WARMUP_EPOCHS, SCALINGS, default_warmup
 from .run_errors import BadRequestError, UsageError
 from .run_options import DEFAULT_LR, DEFAULT_OPTIMIZER, OVERLAP_FUSION_BYTES, Options
 
@@ -93,7 +93,7 @@ def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
     if not given.keys() & {"lr", "lr_scaling"}:
         # Loses nothing on MNIST (measured.md); a run that resumes with more epochs has the same bits.
         given["lr_scaling"] = "sqrt"
-        given.setdefault("warmup_epochs", 1 / 3)
+        given.setdefault("warmup_epochs", min(1 / 3, default_warmup(given["epochs"], given["decay"])))
     given.setdefault("lr", DEFAULT_LR[given["optimizer"]])
     return Options(**given), as_json
 

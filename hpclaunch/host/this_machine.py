@@ -66,13 +66,7 @@ class LocalHost:
 
     def read_file(self, path: str) -> bytes | None:
         """Return a file's bytes; None: it does not exist."""
-        try:
-            with open(path, "rb", opener=open_at_once) as file:
-                return file.read()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise UnreadableFileError(f"{path}: cannot be read: {error.strerror}") from None
+        return self._read(path, 0, -1)
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Return the bytes of the files that exist."""
@@ -92,14 +86,18 @@ class LocalHost:
 
     def tail(self, path: str, offset: int) -> bytes:
         """Return up to 1 MiB of the file from ``offset`` on; no bytes where it does not exist yet."""
+        return self._read(path, offset, _PIECE_BYTES) or b""
+
+    def _read(self, path: str, offset: int, most: int) -> bytes | None:
         try:
             with open(path, "rb", opener=open_at_once) as file:
-                file.seek(offset)
-                return file.read(_PIECE_BYTES)
-        except FileNotFoundError:
-            return b""
+                if offset:
+                    file.seek(offset)  # not of a pipe, which cannot
+                return file.read(most)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         except OSError as error:
-            raise RefusedError(f"{path}: cannot be read: {error.strerror}") from None
+            raise UnreadableFileError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def open_at_once(path: str, flags: int) -> int:

@@ -1,0 +1,207 @@
+"""Trainings of public networks on one GPU: their memory and step time, as JSON.
+
+    python trainings.py SETUPS.json > MEASURED.json
+
+SETUPS.json is what benchmarks/one_gpu.py has predicted: name, factory, batch, mode. Each set-up runs in a
+process of its own, with torch's default allocator and AdamW, so that nothing of another one is left. A
+function of this module is a network with the inputs of one sample: ``hpclaunch predict --from-torch``.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+WARM_UP, STEPS = 4, 8
+GIB = 1 << 30
+
+
+def _text(config: str, network: str, tokens: int, **sizes: Any) -> Any:
+    """Return a language model and one text with its labels."""
+    import transformers
+
+    configuration = getattr(transformers, config)(**sizes)
+    ids = torch.randint(configuration.vocab_size, (1, tokens))
+    return getattr(transformers, network)(configuration), {"input_ids": ids, "labels": ids.clone()}
+
+
+def _image(config: str, network: str, **sizes: Any) -> Any:
+    """Return a classifier of 1,000 classes and one image with its label."""
+    import transformers
+
+    model = getattr(transformers, network)(getattr(transformers, config)(num_labels=1000, **sizes))
+    return model, {"pixel_values": torch.randn(1, 3, 224, 224), "labels": torch.zeros(1, dtype=torch.long)}
+
+
+def gpt2() -> Any:
+    """GPT-2, 124 M."""
+    return _text("GPT2Config", "GPT2LMHeadModel", 1024)
+
+
+def gpt2_medium() -> Any:
+    """GPT-2, 355 M."""
+    return _text("GPT2Config", "GPT2LMHeadModel", 1024, n_embd=1024, n_layer=24, n_head=16)
+
+
+def gpt2_xl() -> Any:
+    """GPT-2, 1.6 B."""
+    return _text("GPT2Config", "GPT2LMHeadModel", 1024, n_embd=1600, n_layer=48, n_head=25)
+
+
+_LLAMA_1B = {
+    **{"hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8},
+    **{"intermediate_size": 8192, "vocab_size": 128256, "tie_word_embeddings": True},
+}
+
+
+def llama_1b() -> Any:
+    """Llama 3.2, 1.2 B."""
+    return _text("LlamaConfig", "LlamaForCausalLM", 2048, **_LLAMA_1B)
+
+
+def llama_8_of_32() -> Any:
+    """Eight of the 32 blocks of Llama 3 8B."""
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 8, "num_key_value_heads": 8}
+    return _text("LlamaConfig", "LlamaForCausalLM", 4096, **sizes, intermediate_size=14336, vocab_size=128256)
+
+
+def qwen2() -> Any:
+    """Qwen 2, 0.5 B."""
+    sizes = {"hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2}
+    return _text(
+        *("Qwen2Config", "Qwen2ForCausalLM", 2048),
+        **sizes,
+        intermediate_size=4864,
+        tie_word_embeddings=True,
+    )
+
+
+def pythia() -> Any:
+    """Pythia (GPT-NeoX), 410 M."""
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
+    return _text(
+        "GPTNeoXConfig", "GPTNeoXForCausalLM", 2048, **sizes, intermediate_size=4096, vocab_size=50304
+    )
+
+
+def opt() -> Any:
+    """OPT, 1.3 B."""
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32, "ffn_dim": 8192}
+    return _text("OPTConfig", "OPTForCausalLM", 2048, **sizes, word_embed_proj_dim=2048)
+
+
+def bloom() -> Any:
+    """BLOOM, 560 M."""
+    return _text("BloomConfig", "BloomForCausalLM", 1024, hidden_size=1024, n_layer=24, n_head=16)
+
+
+def bert_large() -> Any:
+    """BERT, 340 M."""
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
+    return _text("BertConfig", "BertForMaskedLM", 512, **sizes, intermediate_size=4096)
+
+
+def roberta() -> Any:
+    """RoBERTa, 125 M."""
+    return _text("RobertaConfig", "RobertaForMaskedLM", 512, vocab_size=50265, max_position_embeddings=514)
+
+
+def t5() -> Any:
+    """T5, 220 M."""
+    sizes = {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}
+    return _text("T5Config", "T5ForConditionalGeneration", 512, **sizes, decoder_start_token_id=0)
+
+
+def vit_base() -> Any:
+    """ViT-B/16."""
+    return _image("ViTConfig", "ViTForImageClassification")
+
+
+def vit_large() -> Any:
+    """ViT-L/16."""
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
+    return _image("ViTConfig", "ViTForImageClassification", **sizes, intermediate_size=4096)
+
+
+def swin() -> Any:
+    """Swin-B."""
+    sizes = {"embed_dim": 128, "depths": [2, 2, 18, 2], "num_heads": [4, 8, 16, 32]}
+    return _image("SwinConfig", "SwinForImageClassification", **sizes)
+
+
+def convnext() -> Any:
+    """ConvNeXt-B."""
+    return _image("ConvNextConfig", "ConvNextForImageClassification", hidden_sizes=[128, 256, 512, 1024],
+                  depths=[3, 3, 27, 3])  # fmt: skip
+
+
+def resnet50() -> Any:
+    """ResNet-50."""
+    return _image("ResNetConfig", "ResNetForImageClassification")
+
+
+def measured(setup: dict[str, Any]) -> dict[str, Any]:
+    """Train for some steps; return GiB at most and seconds of a step (the median)."""
+    with torch.device("cuda"):
+        model, inputs = globals()[setup["factory"]]()
+    if setup["mode"] == "pure":
+        model.bfloat16()
+        inputs = {key: x.bfloat16() if x.is_floating_point() else x for key, x in inputs.items()}
+    batch = {key: x.repeat(setup["batch"], *[1] * (x.dim() - 1)) for key, x in inputs.items()}
+    optimizer = torch.optim.AdamW(model.parameters())
+    model.train()
+    times = []
+    for _ in range(WARM_UP + STEPS):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16, enabled=setup["mode"] == "autocast"):
+            loss = model(**batch).loss
+        loss.backward()
+        optimizer.step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    free, whole = torch.cuda.mem_get_info()
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "allocated_gib": torch.cuda.max_memory_allocated() / GIB,
+        "reserved_gib": torch.cuda.max_memory_reserved() / GIB,
+        "used_gib": (whole - free) / GIB,
+        "step_s": statistics.median(times[WARM_UP:]),
+        "deviation_s": statistics.stdev(times[WARM_UP:]),
+    }
+
+
+def _answer(setup: dict[str, Any], answers: Any) -> None:
+    try:
+        answers.put(measured(setup))
+    except Exception as error:  # such as a GPU that is full: the next set-up is measured all the same
+        answers.put({"error": f"{type(error).__name__}: {error}"[:300]})
+
+
+def main() -> None:
+    """Measure each set-up in a process of its own, forked before CUDA starts; print all as JSON."""
+    import transformers  # noqa: F401  # once for all processes
+
+    found: dict[str, Any] = {}
+    processes = multiprocessing.get_context("fork")
+    for setup in json.loads(Path(sys.argv[1]).read_text())["setups"]:
+        answers = processes.SimpleQueue()
+        process = processes.Process(target=_answer, args=(setup, answers))
+        process.start()
+        process.join()
+        found[setup["name"]] = {"error": "no answer"} if answers.empty() else answers.get()
+        print(setup["name"], found[setup["name"]], file=sys.stderr, flush=True)
+    gpu = torch.cuda.get_device_name()
+    print(json.dumps({"gpu": gpu, "torch": torch.__version__, "setups": found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

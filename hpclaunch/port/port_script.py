@@ -447,7 +447,8 @@ def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
 def _folder(port: Port) -> Iterator[str]:
     """Yield that jobs of PBS and Grid Engine begin in the home folder, if no line leaves it."""
     moves = "folder" in port.subjects or any(one.name in ("cd", "pushd") for one in port.script.commands)
-    if port.words.starts_at_home and not moves and not port.own:
+    begins = port.script.reader is not None and port.script.reader.starts_at_home
+    if begins and not moves and not port.own:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
 
 

@@ -12,7 +12,8 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
 LAUNCHERS = name_set(
-    "srun mpirun mpiexec mpiexec.hydra mpiexec.slurm mpiexec_mpt ibrun aprun jsrun horovodrun torchrun flux"
+    "srun mpirun mpiexec mpiexec.hydra mpiexec.slurm mpiexec_mpt mpirun.lsf mpirun_rsh ibrun aprun jsrun"
+    " horovodrun torchrun flux"
 )
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
@@ -69,7 +70,8 @@ class Launch:
         inner = [one for one in self.command.inner if one.words]
         if inner:
             return all(_is_trivial([word.visible for word in one.words[:3]]) for one in inner)
-        return _is_trivial([word.visible for word in self.program[:3]])
+        words = [word.visible for word in self.program]
+        return _is_trivial(words[program_at(tuple(words)) :][:3])
 
 
 def _is_trivial(words: list[str]) -> bool:
@@ -84,12 +86,13 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
 
     ``variables``: those of the script, for options that are written in one of them.
     """
-    words = _resolved(command.words[_program_at(command) :], variables)
+    words = _resolved(command.words[_program_at(command.words) :], variables)
+    words = words[_program_at(words) :]  # of LAUNCHER="uv run accelerate launch"
     if not words:
         return None
     name = words[0].visible.rpartition("/")[2]
     if name == "flux":
-        words = words[1:]
+        words = words[1 + (words[1:2] != [] and words[1].visible == "mini") :]  # flux mini run, before 0.48
         name = "flux" if [word.visible for word in words[:1]] == ["run"] else ""
     if name in LAUNCHERS:
         launch = Launch(command, "mpiexec" if name.startswith("mpi") else name)
@@ -100,11 +103,11 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
     return None
 
 
-def _program_at(command: Command) -> int:
+def _program_at(words: list[Word]) -> int:
     """Return the position of the program's first word, behind time, exec, env NAME=value, timeout 10m."""
-    words = tuple(word.visible for word in command.words)
-    option = int(words[:1] == ("-p",))  # that of time
-    return option + program_at(words[option:])
+    texts = tuple(word.visible for word in words)
+    option = int(texts[:1] == ("-p",))  # that of time
+    return option + program_at(texts[option:])
 
 
 def _resolved(words: list[Word], variables: Variables | None) -> list[Word]:

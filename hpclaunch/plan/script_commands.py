@@ -98,7 +98,7 @@ def unwrap(argv: tuple[str, ...]) -> Unwrapped:
     """Return what a command starts, and which wrappers stand before it."""
     at, names, first = 0, list[str](), tuple[str, ...]()
     found = list[Wrapper]()
-    while not first and (behind := _behind(argv, at)):
+    while not first and (behind := behind_wrapper(argv, at)):
         name = PurePosixPath(argv[at]).name
         names.append(name)
         found.append(WRAPPERS[name])
@@ -123,7 +123,7 @@ def _python_of_uv(options: tuple[str, ...], program: str) -> tuple[str, ...]:
     return ("python",) if is_file else ()
 
 
-def _behind(argv: tuple[str, ...], wrapper: int) -> int | None:
+def behind_wrapper(argv: tuple[str, ...], wrapper: int) -> int | None:
     """Return where the program begins that the wrapper at this position starts; None: there is none."""
     row = WRAPPERS.get(PurePosixPath(argv[wrapper]).name) if wrapper < len(argv) else None
     if row is None:

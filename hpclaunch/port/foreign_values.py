@@ -31,12 +31,10 @@ _COMMANDS = (
 )
 """Commands in a substitution that a variable of the target stands for."""
 _COUNTS = (
-    r"wc -l\s*<\s*{file}",
-    r"cat\s+{file}\s*(?:\|\s*(?:sort(?: -u)?|uniq|grep -v \w+)\s*)*\|\s*wc -l",
-    r"sort -u\s+{file}\s*\|\s*wc -l",
-    r"sort\s+{file}\s*\|\s*uniq\s*\|\s*wc -l",
-    r"uniq\s+{file}\s*\|\s*wc -l",
+    r"wc (?:-l|--lines)\s*<?\s*{file}(?:\s*\|\s*(?:awk '{{\s*print \$1;?\s*}}'|cut -d\W* ?-f ?1))?",
+    r"(?:cat|sort(?: -u)?|uniq)\s+{file}\s*(?:\|\s*(?:sort(?: -u)?|uniq|grep -v \w+)\s*)*\|\s*wc -l",
 )
+_COUNTS_NODES = r"scontrol show hostnames? \S+\s*\|\s*wc -l|flux resource list [^|]*\{nnodes\}'?"
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -75,6 +73,8 @@ class Values:
     """The numbers that the script requests, where they are known."""
     target: Mapping[Fact, str] = field(default_factory=dict)
     """Facts of a job -> the shell text for it on the target, in double quotes."""
+    node_file: Fact = "nodes"
+    """What the scheduler's file of nodes has a line for: each node, or each task."""
     around: "tuple[Values, int] | None" = None
     """Of a script inside another one: that one's values, and where in it the inner script starts."""
     _steps: int = 0
@@ -268,10 +268,11 @@ class Values:
     def _counted(self, inside: str) -> Fact | None:
         """Return what a pipe of commands counts: the lines of the scheduler's file of nodes, or GPUs."""
         for name, fact in self.words.variables.items():
-            if fact == "node file":
-                file = rf"\$\{{?{name}\}}?"
-                if any(re.fullmatch(count.replace("{file}", file), inside) for count in _COUNTS):
-                    return "nodes"
+            file = rf"\$(?:{name}|\{{{name}\}})"
+            if fact == "node file" and any(re.fullmatch(one.format(file=file), inside) for one in _COUNTS):
+                return "nodes" if re.search(r"\buniq\b|sort -u", inside) else self.node_file
+        if re.fullmatch(_COUNTS_NODES, inside):
+            return "nodes"
         if re.fullmatch(r"nvidia-smi (-L|--list-gpus)\s*\|\s*wc -l", inside):
             return "gpus per node"
         return None

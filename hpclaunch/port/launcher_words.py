@@ -1,6 +1,7 @@
 """The options and the program of a foreign launch."""
 
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
@@ -67,9 +68,12 @@ def read_options(launch: Launch, values: Values) -> ReadLaunch:
 
 
 def _other_launcher(launch: Launch, values: Values) -> ReadLaunch:
-    """Read a launch without a table of options: no launcher at all, one that reads all words, or ibrun."""
-    if launch.launcher in READ_THEMSELVES:
-        return ReadLaunch([], _after_launcher(launch, values))
+    """Read a launch without a table of options: no launcher at all, one that reads all words, or ibrun.
+
+    Wrappers such as ``timeout`` and ``uv run`` stay before the first two.
+    """
+    if not launch.by_launcher or launch.launcher in READ_THEMSELVES:
+        return ReadLaunch([], words_of(values, launch.command.words))
     first = launch.command.words[0]
     options = [LaunchOption(one.name, None, one.value or first) for one in launch.options]
     return ReadLaunch(options, words_of(values, launch.program))
@@ -90,7 +94,8 @@ def _after_launcher(launch: Launch, values: Values) -> list[Piece]:
     for number, piece in enumerate(pieces):
         name = piece.text.rpartition("/")[2]
         if name == launch.launcher or (launch.launcher == "mpiexec" and name.startswith("mpi")):
-            return pieces[number + 1 :]
+            rest = pieces[number + 1 :]
+            return list(dropwhile(lambda one: one.text in ("mini", "run"), rest)) if name == "flux" else rest
     return words_of(values, launch.program)
 
 

@@ -227,6 +227,13 @@ def _writes_to(command: Command) -> str:
     )
 
 
+_NO_START = "|".join({*PRINTS, *_FILTERS, *CHANGES}) + (
+    r"|mv|ln|touch|chmod|chown|rsync|scp|tar|zip|unzip|git|curl|wget|make|cmake|if|trap|alias|eval|read|sbatch"
+    r"|qsub|bsub|module|ml|source|\.|export|exec|cd|pushd|set|for|tee|xargs|find|" + _ENVIRONMENTS
+)
+"""Names of commands that start no program of the job, whatever stands behind them."""
+
+
 def last_program(port: Port) -> Command | None:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     return next((one for one in reversed(port.script.commands) if _is_program(one)), None)
@@ -234,8 +241,13 @@ def last_program(port: Port) -> Command | None:
 
 def _is_program(command: Command) -> bool:
     hidden = command.depth or command.block or command.function or command.condition
-    path = r"(\./|/|\$\w+/)|(R|Rscript|julia|bash|sh|matlab|perl)$"
-    return bool(command.words and not hidden and re.match(path, command.words[0].raw))
+    if hidden or not command.words:
+        return False
+    first, *others = (word.raw.strip("\"'") for word in command.words)
+    if re.match(r"(\.{1,2}/|/|\$\w+/|\$\{\w+\}/)|(R|Rscript|julia|bash|sh|matlab|perl)$", first):
+        return True
+    starts = any(re.fullmatch(r"(.*/)?python[\d.]*|[\w./${}-]+\.py", other) for other in others)
+    return starts and not re.fullmatch(_NO_START, first.rpartition("/")[2])
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:

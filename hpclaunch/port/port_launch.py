@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port.foreign_values import Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
@@ -52,7 +53,9 @@ def launches_of(port: Port) -> list[Launch]:
     starts = [one for one in steps if not _only_prints(one)]
     if not starts:  # srun hostname, and then python train.py
         alone = [one for one in port.script.launches if not (one.command.depth or one.command.piped_in)]
-        starts = [one for one in alone if not _only_prints(one)] or [one for one in steps if one.by_launcher]
+        starts = [one for one in alone if not _only_prints(one)]
+    if not starts and last_program(port) is None:
+        starts = [one for one in steps if one.by_launcher]
     return [launch for launch in starts if launch.program or launch.launcher != "python"]
 
 
@@ -62,9 +65,12 @@ def _only_prints(launch: Launch) -> bool:
     if len(words) == 3 and words[0].rpartition("/")[2] in ("bash", "sh") and re.fullmatch(r"-\w*c", words[1]):
         commands = [one for one in read_shell(words[2]).commands if one.words]
         return all(one.name.rpartition("/")[2] in PRINTS for one in commands)
+    words = words[program_at(tuple(words)) :]
     name = words[0].rpartition("/")[2] if words else ""
-    in_container = name in RUNTIMES and "ldd" in words  # it shows the libraries of the program that follows
-    return launch.trivial or in_container or name in PRINTS
+    runtime = RUNTIMES.get(name)  # ldd shows the libraries of the program that follows; pull starts none
+    verbs = runtime.verbs if runtime else ()
+    in_container = runtime is not None and ("ldd" in words or (verbs and not {*verbs} & {*words[1:]}))
+    return launch.trivial or bool(in_container) or name in PRINTS
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:
@@ -162,6 +168,8 @@ def _rank_count(
     if requested.tasks_per_node:
         return requested.tasks_per_node.value * (nodes or 1)
     # srun starts one task on each node; how many mpiexec starts depends on the MPI of the machine
+    if launch is not None and launch.launcher == "srun" and not requested.gpus:
+        return nodes or 1  # without an option for tasks or nodes a job of Slurm has one task (man sbatch, -n)
     return nodes if launch is not None and (launch.launcher == "srun" or port.own) else None
 
 
@@ -217,7 +225,7 @@ def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCom
     else:
         last = last_program(port)
         words = words_of(values, last.words) if last else []
-    found = port_command(words, launch.launcher if launch is not None else "", port.here)
+    found = port_command(words, port.here)
     programs = [word for word in found.words if word.plain not in ("bash", "sh")]
     place = find_written(port, values, programs[0]) if len(programs) == 1 else None
     if place is None and launch is not None:
@@ -238,7 +246,7 @@ def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) 
     """Return the command with the program of the script inside."""
     assert inner.launch is not None  # noqa: S101
     program = program_of(inner, inner.launch, inner.values)
-    own = port_command(program, inner.launch.launcher, port.here)
+    own = port_command(program, port.here)
     inner = replace(inner, command=own, in_container=found.image is not None)
     fields = ("words", "framework", "inner", "workers", "workers_of_job", "nodes")
     taken = {name: getattr(own, name) for name in fields}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import Any
 
 import msgspec
@@ -110,7 +110,9 @@ def port_script(
         requested=requested,
         faults={one.line: f"{one.message} ({one.rule})" for one in reversed(faults) if one.line},
         own=written_by_hpclaunch(text),
-        values=Values(script, words, _numbers(script, requested, source)),
+        values=Values(
+            script, words, _numbers(script, requested, source), node_file=_node_file(words, requested)
+        ),
     )
     port, settled = _settle(port)
     return _put_together(port, KEPT.setting(site=site or target.name, **settled.sets).doing(*settled.to_do))
@@ -143,18 +145,18 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     launch = main_launch(port, port.values)
     found = source_sizes(port, port.values, launch)
     to_do: list[str] = []
+    command = read_command(port, launch, port.values)
     if launch is not None:  # torchrun and its like start workers themselves
-        command = read_command(port, launch, port.values)
         nodes = found.nodes or 1
         if command.nodes and command.nodes > nodes:  # started by hand on each node, with the node's number
             to_do.append(task("nodes of one", line=launch.line, nodes=command.nodes, each=nodes))
             each = found.gpus // nodes if found.gpus else None
             found = msgspec.structs.replace(found, nodes=command.nodes, gpus=each and each * command.nodes)
-        found = _with_workers(found, command)
+    found = _with_workers(found, command)
     port = replace(port, launch=launch, source_sizes=found, sizes=fit_sizes(found, port.target))
     account = _account(port)
     port, sized = _sized(replace(port, account=account.sets.get("account")))
-    values = Values(port.script, port.words, _target_numbers(port), _target_facts(port))
+    values = replace(port.values, numbers=_target_numbers(port), target=_target_facts(port))
     port = replace(port, values=values)
     port = replace(port, command=read_command(port, launch, values))
     sets = {**account.sets, **sized.sets}
@@ -163,6 +165,8 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
 
 def _with_workers(found: SourceSizes, command: PortedCommand) -> SourceSizes:
     """Return the sizes with the workers that torchrun and its like start, as ranks."""
+    if command.open_ranks:
+        return msgspec.structs.replace(found, ranks=None)
     if not (command.inner or command.kept):
         return found
     if command.workers_of_job:
@@ -184,6 +188,11 @@ def _numbers(script: Script, asked: RequestedResources, source: SiteProfile | No
         "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
     }
     return {fact: number for fact, number in known.items() if number}
+
+
+def _node_file(words: DirectiveReader, asked: RequestedResources) -> Fact:
+    """Return what the file of nodes has a line for: of PBS each rank of mpiprocs or ppn, of LSF each slot."""
+    return "tasks" if words.kind == "lsf" or asked.tasks_per_node else "nodes"
 
 
 def _account(port: Port) -> Verdict:
@@ -488,7 +497,8 @@ def _arguments(port: Port) -> Iterator[str]:
 def _script_file(port: Port) -> Iterator[str]:
     """Yield that the command starts a script, which may read variables of the other machine."""
     words = [word.plain or word.seen for word in port.command.words]
-    words = words[1:] if words[:1] in (["bash"], ["sh"]) else words
+    if words and re.fullmatch(r"(.*/)?(ba)?sh", words[0]):
+        words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))
     if words and _SCRIPT.fullmatch(words[0]):
         where = f" of line {port.launch.line}" if port.launch else ""
         yield task("script started", script=words[0], where=where, there=port.there)

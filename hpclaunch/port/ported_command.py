@@ -10,7 +10,7 @@ from typing import Any
 
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
-from hpclaunch.plan.script_commands import program_at
+from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
 from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
@@ -60,6 +60,8 @@ class PortedCommand:
     workers_of_job: bool = False
     nodes: int | None = None
     """Nodes that the framework's launcher names."""
+    open_ranks: bool = False
+    """A launcher starts a number of processes that cannot be read."""
     inside: Any = None
     """The port (`port_state.Port`) of the script that the launch starts and the batch script holds."""
     inside_at: Any = None
@@ -83,19 +85,19 @@ class PortedCommand:
         return replace(self, **changed)
 
 
-def port_command(pieces: list[Piece], launcher: str, target: str) -> PortedCommand:
-    """Return the command of the program's words; ``launcher``: what starts it, ``target``: the site."""
+def port_command(pieces: list[Piece], target: str) -> PortedCommand:
+    """Return the command of the program's words; ``target``: the site."""
     sources: dict[int, tuple[Value, ...]] = {}
     for piece in pieces:
         sources[piece.word.start] = (*sources.get(piece.word.start, ()), piece.value)
     found = PortedCommand(words=tuple(piece.value for piece in pieces), sources=sources)
     found = _without_wrappers(_without_container(_without_wrappers(found), target))
     found = _with_placeholders_named(
-        _with_pinning_named(_without_secrets(_without_inner(_without_binder(found), launcher)))
+        _with_pinning_named(_without_secrets(_without_inner(_without_binder(found))))
     )
     words = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
     if words:
-        return found.but(words=words)
+        return _with_other_launcher_named(found.but(words=words))
     program = Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")
     to_do = f"command: {FILL_IN}_PROGRAM: the script names no program that can be read"
     return found.but(words=(program,), to_do=to_do)
@@ -103,8 +105,8 @@ def port_command(pieces: list[Piece], launcher: str, target: str) -> PortedComma
 
 def _without_wrappers(found: PortedCommand) -> PortedCommand:
     words = found.words
-    while words and words[0].plain in _WRAPPERS:
-        words = words[program_at(tuple(_texts(words))) :]
+    while words and words[0].plain in _WRAPPERS and (behind := behind_wrapper(tuple(_texts(words)), 0)):
+        words = words[behind:]
     return found.but(words=words)
 
 
@@ -124,6 +126,26 @@ def _with_pinning_named(found: PortedCommand) -> PortedCommand:
         if text in ("numactl", "taskset", "likwid-pin", "hwloc-bind"):
             found = found.but(to_do=task("pinning", text=text))
     return found
+
+
+def _with_other_launcher_named(found: PortedCommand) -> PortedCommand:
+    """Name a program that starts an interpreter: a launcher or a wrapper that is not read."""
+    texts = _texts(found.words)
+    if re.match(r"-|\d+$", texts[0]):
+        return found.but(to_do=task("no program", text=texts[0]))
+    if PurePosixPath(texts[0]).name in WRAPPERS or _INTERPRETER.fullmatch(texts[0]):
+        return found
+    at = next((at for at, text in enumerate(texts) if _INTERPRETER.fullmatch(text)), 0)
+    if not at:
+        return found
+    counts = any(_COUNT.match(text) for text in texts[1:at])
+    case = "other launcher, ranks" if counts else "other wrapper"
+    to_do = task(case, text=" ".join(texts[:at]), program=" ".join(texts[at : at + 2]))
+    return found.but(open_ranks=counts, to_do=to_do)
+
+
+_INTERPRETER = re.compile(r"(.*/)?(python[\d.]*|julia|Rscript|perl|bash|sh|matlab)")
+_COUNT = re.compile(r"--?(n|np|N|j|ppn|ntasks|nodes|nproc|n?procs|num[-_]?\w*|hostfile|machinefile)\b")
 
 
 def shell_text_at(words: Sequence[Value]) -> int | None:
@@ -184,33 +206,60 @@ def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, .
 def workers_of(started: Started) -> tuple[int | None, bool]:
     """Return the workers that a launcher names, and whether they are those of the whole job."""
     row, options = started.launcher, started.options
-    number = next((options[name] for name in (*row.workers, row.processes, "-np") if name in options), None)
+    names = (*row.workers, row.processes, "-np")
+    number = next(
+        (options[name] for name in names if name in options), "1" if row.name == "torchrun" else None
+    )
     return whole_number(number), bool(row.processes)
 
 
-def _without_inner(found: PortedCommand, launcher: str) -> PortedCommand:
+def _workers_unread(started: Started) -> str:
+    """Return the option of a launcher whose number of workers cannot be read; empty: there is none."""
+    row, options = started.launcher, started.options
+    given = {name: options[name] for name in (*row.workers, row.processes, "-np") if name in options}
+    unread = (name for name, text in given.items() if whole_number(text) is None and text not in _EVERY_GPU)
+    return next((name for name in (*unread, *_SUBSETS) if name in options), "")
+
+
+_EVERY_GPU = ("gpu", "auto", "-1")
+_SUBSETS = ("--include", "--exclude", "--gpu_ids")
+"""Options that name some of the GPUs."""
+
+
+def _without_inner(found: PortedCommand) -> PortedCommand:
     """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
-    started_by = (launcher,) if launcher in ("torchrun", "horovodrun") else ()
-    started, flags = inner_launcher((*started_by, *_texts(found.words)))
+    started, flags = inner_launcher(tuple(_texts(found.words)))
     if started is None:
         return found
     row = started.launcher
     before = started.program[: len(started.program) - started.tail]
     own = tuple(Value(text, text) for text in (*before[:1], *flags, *before[1:]))
+    own = (*found.words[: program_at(tuple(_texts(found.words)))], *own)
     workers, workers_of_job = workers_of(started)
     inner = row.name.partition(" ")[0]
+    if unread := _workers_unread(started):
+        found = found.but(open_ranks=True, to_do=task("workers unread", option=unread, inner=inner))
+    if _gives_local_rank(started, _texts(found.words)):
+        found = found.but(to_do=task("local rank given", inner=inner))
     known = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *_OF_WORKERS}
     if more := [name for name in started.options if name not in known]:
         found = found.but(to_do=task("options of inner", options=", ".join(more), inner=inner))
     return found.but(
         words=(*own, *found.words[len(found.words) - started.tail :]),
-        workers=workers,
+        workers=None if unread else workers,
         workers_of_job=workers_of_job,
         nodes=whole_number(started.options.get(row.nodes)),
         inner=inner,
         framework=row.framework,
         said=f"without {inner}: hpclaunch starts one rank for each of its workers",
     )
+
+
+def _gives_local_rank(started: Started, texts: list[str]) -> bool:
+    """Tell whether a launcher gives each worker the argument --local_rank; torchrun gives none."""
+    if started.launcher.name == "deepspeed":
+        return "--no_local_rank" not in started.options
+    return "torch.distributed.launch" in texts and "--use_env" not in started.options
 
 
 def _without_container(found: PortedCommand, target: str) -> PortedCommand:

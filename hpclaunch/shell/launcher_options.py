@@ -73,8 +73,8 @@ class OptionWords(NamedTuple):
 
 def read_option(launcher: str, words: list[Word]) -> OptionWords:
     """Read the option of a launcher in the first of these words; its value may be a later word."""
-    if launcher in ("srun", "jsrun", "aprun"):
-        return _letter_or_name(words, LAUNCHER_OPTIONS[launcher], by_getopt=launcher == "srun")
+    if launcher in ("srun", "jsrun", "aprun", "flux"):
+        return _letter_or_name(words, LAUNCHER_OPTIONS[launcher], by_getopt=launcher in ("srun", "flux"))
     if [word.visible for word in words[:2]] == ["-C", "np"]:
         after = _with_next_word("np", words[1:])
         return after._replace(words=after.words + 1)

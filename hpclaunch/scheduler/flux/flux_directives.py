@@ -17,8 +17,12 @@ _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
+    nodes, slots = given_number(directives, "nodes"), given_number(directives, "nslots")
+    each = given_number(directives, "gpus-per-slot")
+    count = slots or nodes  # without slots there is one on each node (man flux-batch)
     return RequestedResources(
-        nodes=given_number(directives, "nodes"),
+        nodes=nodes,
+        gpus=each._replace(value=each.value * (count.value if count else 1)) if each else None,
         walltime_s=given_number(directives, "time-limit", flux_time_s),
     )
 

@@ -21,6 +21,8 @@ from hpclaunch.scheduler.directive_reader import (
 # bsub has some 100 options, so one that is not in the table is not called wrong.
 _VALUES = word_counts("lsf")
 _GPU_COUNT = re.compile(r"\bnum=(\d{1,6})\b")
+_GPU_RESOURCE = re.compile(r"\bngpus(?:_\w+)?=(\d{1,6})\b")
+"""In ``rusage``, of a host or of each slot, as the cluster decides: the same for a job of one slot."""
 _PER_NODE = re.compile(r"\bptile=(\d{1,6})\b")
 
 
@@ -30,11 +32,14 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
     per_node = _found(directives, "R", _PER_NODE)
     if nodes is None and tasks and per_node and per_node.value:
         nodes = tasks._replace(value=-(-tasks.value // per_node.value))
+    gpus = _found(directives, "gpu", _GPU_COUNT)
+    if gpus is None and (tasks is None or tasks.value == 1):
+        gpus = _found(directives, "R", _GPU_RESOURCE)
     return RequestedResources(
         nodes=nodes,
         tasks=tasks,
         tasks_per_node=per_node,
-        gpus_per_node=_found(directives, "gpu", _GPU_COUNT),
+        gpus_per_node=gpus,
         walltime_s=given_number(directives, "W", lsf_time_s),
     )
 

@@ -71,21 +71,24 @@ def _chunks(select: str) -> list[_Chunk]:
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
     walltime = given_number(directives, "l:walltime", pbs_time_s)
-    select = last_directive(directives, "l:select")
+    select = last_directive(directives, "l:select") or last_directive(directives, "l:nodes")
     if select is None:
-        nodes = given_number(directives, "l:nodes", lambda text: whole_number(text.split(":")[0]))
-        return RequestedResources(nodes=nodes, walltime_s=walltime)
+        return RequestedResources(walltime_s=walltime)
     line, chunks = select.line, _chunks(select.value or "")
 
-    def of_first_chunk(name: str) -> Given | None:
-        value = whole_number(chunks[0].resources.get(name))
-        return Given(value, line, f"{name}={value}") if value is not None else None
+    def of_first_chunk(*names: str) -> Given | None:
+        for name in names:
+            value = whole_number(chunks[0].resources.get(name))
+            if value is not None:
+                return Given(value, line, f"{name}={value}")
+        return None
 
     return RequestedResources(
         nodes=Given(sum(chunk.nodes for chunk in chunks), line, select.text),
-        tasks_per_node=of_first_chunk("mpiprocs"),
-        cpus_per_node=of_first_chunk("ncpus"),
-        gpus_per_node=of_first_chunk("ngpus"),
+        # nodes=2:ppn=8 is 2:ncpus=8:mpiprocs=8 (man pbs_resources); gpus is Torque's
+        tasks_per_node=of_first_chunk("mpiprocs", "ppn"),
+        cpus_per_node=of_first_chunk("ncpus", "ppn"),
+        gpus_per_node=of_first_chunk("ngpus", "gpus"),
         walltime_s=walltime,
     )
 

@@ -41,7 +41,10 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
     slots = given_number(directives, "pe", _slots)
     if slots and _ON_ONE_HOST.match(slots.text):  # perhaps ranks, perhaps threads of one process
         return RequestedResources(nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime)
-    return RequestedResources(tasks=slots, walltime_s=walltime)
+    # A resource is one of each slot, and a job without -pe has one slot (man sge_pe, man complex).
+    found = (given_number(directives, f"l:{name}") for name in ("gpu", "ngpus", "num_gpu"))
+    gpus = None if slots else next(filter(None, found), None)
+    return RequestedResources(tasks=slots, gpus=gpus, walltime_s=walltime)
 
 
 def _slots(text: str) -> int | None:

@@ -196,6 +196,7 @@ class Values:
         if name.startswith("HPCLAUNCH_"):
             return Value(None, f"${name}")
         live = self.script.variables.reaching_at(name, offset)
+        live = [one for one in live if not _by_argument(one)] or live
         made = live[-1] if live else None
         if made is None and self.around and name in self.around[0].script.variables.assignments:
             return self.around[0].named(name, self.around[1])
@@ -282,6 +283,16 @@ class Values:
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+
+
+ARGUMENT = re.compile(r"[1-9]\d*|[@*#]|OPTARG")
+"""Variables that hold the arguments of the script."""
+
+
+def _by_argument(made: Assignment | None) -> bool:
+    """Tell whether a variable is set to an argument of the script, of which a job has none."""
+    parts = made.value.parts if made and made.value else ()
+    return any(part.kind == "variable" and not part.words and ARGUMENT.fullmatch(part.text) for part in parts)
 
 
 def _piece(text: str) -> Value:

@@ -159,9 +159,10 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         return fill_in(port, one.name, [one.line])
     if one.name in used_names(port):
         value = port.values.named(one.name, one.offset + 1)
-        if value.plain is None and value.shell is None:
+        if value.plain is not None or value.shell is not None:
+            return port.says("script variable")
+        if port.written is not None or one.name in _names_in_options(port):
             return port.says("run time value")
-        return port.says("script variable")
     return port.says("unused variable")
 
 
@@ -172,6 +173,15 @@ def _in_bind_list(port: Port, name: str) -> bool:
     return bool(
         option and option.value and any(p.kind == "variable" and p.text == name for p in option.value.parts)
     )
+
+
+def _names_in_options(port: Port) -> set[str]:
+    """Return the variables that the launcher's options use, before the program, and those of their values."""
+    if port.launch is None:
+        return set()
+    command, program = port.launch.command, port.launch.program
+    starts = [word.start for word in program if word.start >= command.start]
+    return _names_in(port, [(command.start, min(starts, default=command.end))])
 
 
 def used_names(port: Port) -> set[str]:
@@ -187,6 +197,12 @@ def used_names(port: Port) -> set[str]:
         body = port.command.inside_at.text
         start = port.script.text.find(body, port.command.inside_at.command.start)
         offsets.append((start, start + len(body)))
+    return _names_in(port, offsets)
+
+
+def _names_in(port: Port, offsets: list[tuple[int, int]]) -> set[str]:
+    """Return the variables that these parts of the script use, and those that their values use."""
+    variables = port.script.variables
     names: set[str] = set()
     while offsets:
         start, end = offsets.pop()
@@ -267,7 +283,6 @@ def _cd(port: Port, command: Command) -> Verdict:
 
 def _module(port: Port, command: Command) -> Verdict:
     words = _module_words(command)
-    loads = [] if words[:1] and words[0] in ("list", "avail", "purge", "unload", "use", "reset") else words
     if port.same_machine:
         return _same_modules(port, command)
     if words[:1] in (["list"], ["avail"]):
@@ -276,9 +291,7 @@ def _module(port: Port, command: Command) -> Verdict:
     if not setup:
         return port.says("module, unknown")
     said = port.says("module", port.cited(port.target.software.setup[0].source), setup="; ".join(setup))
-    shown = " ".join(loads).removeprefix("load ")
-    plan = f"hpclaunch software plan --site {port.here} --for NAME"
-    return said.doing(f"software: {port.here} must have what {shown} gave: {plan}") if loads else said
+    return said.setting(loads=tuple(_loaded_by(command)))
 
 
 def _same_modules(port: Port, command: Command) -> Verdict:
@@ -314,9 +327,14 @@ def _loaded_until(port: Port, command: Command) -> Iterator[str]:
 def _loaded_by(command: Command) -> list[str]:
     """Return the modules that a command loads."""
     words = _module_words(command)
-    if words[:1] and words[0] in ("load", "add"):
+    if words[:1] and words[0] in ("load", "add", "try-load"):
         return words[1:]
-    return words if command.name == "ml" and words[:1] != ["purge"] else []
+    if words[:1] and words[0] in ("swap", "switch"):
+        return words[-1:]
+    return words if command.name == "ml" and not {*words[:1]} & _MODULE_VERBS else []
+
+
+_MODULE_VERBS = name_set("purge unload del use unuse list avail spider reset restore save show whatis")
 
 
 def _environment(port: Port, command: Command) -> Verdict:

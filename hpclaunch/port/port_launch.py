@@ -1,7 +1,7 @@
 """The launch of a foreign script: which one the job is for, its sizes, and what its words become."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -70,7 +70,8 @@ def _only_prints(launch: Launch) -> bool:
     runtime = RUNTIMES.get(name)  # ldd shows the libraries of the program that follows; pull starts none
     verbs = runtime.verbs if runtime else ()
     in_container = runtime is not None and ("ldd" in words or (verbs and not {*verbs} & {*words[1:]}))
-    return launch.trivial or bool(in_container) or name in PRINTS
+    asks = not words and launch.option("version", "help", "V", "h", "info")
+    return launch.trivial or bool(in_container or asks) or name in PRINTS
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:
@@ -334,7 +335,7 @@ def written_command(port: Port, exports: Sequence[str], given: Mapping[str, Any]
     return verdict.doing(*(f"command: {path} has to be a path on {port.here}" for path in paths))
 
 
-def filled_in(port: Port, known: Sequence[str]) -> Iterator[Judged]:
+def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:
     """Yield the variables that the command needs and no line sets; ``known``: those that a line sets."""
     lines = [port.launch.line] if port.launch else [1]
     for word in port.command.words:

@@ -15,7 +15,7 @@ from hpclaunch.lint.batch_script import Script, read_script, written_by_hpclaunc
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
-from hpclaunch.port.foreign_values import Values
+from hpclaunch.port.foreign_values import ARGUMENT, Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.line_report import (
     KEPT,
@@ -27,7 +27,7 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, port_body, port_rest
+from hpclaunch.port.port_body import content_lines, last_program, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     filled_in,
@@ -39,9 +39,9 @@ from hpclaunch.port.port_launch import (
     written_command,
 )
 from hpclaunch.port.port_state import Port, gpus_of, number
-from hpclaunch.port.port_variables import is_other_size
+from hpclaunch.port.port_variables import is_other_size, to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, name_set
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import JobContainer, SiteProfile
@@ -312,7 +312,7 @@ def _notes(port: Port) -> Iterator[str]:
 def _put_together(port: Port, settled: Verdict) -> Ported:
     """Judge all lines of the script, and put together what the verdicts say."""
     judged = [*port_directives(port), *port_body(port), *judge_words(port)]
-    judged += filled_in(port, all_set(judged).get("fill_in", ()))
+    judged += filled_in(port, {name for name, _ in all_set(judged).get("fill_in", ())})
     if port.written is not None:
         judged += (one.behind(port.written.before) for one in judge_words(port.written))
     given = all_set(judged)
@@ -347,13 +347,16 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
 
 def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the keys of the job file in its order, and what is to do about those that the target lacks."""
-    to_fill = {name: f"{FILL_IN}_{name}" for name in found.get("fill_in", ())}
+    to_fill, to_set = to_fill_in(found.get("fill_in", ()))
     found = {**found, "env": {**to_fill, **found.get("env", {})}}
     image, binds = found.get("container"), found.get("container_bind", ())
     to_do = _without_container(port, image, binds)
+    modules = " ".join(dict.fromkeys(found.get("loads", ())))
+    plan = f"hpclaunch software plan --site {port.here} --for NAME"
+    gave = [f"software: {port.here} must have what {modules} gave: {plan}"] if modules else []
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
-    return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, to_do
+    return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, [*to_set, *to_do, *gave]
 
 
 def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) -> list[str]:
@@ -412,6 +415,7 @@ def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _gpus_unsaid(port)
     yield from _nodes(port)
     yield from _other_sizes(port)
+    yield from _defaults(port, settings)
     yield from _index(port, settings)
     yield from _folder(port)
     yield from _arguments(port)
@@ -431,14 +435,33 @@ def _nodes(port: Port) -> Iterator[str]:
     if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
         yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
     if here.tasks_per_node is None:
-        yield f"ranks: {here.said}: set nodes and tasks_per_node"
+        at = f" (line {_line(port)})" if _line(port) else ""
+        yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
+
+
+def _line(port: Port) -> int | None:
+    """Return the line of the launch, or of the program where there is none."""
+    return port.launch.line if port.launch else last.line if (last := last_program(port)) else None
+
+
+def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the variables of the command that have defaults, and may be set where the job is submitted."""
+    found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
+    names = [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]
+    if names:
+        yield task("defaults", line=_line(port), names=", ".join(names))
+
+
+_STARTERS = name_set("slurm pbs lsf sge flux cobalt srun mpirun mpiexec jsrun aprun mpi openmpi mpich jsm")
 
 
 def _other_sizes(port: Port) -> Iterator[str]:
-    """Yield the arguments that are sizes of the job, by their names."""
+    """Yield the arguments that are sizes of the job or name what starts it, by their names."""
     words = [word.plain or word.shell or "" for word in port.command.words]
-    line = port.launch.line if port.launch else 1
+    line, same = _line(port), (port.target.scheduler.kind, port.launcher.name)
     for name, value in [*pairwise(words), *(word.partition("=")[::2] for word in words)]:
+        if name.startswith("-") and value in _STARTERS and value not in same:
+            yield task("names a launcher", name=name, value=value, line=line, here=port.here)
         if is_other_size(port, name, value):
             there = f"was a size of the job on {port.there}"
             yield f"command: {name} {value} of line {line} {there}; here it has {port.sizes_text}"
@@ -466,11 +489,19 @@ _HINTS = re.compile(r"(?i)gpu|cuda|nvidia|rocm|nccl|torchrun|torch\.distributed|
 
 def _gpus_unsaid(port: Port) -> Iterator[str]:
     """Yield that the script speaks of GPUs, and requests no number of them that can be read."""
-    if gpus_of(port.target) and port.source_sizes.gpus is None:
-        hints = [n for n, line in content_lines(port).items() if _HINTS.search(line.partition("# ")[0])]
-        lines = f"line{'s' * (len(hints) > 1)} {format_cpu_list(hints)}" if hints else ""
-        if hints:
-            yield f"GPUs: {lines} speak of some, and no number can be read: set gpus_per_task"
+    hints = _hints(port)
+    if hints and gpus_of(port.target) and port.source_sizes.gpus is None:
+        lines = f"line{'s' * (len(hints) > 1)} {format_cpu_list(hints)}"
+        yield f"GPUs: {lines} speak of some, and no number can be read: set gpus_per_task"
+
+
+def _hints(port: Port) -> list[int]:
+    """Return the lines that speak of GPUs."""
+    return [n for n, line in content_lines(port).items() if _HINTS.search(line.partition("# ")[0])]
+
+
+_MOST_GPUS = 16
+"""GPUs of a node, of any machine: NVIDIA's DGX-2."""
 
 
 def _gpus(port: Port) -> Iterator[str]:
@@ -480,18 +511,25 @@ def _gpus(port: Port) -> Iterator[str]:
     shared = source.gpus and source.ranks and source.ranks > source.gpus  # there, too
     if not gpus or not per_node or per_node <= gpus or source.gpus == 0:
         return
-    if source.gpus is None:
+    # more ranks than a node of any machine has GPUs, and no word about one: they shared none there
+    without = source.nodes and source.ranks and source.ranks > _MOST_GPUS * source.nodes and not _hints(port)
+    if source.gpus is None and not without:
         yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
-    elif not shared:
+    elif source.gpus is not None and not shared:
         yield task("shared GPUs", per_node=per_node, gpus=gpus)
 
 
 def _arguments(port: Port) -> Iterator[str]:
-    """Yield the words of the launch that stand for arguments of the script itself."""
+    """Yield the words of the launch that stand for arguments of the script, and the lines that read some."""
     for part in filter(None, (port, port.written)):
         for word in part.launch.program if part.launch else ():
             if match := _ARGUMENTS.search(word.raw):
                 yield task("arguments", shown=match[0])
+    functions = [one for one in port.script.commands if one.function]
+    read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
+    read = (ref for ref in read if not any(one.start <= ref.offset < one.end for one in functions))
+    if lines := sorted({ref.line for ref in read}):
+        yield task("arguments read", at=f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}")
 
 
 def _script_file(port: Port) -> Iterator[str]:

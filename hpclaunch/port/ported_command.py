@@ -10,7 +10,7 @@ from typing import Any
 
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
-from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at
+from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at, unwrap
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
 from hpclaunch.port.foreign_values import Value, shell_word
 from hpclaunch.port.launcher_words import Piece
@@ -97,7 +97,7 @@ def port_command(pieces: list[Piece], target: str) -> PortedCommand:
     )
     words = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
     if words:
-        return _with_other_launcher_named(found.but(words=words))
+        return _with_other_launcher_named(found.but(words=words), target)
     program = Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")
     to_do = f"command: {FILL_IN}_PROGRAM: the script names no program that can be read"
     return found.but(words=(program,), to_do=to_do)
@@ -105,7 +105,11 @@ def port_command(pieces: list[Piece], target: str) -> PortedCommand:
 
 def _without_wrappers(found: PortedCommand) -> PortedCommand:
     words = found.words
-    while words and words[0].plain in _WRAPPERS and (behind := behind_wrapper(tuple(_texts(words)), 0)):
+    while (
+        words
+        and PurePosixPath(words[0].plain or "").name in _WRAPPERS
+        and (behind := behind_wrapper(tuple(_texts(words)), 0))
+    ):
         words = words[behind:]
     return found.but(words=words)
 
@@ -128,9 +132,11 @@ def _with_pinning_named(found: PortedCommand) -> PortedCommand:
     return found
 
 
-def _with_other_launcher_named(found: PortedCommand) -> PortedCommand:
+def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedCommand:
     """Name a program that starts an interpreter: a launcher or a wrapper that is not read."""
     texts = _texts(found.words)
+    if environment := unwrap(tuple(texts)).python:
+        return found.but(to_do=task("environment of wrapper", text=environment, here=target))
     if re.match(r"-|\d+$", texts[0]):
         return found.but(to_do=task("no program", text=texts[0]))
     if PurePosixPath(texts[0]).name in WRAPPERS or _INTERPRETER.fullmatch(texts[0]):
@@ -242,8 +248,9 @@ def _without_inner(found: PortedCommand) -> PortedCommand:
     if _gives_local_rank(started, _texts(found.words)):
         found = found.but(to_do=task("local rank given", inner=inner))
     known = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *_OF_WORKERS}
-    if more := [name for name in started.options if name not in known]:
-        found = found.but(to_do=task("options of inner", options=", ".join(more), inner=inner))
+    if more := {name: value for name, value in started.options.items() if name not in known}:
+        given = " ".join(f"{name} {value}".strip() for name, value in more.items())
+        found = found.but(to_do=task("options of inner", options=", ".join(more), inner=inner, given=given))
     return found.but(
         words=(*own, *found.words[len(found.words) - started.tail :]),
         workers=None if unread else workers,
@@ -287,7 +294,9 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
     if left:
         shown = f"left out of the container's options: {' '.join(map(shlex.quote, left))}"
         found = found.but(said=shown, to_do=f"container: {shown}: does the program need them?")
-    if not found.words and runtime.start == "exec" and texts[1] == "run":
+    if runtime.start == "exec" and texts[1] == "run":
+        if found.words:
+            return found.but(to_do=task("image's own program", text=texts[0]))
         said = "/singularity is the image's own program, which run starts"
         found = found.but(words=(Value("/singularity", "/singularity"),), said=said)
     return found

@@ -207,6 +207,21 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
             "container: left out of the container's options: --pwd /x",
         ),
         ("srun cp data /tmp\nsrun ./a\n", "line 5: a job of hpclaunch has one launch"),
+        ("torchpack dist-run -np 4 python a.py\n", "ranks: torchpack dist-run -np 4 starts python a.py"),
+        ("srun nsys profile -o x python a.py\n", "command: nsys profile -o x starts python a.py"),
+        ("torchrun --nproc_per_node=$(./n) a.py\n", "ranks: --nproc_per_node of torchrun cannot be read"),
+        ("deepspeed --include localhost:0,1 a.py\n", "ranks: --include of deepspeed cannot be read"),
+        ("srun deepspeed --num_gpus 8 a.py\n", "command: deepspeed gives the program --local_rank"),
+        ("srun uv run python a.py\n", "environment: uv run of the command brings a Python environment"),
+        ("srun a.out --x ${X:-3}\n", "command: line 5 reads X, which the shell that submits may set"),
+        ("srun python a.py --launcher slurm\n", "command: --launcher slurm of line 5 names what starts"),
+        ("N=${1:-3}\nsrun ./a --x $N\n", "command: line 5: arguments of the script are read"),
+        (
+            "srun singularity run a.sif ./a\n",
+            "container: singularity run gives these words to the image's own",
+        ),
+        ("srun /bin/sh -e run.sh\n", "command: run.sh of line 5 is a script that port does not read"),
+        ("srun accelerate launch --config_file a.yaml a.py\n", "(--config_file a.yaml)"),
         ("set -- 1 2\nsrun ./a\n", "line 5: it changes the arguments"),
         ("srun ./a --in $HOME/data\n", "command: $HOME/data has to be a path on polaris"),
         ("#SBATCH --chdir=/scratch/x\nsrun ./a\n", "line 5: submit the job in the folder on polaris"),
@@ -249,6 +264,31 @@ def test_a_launcher_in_a_variable_keeps_its_sizes() -> None:
     text = '#!/bin/bash\n#BSUB -nnodes 1\n#BSUB -W 10\nRUN="jsrun -g 1 -a 1 -n 4"\n$RUN ./a --x 1\n'
     found = port(text, None, "lumi-g").settings
     assert (found["nodes"], found["tasks_per_node"], found["gpus_per_task"]) == (1, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("env A=b timeout 3600 python a.py", ("env", "A=b", "timeout", "3600", "python", "a.py")),
+        ("srun env A=b uv run accelerate launch a.py", ("env", "A=b", "uv", "run", "python", "a.py")),
+        ("timeout 10m torchrun --nproc_per_node=8 a.py", ("timeout", "10m", "python", "a.py")),
+        ('L="uv run torchrun --nproc_per_node=8"\n$L a.py', ("uv", "run", "python", "a.py")),
+        ("time uv run python a.py", ("uv", "run", "python", "a.py")),
+        ("X=4\nwhile [ $1 ]; do X=$2; shift; done\nsrun ./a --x $X", ("./a", "--x", "4")),
+    ],
+)
+def test_what_stands_before_the_program_stays(body: str, command: tuple[str, ...]) -> None:
+    assert port(f"{LUMI}{body}\n", "lumi-g", "polaris").settings["command"] == command
+
+
+def test_more_ranks_than_any_node_has_gpus_and_no_word_about_them_are_no_open_point() -> None:
+    text = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=40 -t 10\nsrun ./a\n"
+    assert "GPUs:" not in to_do(text, None, "lumi-g")
+    assert "GPUs: 40 ranks" in to_do(text.replace("-t 10", "-t 10 -p gpu"), None, "lumi-g")
+
+
+def test_a_script_of_slurm_without_directives_does_not_begin_at_home() -> None:
+    assert "folder:" not in to_do("#!/bin/bash\nmpiexec -n 8 --ppn 4 ./a\n", "polaris", "olivia")
 
 
 def test_the_facts_of_the_benchmark_are_whole() -> None:

@@ -503,6 +503,43 @@ def test_slots_per_host_of_lsf_give_the_nodes_and_their_gpus() -> None:
     assert ported.settings["gpus_per_task"] == 1
 
 
+@pytest.mark.parametrize(
+    ("head", "launch", "sizes"),
+    [
+        ("#PBS -l nodes=2:ppn=8:gpus=4,walltime=10:00", "mpirun ./app", (16, None)),
+        ("#PBS -l nodes=node7:ppn=8:gpus=2:exclusive_process", "python a.py", (1, 2)),
+        ("#PBS -l select=2:ncpus=8:mpiprocs=8", "mpirun -np $(wc -l < $PBS_NODEFILE) ./app", (16, None)),
+        ("#PBS -l select=2:ncpus=8", "mpirun -np $(wc -l < $PBS_NODEFILE) ./app", (2, None)),
+        ("#PBS -l nodes=2:ppn=4", "mpirun -np $(sort -u $PBS_NODEFILE | wc -l) ./app", (2, None)),
+        ('#BSUB -n 1\n#BSUB -R "rusage[ngpus_excl_p=2]"', "./app", (1, 2)),
+        ("#$ -l gpu=2", "./app", (1, 2)),
+        ("#flux: -N 2\n#flux: -n 4\n#flux: -g 2", "flux run -N2 -n4 -g2 --queue=p ./app", (4, 2)),
+        ("#flux: -N 2", "flux mini run -n $(flux resource list -no {nnodes}) -g 1 ./app", (2, 1)),
+        ("#BSUB -nnodes 1", "jsrun -X 1 -n 4 -g 1 ./app", (4, 1)),
+        ("#SBATCH --gres=gpu:2", "srun ./app", (1, 2)),
+        ("#SBATCH -N 2 --gres=gpu:4", "srun torchrun a.py", (2, 4)),
+    ],
+)
+def test_sizes_as_each_scheduler_says_them(head: str, launch: str, sizes: tuple[int, int | None]) -> None:
+    """The ranks, and the GPUs of each."""
+    found = settings(f"#!/bin/bash\n{head}\n{launch}\n", source=None, to="lumi-g")
+    assert (found["nodes"] * found["tasks_per_node"], found.get("gpus_per_task")) == sizes
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("singularity pull a.sif docker://a\nsingularity exec a.sif ./app", ("./app",)),
+        ("srun hostname\nstart --hosts h -- python a.py", ("start", "--hosts", "h", "--", "python", "a.py")),
+        ("srun hostname\n./app", ("./app",)),
+        ("mpirun_rsh -np 8 -hostfile h ./app", ("./app",)),
+        ("mpiexec --version\n./app", ("./app",)),
+    ],
+)
+def test_what_starts_no_program_is_not_the_launch(body: str, command: tuple[str, ...]) -> None:
+    assert settings(f"{HEAD}{body}\n", to="olivia")["command"] == command
+
+
 def test_gpus_of_grid_engine_are_left_to_the_user() -> None:
     ported = port("#!/bin/bash\n#$ -pe mpi 8\n#$ -l gpu=4\nmpirun ./app\n", source=None, to="leonardo")
     assert fate(ported, 3) == ("left", "undecided: -l gpu=4: how many per node is not known")

@@ -1,6 +1,6 @@
 """Memory and step time of public networks on one GPU, predicted and measured: ``benchmarks/one_gpu.py``.
 
-    python -m benchmarks.one_gpu --predict --python VENV/bin/python        # writes predictions, before any measurement
+    python -m benchmarks.one_gpu --predict --python VENV/bin/python        # writes predictions before any run
     python benchmarks/gpu_parts/trainings.py tests/data/scaling/one_gpu.json > measured.json   # on a GPU
     python -m benchmarks.one_gpu --add measured.json
     python -m benchmarks.one_gpu                                           # the table
@@ -12,16 +12,12 @@ with the prediction without its reserve, what the allocator holds and CUDA takes
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
 from typing import Any
-
-from hpclaunch.text_table import text_table
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "tests" / "data" / "scaling" / "one_gpu.json"

@@ -75,12 +75,8 @@ def llama_8_of_32() -> Any:
 def qwen2() -> Any:
     """Qwen 2, 0.5 B."""
     sizes = {"hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2}
-    return _text(
-        *("Qwen2Config", "Qwen2ForCausalLM", 2048),
-        **sizes,
-        intermediate_size=4864,
-        tie_word_embeddings=True,
-    )
+    sizes["intermediate_size"] = 4864
+    return _text("Qwen2Config", "Qwen2ForCausalLM", 2048, **sizes, tie_word_embeddings=True)
 
 
 def pythia() -> Any:

@@ -41,7 +41,7 @@ from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Redirect, Word
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.container_lines import RUNTIMES
+from hpclaunch.software.container_lines import RUNTIMES, Runtime
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 """How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""
@@ -66,12 +66,17 @@ def _only_prints(launch: Launch) -> bool:
         commands = [one for one in read_shell(words[2]).commands if one.words]
         return all(one.name.rpartition("/")[2] in PRINTS for one in commands)
     words = words[program_at(tuple(words)) :]
-    name = words[0].rpartition("/")[2] if words else ""
-    runtime = RUNTIMES.get(name)  # ldd shows the libraries of the program that follows; pull starts none
-    verbs = runtime.verbs if runtime else ()
-    in_container = runtime is not None and ("ldd" in words or (verbs and not {*verbs} & {*words[1:]}))
-    asks = not words and launch.option("version", "help", "V", "h", "info")
-    return launch.trivial or bool(in_container or asks) or name in PRINTS
+    if not words:
+        return launch.option("version", "help", "V", "h", "info") is not None
+    name = words[0].rpartition("/")[2]
+    return launch.trivial or name in PRINTS or _starts_nothing(RUNTIMES.get(name), {*words[1:]})
+
+
+def _starts_nothing(runtime: Runtime | None, words: set[str]) -> bool:
+    """Tell whether a container's runtime starts no program, or ldd, which shows the libraries of one."""
+    if runtime is None:
+        return False
+    return "ldd" in words or bool(runtime.verbs and not words.intersection(runtime.verbs))
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:

@@ -165,10 +165,10 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
 
 def _with_workers(found: SourceSizes, command: PortedCommand) -> SourceSizes:
     """Return the sizes with the workers that torchrun and its like start, as ranks."""
+    if not (command.open_ranks or command.inner or command.kept):
+        return found
     if command.open_ranks:
         return msgspec.structs.replace(found, ranks=None)
-    if not (command.inner or command.kept):
-        return found
     if command.workers_of_job:
         return msgspec.structs.replace(found, ranks=command.workers or found.gpus or found.ranks)
     nodes = found.nodes or 1
@@ -192,7 +192,7 @@ def _numbers(script: Script, asked: RequestedResources, source: SiteProfile | No
 
 def _node_file(words: DirectiveReader, asked: RequestedResources) -> Fact:
     """Return what the file of nodes has a line for: of PBS each rank of mpiprocs or ppn, of LSF each slot."""
-    return "tasks" if words.kind == "lsf" or asked.tasks_per_node else "nodes"
+    return "tasks" if words.file_of_slots or asked.tasks_per_node else "nodes"
 
 
 def _account(port: Port) -> Verdict:
@@ -525,11 +525,15 @@ def _arguments(port: Port) -> Iterator[str]:
         for word in part.launch.program if part.launch else ():
             if match := _ARGUMENTS.search(word.raw):
                 yield task("arguments", shown=match[0])
-    functions = [one for one in port.script.commands if one.function]
-    read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
-    read = (ref for ref in read if not any(one.start <= ref.offset < one.end for one in functions))
-    if lines := sorted({ref.line for ref in read}):
+    if lines := _lines_with_arguments(port):
         yield task("arguments read", at=f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}")
+
+
+def _lines_with_arguments(port: Port) -> list[int]:
+    """Return the lines that read arguments of the script; in a function they are those of the function."""
+    functions = [range(one.start, one.end) for one in port.script.commands if one.function]
+    read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
+    return sorted({ref.line for ref in read if not any(ref.offset in part for part in functions)})
 
 
 def _script_file(port: Port) -> Iterator[str]:

@@ -190,6 +190,8 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """A backslash at the end of a directive joins the next line to it."""
     starts_at_home: bool = False
     """A job begins in the home folder, not where it was submitted."""
+    file_of_slots: bool = False
+    """The file of nodes has a line for each slot."""
     input_options: Sequence[str] = ()
     """Options that name the file of the job's stdin."""
     dashes: str = "--"

@@ -1,7 +1,6 @@
 """The options and the program of a foreign launch."""
 
 from dataclasses import dataclass, field
-from itertools import dropwhile
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
@@ -95,7 +94,9 @@ def _after_launcher(launch: Launch, values: Values) -> list[Piece]:
         name = piece.text.rpartition("/")[2]
         if name == launch.launcher or (launch.launcher == "mpiexec" and name.startswith("mpi")):
             rest = pieces[number + 1 :]
-            return list(dropwhile(lambda one: one.text in ("mini", "run"), rest)) if name == "flux" else rest
+            while rest and rest[0].text in LAUNCHER_OPTIONS[launch.launcher].verbs:
+                rest = rest[1:]
+            return rest
     return words_of(values, launch.program)
 
 

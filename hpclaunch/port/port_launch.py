@@ -173,10 +173,11 @@ def _rank_count(
         return None
     if requested.tasks_per_node:
         return requested.tasks_per_node.value * (nodes or 1)
-    # srun starts one task on each node; how many mpiexec starts depends on the MPI of the machine
-    if launch is not None and launch.launcher == "srun" and not requested.gpus:
-        return nodes or 1  # without an option for tasks or nodes a job of Slurm has one task (man sbatch, -n)
-    return nodes if launch is not None and (launch.launcher == "srun" or port.own) else None
+    # srun starts one task on each node, of which a job has one where it requests no number of nodes, tasks or
+    # GPUs (man sbatch, -N); how many mpiexec starts depends on the MPI of the machine
+    if launch is None or not (launch.launcher == "srun" or port.own):
+        return None
+    return nodes or (None if requested.gpus else 1)
 
 
 _PER_PART = ("ntasks-per-gpu", "ntasks-per-socket", "ntasks-per-core")

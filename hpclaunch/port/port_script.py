@@ -12,6 +12,7 @@ from hpclaunch import __version__
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, read_script, written_by_hpclaunch
+from hpclaunch.lint.launch_lines import LAUNCHERS
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
@@ -452,7 +453,7 @@ def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
         yield task("defaults", line=_line(port), names=", ".join(names))
 
 
-_STARTERS = name_set("slurm pbs lsf sge flux cobalt srun mpirun mpiexec jsrun aprun mpi openmpi mpich jsm")
+_STARTERS = LAUNCHERS | READERS.keys() | name_set("mpi openmpi mpich intelmpi")
 
 
 def _other_sizes(port: Port) -> Iterator[str]:

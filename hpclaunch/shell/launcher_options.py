@@ -26,6 +26,10 @@ About = Literal["binding", "container", "environment", "fabric", "log", "nodes b
 class LauncherOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one launcher, without dashes."""
 
+    verbs: frozenset[str] = frozenset()
+    """Words between its name and its options."""
+    getopt: bool = False
+    """It reads its options as getopt does: one that is not valued has no value."""
     letters: Mapping[str, str] = {}
     """One-letter option -> its name."""
     flags: frozenset[str] = frozenset()
@@ -39,7 +43,7 @@ class LauncherOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _read(row: dict[str, Any]) -> LauncherOptions:
-    sets = {part: row.get(part, "").split() for part in ("flags", "valued", "pairs")}
+    sets = {part: row.get(part, "").split() for part in ("verbs", "flags", "valued", "pairs")}
     maps = {
         part: {name: subject for subject, names in row[part].items() for name in names.split()}
         for part in ("sizes", "about")
@@ -73,8 +77,9 @@ class OptionWords(NamedTuple):
 
 def read_option(launcher: str, words: list[Word]) -> OptionWords:
     """Read the option of a launcher in the first of these words; its value may be a later word."""
-    if launcher in ("srun", "jsrun", "aprun", "flux"):
-        return _letter_or_name(words, LAUNCHER_OPTIONS[launcher], by_getopt=launcher in ("srun", "flux"))
+    known = LAUNCHER_OPTIONS.get(launcher, MPIEXEC)
+    if known.letters:
+        return _letter_or_name(words, known, by_getopt=known.getopt)
     if [word.visible for word in words[:2]] == ["-C", "np"]:
         after = _with_next_word("np", words[1:])
         return after._replace(words=after.words + 1)

@@ -1,6 +1,7 @@
 """Documents that commands print with ``--json`` or ``--csv``: their type, their text and their schema."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -119,21 +120,26 @@ def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
     docs: dict[str, str] = {}
     for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
         told = package_table("fields.yaml").get(base.__module__.rpartition(".")[2], {}).get(base.__name__)
-        docs = {**(_docs_below(base) if told is None else told), **docs}
+        docs = {**(_docs_below(base.__module__)[base.__name__] if told is None else told), **docs}
     return docs
 
 
-def _docs_below(struct: type[msgspec.Struct]) -> dict[str, str]:
+@cache
+def _docs_below(module: str) -> dict[str, dict[str, str]]:
+    """Return, of each class of a module, field -> the text below it."""
     import ast
     import inspect
     import itertools
-    import textwrap
+    import sys
 
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(struct))).body
-    body = definition.body if isinstance(definition, ast.ClassDef) else []
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {
-        field.target.id: " ".join(str(doc.value.value).split())
-        for field, doc in itertools.pairwise(body)
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-        if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+        definition.name: {
+            field.target.id: " ".join(str(doc.value.value).split())
+            for field, doc in itertools.pairwise(definition.body)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+            if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+        }
+        for definition in tree.body
+        if isinstance(definition, ast.ClassDef)
     }

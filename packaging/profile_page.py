@@ -24,6 +24,7 @@ def markdown() -> str:
         f"`{key}`" + (f" ({', '.join(inner)})" if inner else "")
         for key, inner in FROM_ANOTHER_MACHINE.items()
     ]
+    docs = field_docs()
     template = Template(
         Path(__file__).with_suffix(".md.j2").read_text(encoding="utf-8"),
         undefined=StrictUndefined,
@@ -34,19 +35,18 @@ def markdown() -> str:
     return str(
         template.render(
             inherited=textwrap.fill("; ".join(parts), 110, subsequent_indent="  "),
-            structs=[_section(struct) for struct in structs()],
+            structs=[_section(struct, docs[struct.__name__]) for struct in structs()],
         )
     )
 
 
-def _section(struct: type[msgspec.Struct]) -> dict[str, object]:
-    docs = field_docs().get(struct.__name__, {})
+def _section(struct: type[msgspec.Struct], docs: dict[str, str]) -> dict[str, object]:
     fields = sorted(msgspec.structs.fields(struct), key=lambda field: field.name == "source")
     return {
         "name": struct.__name__,
         "about": textwrap.fill(" ".join((inspect.getdoc(struct) or "").split()), 110),
         "rows": [
-            (f"`{each.name}`", _type_text(each.type), _default_text(each), _cell(docs.get(each.name, "")))
+            (f"`{each.name}`", _type_text(each.type), _default_text(each), _cell(docs[each.name]))
             for each in fields
         ],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import signal
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.in_one_test import in_one_test
 
 pytestmark = pytest.mark.slow
 
@@ -103,3 +106,25 @@ def test_every_test_has_a_time_limit_and_those_with_servers_or_ranks_are_slow(
         assert (float(limit.args[0]) if limit else usual) > 0, item.nodeid
         real = any(item.get_closest_marker(marker) for marker in ("mpi", "slurm", "sshd"))
         assert not real or item.get_closest_marker("slow"), item.nodeid
+
+
+def test_cases_in_one_test_all_run_and_those_that_fail_are_named() -> None:
+    seen = []
+
+    @in_one_test("number, text", [(1, "a"), (2, "b"), (3, "c"), (4, "d")])
+    def check(number: int, text: str, folder: str) -> None:
+        seen.append(f"{folder}{text}")
+        assert number != 2
+        with pytest.raises(ZeroDivisionError):
+            assert 1 / (number - 3)
+
+    assert list(inspect.signature(check).parameters) == ["folder"]
+    with pytest.raises(AssertionError) as failed:
+        check(folder="/")
+    assert seen == ["/a", "/b", "/c", "/d"]
+    assert [line.partition(": ")[0] for line in str(failed.value).splitlines()] == [
+        "3 of 4 cases fail",
+        "1, a",
+        "2, b",
+        "4, d",
+    ]

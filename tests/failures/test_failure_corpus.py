@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
+
+from tests.in_one_test import in_one_test
 
 CORPUS = Path(__file__).parents[1] / "data" / "failures"
 FILES = sorted(CORPUS.glob("*/*.yaml"))
@@ -16,17 +18,19 @@ KEYS = {"kind", "facts", "composed", "ranks", "log"}
 LABEL = {"rank", "cause", "also", "line", "where"}
 
 
+@cache
 def case(path: Path) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(path.read_text())
+    loaded: dict[str, Any] = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return loaded
 
 
+@cache
 def causes() -> set[str]:
     lines = (CORPUS / "causes.txt").read_text().splitlines()
     return {line.partition(" | ")[0] for line in lines if not line.startswith("#")}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@in_one_test("path", FILES)
 def test_a_case_has_its_form(path: Path) -> None:
     found = case(path)
     assert ("made" in found) != ("source" in found)

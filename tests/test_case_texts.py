@@ -11,9 +11,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-import pytest
-
 from hpclaunch.package_data import package_table
+from tests.in_one_test import in_one_test
 from tests.parsed import nodes
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
@@ -99,30 +98,22 @@ def test_these_are_all_tables_of_texts() -> None:
     assert named == set(READERS)
 
 
-@pytest.mark.parametrize(
-    ("table", "case"), [(table, case) for table, cases in CASES.items() for case in cases]
-)
+@in_one_test("table, case", [(table, case) for table, cases in CASES.items() for case in cases])
 def test_each_case_is_used_and_says_something(table: str, case: str) -> None:
     pieces = [(case[:end], case[end:]) for end in range(1, len(case))]
     assert case in words(table) or any(words(table).issuperset(pair) for pair in pieces)
     assert all(text and "\n" not in text for text in texts(CASES[table][case]))
 
 
-@pytest.mark.parametrize(
-    ("table", "call", "reader"),
-    [
-        pytest.param(table, call, reader, id=f"{table}-{call.lineno}-{ast.unparse(call.args[0])}")
-        for table in READERS
-        for call, reader in calls(table)
-    ],
-)
+@in_one_test("table, call, reader", [(table, *call) for table in READERS for call in calls(table)])
 def test_a_call_gives_the_values_of_its_texts(table: str, call: ast.Call, reader: str) -> None:
     by_itself, given = READERS[table][reader], names_in(call)
     named = [
         [fields(row) for case, row in CASES[table].items() if re.fullmatch(pattern, case)]
         for pattern in patterns(call.args[0])
     ]
-    assert all(named)
-    assert given <= set().union(*itertools.chain(*named))
+    where = f"line {call.lineno}: {ast.unparse(call)}"
+    assert all(named), where
+    assert given <= set().union(*itertools.chain(*named)), where
     if by_itself is not None and all(word.arg for word in call.keywords):
-        assert all(each[0] <= given | by_itself for each in named if len(each) == 1)
+        assert all(each[0] <= given | by_itself for each in named if len(each) == 1), where

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_one_test import in_one_test
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "AGENTS.md", ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"(<!-- prints -->\n)?```(\w*)\n(.*?)```", re.DOTALL)
@@ -63,7 +65,7 @@ def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
         assert_printed(answer.stdout, commands, prints)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@in_one_test("page", PAGES)
 def test_links_between_pages_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page}: {target}"

@@ -12,12 +12,13 @@ from hpclaunch.framework_table import Framework, Goal, WorkerLauncher
 from hpclaunch.json_document import field_docs
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.scheduler_interface import SchedulerData
+from tests.in_one_test import in_one_test
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
 TABLE: dict[str, dict[str, dict[str, str]]] = package_table("fields.yaml")
 
 
-@pytest.mark.parametrize("stem", TABLE)
+@in_one_test("stem", TABLE)
 def test_each_meaning_is_of_a_field(stem: str) -> None:
     (path,) = PACKAGE.rglob(f"{stem}.py")
     module = import_module(".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts))

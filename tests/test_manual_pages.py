@@ -17,6 +17,7 @@ from click_man.core import generate_man_page
 
 from hpclaunch import __version__
 from hpclaunch.cli.main import COMMANDS, program
+from tests.in_one_test import in_one_test
 
 PACKAGING = Path(__file__).parents[1] / "packaging"
 COMPLETIONS = {"bash": "hpclaunch.bash", "zsh": "_hpclaunch", "fish": "hpclaunch.fish"}
@@ -63,7 +64,7 @@ FILES = {f"man/{name}": text for name, text in PAGES.items()} | {
 }
 
 
-@pytest.mark.parametrize("name", FILES)
+@in_one_test("name", FILES)
 def test_the_file_is_that_of_the_commands(name: str) -> None:
     path = PACKAGING / name
     if UPDATE:

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from hpclaunch import __version__
+from tests.in_one_test import in_one_test
 from tests.parsed import nodes
 from tests.test_architecture import FLOORS, PACKAGE
 
@@ -96,7 +97,7 @@ MACHINES = ROOT / "docs" / "reference" / "sites.md"
 PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {MACHINES})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@in_one_test("page", PAGES)
 def test_every_file_of_the_repository_that_a_page_names_exists(page: Path) -> None:
     """In text and in commands: what begins with the name of one of the repository's folders."""
     folders = [*(path.name for path in ROOT.iterdir() if path.is_dir() and path.name != ".venv")]

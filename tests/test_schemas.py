@@ -24,6 +24,7 @@ from hpclaunch.port.port_script import port_script
 from hpclaunch.site import profile_reference
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.yaml_tree import parse_tree, read_tree
+from tests.in_one_test import in_one_test
 from tests.port.fixture_scripts import SCRIPTS, machine_of
 
 ROOT = Path(__file__).parents[1]
@@ -79,9 +80,7 @@ def test_every_key_of_a_job_file_is_described() -> None:
     assert all(each["description"] for each in properties.values())
 
 
-@pytest.mark.parametrize(
-    "path", sorted(resource_dir("site_profiles").rglob("*.yaml")), ids=lambda path: path.stem
-)
+@in_one_test("path", sorted(resource_dir("site_profiles").rglob("*.yaml")))
 def test_every_profile_and_node_kind_is_valid(path: Path) -> None:
     assert [error.message for error in checker("site").iter_errors(read_tree(path).plain())] == []
 

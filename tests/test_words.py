@@ -17,6 +17,7 @@ import click
 import pytest
 
 from hpclaunch.cli.main import COMMANDS, program
+from tests.in_one_test import in_one_test
 from tests.parsed import nodes
 
 ROOT = Path(__file__).parents[1]
@@ -153,7 +154,7 @@ def checked_files() -> list[Path]:
 FILES = checked_files()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@in_one_test("path", FILES)
 @pytest.mark.xdist_group("syntax trees")
 def test_texts_are_in_plain_words(path: Path) -> None:
     texts = python_texts(path) if path.suffix == ".py" else page_texts(path)
@@ -171,7 +172,7 @@ def help_texts(command: click.Command) -> Iterator[str]:
                 yield from help_texts(subcommand)
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if CLI / f"{name}.py" in FILES])
+@in_one_test("name", [name for name in COMMANDS if CLI / f"{name}.py" in FILES])
 def test_the_help_is_in_plain_words(name: str) -> None:
     command = program.get_command(click.Context(program), name)
     assert command is not None
@@ -179,12 +180,12 @@ def test_the_help_is_in_plain_words(name: str) -> None:
     assert [what for text in texts for what in misused(" ".join(text.split()))] == []
 
 
-@pytest.mark.parametrize("phrase", NOT_USED, ids=lambda phrase: phrase.pattern)
+@in_one_test("phrase", NOT_USED)
 def test_each_pattern_finds_its_example(phrase: NotUsed) -> None:
     assert any(f"-> {phrase.instead}: " in what for what in misused(phrase.example))
 
 
-@pytest.mark.parametrize("text", USED)
+@in_one_test("text", USED)
 def test_plain_texts_pass(text: str) -> None:
     assert misused(text) == []
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
-
 from hpclaunch.check.check_report import Status
 from hpclaunch.package_data import package_table
+from tests.in_one_test import in_one_test
 
 TABLE: dict[str, dict[str, list[str]]] = package_table("check/verdicts.yaml")
 CASES = [(check, case) for check, cases in TABLE.items() for case in cases]
@@ -19,7 +18,7 @@ UNUSUAL = {
 }
 
 
-@pytest.mark.parametrize(("check", "case"), CASES)
+@in_one_test("check, case", CASES)
 def test_each_verdict_is_whole(check: str, case: str) -> None:
     status, _, *remedy = TABLE[check][case]
     assert status in get_args(Status)

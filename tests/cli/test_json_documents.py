@@ -31,6 +31,7 @@ from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan, site_software
 from hpclaunch.timeline import timeline_documents
 from hpclaunch.usage import report_documents
+from tests.in_one_test import in_one_test
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
@@ -93,7 +94,7 @@ def document_schema(document: Any) -> dict[str, Any]:
     return schema
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@in_one_test("name", DOCUMENTS)
 def test_the_schema_is_that_of_the_type(name: str) -> None:
     text = json.dumps(document_schema(DOCUMENTS[name]), indent=2) + "\n"
     path = FOLDER / f"{name}.schema.json"

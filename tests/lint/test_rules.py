@@ -9,6 +9,7 @@ import pytest
 from hpclaunch.lint.lint_script import all_rules
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.known_pairs import first_cuda
+from tests.in_one_test import in_one_test
 from tests.lint.cases import DATA, SCRIPTS, findings, places, read_case
 from tests.plan.test_golden import cases, of_a_program, script_needs_files, script_of
 
@@ -16,7 +17,7 @@ GOLDEN = sorted((Path(__file__).parent.parent / "golden").glob("*.sh"))
 RULES = [rule.id for rule in all_rules()]
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+@in_one_test("path", SCRIPTS)
 def test_exactly_the_expected_is_found(path: Path) -> None:
     case = read_case(path)
     found = findings(case.text, case.site)
@@ -25,7 +26,7 @@ def test_exactly_the_expected_is_found(path: Path) -> None:
     ), found
 
 
-@pytest.mark.parametrize("rule", RULES)
+@in_one_test("rule", RULES)
 def test_every_rule_has_scripts_that_trigger_it_and_near_misses(rule: str) -> None:
     named = [path for path in SCRIPTS if path.stem.partition(".")[0] == rule]
     near = [path for path in named if path.stem.partition(".")[2].startswith("near-")]
@@ -40,23 +41,26 @@ def test_every_script_is_named_after_a_rule_or_is_a_twin() -> None:
     assert {path.stem.partition(".")[0] for path in SCRIPTS} <= {*RULES, "script"}
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+@in_one_test("path", GOLDEN)
 def test_nothing_is_found_in_our_own_scripts(path: Path, tmp_path: Path) -> None:
     found = findings(path.read_text(), path.stem.partition(".")[0], tmp_path)
     # The modules of a machine that is switched off are old.
     assert [one for one in found if one.rule != "module-old"] == []
 
 
-@pytest.mark.parametrize("name", [name for name in cases() if not script_needs_files(name)])
+@in_one_test("name", cases())
 def test_nothing_is_found_in_our_plain_scripts(name: str, tmp_path: Path) -> None:
+    if script_needs_files(name):
+        return
     found = findings(script_of(of_a_program(name), plain=True), name.partition(".")[0], tmp_path)
     assert [one for one in found if one.rule != "module-old"] == []
 
 
-@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
+@in_one_test("rule", all_rules())
 def test_a_rule_says_what_why_and_what_would_be_right(rule: object) -> None:
-    for field in ("what", "why", "remedy", "bad", "good"):
-        assert getattr(rule, field).strip()
+    assert [
+        name for name in ("what", "why", "remedy", "bad", "good") if not getattr(rule, name).strip()
+    ] == []
 
 
 @pytest.mark.parametrize(

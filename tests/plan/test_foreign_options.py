@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.plan.foreign_options import NOTIONS, TOOLS, explain
 from hpclaunch.scheduler.directive_reader import Subject
+from tests.in_one_test import in_one_test
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "options.md"
 COLUMNS = {
@@ -73,7 +74,7 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "typed", "words"), SAID, ids=lambda value: str(value))
+@in_one_test("kind, typed, words", SAID)
 def test_the_exact_words_are_said(kind: str | None, typed: str, words: str) -> None:
     (said,) = explain(typed.split(), kind)
     assert words in said

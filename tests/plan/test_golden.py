@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from hpclaunch.plan.software_choice import choose_software
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Environment, JobContainer, JobEessi
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
+from tests.in_one_test import in_one_test
 from tests.profiles import shipped
 from tests.scripts import bare, rank_lines
 
@@ -98,6 +100,7 @@ LAPTOP = NodeTopology(
 )
 
 
+@cache
 def cases() -> dict[str, dict[str, Any]]:
     shipped = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
     known = {site: {"site": site, "account": ACCOUNTS.get(site)} for site in shipped}
@@ -299,7 +302,7 @@ def script_of(asked: dict[str, Any], *, plain: bool = False) -> str:
     return re.sub(r"(Written by hpclaunch) \S+", r"\1 0.1.0", script)
 
 
-@pytest.mark.parametrize("name", cases())
+@in_one_test("name", cases())
 def test_script_is_the_golden_one(name: str) -> None:
     script, golden = script_of(cases()[name]), GOLDEN / f"{name}.sh"
     if os.environ.get("HPCLAUNCH_TEST_UPDATE_GOLDEN"):
@@ -311,7 +314,7 @@ def test_no_golden_script_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.sh")} == set(cases())
 
 
-@pytest.mark.parametrize("name", cases())
+@in_one_test("name", cases())
 def test_bash_reads_it(name: str) -> None:
     answer = subprocess.run(
         ["bash", "-n"], input=(GOLDEN / f"{name}.sh").read_text(), capture_output=True, text=True
@@ -364,7 +367,7 @@ def is_live(name: str) -> bool:
     return profile.retired is None and not profile.name.startswith("generic")
 
 
-@pytest.mark.parametrize("name", cases())
+@in_one_test("name", cases())
 def test_a_script_fits_on_one_screen(name: str) -> None:
     script = (GOLDEN / f"{name}.sh").read_text()
     needs = {"stage", "max_restarts", "idle_timeout"} & set(cases()[name])
@@ -399,7 +402,7 @@ def test_functions_of_the_files_have_40_lines_at_most(file: Path) -> None:
     assert [text for text in functions if text.count("\n") >= 40] == []
 
 
-@pytest.mark.parametrize("name", cases())
+@in_one_test("name", cases())
 def test_a_plain_script_needs_no_file(name: str) -> None:
     """And what needs files has no plain form. That lint finds nothing: tests/lint/test_rules.py."""
     if script_needs_files(name):
@@ -408,7 +411,13 @@ def test_a_plain_script_needs_no_file(name: str) -> None:
         return
     script = script_of(of_a_program(name), plain=True)
     assert "HPCLAUNCH_FILES" not in re.sub(r'"\$HPCLAUNCH_FILES" |(-x |;)HPCLAUNCH_FILES', "", bare(script))
-    lint_with_shellcheck(script)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", cases())
+def test_shellcheck_finds_nothing_in_a_plain_script(name: str) -> None:
+    if not script_needs_files(name):
+        lint_with_shellcheck(script_of(of_a_program(name), plain=True))
 
 
 def of_a_program(name: str) -> dict[str, Any]:
@@ -416,5 +425,6 @@ def of_a_program(name: str) -> dict[str, Any]:
     return {"command": PROGRAM, **cases()[name]}
 
 
+@cache
 def script_needs_files(name: str) -> bool:
     return "needs --dry-run --save DIR" in script_of(of_a_program(name))

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.package_data import package_table
 from hpclaunch.plan.refusals import problem, refusal
+from tests.in_one_test import in_one_test
 
 TABLE: dict[str, dict[str, list[str]]] = package_table("plan/refusals.yaml")
 
 
-@pytest.mark.parametrize(
-    ("subject", "case"), [(subject, case) for subject in TABLE for case in TABLE[subject]]
-)
+@in_one_test("subject, case", [(subject, case) for subject in TABLE for case in TABLE[subject]])
 def test_each_case_has_a_message_and_a_hint(subject: str, case: str) -> None:
     message, hint = TABLE[subject][case]
     assert message

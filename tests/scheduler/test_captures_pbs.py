@@ -10,11 +10,12 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
+from tests.in_one_test import in_one_test
 
 CAPTURES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"]) / "pbs"
 
 
-@pytest.mark.parametrize("folder", sorted(p for p in CAPTURES.iterdir() if p.is_dir()), ids=lambda p: p.name)
+@in_one_test("folder", sorted(p for p in CAPTURES.iterdir() if p.is_dir()))
 def test_capture(folder: Path) -> None:
     words = (folder / "cmd").read_text(errors="replace").split()
     texts = {part: (folder / part).read_bytes().decode(errors="replace") for part in ("stdout", "stderr")}

@@ -12,6 +12,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
+from tests.in_one_test import in_one_test
 
 DATA = Path(__file__).parents[1] / "data" / "pbs"
 
@@ -33,8 +34,8 @@ def status(name: str) -> JobStatus:
     return known[words[-1]]
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "exit_code", "words"),
+@in_one_test(
+    "name, state, exit_code, words",
     [
         ("fin-rc0-qstat-x-f-json", "done", 0, None),
         ("fin-rc0-qstat-x-f", "done", 0, None),

@@ -11,6 +11,7 @@ import pytest
 from hpclaunch.package_data import resource_dir
 from hpclaunch.site.module_facts import changed_modules, entries_of, loaded_modules, without_version
 from hpclaunch.site.site_documents import validated_site
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.profiles import shipped
 
@@ -51,7 +52,7 @@ def ours(tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("site", SITES)
+@in_one_test("site", SITES)
 def test_the_modules_of_shipped_profiles_have_a_version_or_a_reason(site: str) -> None:
     assert validated_site(site).errors == ()
 

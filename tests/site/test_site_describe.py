@@ -17,6 +17,7 @@ from hpclaunch.package_data import resource_dir
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_reference import field_docs, json_schema, structs
 from hpclaunch.site.yaml_tree import read_tree
+from tests.in_one_test import in_one_test
 from tests.site.conftest import VALID, Write
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +60,7 @@ def test_the_reference_page_names_every_key() -> None:
             assert f"| `{field.name}` | " in page
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@in_one_test("path", FILES)
 def test_shipped_profiles_follow_the_schema(checker: Any, path: Path) -> None:
     assert [error.message for error in checker.iter_errors(read_tree(path).plain())] == []
 

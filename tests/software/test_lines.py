@@ -26,6 +26,7 @@ from hpclaunch.software.software_lines import (
     site_variables,
     wrap_command,
 )
+from tests.in_one_test import in_one_test
 from tests.profiles import shipped
 
 LOCAL, LUMI, OLIVIA, DAINT = (shipped(name) for name in ("local", "lumi-g", "olivia", "daint"))
@@ -306,7 +307,7 @@ def test_what_fits_is_left_alone(site: str, environment: Environment) -> None:
     assert contradictions(environment, load_site(site)) == ()
 
 
-@pytest.mark.parametrize("site", sorted(site_names()))
+@in_one_test("site", sorted(site_names()))
 def test_no_sites_own_setup_contradicts_itself(site: str) -> None:
     assert contradictions(Environment(), load_site(site)) == ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_
 from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import Core, NumaNode
 from tests.how_much import examples
+from tests.in_one_test import in_one_test
 from tests.topology import machines
 from tests.topology.machines import Machine
 
@@ -187,8 +189,7 @@ PRINTED = {
 }
 
 
-@pytest.mark.parametrize("decoration", DECORATIONS)
-@pytest.mark.parametrize("printed", PRINTED)
+@in_one_test("printed, decoration", product(PRINTED, DECORATIONS))
 def test_pasted_output_reads_like_the_plain_one(printed: str, decoration: str) -> None:
     read, text = PRINTED[printed]
     assert read(DECORATIONS[decoration](text), "x") == read(text, "x")

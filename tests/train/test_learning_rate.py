@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hpclaunch.train.learning_rate import DECAYS, SCALINGS, Schedule
 from hpclaunch.train.option_parser import parse
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_options import Options
+from tests.in_one_test import in_one_test
 from tests.train.mpirun import RUNNER, run_ranks, train
 
 
@@ -61,9 +63,7 @@ def test_impossible_options_are_refused(options: Options, message: str) -> None:
         options.check()
 
 
-@pytest.mark.parametrize("epochs", [1, 2, 3, 5, 8, 90])
-@pytest.mark.parametrize("decay", DECAYS)
-@pytest.mark.parametrize("scaling", [*SCALINGS, None])
+@in_one_test("epochs, decay, scaling", product([1, 2, 3, 5, 8, 90], DECAYS, [*SCALINGS, None]))
 def test_the_default_warm_up_fits_every_run(epochs: int, decay: str, scaling: str | None) -> None:
     """Also three epochs, the default: the scaled rate is reached, and the decay lowers it."""
     chosen = ("--lr-scaling", scaling) if scaling else ()

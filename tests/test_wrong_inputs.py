@@ -9,11 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from benchmarks.wrong_inputs import HALVES, Answer, Case, Place, faults, make_place, read_cases, run_case
+from tests.in_one_test import in_one_test
 
 CASES = read_cases()
+NAMED = {case.name: case for case in CASES}
 KNOWN = {
     "init-program-missing": "init writes the job file all the same, and says that the program is not there",
     "train-batch-huge": "a batch of more images than there are is cut to them",
@@ -28,15 +29,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return make_place(tmp_path_factory.mktemp("wrong"))
 
 
-def _param(case: Case) -> ParameterSet:
-    """A case that starts a process of its own is slow."""
-    slow = "python" not in case.given and case.words()[0] == "python"
-    return pytest.param(case, id=case.name, marks=[pytest.mark.slow] * slow)
+def starts_a_process(case: Case) -> bool:
+    return "python" not in case.given and case.words()[0] == "python"
 
 
-@pytest.mark.parametrize("case", map(_param, CASES))
-def test_a_wrong_input_gets_a_right_answer(case: Case, place: Place, tmp_path: Path) -> None:
-    answer = run_case(case, tmp_path, place)
+@in_one_test("name", [case.name for case in CASES if not starts_a_process(case)])
+def test_a_wrong_input_gets_a_right_answer(name: str, place: Place, tmp_path: Path) -> None:
+    gets_a_right_answer(NAMED[name], place, tmp_path / name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [case.name for case in CASES if starts_a_process(case)])
+def test_a_wrong_input_of_a_process_gets_a_right_answer(name: str, place: Place, tmp_path: Path) -> None:
+    gets_a_right_answer(NAMED[name], place, tmp_path / name)
+
+
+def gets_a_right_answer(case: Case, place: Place, folder: Path) -> None:
+    folder.mkdir()
+    answer = run_case(case, folder, place)
     found = faults(case, answer)
     assert bool(found) == (case.name in KNOWN), f"{found}\n{answer.err}"
     assert "internal fault" not in found

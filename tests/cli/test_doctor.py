@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,12 +11,12 @@ from typing import Any
 import pytest
 
 from hpclaunch.scheduler.registry import schedulers
-from tests.own_process import hpclaunch
+from tests.in_process import hpclaunch_here
 
 
 def doctor(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run it where only the programs in the folder are on PATH."""
-    return hpclaunch("doctor", *words, env={**os.environ, "PATH": str(folder), **variables})
+    return hpclaunch_here("doctor", *words, environment={"PATH": str(folder), **variables})
 
 
 def verdicts(folder: Path, code: int = 0, **variables: str) -> dict[str, dict[str, Any]]:

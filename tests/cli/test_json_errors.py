@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.own_process import hpclaunch
+from tests.in_process import hpclaunch_here
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.own_process import hpclaunch
     ],
 )  # fmt: skip
 def test_the_error_is_the_document(words: tuple[str, ...], kind: str, code: int, message: str) -> None:
-    answer = hpclaunch(*words)
+    answer = hpclaunch_here(*words)
     assert answer.returncode == code
     error = json.loads(answer.stdout)["error"]
     assert (error["kind"], error["exit_code"]) == (kind, code)
@@ -34,5 +34,5 @@ def test_the_error_is_the_document(words: tuple[str, ...], kind: str, code: int,
 )
 def test_without_the_option_there_is_no_document(words: tuple[str, ...]) -> None:
     """After ``--`` the option is the program's."""
-    answer = hpclaunch(*words)
+    answer = hpclaunch_here(*words)
     assert (answer.returncode, answer.stdout) == (3, "")

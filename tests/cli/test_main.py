@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from hpclaunch.cli import main
 from hpclaunch.job.store import Store
+from tests.in_process import hpclaunch_here
 from tests.own_process import hpclaunch
 from tests.scripts import bare
 from tests.testbed.kit import new_record
@@ -65,7 +66,7 @@ def test_a_page_that_cannot_be_written_is_bad_input(file: str, why: str, tmp_pat
     store = Store()
     record = replace(new_record(store, "local", tmp_path), state="done")
     store.save(record)
-    done = hpclaunch("report", record.id, "--html", file, cwd=tmp_path)
+    done = hpclaunch_here("report", record.id, "--html", file, folder=tmp_path)
     assert (done.returncode, done.stderr) == (3, f"hpclaunch: {file}: cannot be written: {why}\n")
 
 
@@ -99,17 +100,17 @@ def test_ctrl_c_while_modules_are_loaded_shows_no_traceback(module: str) -> None
 
 
 def test_debug_shows_the_traceback_and_keeps_the_exit_code() -> None:
-    done = hpclaunch("--debug", "sites", "show", "nosuch")
+    done = hpclaunch_here("--debug", "sites", "show", "nosuch")
     assert done.returncode == 3
     assert "Traceback" in done.stderr
     assert done.stderr.splitlines()[-2].startswith("hpclaunch: no site is named 'nosuch'")
-    assert "Traceback" not in hpclaunch("sites", "show", "nosuch").stderr
+    assert "Traceback" not in hpclaunch_here("sites", "show", "nosuch").stderr
 
 
 def test_a_program_called_mnist_is_a_program() -> None:
     words = ("submit", "--site", "generic-slurm", "--dry-run")
-    assert hpclaunch(*words, "--", "mnist", "--foo").stdout.endswith("  mnist --foo\n")
-    assert "-m hpclaunch.train --foo" in hpclaunch(*words, "mnist", "--", "--foo").stdout
+    assert hpclaunch_here(*words, "--", "mnist", "--foo").stdout.endswith("  mnist --foo\n")
+    assert "-m hpclaunch.train --foo" in hpclaunch_here(*words, "mnist", "--", "--foo").stdout
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ def test_a_program_called_mnist_is_a_program() -> None:
     ],
 )
 def test_options_in_the_wrong_place_are_explained(words: tuple[str, ...], hint: str) -> None:
-    done = hpclaunch("submit", *words)
+    done = hpclaunch_here("submit", *words)
     assert done.returncode == 2
     assert hint in " ".join(done.stderr.split())
 
@@ -193,7 +194,7 @@ def test_a_repeated_job_keeps_the_software_of_the_site(tmp_path: Path) -> None:
 
 
 def test_the_version_and_the_short_options_of_sbatch() -> None:
-    assert hpclaunch("-V").stdout == hpclaunch("--version").stdout
+    assert hpclaunch_here("-V").stdout == hpclaunch_here("--version").stdout
     words = (
         "-N",
         "2",
@@ -211,13 +212,13 @@ def test_the_version_and_the_short_options_of_sbatch() -> None:
         "--",
         "true",
     )
-    shown = hpclaunch("submit", "--site", "generic-slurm", *words)
+    shown = hpclaunch_here("submit", "--site", "generic-slurm", *words)
     lines = bare(shown.stdout).splitlines()
     options = {line.removeprefix("#SBATCH ") for line in lines if "#SBATCH" in line}
     wanted = {"--nodes=2", "--ntasks-per-node=2", "--account=p1", "--partition=gpu", "--job-name=try"}
     assert {*wanted, "--time=01:30:00"} <= options
     assert "--time 90 is 01:30:00: minutes" in shown.stderr
-    assert "Default: 30 minutes" in " ".join(hpclaunch("submit", "--help-all").stdout.split())
+    assert "Default: 30 minutes" in " ".join(hpclaunch_here("submit", "--help-all").stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_the_version_and_the_short_options_of_sbatch() -> None:
     ],
 )
 def test_a_name_that_is_nearly_right_is_offered(words: tuple[str, ...], code: int, hint: str) -> None:
-    done = hpclaunch(*words)
+    done = hpclaunch_here(*words)
     assert done.returncode == code
     assert hint in " ".join(done.stderr.split())
 
@@ -249,7 +250,7 @@ def test_a_word_that_people_try_is_answered_with_words_that_work(word: str) -> N
     meant = TABLE["meant"][word].split()
     context = click.Context(main.program, info_name="hpclaunch")
     if meant[0].startswith("-"):
-        assert hpclaunch(*meant).returncode == 0
+        assert hpclaunch_here(*meant).returncode == 0
         return
     found = main.program.get_command(context, meant[0])
     assert found is not None, meant
@@ -266,7 +267,7 @@ def test_words_that_people_try_include_those_that_were_tried() -> None:
 
 
 def test_the_help_lists_commands_in_groups_and_leaves_some_out() -> None:
-    shown = hpclaunch("--help").stdout
+    shown = hpclaunch_here("--help").stdout
     titles = ["Start", "Follow", "Understand", "Prepare"]
     assert [line for line in shown.splitlines() if line.rstrip(":") in titles] == [f"{t}:" for t in titles]
     listed = set(re.findall(r"^  ([a-z]+)  ", shown, re.MULTILINE))
@@ -277,13 +278,13 @@ def test_the_help_lists_commands_in_groups_and_leaves_some_out() -> None:
     "words", [("forget", "--help"), ("completion", "bash"), ("env", "plan", "--help"), ("env", "--help")]
 )
 def test_commands_that_are_not_listed_and_former_names_work(words: tuple[str, ...]) -> None:
-    assert hpclaunch(*words).returncode == 0
+    assert hpclaunch_here(*words).returncode == 0
 
 
 @pytest.mark.parametrize("command", ["submit", "resubmit"])
 def test_the_help_is_short_and_help_all_has_every_option(command: str) -> None:
     short, whole = (
-        hpclaunch(command, words, env={**os.environ, "COLUMNS": "80"}).stdout
+        hpclaunch_here(command, words, environment={"COLUMNS": "80"}).stdout
         for words in ("--help", "--help-all")
     )
     assert len(short.splitlines()) <= 40
@@ -302,9 +303,9 @@ def test_the_help_is_short_and_help_all_has_every_option(command: str) -> None:
 def test_a_dry_run_that_would_be_refused_fails_where_that_is_asked_for(tmp_path: Path) -> None:
     """The script is shown either way."""
     words = ("submit", "--site", "generic-slurm", "--dry-run", "--framework", "torch")
-    usual = hpclaunch(*words, "--", "python", "no.py", cwd=tmp_path)
-    strict = hpclaunch(*words, "--strict", "--", "python", "no.py", cwd=tmp_path)
-    document = hpclaunch(*words, "--strict", "--json", "--", "python", "no.py", cwd=tmp_path)
+    usual = hpclaunch_here(*words, "--", "python", "no.py", folder=tmp_path)
+    strict = hpclaunch_here(*words, "--strict", "--", "python", "no.py", folder=tmp_path)
+    document = hpclaunch_here(*words, "--strict", "--json", "--", "python", "no.py", folder=tmp_path)
     assert (usual.returncode, strict.returncode, document.returncode) == (0, 3, 3)
     assert "submitting this job is refused: " in strict.stderr
     assert strict.stdout == usual.stdout
@@ -312,13 +313,13 @@ def test_a_dry_run_that_would_be_refused_fails_where_that_is_asked_for(tmp_path:
     assert json.loads(document.stdout)["problems"]
     (tmp_path / "yes.py").write_text("")
     accepted = (*words, "--software", "none", "--gpus-per-task", "0", "--strict", "--", "python", "yes.py")
-    assert hpclaunch(*accepted, cwd=tmp_path).returncode == 0
-    assert hpclaunch("submit", "--site", "local", "--strict", "--", "true").returncode == 2
+    assert hpclaunch_here(*accepted, folder=tmp_path).returncode == 0
+    assert hpclaunch_here("submit", "--site", "local", "--strict", "--", "true").returncode == 2
 
 
 def test_a_framework_is_named_in_any_case() -> None:
     words = ("submit", "--site", "generic-slurm", "--framework", "Torch", "--dry-run", "--", "true")
-    assert "LOCAL_WORLD_SIZE" in hpclaunch(*words).stdout
+    assert "LOCAL_WORLD_SIZE" in hpclaunch_here(*words).stdout
 
 
 def on_terminal(columns: int, *words: str, **variables: str) -> str:

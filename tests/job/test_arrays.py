@@ -15,6 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from tests.in_process import hpclaunch_here
 from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
@@ -179,8 +180,8 @@ def test_what_pbs_does_not_know_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("words", [("--array", "0-3"), ("--after", "last")])
 def test_this_machine_has_no_queue(words: tuple[str, ...]) -> None:
-    hpclaunch("submit", "--site", "local", "--", "true")
-    answer = hpclaunch("submit", "--site", "local", *words, "--", "true")
+    hpclaunch_here("submit", "--site", "local", "--", "true")
+    answer = hpclaunch_here("submit", "--site", "local", *words, "--", "true")
     assert answer.returncode == 3
     assert "has no queue" in answer.stderr or "hpclaunch wait" in answer.stderr
 

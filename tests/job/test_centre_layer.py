@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings import JobSettings, merge
+from tests.in_process import hpclaunch_here
 
 WRONG = ("file", "folder", "owner") if os.geteuid() == 0 else ("file", "folder")  # only root gives files away
 TRUE = JobSettings(command=("true",))
@@ -49,10 +48,6 @@ def write(path: Path, text: str) -> None:
 def merged(line: JobSettings = TRUE) -> tuple[JobRequest, dict[str, Setting]]:
     request, settings = merge(read_layers(line, None), "lumi-g", "command line")
     return request, {setting.name: setting for setting in settings}
-
-
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "hpclaunch", *words], capture_output=True, text=True)
 
 
 def test_the_order_of_the_folders(
@@ -129,12 +124,14 @@ def test_a_refused_setting_is_told_in_the_words_of_the_centre(centre: Path) -> N
         "queue: small-g\n"
         "refused: {queue: {dev-g: for the staff, small-g: never}, exclude: {'*': Slurm chooses}}\n",
     )
-    done = run(*JOB, "--partition", "dev-g", "--exclude", "nid1", "--", "true")
+    done = hpclaunch_here(*JOB, "--partition", "dev-g", "--exclude", "nid1", "--", "true")
     path = centre / "config.yaml"
     assert f"queue dev-g (command line) is refused by {path}: for the staff" in done.stderr
     assert f"exclude nid1 (command line) is refused by {path}: Slurm chooses" in done.stderr
-    assert run(*JOB, "--strict", "--partition", "dev-g", "--", "true").returncode == 3
-    assert "is refused by" not in run(*JOB, "--", "true").stderr  # of its own default the centre says nothing
+    assert hpclaunch_here(*JOB, "--strict", "--partition", "dev-g", "--", "true").returncode == 3
+    assert (
+        "is refused by" not in hpclaunch_here(*JOB, "--", "true").stderr
+    )  # of its own default the centre says nothing
 
 
 @pytest.mark.parametrize(
@@ -147,7 +144,7 @@ def test_a_refused_setting_is_told_in_the_words_of_the_centre(centre: Path) -> N
 )
 def test_a_wrong_file_is_named_with_its_key(centre: Path, text: str, said: str) -> None:
     write(centre / "config.yaml", text)
-    done = run(*JOB, "--", "true")
+    done = hpclaunch_here(*JOB, "--", "true")
     assert (done.returncode, said in done.stderr, str(centre) in done.stderr) == (3, True, True), done.stderr
 
 
@@ -165,7 +162,7 @@ def test_what_others_can_write_is_refused(
     else:
         changed = path if wrong == "file" else path.parent
         changed.chmod(0o777 if wrong == "folder" else 0o666)
-    done = run(*JOB, "--", "true")
+    done = hpclaunch_here(*JOB, "--", "true")
     assert done.returncode == 3
     said = "belongs to user 4321" if wrong == "owner" else "can be written by all users"
     assert said in done.stderr
@@ -181,14 +178,16 @@ def test_a_profile_stands_between_the_users_and_the_shipped_ones(
         "{schema: 1, name: lumi-g, part_of: lumi-g, description: of the centre}",
     )
     (listed,) = [
-        each for each in json.loads(run("sites", "list", "--json").stdout) if each["name"] == "lumi-g"
+        each
+        for each in json.loads(hpclaunch_here("sites", "list", "--json").stdout)
+        if each["name"] == "lumi-g"
     ]
     assert (listed["origin"], listed["description"]) == ("centre", "of the centre")
     assert listed["hides"].endswith("site_profiles/lumi-g.yaml")
-    assert "your centre's: " in run("sites", "list").stdout
+    assert "your centre's: " in hpclaunch_here("sites", "list").stdout
     own = tmp_path / "user" / "hpclaunch" / "sites" / "lumi-g.yaml"
     write(own, "{schema: 1, name: lumi-g, part_of: lumi-g}")
-    shown = json.loads(run("sites", "show", "lumi-g", "--json").stdout)
+    shown = json.loads(hpclaunch_here("sites", "show", "lumi-g", "--json").stdout)
     assert shown["description"] == "of the centre"
 
 
@@ -198,7 +197,7 @@ def test_blocks_stand_around_the_environment(centre: Path, system: tuple[Path, P
     )
     write(system[0] / "blocks" / "before_environment.sh", "hidden by the first\n")
     write(system[0] / "blocks" / "after_environment.sh", "umask 027\n\n")
-    lines = run(*JOB, "--", "true").stdout.splitlines()
+    lines = hpclaunch_here(*JOB, "--", "true").stdout.splitlines()
     at = lines.index(f"# Of the centre, {centre}/blocks/before_environment.sh:")
     assert lines[at + 1] == "module load centre/2026  # {{ not }} {% a template %}"
     after = lines.index(f"# Of the centre, {system[0]}/blocks/after_environment.sh:")
@@ -213,7 +212,7 @@ def test_blocks_stand_around_the_environment(centre: Path, system: tuple[Path, P
 
 def test_a_block_with_another_name_is_an_error(centre: Path) -> None:
     write(centre / "blocks" / "prologue.sh", "true\n")
-    done = run(*JOB, "--", "true")
+    done = hpclaunch_here(*JOB, "--", "true")
     assert done.returncode == 3
     assert "prologue.sh: no block has this name" in done.stderr
     assert "before_environment, after_environment" in done.stderr
@@ -222,7 +221,7 @@ def test_a_block_with_another_name_is_an_error(centre: Path) -> None:
 @pytest.mark.parametrize("text", ["if true; then", "cat <<EOF\nx", "echo 'open", "module load a \\"])
 def test_a_block_that_would_swallow_the_next_lines_is_an_error(centre: Path, text: str) -> None:
     write(centre / "blocks" / "after_environment.sh", text)
-    done = run(*JOB, "--", "true")
+    done = hpclaunch_here(*JOB, "--", "true")
     assert done.returncode == 3, done.stdout
     assert f"{centre}/blocks/after_environment.sh: " in done.stderr
 
@@ -237,13 +236,13 @@ def test_overlays_extend_one_another_and_say_whose_lines_they_add(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
     user = tmp_path / "user" / "hpclaunch"
-    plain = run(*JOB, "--", "true").stdout.splitlines()
+    plain = hpclaunch_here(*JOB, "--", "true").stdout.splitlines()
     for folder, variable in ((user, "A"), (centre, "B"), (system[0], "C")):
         block = (
             f"{{% block rank %}}\nexport {variable}={{{{ tasks }}}}\n{{{{ super() }}}}\n{{% endblock %}}\n"
         )
         write(folder / "templates" / "job.sh.j2", EXTENDS + block)
-    lines = run(*JOB, "--", "true").stdout.splitlines()
+    lines = hpclaunch_here(*JOB, "--", "true").stdout.splitlines()
     added = [
         f"# Of the user, {user}/templates/job.sh.j2:",
         "export A=8",
@@ -262,7 +261,7 @@ def test_an_overlay_without_super_takes_the_place_of_a_block(centre: Path) -> No
     replaced, added = "{% block after_environment %}umask 077", "{% block launch %}{{ super() }}wait"
     end = "{% endblock %}"
     write(centre / "templates" / "job.sh.j2", f"{EXTENDS}{replaced}{end}{added}{end}")
-    lines = run(*JOB, "--", "true").stdout.splitlines()
+    lines = hpclaunch_here(*JOB, "--", "true").stdout.splitlines()
     mark = f"# Of the centre, {centre}/templates/job.sh.j2:"
     assert [lines[at + 1] for at, line in enumerate(lines) if line == mark] == ["umask 077", "wait"]
     assert "umask 027" not in lines
@@ -288,7 +287,7 @@ def test_what_is_wrong_in_an_overlay_is_told_with_its_line(
 ) -> None:
     path = centre / "templates" / "job.sh.j2"
     write(path, text)
-    done = run(*JOB, "--", "true")
+    done = hpclaunch_here(*JOB, "--", "true")
     assert (done.returncode, "Traceback" in done.stderr) == (3, False), done.stderr
     assert f"{path}, line {line}: " in done.stderr
     assert said in done.stderr
@@ -297,6 +296,6 @@ def test_what_is_wrong_in_an_overlay_is_told_with_its_line(
 def test_a_script_that_bash_cannot_read_with_an_overlay_is_refused(centre: Path) -> None:
     path = centre / "templates" / "job.sh.j2"
     write(path, EXTENDS + "{% block start %}{{ super() }}if true; then\n{% endblock %}")
-    done = run(*JOB, "--", "true")
+    done = hpclaunch_here(*JOB, "--", "true")
     assert done.returncode == 3
     assert f"{path}: bash cannot read a script with it" in done.stderr

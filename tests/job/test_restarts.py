@@ -23,6 +23,7 @@ from hpclaunch.job.follow_job import cancel_job
 from hpclaunch.job.store import Store
 from hpclaunch.package_data import resource_dir
 from tests.conftest import MPI_VARIABLES
+from tests.in_process import hpclaunch_here
 from tests.testbed.cluster import Slurm
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -210,9 +211,7 @@ def test_timer_and_watchdog_end_at_once_however_short_the_launch(tmp_path: Path)
 )
 def test_impossible_wishes_are_refused(words: tuple[str, ...]) -> None:
     usual = ("--site", "local", "--time", "5s", "--max-restarts", "1", *words, "--dry-run", "--", "true")
-    answer = subprocess.run(
-        [sys.executable, "-m", "hpclaunch", "submit", *usual], capture_output=True, text=True
-    )
+    answer = hpclaunch_here("submit", *usual)
     assert answer.returncode == 3, answer.stderr
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import hpclaunch_here
 from tests.remote.staging import content, make_data_set
 from tests.testbed.cluster import Slurm
 from tests.testbed.second_user import SecondUser
@@ -100,10 +101,10 @@ def test_a_job_whose_data_cannot_be_staged_fails_before_its_ranks_start(tmp_path
 
 
 def test_a_source_that_is_not_there_is_refused_before_anything_is_submitted(tmp_path: Path) -> None:
-    done = hpclaunch("submit", "--site", "local", "--stage", f"{tmp_path}/none", "--", "true")
+    done = hpclaunch_here("submit", "--site", "local", "--stage", f"{tmp_path}/none", "--", "true")
     assert done.returncode == 3
     assert f"--stage {tmp_path}/none: {tmp_path}/none does not exist" in done.stderr
-    assert json.loads(hpclaunch("jobs", "--json").stdout or "[]") == []
+    assert json.loads(hpclaunch_here("jobs", "--json").stdout or "[]") == []
 
 
 # --- two nodes, each with its own /dev/shm ------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_process import hpclaunch_here
 from tests.own_process import hpclaunch
 
 FAKES = Path(__file__).parents[1] / "fakes"
@@ -39,7 +40,7 @@ def test_a_torch_job_requests_all_gpus_of_a_node_and_their_cores(
     (tmp_path / "train.py").write_text("import torch\n")
     monkeypatch.setenv("FAKE_PBS_GPUS", str(gpus))
     options = () if queue == "debug" else ("--queue", queue)
-    answer = hpclaunch(*words("--dry-run", "--cpus-per-task", "1", *options), cwd=tmp_path)
+    answer = hpclaunch_here(*words("--dry-run", "--cpus-per-task", "1", *options), folder=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert f"#PBS -l select=1:ncpus={gpus}:mpiprocs={gpus}:ngpus={gpus}" in answer.stdout.splitlines()
     assert f"#PBS -q {queue}" in answer.stdout.splitlines()
@@ -64,14 +65,14 @@ def test_ranks_bind_themselves_and_prove_it(tmp_path: Path) -> None:
 def test_a_server_that_is_down_is_named_where_gpus_are_needed(tmp_path: Path, server: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\n")
     (server / "down").touch()
-    answer = hpclaunch(*words("--dry-run"), cwd=tmp_path)
+    answer = hpclaunch_here(*words("--dry-run"), folder=tmp_path)
     assert "torch uses GPUs; the GPUs per node are not known: " in answer.stderr
     assert "cannot connect to server fakepbs" in answer.stderr
 
 
 def test_queues_come_into_a_new_profile(tmp_path: Path) -> None:
-    made = hpclaunch("sites", "new", "here", "--extends", "generic-pbs", cwd=tmp_path)
+    made = hpclaunch_here("sites", "new", "here", "--extends", "generic-pbs", folder=tmp_path)
     assert made.returncode == 0, made.stderr
     assert "with 5 queues of PBS" in made.stdout
-    shown = json.loads(hpclaunch("sites", "show", "here", "--json", cwd=tmp_path).stdout)
+    shown = json.loads(hpclaunch_here("sites", "show", "here", "--json", folder=tmp_path).stdout)
     assert shown["queues"]["debug"]["max_walltime"] == "01:00:00"

@@ -18,6 +18,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.program_check import option_problems
 from hpclaunch.scaling.bench_report import as_csv, as_svg, as_text, bench_of
 from hpclaunch.scaling.link_tests import Bench, read_link_test
+from tests.in_process import hpclaunch_here
 
 TIMES = {
     ("ring", "array"): (20.0, 400.0),
@@ -153,7 +154,7 @@ def test_wrong_options_are_refused_before_a_job_waits_in_a_queue(tmp_path: Path)
     )
     assert option_problems(right.prepared.request) == ()
     assert "hpclaunch.train bench --sizes 4K" in right.script()
-    done = command("bench", "--picture", "b.png", folder=tmp_path)
+    done = hpclaunch_here("bench", "--picture", "b.png", folder=tmp_path)
     assert (done.returncode, done.stdout) == (3, "")
     assert "SVG" in done.stderr
 

@@ -76,6 +76,7 @@ def test_the_examples_of_the_docstrings_run(tmp_path: Path, monkeypatch: pytest.
     assert ran.attempted > 15
 
 
+@pytest.mark.slow
 def test_the_script_is_that_of_the_command(tmp_path: Path) -> None:
     line = ["submit", "--site", "lumi-g", "--account", "project_465000001", "--nodes", "2", "--dry-run"]
     command = subprocess.run(
@@ -89,6 +90,7 @@ def test_the_script_is_that_of_the_command(tmp_path: Path) -> None:
     assert job.script() == command.stdout
 
 
+@pytest.mark.slow
 def test_every_module_can_be_imported_first(tmp_path: Path) -> None:
     """No submodule takes the place of a name of the interface."""
     code = (

@@ -11,9 +11,13 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+import pytest
+
 from hpclaunch.package_data import package_table
 from tests.in_one_test import in_one_test
 from tests.parsed import nodes
+
+pytestmark = pytest.mark.xdist_group("syntax trees")  # which one worker makes for all
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
 # Table -> the functions that read a case of it, and the values that they give themselves; None: others, too.

@@ -15,10 +15,12 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.parsed import nodes
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
 TOP = "hpclaunch"
@@ -85,9 +87,12 @@ def _weight(node: ast.AST) -> int:
     return int(isinstance(node, _BRANCHES))
 
 
-def too_complex(source: str) -> dict[str, int]:
-    """Return ``name (line n)`` and the complexity of each function above the limit that gives no reason."""
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _FUNCTIONS)]
+def too_complex(source: str, among: Iterable[ast.AST] = ()) -> dict[str, int]:
+    """Return ``name (line n)`` and the complexity of each function above the limit that gives no reason.
+
+    ``among``: the nodes of the source where they are known.
+    """
+    functions = [node for node in among or ast.walk(ast.parse(source)) if isinstance(node, _FUNCTIONS)]
     excused = {_innermost(functions, line) for line in _lines_with_a_reason(source)}
     return {
         f"{getattr(function, 'name', 'lambda')} (line {function.lineno})": count
@@ -122,11 +127,12 @@ for _path in sorted(PACKAGE.rglob("*.py")):
 
 
 @pytest.mark.parametrize("room", FILES)
+@pytest.mark.xdist_group("syntax trees")
 def test_no_room_becomes_more_complex(room: str) -> None:
     found = {
         f"{path.relative_to(PACKAGE)}: {name}": count
         for path in FILES[room]
-        for name, count in too_complex(path.read_text()).items()
+        for name, count in too_complex(path.read_text(), nodes(path)).items()
     }
     number, highest = ABOVE.get(room, (0, LIMIT))
     listing = "\n".join(f"{count} {name}" for name, count in sorted(found.items(), key=lambda item: -item[1]))

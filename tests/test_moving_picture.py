@@ -5,9 +5,12 @@ After a wanted change: python -m benchmarks.moving_picture; look at the picture.
 
 import xml.etree.ElementTree as ET
 
+import pytest
+
 from benchmarks.moving_picture import PICTURE, draw, words
 
 
+@pytest.mark.slow
 def test_the_picture_shows_what_the_commands_print() -> None:
     drawn = PICTURE.read_text()
     ET.fromstring(drawn)

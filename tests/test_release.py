@@ -127,6 +127,7 @@ def test_a_release_refuses_what_is_not_committed_and_a_folder_that_exists(tmp_pa
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_pythons_that_are_promised_are_those_that_ci_runs() -> None:
     """The tests and the release run under the Python of each classifier; one that is not here ends them."""
     text = (ROOT / "pyproject.toml").read_text()

@@ -123,6 +123,7 @@ def too_long(text: str, columns: int) -> list[str]:
     return [line for line in lines if "/" not in line.split()[-1]]
 
 
+@pytest.mark.slow
 def test_each_table_fits_each_terminal_and_says_what_it_leaves_out(
     commands: list[tuple[str, ...]],
 ) -> None:

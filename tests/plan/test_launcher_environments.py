@@ -19,6 +19,8 @@ from tests.plan.test_golden import ACCOUNTS, script_of
 from tests.profiles import shipped
 from tests.scripts import rank_lines
 
+pytestmark = pytest.mark.slow
+
 NODES, EACH = 2, 2
 SITES = {
     "pals": ("aurora", "polaris"),

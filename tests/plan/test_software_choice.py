@@ -393,6 +393,7 @@ def live_gpu_sites() -> Iterator[str]:
             yield path.stem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", list(live_gpu_sites()))
 @pytest.mark.parametrize("program", ["train.py", "waves.py", "zero.py", "ring.py"])
 def test_no_submission_is_silent(site: str, program: str, here: Path) -> None:

@@ -97,6 +97,7 @@ while True:  # until it is killed
 """Another user exchanges what is at two names: man 2 rename, Linux 3.15 and newer, glibc 2.28 and newer."""
 
 
+@pytest.mark.slow
 def test_what_is_exchanged_while_it_is_looked_at_is_not_used(tmp: Path, second_user: SecondUser) -> None:
     """At a name of the other user's, a folder of theirs and a link to one of ours take turns."""
     (tmp / "own").mkdir(0o700)

@@ -140,6 +140,7 @@ def test_the_command_measures_shows_and_shows_again(tmp_path: Path) -> None:
     assert [1e6 * seconds for seconds in test.seconds.values()] == pytest.approx(mpi)
 
 
+@pytest.mark.slow
 def test_wrong_options_are_refused_before_a_job_waits_in_a_queue(tmp_path: Path) -> None:
     for words, said in (
         (["--algorithms", "rign"], "'rign' is not an algorithm; there are copy, halving-doubling,"),

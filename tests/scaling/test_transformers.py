@@ -266,6 +266,7 @@ def test_submit_warns_of_a_network_that_does_not_fit(tmp_path: Path, monkeypatch
         assert ("gpt3-175b needs" in answer.stderr) is warns
 
 
+@pytest.mark.slow
 def test_published_runs_are_predicted() -> None:
     """The half kept apart, and the open one: goals of the issue, for what reaches them."""
     beside = runpy.run_path(str(ROOT / "benchmarks" / "published_transformers.py"))

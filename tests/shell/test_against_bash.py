@@ -140,6 +140,7 @@ def may_be(variables: Variables, command: Command, words: list[str]) -> bool:
     return read == words or any(re.search(r"\$[ABCL]", text) for text in read)
 
 
+@pytest.mark.slow
 @given(script=SCRIPT)
 @settings(max_examples=examples(500), deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_words_are_those_of_bash(script: list[str]) -> None:

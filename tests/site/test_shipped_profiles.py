@@ -11,23 +11,25 @@ import pytest
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site.load_profile import load_merged, load_site
+from hpclaunch.site.load_profile import load_merged
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.profile_rules import structs_of
 from hpclaunch.site.queue_limits import misfit
 from hpclaunch.site.schema import Directive, EnvVar, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
+from tests.profiles import shipped
 
 FILES = sorted(resource_dir("site_profiles").glob("*.yaml"))
 NAMES = [path.stem for path in FILES]
-MACHINES = [name for name in NAMES if load_site(name).status != "generic"]
+MACHINES = [name for name in NAMES if shipped(name).status != "generic"]
 """Those of a cloud describe no machine: users make their own."""
 CLOUDS = [name for name in NAMES if name.startswith(("aws-", "gcp-"))]
 
 
 def node(name: str) -> NodeTopology:
-    topology = site_topology(load_site(name))
+    topology = site_topology(shipped(name))
     assert topology is not None
     return topology
 
@@ -40,23 +42,23 @@ def test_the_promised_sites_are_there() -> None:
     assert promised | generic | {"local"} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_test("name", NAMES)
 def test_it_loads_and_is_the_shipped_one(name: str) -> None:
     loaded = load_merged(name)
     assert loaded.profile.name == name
     assert loaded.read[0].path in [path.resolve() for path in FILES]
 
 
-@pytest.mark.parametrize("path", FILES, ids=NAMES)
+@in_one_test("path", FILES)
 def test_no_mask_is_pasted_in(path: Path) -> None:
     assert not re.search(r"\b0x|fe0{4,}", path.read_text(encoding="utf-8"), re.IGNORECASE)
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@in_one_test("name", MACHINES)
 def test_every_fact_of_a_machine_has_a_source(name: str) -> None:
     unsourced = [
         path
-        for path, part in structs_of(load_site(name), ())
+        for path, part in structs_of(shipped(name), ())
         if getattr(part, "source", "none needed") is None and msgspec.to_builtins(part)
     ]
     assert [path for path in unsourced if path != ("software",)] == []
@@ -82,9 +84,9 @@ NICS_UNKNOWN = ("theta", "saga", "saga-a100", "jean-zay")
 """The pages of these that were found state no NICs."""
 
 
-@pytest.mark.parametrize("name", [name for name in MACHINES if name not in NICS_UNKNOWN])
+@in_one_test("name", [name for name in MACHINES if name not in NICS_UNKNOWN])
 def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) -> None:
-    profile = load_site(name)
+    profile = shipped(name)
     links, network = profile.links, profile.fabric.network
     assert links.nic is not None
     assert (network is None) == (name in NETWORK_UNKNOWN)
@@ -95,16 +97,16 @@ def test_link_speeds_and_the_network_are_stated_with_their_sources(name: str) ->
     assert not links.cpu_gpu or gpus
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_test("name", NAMES)
 def test_unverified_sources_are_marked(name: str) -> None:
-    for key, source in load_site(name).sources.items():
+    for key, source in shipped(name).sources.items():
         assert (key == "unverified") <= (source.evidence == "unverified")
         assert source.evidence == "documented" or source.note
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_test("name", NAMES)
 def test_script_lines_have_reasons_and_parse(name: str) -> None:
-    for _, part in structs_of(load_site(name), ()):
+    for _, part in structs_of(shipped(name), ()):
         if isinstance(part, EnvVar | Directive):
             assert len(part.reason) > 10
         if isinstance(part, Directive):
@@ -127,7 +129,7 @@ def test_lumi_g_node() -> None:
 
 
 def test_lumi_g_rules() -> None:
-    profile = load_site("lumi-g")
+    profile = shipped("lumi-g")
     assert list(profile.queues)[:3] == ["standard-g", "small-g", "dev-g"]
     assert [name for name, queue in profile.queues.items() if queue.whole_node] == [
         "standard-g",
@@ -145,7 +147,7 @@ def test_polaris_gpus_are_in_reverse_order() -> None:
     topology = node("polaris")
     assert [gpu.numa for gpu in topology.gpus] == [3, 2, 1, 0]
     assert format_cpu_list(topology.gpus[0].cpus or ()) == "24-31,56-63"
-    profile = load_site("polaris")
+    profile = shipped("polaris")
     assert profile.scheduler.select == "system=polaris"
     assert [line.text for line in profile.directives] == ["-l filesystems=home:eagle", "-l place=scatter"]
     assert [route.max_nodes for route in profile.queues["prod"].routes] == [24, 99, 496]
@@ -153,7 +155,7 @@ def test_polaris_gpus_are_in_reverse_order() -> None:
 
 @pytest.mark.parametrize("name", ["alps-gh200", "daint", "clariden", "santis", "olivia"])
 def test_grace_hopper_nodes(name: str) -> None:
-    topology, profile = node(name), load_site(name)
+    topology, profile = node(name), shipped(name)
     assert [format_cpu_list(gpu.cpus or ()) for gpu in topology.gpus] == [
         "0-71",
         "72-143",
@@ -174,7 +176,7 @@ def test_frontiers_node_is_that_of_lumi_g() -> None:
 
 
 def test_frontiers_walltime_grows_with_the_nodes() -> None:
-    batch = load_site("frontier").queues["batch"]
+    batch = shipped("frontier").queues["batch"]
     assert [misfit(batch, nodes, 6 * 3600) is None for nodes in (1, 91, 92, 183, 9472)] == [
         False,
         False,
@@ -187,7 +189,7 @@ def test_frontiers_walltime_grows_with_the_nodes() -> None:
 
 
 def test_jupiter_has_grace_hopper_nodes_without_slingshot() -> None:
-    profile, topology = load_site("jupiter"), node("jupiter")
+    profile, topology = shipped("jupiter"), node("jupiter")
     assert [format_cpu_list(gpu.cpus or ()) for gpu in topology.gpus][:2] == ["0-71", "72-143"]
     assert profile.fabric.kind == "infiniband"
     variables = [
@@ -209,7 +211,7 @@ def test_summits_cores_are_those_that_jsrun_showed() -> None:
 
 def test_leonardos_gpus_are_all_attached_to_the_first_half_of_the_cores() -> None:
     """So the cores nearest to them would leave the other half idle: srun gives each rank its share of all."""
-    profile, topology = load_site("leonardo"), node("leonardo")
+    profile, topology = shipped("leonardo"), node("leonardo")
     assert profile.binding.cpu == "cores"
     assert {gpu.numa for gpu in topology.gpus} == {0}
     assert [len(numa.cpus) for numa in topology.numa_nodes] == [16, 16]
@@ -217,7 +219,7 @@ def test_leonardos_gpus_are_all_attached_to_the_first_half_of_the_cores() -> Non
 
 @pytest.mark.parametrize("name", ["mn5-acc", "betzy", "betzy-accel"])
 def test_on_nodes_whose_numa_is_unknown_ranks_bind_themselves(name: str) -> None:
-    profile, topology = load_site(name), node(name)
+    profile, topology = shipped(name), node(name)
     assert profile.binding.cpu == "at_start"
     assert (topology.numa_nodes, {core.numa for core in topology.cores}) == ((), {None})
     assert {gpu.numa for gpu in topology.gpus} <= {None}
@@ -225,35 +227,35 @@ def test_on_nodes_whose_numa_is_unknown_ranks_bind_themselves(name: str) -> None
 
 @pytest.mark.parametrize("name", ["polaris", "olivia", "alps-gh200"])
 def test_the_slingshot_plugin_is_forced_between_nodes_only(name: str) -> None:
-    fabric = load_site(name).fabric
+    fabric = shipped(name).fabric
     assert fabric.multi_node["NCCL_NET"].value == "AWS Libfabric"
     assert fabric.single_node["NCCL_NET"].value is None
     assert "NCCL_NET" not in fabric.common
 
 
 def test_the_alps_clusters_differ_in_their_limits() -> None:
-    base = load_site("alps-gh200")
+    base = shipped("alps-gh200")
     limits = {
-        name: {key: (queue.max_nodes, queue.max_walltime) for key, queue in load_site(name).queues.items()}
+        name: {key: (queue.max_nodes, queue.max_walltime) for key, queue in shipped(name).queues.items()}
         for name in ("daint", "clariden", "santis")
     }
     assert limits["clariden"]["normal"] == (None, "12:00:00")
     assert limits["clariden"]["debug"] == (4, "01:30:00")
     assert limits["daint"]["debug"] == limits["santis"]["debug"] == (2, "00:30:00")
-    assert load_site("clariden").queues["debug"].max_node_minutes == 90
+    assert shipped("clariden").queues["debug"].max_node_minutes == 90
     for name in limits:
-        assert load_site(name).fabric == base.fabric
+        assert shipped(name).fabric == base.fabric
 
 
 @pytest.mark.parametrize("name", ["alps-gh200", "daint", "clariden", "santis"])
 def test_cscs_requires_no_account_and_has_a_partition_for_transfer(name: str) -> None:
-    profile = load_site(name)
+    profile = shipped(name)
     assert not profile.account.required
     assert profile.queues["xfer"].gpus is False
 
 
 def test_what_the_sites_document_for_the_mpi_plugin() -> None:
-    plugins = {name: load_site(name).mpi for name in ("olivia", "daint", "generic-slurm")}
+    plugins = {name: shipped(name).mpi for name in ("olivia", "daint", "generic-slurm")}
     assert plugins["olivia"].plugin == "pmix"
     assert plugins["daint"].plugin is None
     assert set(plugins["daint"].alternatives) == {"pmix", "pmi2"}
@@ -262,12 +264,12 @@ def test_what_the_sites_document_for_the_mpi_plugin() -> None:
 
 @pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "generic-lsf", "generic-flux", "local"])
 def test_generic_profiles_describe_no_node(name: str) -> None:
-    profile: SiteProfile = load_site(name)
+    profile: SiteProfile = shipped(name)
     assert site_topology(profile) is None
     assert (profile.queues, profile.env, profile.status) == ({}, {}, "generic")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_test("name", NAMES)
 def test_each_is_shown(name: str) -> None:
     shown = hpclaunch_here("sites", "show", name)
     assert shown.returncode == 0, shown.stderr

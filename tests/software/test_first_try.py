@@ -26,6 +26,8 @@ from tests.in_process import hpclaunch_here
 from tests.plan.test_golden import ACCOUNTS, cases, of_a_program, script_needs_files, script_of
 from tests.profiles import shipped
 
+pytestmark = pytest.mark.slow
+
 FAKES = Path(__file__).parents[1] / "fakes/fake_site"
 DATA = Path(__file__).parents[1] / "data/site_software.yaml"
 PROGRAMS = {

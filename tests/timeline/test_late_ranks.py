@@ -38,6 +38,7 @@ def waits(
     return {rank: [row[rank] for row in rows] for rank in range(ranks)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", NOISES)
 def test_equal_ranks_are_named_in_one_file_of_a_hundred_at_most(noise: str) -> None:
     """The rate is 1 %: of 300 files 3; 9 and more would have a probability of 0.4 %."""

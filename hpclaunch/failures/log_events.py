@@ -55,6 +55,7 @@ _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
 _NAMED = re.compile(
     r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Group|Timeout|Failed)(?:: |:?$)"
 )
+_OF_ANOTHER = re.compile(r"Original Traceback|Traceback .*: \(RANK \d+\)$")
 _NOT, _FROM, _MEMBER = 0, 1, 2
 """How an exception is linked to the one before it: not on purpose, raised from it, or made of it."""
 _CHAIN = {
@@ -62,14 +63,7 @@ _CHAIN = {
     "During handling of the above exception, another exception occurred:": _NOT,
 }
 _GROUP = re.compile(r"^\s*(?:\+ (?=Exception Group)|\| |\+-.*-\s*$|\|$)")
-_LIBRARY = re.compile(
-    r"site-packages/|dist-packages/|/lib(?:64)?/python\d|^<frozen |^<string>|^<__array_function__"
-    r"|/python\d[\d.]*/lib-dynload/|/runpy\.py$|\.pyx$|/bin/[\w.-]+$"
-)
 _FATAL = re.compile(r"^Fatal Python error: ")
-_OF_A_FATAL_ERROR = re.compile(
-    r"^(?: *<no Py|Python runtime state|Current thread|Thread |Extension modules|Stack )"
-)
 _TERMINATE = re.compile(r"^terminate called (?:after throwing|without an active|recursively)")
 _MOST_LINES_OF_A_MESSAGE = 15
 
@@ -263,11 +257,12 @@ def _ignored(lines: Sequence[Line], at: int) -> bool:
 def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:
     """Return the exceptions of a group, each with a traceback or without one; none: it is not a group.
 
-    What a process of torch's DataLoader raises stands after the exception of the rank in the same way.
+    What a process of torch's DataLoader raises stands after the exception of the rank in the same way, and
+    what other ranks met in writing a checkpoint.
     """
     found: list[_Trace] = []
     after = lines[group.end][1] if group.end < len(lines) else ""
-    if "ExceptionGroup: " not in group.exception and not after.startswith("Original Traceback"):
+    if "ExceptionGroup: " not in group.exception and not _OF_ANOTHER.match(after):
         return found
     at = _next(lines, group.end)
     while at < len(lines):
@@ -347,7 +342,7 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
             where = where or _where([match])
         elif re.match(r"^\s+what\(\): ", text):
             said.append(text.strip())
-        elif text.strip() and not _OF_A_FATAL_ERROR.match(text):
+        elif text.strip() and not log_words("of_a_fatal_error").match(text):
             break
         end = index + 1
     known = filter(None, map(error_of, said))
@@ -365,7 +360,7 @@ def _fatal(lines: Sequence[Line], at: int, found: list[Event]) -> int:
 
 def _where(frames: Sequence[re.Match[str] | None]) -> str | None:
     """Return FILE:LINE of the last frame that is the person's own code and not a library's."""
-    own = [match for match in frames if match and not _LIBRARY.search(match[1])]
+    own = [match for match in frames if match and not log_words("library_files").search(match[1])]
     return f"{own[-1][1]}:{own[-1][2]}" if own else None
 
 

@@ -1,6 +1,7 @@
 """Which error of which rank ended a job: the words of ranks, launcher and scheduler, taken together."""
 
 import re
+import signal
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
@@ -77,19 +78,20 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     said = _said(log, reports, failed)
     after = _followers(said)
     first = _first(reports, after)
-    found = [*said, *_silent(reports, said)]
+    said = [event for event in said if event.error.cause != KILLED or not _follows(event, first, log.lines)]
+    found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
     if silent := _silent_rank(reports, found, best):
         return _of_silent(silent, log, followed=best is not None or silent.exit_code is None)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
-    best = _with_words_before(best, log.lines)
     if best.rank is None:  # not of those that wrote something else
         own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
         first = _first(reports, after.union(*own))
     # The rank of a line without a label is not known.
     of_rank = [event for event in found if len({None, event.rank, best.rank}) < 3]
-    best = _with_absent(refined(best, of_rank), found, reports, ranks)
+    best = _with_words_before(refined(best, of_rank), log.lines)
+    best = _with_absent(best, found, reports, ranks)
     return _of_event(best, of_rank, found, first, reports)
 
 
@@ -108,7 +110,8 @@ def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
         return event
     said = _error_words(event.rank, lines[max(0, event.start - _WORDS_BEFORE) : event.start])
     words = tuple(text for _, text in said)
-    return event._replace(error=error_named(OWN_ERROR), lines=words) if words else event
+    rank = event.rank or next(filter(None, map(rank_told, words)), None)
+    return event._replace(error=error_named(OWN_ERROR), lines=words, rank=rank) if words else event
 
 
 def _of_event(
@@ -163,15 +166,12 @@ def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> 
     return left.pop() if len(left) == 1 else None
 
 
-_WORK = re.compile(r"SeqNum=\d+, OpType=\w+")
-
-
 def _elsewhere(found: Iterable[Event]) -> set[str]:
     """Return the ranks that wait in a collective in which no other rank is, as NCCL's watchdogs tell it."""
     told = {
         event.rank: match[0]
         for event in found
-        if event.rank and (match := _WORK.search(" ".join(event.lines)))
+        if event.rank and (match := log_words("work_of_a_watchdog").search(" ".join(event.lines)))
     }
     counts = Counter(told.values())
     return {rank for rank, work in told.items() if counts[work] == 1 < max(counts.values())}
@@ -288,12 +288,9 @@ def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
     return streams
 
 
-_PID = re.compile(r"\bpid=(\d+)|^[\w.-]+:(\d+):\d+ \[")
-
-
 def _rank(label: str, told: Mapping[str, str]) -> str | None:
     """Return the rank that a label is, or that of the process that it, or a line of NCCL's, names."""
-    names = (label, *(pid for match in _PID.finditer(label) for pid in match.groups()))
+    names = (label, *(pid for match in log_words("pid").finditer(label) for pid in match.groups()))
     return label if label.isdigit() else next((told[name] for name in names if name in told), None)
 
 
@@ -327,16 +324,13 @@ def _counts_alone(event: Event) -> bool:
     return told and not event.caught and event.error.follows != CERTAINLY
 
 
-_GOES_ON = re.compile(r"^(?!.*NCCL).*(?:\bINFO\b|^\[I |^I\d{4} )")
-
-
 def _last_usual(lines: Sequence[Line], told: Set[int]) -> int:
     """Return the place of the last line that shows that the program went on, of those that tell no error."""
     return max((place for place, text in lines if place not in told and _went_on(text)), default=-1)
 
 
 def _went_on(line: str) -> bool:
-    return _ordinary(line) or bool(_GOES_ON.search(line))
+    return _ordinary(line) or bool(log_words("goes_on").search(line))
 
 
 def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) -> list[Event]:
@@ -359,21 +353,29 @@ def _ordinary(line: str) -> bool:
     return not (log_words("of_a_report").search(line) or harmless(line) or launchers_own(line))
 
 
-def _silent(ranks: str, said: Sequence[Event]) -> list[Event]:
+def _silent(ranks: str, first: FailedRank | None) -> list[Event]:
     """Return an event for each rank whose exit code or signal alone tells how it ended.
 
     After the first that failed, its launcher ends the other ranks, by SIGKILL where SIGTERM does not.
     """
-    found, ended = list[Event](), False
-    after = _followers(said)
+    found = list[Event]()
     for place, failed in enumerate(failed_ranks(ranks)):
-        named: list[str | None] = [*sorted(ranks_named(failed.rank))]
         error = error_of_code(failed.exit_code or 0)
-        if error and not (ended and error.cause == KILLED):
+        if error and not (error.cause == KILLED and first and first.exit_code != _SIGKILL):
             by_signal = (failed.exit_code or 0) > 128
+            named: list[str | None] = [*sorted(ranks_named(failed.rank))]
             found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]
-        ended |= failed.exit_code not in FROM_OUTSIDE and not {None, *named} & after
     return found
+
+
+_SIGKILL = 128 + signal.SIGKILL
+
+
+def _follows(event: Event, first: FailedRank | None, lines: Sequence[str]) -> bool:
+    """Whether an event stands after the report of a rank that ended otherwise than by SIGKILL."""
+    if first is None or first.exit_code == _SIGKILL:
+        return False
+    return first.line in map(str.strip, lines[: event.at])
 
 
 def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, several: bool) -> Event | None:

@@ -52,9 +52,6 @@ _START = re.compile(r"<module>|_run_module_as_main")
 """The function of the first frame of an exception that nothing caught."""
 _CHILD = re.compile(r"multiprocessing/(?:spawn|forkserver)\.py|\A<string>\Z")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
-_NAMED = re.compile(
-    r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Group|Timeout|Failed)(?:: |:?$)"
-)
 _OF_ANOTHER = re.compile(r"Original Traceback|Traceback .*: \(RANK \d+\)$")
 _NOT, _FROM, _MEMBER = 0, 1, 2
 """How an exception is linked to the one before it: not on purpose, raised from it, or made of it."""
@@ -270,7 +267,7 @@ def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:
         if _HEADER.match(text):
             trace = _one_traceback(lines, at)
         else:
-            trace = _Trace(at + 1, text, (text,), None) if _NAMED.match(text) else None
+            trace = _Trace(at + 1, text, (text,), None) if log_words("named_exception").match(text) else None
         if trace is None:
             break
         found.append(trace)

@@ -3,20 +3,10 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from hpclaunch.failures.known_errors import each_of
+from hpclaunch.failures.known_errors import each_of, log_words
 
 _FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?")
 """Labels that a rank itself puts before a line, after a launcher's label or alone; torchrun's after one."""
-_AGENT = re.compile(r"  rank +: \d+ \(local_rank: |.*torch/distributed/elastic/multiprocessing/api\.py")
-_AGENT_ELSEWHERE = re.compile(r"  rank +: (\d+) \(local_rank: (?!\1\))")
-"""Lines of torchrun about ranks, so that a label before it counts nodes; about those of a further node."""
-# Open MPI 4 puts its label into the middle of lines, too, written in pieces. The time may come first, and in
-# vLLM's lines the logger's words after the label.
-_COLOURS = re.compile(
-    r"\x1b\[[0-9;]*m|(?<=.)(?<! \d{4})\[\d+,\d+\]<std\w+>:"
-    r"|^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}|\[?\d{4}-\d\d-\d\d[T ][\d:.,]+Z?\]?) *"
-    r"(?=\[(?:\d+,)?\d+\]<std|\d+: |\[[Rr]ank ?\d)|(?<=\d\) )ERROR [\d-]+ [\d:]+ \[[\w.]+:\d+\] ?"
-)
 _SURE = re.compile(r"<|pid=|default|:\\d\{1,3\}")
 """Parts of labels that no program writes."""
 _SHARE = 0.5
@@ -60,7 +50,7 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
     labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts nodes, or
     the ranks of one of them, is the label of a process.
     """
-    plain = [_COLOURS.sub("", line) for line in lines]
+    plain = [log_words("before_labels").sub("", line) for line in lines]
     label = _label_of(plain)
     found = [_split(line, label) for line in plain]
     of_nodes = _counts_nodes(label, found)
@@ -73,7 +63,7 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
 def _counts_nodes(label: re.Pattern[str] | None, found: Iterable[tuple[str | None, str | None, str]]) -> bool:
     """Whether the numbers of a label are those of nodes, or of the ranks of one node."""
     local = label is not None and "default" in label.pattern
-    agent = _AGENT_ELSEWHERE if local else _AGENT
+    agent = log_words("of_an_agent_elsewhere" if local else "of_an_agent")
     return any(agent.match(text) for outer, _, text in found if outer or local)
 
 

@@ -74,11 +74,12 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
     ``ranks``: how many it had; 0 where that is not known.
     """
+    log = _without_times(log)
     reports = _reports(log, failed)
     said = _said(log, reports, failed)
     after = _followers(said)
     first = _first(reports, after)
-    said = [event for event in said if event.error.cause != KILLED or not _follows(event, first, log.lines)]
+    said = _without_later_kills(said, first, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
     if silent := _silent_rank(reports, found, best):
@@ -93,6 +94,18 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     best = _with_words_before(refined(best, of_rank), log.lines)
     best = _with_absent(best, found, reports, ranks)
     return _of_event(best, of_rank, found, first, reports)
+
+
+_STAMPED = 0.9
+
+
+def _without_times(log: FailureLog) -> FailureLog:
+    """Return the log without the times that something has put before nearly all of its lines."""
+    full = [line for line in log.lines if line.strip()]
+    if sum(map(bool, map(log_words("times").match, full))) <= _STAMPED * len(full):
+        return log
+    lines = tuple(log_words("times").sub("", line, count=1) for line in log.lines)
+    return log._replace(lines=lines, ranks="\n".join(filter(log_words("rank_lines").search, lines)))
 
 
 def _reports(log: FailureLog, failed: bool) -> str:
@@ -120,12 +133,13 @@ def _of_event(
     rank = _rank_of(event._replace(accused=_accused_by_all(event, found)), first)
     reported = first if first and rank == first.rank else _reported(ranks, rank)
     launchers = (reported.line,) if reported else ()
+    places = (other.where for other in (event, *of_rank) if other.error is event.error)
     return Verdict(
         rank=rank,
         failed=reported,
         error=event.error,
         lines=_shown(event, of_rank) or launchers,
-        where=event.where,
+        where=next(filter(None, places), None),
         ranks_alike=len(_alike(event, found)),
         stderr_rank=event.rank if event.said_by_rank else None,
     )
@@ -371,11 +385,12 @@ def _silent(ranks: str, first: FailedRank | None) -> list[Event]:
 _SIGKILL = 128 + signal.SIGKILL
 
 
-def _follows(event: Event, first: FailedRank | None, lines: Sequence[str]) -> bool:
-    """Whether an event stands after the report of a rank that ended otherwise than by SIGKILL."""
+def _without_later_kills(said: list[Event], first: FailedRank | None, lines: Sequence[str]) -> list[Event]:
+    """Return the events without kills that stand after the report of a rank that ended otherwise."""
     if first is None or first.exit_code == _SIGKILL:
-        return False
-    return first.line in map(str.strip, lines[: event.at])
+        return said
+    told = next((place for place, line in enumerate(lines) if line.strip() == first.line), len(lines))
+    return [event for event in said if event.error.cause != KILLED or event.at < told]
 
 
 def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, several: bool) -> Event | None:

@@ -62,6 +62,34 @@ def test_a_rank_killed_before_others_lost_it_is() -> None:
     assert (found.rank, cause(found)) == ("1", "killed")
 
 
+def test_a_kill_that_a_shell_tells_after_the_first_failure_is_not_the_cause() -> None:
+    words = "member 1: FATAL: the step breaks the limit\n"
+    shell = "run.sh: line 9: 310 Killed     ./solver\n"
+    assert cause(read(words, f"{SRUN} 1: Exited with exit code 42\n{shell}")) == OWN_ERROR
+    assert cause(read(words, f"{shell}{SRUN} 1: Exited with exit code 42\n")) == "killed"
+
+
+@pytest.mark.parametrize("time", ["Nov 28 06:00:00 ", "2026-11-28T06:00:00.123Z ", "[06:00:00] "])
+def test_times_before_all_lines_change_nothing(time: str) -> None:
+    log = f"{trace('[rank1]: ')}{SRUN} 1: Exited with exit code 3\n{SRUN} 0: Killed\n"
+    found = read("".join(f"{time}{line}\n" for line in log.splitlines()))
+    assert (found.rank, found.where, cause(found)) == ("1", "/h/a.py:3", OWN_ERROR)
+    assert found.failed is not None
+    assert found.failed.exit_code == 3
+
+
+def test_the_words_before_an_abort_tell_its_rank() -> None:
+    abort = "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_SELF\nwith errorcode -1.\n"
+    found = read(f"rank 3: solver diverged, giving up\n{abort}")
+    assert (found.rank, cause(found)) == ("3", OWN_ERROR)
+
+
+def test_a_signal_alone_takes_the_place_that_its_backtrace_tells() -> None:
+    said = "Program received signal SIGFPE: x\n\nBacktrace for this error:\n#1  f\n\tat /h/flux.f90:88\n"
+    found = read(said, f"{SRUN} 1: Floating point exception (core dumped)\n")
+    assert (found.rank, found.where, cause(found)) == ("1", "/h/flux.f90:88", "floating point exception")
+
+
 def test_ranks_interrupted_from_outside_are_not_at_fault() -> None:
     log = "".join(trace(f"{rank}: ", "KeyboardInterrupt\n") for rank in range(2))
     assert cause(read(log, f"{SRUN}s 0-1: Interrupt\n", ranks=2)) == "terminated"

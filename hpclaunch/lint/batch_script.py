@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import Literal
 
 from hpclaunch.lint.known_variables import TABLE
@@ -152,6 +153,13 @@ class Script:
         first = self.text.partition("\n")[0].rstrip("\r")
         return first[2:].strip() if first.startswith("#!") else ""
 
+    def on_from(self, letter: str, name: str) -> float:
+        """Return where ``set`` turns an option of the shell on; infinite where nothing does."""
+        given = re.compile(rf"set .*-(\w*{letter}\w*|\w*o {name})( |$)")
+        texts = ((one.start, " ".join(word.visible for word in one.words)) for one in self.commands)
+        on = [start for start, text in texts if given.match(text)]
+        return -1 if re.search(rf"\s-\w*{letter}", self.shebang) else min(on, default=inf)
+
     def steps(self) -> list[Launch]:
         """Return the launches that start ranks: those by a launcher, or Python's if there are none."""
         by_launcher = [launch for launch in self.launches if launch.by_launcher]
@@ -250,8 +258,21 @@ def _launches(commands: Iterable[Command], variables: Variables) -> Iterator[Lau
         launch = read_launch(command, variables)
         if launch is not None:
             yield launch
+        elif command.name == "eval":
+            yield from _launches(_evaluated(command, variables), variables)
         else:
             yield from _launches(command.inner, variables)
+
+
+def _evaluated(command: Command, variables: Variables) -> Iterator[Command]:
+    """Yield the commands that ``eval`` runs, as far as their text is known, at its place."""
+    text = " ".join(variables.fields(command.words[1:])).replace("?", "$?")  # what is not known
+    found = [one for one in read_shell(text).commands if one.words and not one.depth]
+    for one in found:
+        words = [Word(word.raw, -1, -1, command.line, word.parts) for word in one.words]
+        after = one.after or command.after
+        piped = one.piped_out or command.piped_out
+        yield replace(command, words=words, piped_in=one.piped_in, piped_out=piped, after=after)
 
 
 def _command_lines(text: str, shell: Shell) -> list[int]:

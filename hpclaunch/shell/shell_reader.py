@@ -184,6 +184,9 @@ class _Reader:
             if state.take():
                 break
         state.end_command("")
+        if not closing and state.blocks:
+            opened = state.blocks[-1]
+            self._note_open(opened.block.kind, opened.start)
         self.state = outer
 
     def skip_blanks(self) -> bool:
@@ -224,6 +227,7 @@ class _Reader:
         if self.at < len(self.text) and self.peek() not in _META - {"<", ">"}:
             target = self.word()
         else:
+            self.shell.misplaced.append((line, "newline" if self.peek() in ("\n", "") else self.peek()))
             target = self.word_at(self.at, [])
         found = Redirect(match[1], match[2], target, line)
         if match[2] in ("<<", "<<-"):
@@ -307,7 +311,9 @@ class _Reader:
 
     def _single(self, parts: list[Part]) -> None:
         end = self.text.find("'", self.at + 1)
-        end = len(self.text) if end < 0 else end
+        if end < 0:
+            self._note_open("'", self.at)
+            end = len(self.text)
         body = self.text[self.at + 1 : end]
         self.shell.quoted_texts.append(body)
         parts.append(Part("text", body))
@@ -315,9 +321,16 @@ class _Reader:
 
     def _double(self, parts: list[Part]) -> None:
         """Read up to the closing quote; ``at`` is at the opening one."""
+        start = self.at
         self.at += 1
         parts.append(Part("text", ""))
         self._up_to('"', parts, quoted=True)
+        if self.at > len(self.text):
+            self._note_open('"', start)
+
+    def _note_open(self, sign: str, start: int) -> None:
+        """Note what is still open where the text ends."""
+        self.shell.misplaced.append((self.line_of(start), f"end of the file: {sign} is not closed"))
 
     def _up_to(self, closing: str, parts: list[Part], *, quoted: bool) -> None:
         """Read the rest of ``"..."``, or of ``${NAME...}``, in which quotes begin and end again."""
@@ -488,6 +501,8 @@ class _Open:
     """The blocks around it."""
     chain: tuple[Block, int] | None
     """The chain of ``&&`` and ``||`` that it is in."""
+    start: int
+    """Where it begins, about."""
 
 
 class _ListState:
@@ -512,7 +527,8 @@ class _ListState:
         return (*path, self.chain) if self.chain else path
 
     def _open(self, kind: str, branch: int = 0) -> None:
-        self.blocks.append(_Open(Block(kind, branch), len(self._commands), self.path, self.chain))
+        block = Block(kind, branch)
+        self.blocks.append(_Open(block, len(self._commands), self.path, self.chain, self.reader.at - 1))
         self.chain = None
 
     def _next_branch(self, *, last: bool = False) -> None:
@@ -647,7 +663,7 @@ class _ListState:
         """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
         reader, opened = self.reader, self.blocks.pop() if self.blocks else None
-        if opened is None:
+        if opened is None or opened.block.lacks_body:
             reader.shell.misplaced.append((reader.line_of(reader.at - 1), word))
         first = opened.commands if opened else len(self._commands)
         self.chain = opened.chain if opened else None

@@ -88,6 +88,11 @@ class Block:
     left_by: set[int] = field(default_factory=set)
     """The branches that end the script."""
 
+    @property
+    def lacks_body(self) -> bool:
+        """Tell whether ``then`` or ``do`` is missing, at its end."""
+        return self.kind in ("if", "while", "until") and not self.branches
+
     def covered_by(self, branches: set[int]) -> bool:
         """Tell whether the script goes on after the block only behind one of these branches."""
         bodies = range(1, self.branches + 1, 2 if self.kind == "if" else 1)

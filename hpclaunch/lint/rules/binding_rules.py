@@ -204,31 +204,6 @@ for _problem, _rule_id in RULE_OF_PROBLEM.items():
     rule(_rule_id)(partial(_judged, _problem))
 
 
-@rule("bind-needs-whole-node")
-def bind_needs_whole_node(context: Context) -> Iterator[Violation]:
-    profile = context.profile
-    if profile is None or not profile.binding.needs_whole_node or context.owns_node is not False:
-        return
-    if _requests_all(context):
-        return
-    for entry in bind_lists(context):
-        queue = ", ".join(name for name, _, _ in context.queues)
-        yield Violation(
-            entry.line, f"the list names CPUs of the whole node, but {queue} gives parts of nodes"
-        )
-
-
-def _requests_all(context: Context) -> bool:
-    """Tell whether the job asks for all cores or all GPUs of its nodes, so that it shares them with none."""
-    requested, topology = context.requested, context.node_topology
-    if topology is None:
-        return False
-    gpus, tasks, each = requested.gpus_per_node, requested.ranks_per_node, requested.cpus_per_task
-    all_gpus = gpus is not None and 0 < len(topology.gpus) <= gpus.value
-    cores = (tasks or 0) * (each.value if each else 1)
-    return all_gpus or cores >= context.cores_for_jobs > 0
-
-
 @rule("cpus-per-task-differs")
 def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
     given = context.requested.cpus_per_task

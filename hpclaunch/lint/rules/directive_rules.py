@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpclaunch
-from hpclaunch.lint.known_variables import OPTION_VALUES
+from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
@@ -207,3 +207,21 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
 
 def _is_refused(form: str, value: str) -> bool:
     return bool(value) and "$" not in value and not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)
+
+
+@rule("options-contradict")
+def options_contradict(context: Context) -> Iterator[Violation]:
+    given = {one.name: one for one in context.directives}
+    for first, *others in (row.split() for row in TABLE["contradicting_options"].get(context.kind or "", ())):
+        for one in (given[other] for other in others if {first, other} <= given.keys()):
+            message = f"{one.text}: not together with {given[first].text} (line {given[first].line})"
+            yield Violation(one.line, message)
+    yield from _lacking(given, TABLE["needed_options"].get(context.kind or "", {}))
+
+
+def _lacking(given: dict[str, Directive], needed: dict[str, str]) -> Iterator[Violation]:
+    """Report the options of a table that are given without one of those that they need."""
+    for name, wanted in needed.items():
+        if name in given and given.keys().isdisjoint(wanted.split()):
+            listed = ", --".join(wanted.split()[:3])
+            yield Violation(given[name].line, f"{given[name].text}: one of --{listed} must be given, too")

@@ -5,6 +5,7 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterator
+from math import inf
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
@@ -12,8 +13,6 @@ from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
 from hpclaunch.shell.shell_syntax import Assignment, Command, Part, variable_name
-from hpclaunch.site.queue_limits import cite
-from hpclaunch.site.schema import Mpi
 
 _EPHEMERAL = (32768, 60999)
 """Ports that Linux gives to outgoing connections (ip_local_port_range, man 7 ip)."""
@@ -97,31 +96,6 @@ def _is_own_line(script: Script, command: Command) -> bool:
     before = script.text[script.text.rfind("\n", 0, command.start) + 1 : command.start]
     first = not before.strip() and command.before in ("", "\n")
     return first and not (command.assignments or command.depth or command.block)
-
-
-@rule("mpi-plugin-not-offered")
-def mpi_plugin_not_offered(context: Context) -> Iterator[Violation]:
-    profile = context.profile
-    documented = _documented_plugins(profile.mpi) if profile else None
-    if profile is None or documented is None:
-        return
-    known = ", ".join(sorted(documented - {"none"})) or "its default"
-    source = cite(profile, profile.mpi.source)
-    for launch in context.script.launches:
-        option = launch.srun_option("mpi") if launch.launcher == profile.scheduler.launcher else None
-        plugin = context.script.value(option).text or "list"
-        if option and re.sub(r"_v\d+$", "", plugin) not in {*documented, "list"}:
-            message = f"--mpi={plugin} is not documented by {profile.name}, which has {known} ({source})"
-            yield Violation(option.line, message)
-
-
-def _documented_plugins(mpi: Mpi) -> set[str] | None:
-    """Return the values of --mpi that a site documents; None: none, or the choice is open."""
-    plugins = {*mpi.alternatives, *filter(None, [mpi.plugin]), "none"}
-    if mpi.plugin_open or (plugins == {"none"} and mpi.implementation is None):
-        return None
-    cray = "cray" in (mpi.implementation or "").lower()
-    return {*plugins, "cray_shasta"} if cray else plugins
 
 
 @rule("master-port-ephemeral")
@@ -232,7 +206,7 @@ def master_addr_unused(context: Context) -> Iterator[Violation]:
     if (
         made
         and "MASTER_ADDR" not in variables.exported | variables.used
-        and not _all_exported(context.script)
+        and context.script.on_from("a", "allexport") == inf
     ):
         ranks = any(one.by_launcher and one.launcher != "torchrun" for one in context.script.launches)
         counted = context.requested.tasks or context.requested.tasks_per_node
@@ -240,12 +214,6 @@ def master_addr_unused(context: Context) -> Iterator[Violation]:
         severity: Severity | None = "note" if alone else None
         message = "MASTER_ADDR is set but unused: neither exported nor read"
         yield Violation(made[-1].line, message, severity=severity)
-
-
-def _all_exported(script: Script) -> bool:
-    """Tell whether ``set -a`` exports everything."""
-    words = [word.visible for c in script.commands if c.name == "set" for word in c.words[1:]]
-    return "allexport" in words or any(re.fullmatch(r"-[a-zA-Z]*a[a-zA-Z]*", word) for word in words)
 
 
 @rule("infiniband-disabled")
@@ -256,29 +224,6 @@ def infiniband_disabled(context: Context) -> Iterator[Violation]:
     for line, value in _values(context.script, "NCCL_IB_DISABLE"):
         if value == "1":
             yield Violation(line, f"NCCL_IB_DISABLE=1, and {profile.name} has InfiniBand: NCCL sends by TCP")
-
-
-@rule("socket-ifname-unknown")
-def socket_ifname_unknown(context: Context) -> Iterator[Violation]:
-    profile, node = context.profile, context.node
-    if profile is None or node is None or not node.nics:
-        return
-    interfaces = [nic.name for nic in node.nics]
-    for variable in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
-        for line, value in _values(context.script, variable):
-            if unknown := _unknown_interfaces(value, interfaces):
-                has = f"{profile.name} has {', '.join(interfaces)}"
-                yield Violation(line, f"{variable} names {', '.join(unknown)}; {has}")
-
-
-def _unknown_interfaces(value: str, interfaces: list[str]) -> list[str]:
-    """Return the names in a value that match no interface; a value after ``^`` excludes interfaces."""
-    if value.startswith("^"):
-        return []
-    exact, names = value.startswith("="), value.removeprefix("=").split(",")
-    if exact:
-        return [name for name in names if name and name not in interfaces]
-    return [name for name in names if not any(nic.startswith(name) for nic in interfaces)]
 
 
 def _values(script: Script, variable: str) -> Iterator[tuple[int, str]]:

@@ -9,6 +9,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
+from hpclaunch.lint.program_words import partly_expanded
 from hpclaunch.shell.shell_syntax import Command, Redirect, Word
 
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
@@ -74,6 +75,54 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
     if script.language in ("bash", "sh") and not script.shell.template:
         for line, text in sorted(script.shell.misplaced)[:1]:
             yield Violation(line, f"syntax error: unexpected {text}")
+
+
+@rule("folder-made-twice")
+def folder_made_twice(context: Context) -> Iterator[Violation]:
+    script = context.script
+    stops = script.on_from("e", "errexit")
+    for command in (one for one in script.commands if one.name == "mkdir" and one.start > stops):
+        folders = " ".join(partly_expanded(script, word) for word in command.words[1:])
+        if not (_OWN_FOLDER.search(folders) or _is_cautious(command) or _removes(script, command)):
+            message = f"mkdir {folders} fails where the folder exists, and set -e then ends the job"
+            yield Violation(command.line, message, f"write mkdir -p {folders}")
+
+
+_OWN_FOLDER = re.compile(r"[$?*]|(^| )(/tmp|-)")
+"""Folders of one job or node, and options."""
+
+
+def _is_cautious(command: Command) -> bool:
+    """Tell whether a command runs only sometimes, or may fail."""
+    return bool(command.path or command.condition or command.piped_out or command.after == "||")
+
+
+def _removes(script: Script, command: Command) -> bool:
+    """Tell whether the script removes one of the words of a command."""
+    removed = {word.visible for one in script.commands if one.name == "rm" for word in one.words}
+    return any(word.visible in removed for word in command.words[1:])
+
+
+@rule("needs-root")
+def needs_root(context: Context) -> Iterator[Violation]:
+    script = context.script
+    for command in script.variables.commands if script.active_directives else ():
+        words = [word.visible for word in command.words[:3]]
+        tool = " ".join(words) if words[:1] == ["sudo"] or words[:2] in _INSTALLS else ""
+        what = _system_file(command) or tool
+        if what and not command.condition:
+            yield Violation(command.line, f"{what}: a job's user is not root")
+            return
+
+
+def _system_file(command: Command) -> str:
+    """Return a file of the system that a command writes; empty where it writes none."""
+    files = [one.target.raw for one in command.redirects if one.operator in (">", ">>")]
+    files += [word.raw for word in command.words[1:] if command.name == "tee"]
+    return next((name for name in files if name.startswith(("/proc/sys/", "/sys/", "/etc/"))), "")
+
+
+_INSTALLS = [[tool, "install"] for tool in ("apt-get", "apt", "yum", "dnf")]
 
 
 @rule("script-path-copied")

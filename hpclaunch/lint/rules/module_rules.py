@@ -154,24 +154,3 @@ def module_gpu_vendor(context: Context) -> Iterator[Violation]:
     for module in loaded(context.script):
         if re.match(pattern, module.name):
             yield Violation(module.line, f"{module.name}, but the GPUs of {profile.name} are {gpus}")
-
-
-_PREFIXES = ("EASYBUILD_PREFIX", "EASYBUILD_INSTALLPATH", "EBU_USER_PREFIX")
-
-
-@rule("module-prefix-not-used")
-def module_prefix_not_used(context: Context) -> Iterator[Violation]:
-    script = context.script
-    commands = [_verb_and_names(one) for one in script.commands if one.name in ("module", "ml")]
-    verbs = {verb for verb, _ in commands}
-    if "use" in verbs or not verbs.intersection(_LOADING) or _adds_prefix(commands):
-        return
-    for prefix in _PREFIXES:
-        for one in script.variables.assignments.get(prefix, [])[:1]:
-            yield Violation(one.line, f"{prefix} is set, but no module use adds its modules")
-
-
-def _adds_prefix(commands: list[tuple[str, list[str]]]) -> bool:
-    """Tell whether a module is loaded that adds the modules of a prefix itself."""
-    names = [name for verb, found in commands if verb in _LOADING for name in found]
-    return any(re.match(r"LUMI|CrayEnv|EasyBuild|EESSI", name) for name in names)

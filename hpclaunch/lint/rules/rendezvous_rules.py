@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import takewhile
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.known_variables import TABLE
+from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import (
     WorkerRun,
     line_of,
-    partly_expanded,
     program_words,
     starts_here,
     torch_run,
@@ -17,8 +19,9 @@ from hpclaunch.lint.program_words import (
 )
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED
-from hpclaunch.scheduler.directive_reader import whole_number
-from hpclaunch.shell.shell_syntax import Ref
+from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS
+from hpclaunch.shell.shell_syntax import Ref, Word
 
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
@@ -83,6 +86,39 @@ def _started(context: Context, launch: Launch) -> int | None:
         return None
     option = launch.option("ntasks")
     return whole_number(context.script.value(option).text) if option else _nodes(context, launch)
+
+
+@rule("launcher-option-unknown")
+def launcher_option_unknown(context: Context) -> Iterator[Violation]:
+    script = context.script
+    for launch in script.launches:
+        run = worker_run(script, launch)
+        for name in _unknown_options(run) if run else ():
+            written = name if f"--{name}" in script.text else name.replace("-", "_")
+            line = line_of(script, launch, f"--{written}")
+            message = f"{run.row.name if run else ''} has no option --{name}"
+            yield Violation(line, f"{message}: those of the program stand behind its name")
+        for option in launch.options if launch.launcher == "srun" else ():
+            yield from _unknown_of_srun(option)
+
+
+def _unknown_options(run: WorkerRun) -> list[str]:
+    """Return the first option that a launcher of workers does not know; none behind a variable."""
+    known = name_set(TABLE["worker_options"][run.row.name])
+    sure = takewhile(lambda name: not re.search(r"[$?]", name), run.options)
+    unknown = (name for name in sure if not any(one.startswith(name) for one in known))
+    return list(unknown)[:1]
+
+
+def _unknown_of_srun(option: Option) -> Iterator[Violation]:
+    """Report a misspelt option of srun; where no other one is near, a plugin of the site may have it."""
+    known = len(option.name) < 2 or any(one.startswith(option.name) for one in _SRUN_OPTIONS)
+    for near in () if known else get_close_matches(option.name, _SRUN_OPTIONS, n=1, cutoff=0.8):
+        yield Violation(option.line, f"srun has no option --{option.name}", f"did you mean --{near}?")
+
+
+_SRUN = LAUNCHER_OPTIONS["srun"]
+_SRUN_OPTIONS = sorted({*_SRUN.valued, *_SRUN.sizes, *_SRUN.about, *name_set(TABLE["srun_flags"])})
 
 
 @rule("torchrun-per-task")
@@ -201,12 +237,27 @@ _OWN_HOST = re.compile(
 @rule("rendezvous-own-host")
 def rendezvous_own_host(context: Context) -> Iterator[Violation]:
     for launch in context.script.launches:
-        nodes = _nodes(context, launch) or 1
-        for word in launch.program if launch.by_launcher and nodes > 1 else ():
-            found = _OWN_HOST.search(word.raw)
-            if found and bool(found[3]) != word.raw.startswith("'") and not re.search(r"\bif\b", word.raw):
+        nodes = _nodes(context, launch) or _named_nodes(context, launch)
+        for word in launch.program if launch.by_launcher and nodes != 1 else ():
+            if found := _own_host(word):
                 line = word.line + word.raw.count("\n", 0, found.start())
-                yield Violation(line, f"{found[0].strip()}...: each of {nodes} nodes takes itself")
+                message = f"{found[0].strip()}...: each of {nodes or 'several'} nodes takes itself"
+                severity: Severity | None = None if nodes else "warning"
+                yield Violation(line, message, severity=severity)
+
+
+def _own_host(word: Word) -> re.Match[str] | None:
+    """Return an address that the shell of each node replaces by its own host."""
+    found = _OWN_HOST.search(word.raw)
+    by_node = found is not None and bool(found[3]) != word.raw.startswith("'")
+    return found if by_node and not re.search(r"\bif\b", word.raw) else None
+
+
+def _named_nodes(context: Context, launch: Launch) -> int | None:
+    """Return the nodes of a launch by its own --nnodes; None: a variable says how many."""
+    run = torch_run(context.script, launch)
+    given = run.options.get("nnodes", "1") if run else "1"
+    return None if given.startswith("$") and not given.startswith("$SLURM") else context.number(given) or 1
 
 
 @rule("rank-variable-too-early")
@@ -262,19 +313,3 @@ def master_addr_missing(context: Context) -> Iterator[Violation]:
     if "MASTER_ADDR" in script.text or re.search(r"(?i)rdzv|init_method|master_addr|--master", script.text):
         return
     yield Violation(made[-1].line, "MASTER_PORT is exported, and nothing sets MASTER_ADDR")
-
-
-@rule("hostfile-without-slots")
-def hostfile_without_slots(context: Context) -> Iterator[Violation]:
-    script = context.script
-    for launch in script.launches:
-        words = program_words(script, launch)
-        match = re.search(r"--?hostfile[= ]+(\S+)", " ".join(words))
-        if not match or not words[0].endswith("deepspeed") or "slots=" in script.text:
-            continue
-        for command in script.commands:
-            targets = [partly_expanded(script, one.target) for one in command.redirects]
-            if command.name == "scontrol" and match[1] in targets:
-                yield Violation(
-                    command.line, f"the lines of {match[1]} have no slots=, which deepspeed needs"
-                )

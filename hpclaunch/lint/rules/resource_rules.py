@@ -195,6 +195,10 @@ def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, w
     return Violation(given.line, f"{queue.kind} {name}: {why}{source}")
 
 
+_SHORTEST_S = 60
+"""A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
+
+
 @rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     found, walltime = context.directive("walltime"), context.requested.walltime_s
@@ -206,6 +210,8 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
             yield Violation(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
     elif not walltime.value and found.reader.refuses_zero_walltime:
         yield Violation(found.line, f"{found.text}: the walltime must be longer than {format_walltime(0)}")
+    elif 0 < walltime.value < _SHORTEST_S:
+        yield Violation(found.line, f"{found.text}: these are {walltime.value} seconds", severity="note")
 
 
 @rule("queue-unknown")
@@ -240,18 +246,6 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
 def _account(context: Context, profile: SiteProfile) -> Directive | None:
     """Return the script's last option that names the account of a site."""
     return context.script.directive("project" if profile.account.option == "-P" else "account")
-
-
-@rule("account-pattern")
-def account_pattern(context: Context) -> Iterator[Violation]:
-    profile = context.profile
-    found = _account(context, profile) if profile and not context.names_unknown else None
-    if profile is None or profile.account.pattern is None or found is None or not found.value:
-        return
-    if not re.fullmatch(profile.account.pattern, found.value) and "$" not in found.value:
-        example = f"such as {profile.account.example}" if profile.account.example else None
-        message = f"account {found.value} does not have the form of an account of {profile.name}"
-        yield Violation(found.line, message, example)
 
 
 _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
@@ -372,7 +366,7 @@ def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
 @rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
-        variable = re.search(r"\$(?:[A-Za-z_]\w*|\{\w+\}?)", found.value or "")
+        variable = re.search(r"\$(?:[A-Za-z_]\w*|\{\w+\}?|\([^)]*\)?)|`[^`]*`?", found.value or "")
         allowed = found.reader.dollar_options
         if allowed is None or not found.active or not variable or found.name in allowed:
             continue

@@ -72,7 +72,9 @@ def _may_launch(command: Command) -> bool:
     """Tell whether a command may start ranks: a script, or a program in a variable."""
     word = command.words[0] if command.words else None
     return word is not None and (
-        word.raw.startswith(("$", "./", "/", '"$')) or word.visible.endswith((".sh", ".csh"))
+        word.raw in ("ssh", "pdsh")
+        or word.raw.startswith(("$", "./", "/", '"$'))
+        or word.visible.endswith((".sh", ".csh"))
     )
 
 
@@ -82,11 +84,16 @@ def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
     if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
         return
-    named = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
-    for line, word in named[:1]:
+    for line, word in _named_files(script)[:1]:
         name = partly_expanded(script, word)
         if not name.startswith(("/", "~", "$", "?")):
             yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
+
+
+def _named_files(script: Script) -> list[tuple[int, Word]]:
+    """Return lines and words that name files which are run."""
+    named = [(one.line, word) for one in _real(script) for word in [*python_files(one), *_own_files(one)]]
+    return named + [(one.line, one.words[0]) for one in script.commands if one.name.startswith("./")]
 
 
 def _own_files(launch: Launch) -> list[Word]:
@@ -112,13 +119,7 @@ def _gets_cpus(context: Context) -> bool:
     by_steps = [launch for launch in started if launch.by_launcher and launch.launcher != "torchrun"]
     whole = bool(context.owns_node) or any(one.role == "exclusive" for one in context.directives)
     all_of_a_node = whole and (not by_steps or context.profile is None)
-    return all_of_a_node or _evaluates_cpus(context.script) or any(map(_gives_cpus, context.script.launches))
-
-
-def _evaluates_cpus(script: Script) -> bool:
-    """Tell whether an ``eval`` runs srun with a number of CPUs."""
-    texts = [evaluated(script, one) for one in script.commands]
-    return any(re.search(r"srun\b.* (-c|--cpus-per-(task|gpu))\b", text) for text in texts)
+    return all_of_a_node or any(map(_gives_cpus, context.script.launches))
 
 
 def _asks_for_cpus(context: Context) -> bool:
@@ -150,9 +151,7 @@ def _behind(script: Script) -> list[tuple[Command, str]]:
     """Return what a batch script starts in the background, in order, and by what."""
     if script.reader is None:
         return []
-    found = [(one.command, one.launcher) for one in _in_background(script)]
-    found += [(one, "what eval starts") for one in script.commands if _is_evaluated_behind(script, one)]
-    return sorted(found, key=lambda one: one[0].start)
+    return [(one.command, one.launcher) for one in _in_background(script)]
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:
@@ -170,17 +169,6 @@ def _new_after(script: Script, command: Command) -> list[Command]:
 
 def _texts(words: list[Word]) -> list[str]:
     return [word.visible for word in words]
-
-
-def _is_evaluated_behind(script: Script, command: Command) -> bool:
-    """Tell whether ``eval`` runs a text that ends in ``&``."""
-    text = evaluated(script, command)
-    return command.after != "&" and text.rstrip().endswith("&") and not text.rstrip().endswith("&&")
-
-
-def evaluated(script: Script, command: Command) -> str:
-    """Return the text that an ``eval`` runs, as far as it is known; empty for other commands."""
-    return " ".join(script.variables.fields(command.words[1:])) if command.name == "eval" else ""
 
 
 def _in_background(script: Script, *launchers: str) -> list[Launch]:
@@ -323,17 +311,21 @@ def _nodes_of_step(context: Context, launch: Launch) -> int | None:
     return count - int(less[1]) if less and count else context.script.number(launch, "nodes")
 
 
+_NO_PROGRAM = re.compile(
+    r"--(help|usage|version|mpi=list|cpu[-_]bind=help|check-build|app|configfile|multi-prog)|"
+    r"(^| )-(V|h|f|info|app|configfile)\b"
+)
+"""Options with which a launcher starts none, or reads it from a file."""
+
+
 @rule("srun-without-program")
 def srun_without_program(context: Context) -> Iterator[Violation]:
-    if not context.script.is_posix:
-        return
-    for launch in context.script.launches:
-        words = [word.visible for word in launch.command.words]
-        alone = launch.launcher == "srun" and not launch.program and words[-1].startswith("-")
-        if alone and not re.search(
-            r"--(help|usage|version|mpi=list|cpu[-_]bind=help)|(^| )-[Vh]\b", " ".join(words)
-        ):
-            yield Violation(launch.line, "srun has no program: its line ends after the options")
+    script = context.script
+    for launch in script.launches if script.is_posix and not script.shell.template else ():
+        words = " ".join(word.visible for word in launch.command.words)
+        alone = launch.by_launcher and not launch.program and launch.options
+        if alone and not (_NO_PROGRAM.search(words) or script.has_option("wrap")):
+            yield Violation(launch.line, f"{launch.launcher} has no program: its line ends after the options")
 
 
 @rule("ranks-share-gpus")
@@ -487,7 +479,5 @@ def _hides(command: Command) -> bool:
 
 def _stops_at_errors(script: Script) -> bool:
     """Tell whether the script ends at the first error, or has its own way to handle one."""
-    words = [word.visible for one in script.commands if one.name == "set" for word in one.words[1:]]
-    by_set = "errexit" in words or any(re.fullmatch(r"-[a-zA-Z]*e[a-zA-Z]*", word) for word in words)
-    by_line = re.search(r"\s-\w*e", script.shebang) is not None
-    return by_set or by_line or not script.is_posix or any(one.name == "trap" for one in script.commands)
+    at_errors = script.on_from("e", "errexit") < inf
+    return at_errors or not script.is_posix or any(one.name == "trap" for one in script.commands)

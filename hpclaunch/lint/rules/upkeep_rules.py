@@ -9,10 +9,9 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Violation, rule
-from hpclaunch.lint.program_words import partly_expanded, program_words, starts_here, torch_run
+from hpclaunch.lint.program_words import partly_expanded, program_words
 from hpclaunch.lint.rules.module_rules import loaded
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
-from hpclaunch.plural import counted
 from hpclaunch.shell.shell_syntax import Command
 
 _WRITTEN = 2026
@@ -32,13 +31,11 @@ _SWITCHED_OFF = re.compile(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec)\s")
 """A launch that is a comment for now, as in samples with several launches to choose from."""
 _FETCHES = re.compile(
     r"((ba)?sh -l?c )?"
-    r"(wget|git clone|curl\b.* (-o|-O|--output|--remote-name)|unzip|tar( --[\w=-]+)* -?[a-z]*x[a-z]*)\b"
+    r"(wget|git clone|(python[\d.]* -m )?(pip3?|conda|mamba) (un)?install|"
+    r"curl\b.* (-o|-O|--output|--remote-name)|unzip|tar( --[\w=-]+)* -?[a-z]*x[a-z]*)\b"
 )
 _MAYBE_LOCAL = re.compile(r"\$|/tmp|/dev/shm|/local|/mnt/bb")
 _OWN_TARGET = re.compile(r"\$\{?(SLURM_(PROCID|LOCALID)|PMI_RANK|PALS_RANKID|OMPI_COMM_WORLD_(LOCAL_)?RANK)")
-_STARTS_MORE = re.compile(
-    r"torchrun|torch\.distributed|deepspeed|accelerate|horovodrun|ray|lightning|jax|launch"
-)
 
 
 @rule("module-old")
@@ -55,17 +52,6 @@ def _is_offered(context: Context, name: str) -> bool:
     """Tell whether the site's profile itself names a module."""
     software = context.profile.software if context.profile else None
     return software is not None and name in msgspec.json.encode(software).decode()
-
-
-@rule("container-module-renamed")
-def container_module_renamed(context: Context) -> Iterator[Violation]:
-    container = context.profile.software.container if context.profile else None
-    names = [name for line in container.modules for name in re.split(r"[\s/]", line)] if container else []
-    for module in loaded(context.script):
-        name = module.name.partition("/")[0]
-        other = {"singularity": "apptainer", "apptainer": "singularity"}.get(name)
-        if other in names and name not in names:
-            yield Violation(module.line, f"module {module.name}: the site's is {other}", f"load {other}")
 
 
 @rule("variable-obsolete")
@@ -120,43 +106,6 @@ def _local_target(script: Script, command: Command) -> str | None:
     return path if _NODE_LOCAL.match(path) else None
 
 
-@rule("gpus-idle")
-def gpus_idle(context: Context) -> Iterator[Violation]:
-    gpus, launches = context.requested.gpus_of_node or context.gpus_of_whole_node, context.script.steps()
-    for launch in launches if gpus and len(launches) == 1 else ():
-        started = _started_per_node(context, launch)
-        if gpus and started and 0 < started[0] < gpus:
-            yield Violation(launch.line, f"{started[1]} per node, {gpus} GPUs per node")
-
-
-def _started_per_node(context: Context, launch: Launch) -> tuple[int, str] | None:
-    """Return how many ranks a launch itself starts per node, in words, too; None: not known, or many.
-
-    Without --nproc_per_node torchrun starts one (torch 2.13, torch/distributed/run.py).
-    """
-    script = context.script
-    run = torch_run(script, launch)
-    tasks = 1 if starts_here(launch) else launch_ranks_per_node(context, launch)
-    if run and tasks:
-        default = "" if run.is_open or "PET_" in script.text else "1"
-        count = tasks * (context.number(run.options.get("nproc-per-node", default)) or 0)
-        return count, f"torchrun starts {counted(count, 'rank')}"
-    option = launch.option("ppn", "ntasks-per-node", "npernode")
-    one = option is not None and script.value(option).text == "1" and _is_python(script, launch)
-    return (1, "1 rank") if one else None
-
-
-def _is_python(script: Script, launch: Launch) -> bool:
-    """Tell whether a launch starts Python, perhaps in a container, and nothing that starts further ranks."""
-    words = program_words(script, launch)
-    text = " ".join(words)
-    return (
-        launch.by_launcher
-        and not _STARTS_MORE.search(text)
-        and re.search(r"(^|\s|/)python3?\s", text) is not None
-    )
-
-
 @rule("files-on-every-rank")
 def files_on_every_rank(context: Context) -> Iterator[Violation]:
     script = context.script
@@ -171,8 +120,7 @@ def files_on_every_rank(context: Context) -> Iterator[Violation]:
 def _ranks(context: Context, launch: Launch) -> tuple[int, int]:
     """Return the ranks per node and the nodes of a launch; one of each where they are not known."""
     script = context.script
-    each = launch_ranks_per_node(context, launch)
-    nodes = script.number(launch, "nodes") or context.requested.node_count
-    if each and nodes and script.number(launch, "ntasks", "n", "np") != 1:
-        return each, nodes
-    return 1, 1
+    nodes = script.number(launch, "nodes") or context.requested.node_count or 1
+    counted = nodes > 1 or launch.option("ntasks", "n", "np")
+    each = launch_ranks_per_node(context, launch) or (0 if counted else context.requested.all_tasks)
+    return (each, nodes) if each and script.number(launch, "ntasks", "n", "np") != 1 else (1, 1)

@@ -8,7 +8,6 @@ from itertools import chain
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
 from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, TABLE, VALUES
-from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
@@ -319,24 +318,46 @@ def continuation_blank(context: Context) -> Iterator[Violation]:
             yield Violation(line, message, edits=(Edit(match.start(), match.end(), ""),))
 
 
-@rule("install-on-every-rank")
-def install_on_every_rank(context: Context) -> Iterator[Violation]:
-    tasks = context.requested.all_tasks
-    for launch in context.script.launches if tasks > 1 else ():
-        option = launch.option("ntasks", "n", "np")
-        once = option is not None and context.script.value(option).text == "1"
-        if launch.by_launcher and not once and _installs(launch):
-            yield Violation(launch.line, f"{tasks} tasks install into one place at the same time")
-            return
+@rule("continuation-missing")
+def continuation_missing(context: Context) -> Iterator[Violation]:
+    script = context.script
+    if not script.is_posix or script.shell.template:
+        return
+    before: Command | None = None
+    for command in script.commands:
+        if _is_option(script, command):
+            message = f"the shell takes {command.name} for a program: the line before does not go on here"
+            yield Violation(command.line, message)
+        elif before is not None and _was_meant_to_go_on(script, before, command):
+            message = (
+                f"the command of line {before.line} ends before this line, which is indented as a part of it"
+            )
+            yield Violation(command.line, message, severity="warning")
+        before = command
 
 
-def _installs(launch: Launch) -> bool:
-    """Tell whether a launch starts pip or conda to install or remove something."""
-    words = [word.visible for word in launch.program[:4]]
-    tool = words[0].rpartition("/")[2] if words else ""
-    return tool in ("pip", "pip3", "conda", "mamba", "python") and bool(
-        {"install", "uninstall"}.intersection(words)
-    )
+def _is_option(script: Script, command: Command) -> bool:
+    """Tell whether a command begins with an option, and not behind a blank that another rule reports."""
+    begins = re.match(r"--?[A-Za-z]", command.words[0].raw) if command.words else None
+    line = script.text[: command.start].rpartition("\n")
+    alone = not line[2].strip() and not re.search(r"\\[ \t]+$", line[0])
+    return bool(begins) and alone and not command.depth
+
+
+def _was_meant_to_go_on(script: Script, before: Command, command: Command) -> bool:
+    """Tell whether a line is indented like the continued lines of the command before it."""
+    begin = script.text.rfind("\n", 0, before.start) + 1
+    lines = script.text[begin : command.start].split("\n")
+    follows = before.path == command.path and before.after == "\n" and not (before.depth or command.depth)
+    other = command.name != before.name and before.name not in ("export", "echo")
+    goes_on = "".join("." if line.rstrip().endswith("\\") else " " for line in lines)
+    one_command = follows and other and re.fullmatch(r"\.+  ", goes_on) is not None
+    return one_command and _blanks(lines[-1]) == _blanks(lines[-2]) > _blanks(lines[0])
+
+
+def _blanks(line: str) -> int:
+    """Return the width of the blanks at the beginning of a line."""
+    return len(line.expandtabs()) - len(line.expandtabs().lstrip())
 
 
 @rule("scheduler-variable-unset")

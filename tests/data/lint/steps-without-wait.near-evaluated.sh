@@ -4,3 +4,4 @@ command="srun --ntasks=1 ./app > out &"
 eval $command
 wait
 # site: unknown
+# expect: 4 status-lost

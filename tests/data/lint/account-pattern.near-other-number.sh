@@ -1,9 +1,0 @@
-#!/bin/bash
-#SBATCH --account=project_462000099
-#SBATCH --partition=standard-g
-#SBATCH --nodes=1
-#SBATCH --ntasks-per-node=8
-#SBATCH --gpus-per-node=8
-#SBATCH --time=00:30:00
-srun ./app
-# site: lumi-g

@@ -1,9 +1,0 @@
-#!/bin/bash
-#SBATCH --account=nn1234k
-#SBATCH --partition=accel
-#SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4
-#SBATCH --gpus-per-node=4
-#SBATCH --time=01:00:00
-srun --mpi=pmix --cpu-bind=map_cpu:0,72,144,216 ./app
-# site: olivia

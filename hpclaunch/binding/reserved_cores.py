@@ -74,8 +74,4 @@ def _places_by_numa(cores: list[Core]) -> dict[int | None, list[int]]:
 
 def _unknown_groups(numa: int | None, cores: int, gpus: int) -> BadInputError:
     where = "" if numa is None else f", and NUMA node {numa} has {cores} cores for {gpus} GPUs"
-    return BadInputError(
-        f"{FIRST_CORE_PER_L3}: the L3 groups of this node are unknown{where}",
-        "give lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site, "
-        "or name the cores: --reserve 0,8,16",
-    )
+    return BadInputError.case("reserved cores: no L3 groups", word=FIRST_CORE_PER_L3, where=where)

@@ -69,10 +69,7 @@ def read_script_file(script: str) -> bytes:
 def check_picture_name(path: Path | None) -> None:
     """Refuse a file whose name does not end in .svg, before anything is computed."""
     if path is not None and path.suffix.lower() != ".svg":
-        raise BadInputError(
-            f"--picture {path}: the picture is an SVG document",
-            "name a file that ends in .svg; a browser or Inkscape shows it, and converts it to PNG or PDF",
-        )
+        raise BadInputError.case("picture: no SVG", path=path)
 
 
 def write_picture(path: Path, drawing: str, what: str = "") -> None:

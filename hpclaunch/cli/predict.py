@@ -251,8 +251,5 @@ def _measured(file: str) -> tuple[MeasuredSize, ...]:
     text = read_data(Path(file)).decode("utf-8-sig", "replace")
     found = read_measurement(text, file, ("seconds_per_step", "seconds"))
     if found.kind == "strong":
-        raise BadInputError(
-            f"{file}: the times of a strong study, in which a worker has fewer samples the more there are",
-            "measure with the same samples per worker: hpclaunch scale --weak",
-        )
+        raise BadInputError.case("predict: strong study", file=file)
     return found.sizes

@@ -338,10 +338,7 @@ def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Schedu
     want = Wanted(nodes=1, queue=None, gpu_type=None, gpus=True)
     asked = cluster_profile(load_site(base), facts, want, words_of_asking(LocalHost(), scheduler))
     if asked is None or asked.profile.node is None:
-        raise BadInputError(
-            f"{scheduler.title} describes no node that jobs can get",
-            "run it on a compute node, in a job of one node",
-        )
+        raise BadInputError.case("sites new: no node", scheduler=scheduler)
     node = asked.profile.node
     found = f"{counted(node.cores, 'core')} and {counted(len(node.gpus), 'GPU')}"
     click.echo(
@@ -363,10 +360,7 @@ def _queues_of(scheduler: Scheduler, file: TextIO) -> tuple[QueueFacts, ...]:
         {"queues": CommandResult(exit_code=0, stdout=file.read(), stderr="")}
     ).queues
     if not found:
-        raise BadInputError(
-            f"--queues {file.name}: no queue that takes jobs is in it",
-            f"it must hold what {' '.join(command)} printed",
-        )
+        raise BadInputError.case("sites new: no queue", file=file, command=" ".join(command))
     return found
 
 

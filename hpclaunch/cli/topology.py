@@ -132,10 +132,7 @@ def _site_node(site: str | None) -> NodeTopology | None:
     profile = load_site(site)
     node = site_topology(profile)
     if node is None and not site_scheduler(profile).starts_at_once:
-        raise BadInputError(
-            f"profile {profile.name} describes no node",
-            "give files of one (--lscpu, --rocm-smi, ...), or run on the node itself",
-        )
+        raise BadInputError.case("topology: no node", profile=profile)
     return node
 
 

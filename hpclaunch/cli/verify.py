@@ -104,10 +104,7 @@ def _site(name: str | None) -> SiteProfile:
 
     name = name or detect_here().site
     if name is None:
-        raise BadInputError(
-            "--attach: no site was named, and this machine is none that is known for certain",
-            "name it with --site (hpclaunch sites list)",
-        )
+        raise BadInputError.case("attach: no site")
     return load_site(name)
 
 

@@ -185,10 +185,7 @@ class SshHost:
         if started == NO_FOLDER:
             raise RefusedError(f"cannot run {program} in {cwd}: no such folder on {self.name}")
         if started == NO_PROGRAM:
-            raise RefusedError(
-                f"{program}: no such program on {self.name}",
-                "a login by ssh without a terminal may have another PATH: set it in ~/.bashrc there",
-            )
+            raise RefusedError.case("ssh: no program", program=program, name=self.name)
         answer = _text(err).strip() or _text(out).strip() or "nothing"
         raise RefusedError(f"{self.name} runs no commands for this login; its answer: {answer}")
 
@@ -342,10 +339,7 @@ class _Exchange:
             return
         if start_s == timeout_s:
             raise self._late(timeout_s)
-        raise NoAnswerError(
-            f"the login shell on {self._host} did not start {self._program} within {_START_TIMEOUT_S:g} s",
-            f"its start-up files (~/.bashrc) may wait for input: try ssh {self._host} true",
-        )
+        raise NoAnswerError.case("ssh: no shell", host=self._host, program=self._program, s=_START_TIMEOUT_S)
 
     def _read_out(self) -> None:
         self._read(self._channel.recv, self._out)

@@ -34,10 +34,7 @@ def ask_on_terminal(prompt: str, echo: bool) -> str:
         with open("/dev/tty", "r+b", buffering=0):
             pass
     except OSError:
-        raise RefusedError(
-            f"the login asks {prompt.strip()!r}, and there is no terminal for the answer",
-            "log in with a key (ssh-add), or run the command in a terminal",
-        ) from None
+        raise RefusedError.case("ssh: no terminal", prompt=prompt.strip()) from None
     if not echo:
         return getpass.getpass(prompt)
     with open("/dev/tty", "w") as out, open("/dev/tty") as answers:

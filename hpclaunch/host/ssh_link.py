@@ -116,11 +116,7 @@ def _direct(login: Login) -> socket.socket:
     try:
         sock = socket.create_connection((login.hostname, login.port), login.connect_timeout_s)
     except OSError as error:
-        raise NoConnectionError(
-            f"{login.destination} cannot be reached: {login.hostname} port {login.port}: "
-            f"{error.strerror or error}",
-            "check the name, the network and, where the site needs one, the VPN or ProxyJump",
-        ) from None
+        raise NoConnectionError.case("ssh: not reached", login=login, error=error.strerror or error) from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
@@ -135,10 +131,8 @@ def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
         place, here = (login.hostname, login.port), ("127.0.0.1", 0)
         return jump.open_channel("direct-tcpip", place, here, timeout=login.connect_timeout_s)
     except (SSHException, EOFError, OSError) as error:
-        raise NoConnectionError(
-            f"{login.destination} cannot be reached through {jump_name}: "
-            f"{login.hostname} port {login.port}: {error}",
-            "check the name, and whether the jump host allows forwarding",
+        raise NoConnectionError.case(
+            "ssh: not reached through a host", login=login, jump=jump_name, error=error
         ) from None
 
 
@@ -236,10 +230,7 @@ def _refuse_revoked(shown: ShownKey, login: Login) -> None:
     except OSError as error:  # ssh refuses every host then
         raise RefusedError(f"RevokedHostKeys {file} cannot be used: {error.strerror}") from None
     if revoked:
-        raise RefusedError(
-            f"{shown.name} shows a host key that {file} (RevokedHostKeys) revokes",
-            "ask the site for its new key",
-        )
+        raise RefusedError.case("host key: revoked", shown=shown, file=file)
 
 
 def _in_krl(file: str, kind: str, key: bytes) -> bool:

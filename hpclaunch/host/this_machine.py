@@ -47,9 +47,7 @@ class LocalHost:
                 check=False,
             )
         except FileNotFoundError:
-            raise RefusedError(
-                f"{argv[0]}: no such program on {self.name}", f"install it or put it on PATH: {argv[0]}"
-            ) from None
+            raise RefusedError.case("host: no program", program=argv[0], name=self.name) from None
         except subprocess.TimeoutExpired:
             raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
         except OSError as error:

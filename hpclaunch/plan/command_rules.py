@@ -11,8 +11,7 @@ import msgspec
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.layout import JobLayout, LaunchPlan
 from hpclaunch.plan.program import python_target
-from hpclaunch.plan.refusals import problem
-from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem
+from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem, problem
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.plan.script_commands import (
     ScriptCommand,

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.layout import JobLayout, LaunchPlan, framework_of, sharing_note
 from hpclaunch.plan.program import MPI
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import inner_words, option_values
 from hpclaunch.plan.worker_launchers import DEEPSPEED
@@ -35,11 +34,11 @@ def check_framework(request: JobRequest) -> None:
     """Refuse settings that the named framework does not have; raises BadInputError."""
     if request.zero_stage is not None:
         if request.framework != "deepspeed":
-            raise refusal("zero-stage: other framework", zero_stage=request.zero_stage)
+            raise BadInputError.case("zero-stage: other framework", zero_stage=request.zero_stage)
         if request.zero_stage not in range(4):
             raise BadInputError(f"--zero-stage {request.zero_stage}: the stages of ZeRO are 0 to 3")
     if request.timeline and not framework_of(request).timeline and not request.command.bundled:
-        raise refusal("timeline: other framework", timeline=request.timeline, framework=request.framework)
+        raise BadInputError.case("timeline: other framework", request=request)
 
 
 def framework_lines(job: JobLayout) -> tuple[Line, ...]:
@@ -224,7 +223,7 @@ def with_launcher(
     """
     launcher, by_mpi = site_launcher(profile), uses_mpi(request, settings)
     if by_mpi and tasks > 1 and not launcher.starts_mpi:
-        raise refusal("launcher: without MPI", site=profile.name, launcher=launcher.name)
+        raise BadInputError.case("launcher: without MPI", site=profile.name, launcher=launcher.name)
     known = request.framework is not None and framework_of(request).rendezvous
     if launcher.without_mpi is None or by_mpi or not (known or tasks == 1):
         return profile

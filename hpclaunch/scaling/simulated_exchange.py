@@ -72,8 +72,8 @@ def network_shape(
     kind, origin = _kind(profile, options.network)
     for name in ("nodes_per_group", "groups", "taper"):
         if getattr(options, name) is not None and name not in _FIGURES[kind]:
-            raise BadInputError(
-                f"--{name.replace('_', '-')} has no effect on a {kind}", f"its figures are {_names(kind)}"
+            raise BadInputError.case(
+                "simulate: no effect", name=name.replace("_", "-"), kind=kind, known=_names(kind)
             )
     if kind == "torus":
         return _torus(nodes, origin)
@@ -102,11 +102,7 @@ def network_shape(
                 f"{between:.4g} GB/s between two groups: what a group can send, divided among them"
             )
             return _shape(kind, groups * per_group, (groups, switches, at_switch, between), origins)
-    raise BadInputError(
-        f"--simulate: {nodes} nodes are {groups} groups of {per_group}; SimGrid's dragonfly has at most as "
-        "many groups as a group has switches",
-        "simulate fewer nodes, or state larger groups: --nodes-per-group N",
-    )
+    raise BadInputError.case("simulate: too many groups", nodes=nodes, groups=groups, per_group=per_group)
 
 
 def _names(kind: NetworkKind) -> str:
@@ -119,10 +115,7 @@ def _kind(profile: SiteProfile, stated: NetworkKind | None) -> tuple[NetworkKind
         return stated, f"{stated}: option --network"
     known = profile.fabric.network
     if known is None:
-        raise BadInputError(
-            f"--simulate: the profile of {profile.name} does not state how its nodes are connected",
-            "state it: --network fat-tree, dragonfly, torus or loop",
-        )
+        raise BadInputError.case("simulate: no network", profile=profile)
     source = f", source {known.source}" if known.source else ""
     if known.layout == "dragonfly+":
         return "dragonfly", f"dragonfly+: profile{source}; simulated as a dragonfly"

@@ -108,9 +108,8 @@ def _check_nodes(chosen: _Choice, want: Wanted, asked: str) -> None:
     """Refuse more nodes with GPUs than there are; of a job without GPUs the scheduler knows best."""
     if chosen.gpus and chosen.nodes < want.nodes:
         have = counted(chosen.nodes, "node")
-        raise BadInputError(
-            f"--nodes {want.nodes}: {have} such as {chosen.kind.example} {_has(chosen)} ({asked})",
-            f"ask for at most {chosen.nodes}, or for other ones: --gpu-type, --partition",
+        raise BadInputError.case(
+            "nodes: too many", want=want, have=have, chosen=chosen, has=_has(chosen), asked=asked
         )
 
 
@@ -147,9 +146,8 @@ def _without_gpus(choices: list[_Choice], facts: ClusterFacts, want: Wanted, ask
         return choices
     every = (each for kind in facts.nodes if kind.gpus for each in _choices(kind, facts, None))
     names = sorted({queue.name for each in every for queue in each.queues})
-    raise BadInputError(
-        f"--partition {want.queue}: it has no node with GPUs ({asked}), and the program uses them",
-        f"{', '.join(names) or 'another queue'} has; --gpus-per-task 0 does without",
+    raise BadInputError.case(
+        "partition: no GPUs", want=want, asked=asked, others=", ".join(names) or "another queue"
     )
 
 

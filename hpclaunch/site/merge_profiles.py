@@ -72,10 +72,7 @@ def _merged(path: Path, above: tuple[Path, ...], known: Known) -> tuple[Tree, tu
     """Do the same for a file that the files ``above`` start from."""
     own, read = _own(path)
     if is_kind(own):
-        raise BadInputError(
-            f"{own.value['node_kind'].where}: a file without name: is a node kind, not a site",
-            "add name: to a site's profile, which names its kind by node_kind:",
-        )
+        raise BadInputError.case("node kind: no site", where=own.value["node_kind"].where)
     base, bases, pages = _start(own, (*above, read.path), known)
     kind, kinds = _kind(own, known)
     if kinds:

@@ -107,10 +107,7 @@ def facts_of_other_job(host: Host, scheduler: Scheduler, site: str, job: str) ->
     answer.
     """
     if scheduler.accounting is None:
-        raise BadInputError(
-            f"job {job}: what {scheduler.title} keeps of jobs is not read",
-            "that of Slurm and PBS is; jobs of hpclaunch have a report with each scheduler (hpclaunch jobs)",
-        )
+        raise BadInputError.case("accounting: not read", job=job, scheduler=scheduler)
     if not scheduler.is_id(job):
         raise BadInputError(f"{job[:60]!r} is not an id of {scheduler.title}", "give its number")
     accounted = _accounted(host, scheduler, job)

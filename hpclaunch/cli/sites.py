@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, printed
+from hpclaunch.cli._in_and_out import print_document, print_reference_page, printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError
@@ -59,12 +59,7 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
     from hpclaunch.site.site_documents import listed_sites
 
     if as_markdown:
-        from hpclaunch.site.fact_sources import markdown
-        from hpclaunch.site.load_profile import load_all, load_kinds
-        from hpclaunch.software.site_software import software_table
-
-        profiles, found = load_all()[0], {name: kind for name, (kind, _) in load_kinds()[0].items()}
-        click.echo(markdown(profiles, found, software_table(profiles)), nl=False)
+        print_reference_page("sites")
         return
     sites = listed_sites(kinds=kinds)
     if printed(sites, indent=2):

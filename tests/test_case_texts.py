@@ -24,6 +24,7 @@ PACKAGE = Path(__file__).parents[1] / "hpclaunch"
 READERS: dict[str, dict[str, set[str] | None]] = {
     "check/io_advice.yaml": {},
     "check/verdicts.yaml": {"verdict": {"name"}, "judged": None},
+    "notes.yaml": {"note_text": set()},
     "refusals.yaml": {"case": set(), "problem": set()},
     "port/port_verdicts.yaml": {"says": {"here", "there"}, "task": set()},
     "timeline/timeline_verdicts.yaml": {

@@ -6,6 +6,7 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.topology.node_topology import Core, NodeTopology
 
 FIRST_CORE_PER_L3 = "first-core-per-l3"
@@ -57,10 +58,7 @@ def _with_l3(topology: NodeTopology) -> NodeTopology:
         for at, place in enumerate(places):
             cores[place] = msgspec.structs.replace(cores[place], l3=groups + at // size)
         groups += gpus
-    note = (
-        f"no file states the L3 groups: one per GPU is assumed ({groups} groups, as on MI250X nodes); "
-        "lscpu -p=CPU,CORE,SOCKET,NODE,CACHE, --hwloc, --sysfs or --site states them"
-    )
+    note = note_text("binding: assumed L3 groups", groups=groups)
     return msgspec.structs.replace(topology, cores=tuple(cores), notes=(*topology.notes, note))
 
 

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.plan.layout import JobLayout, LaunchPlan, framework_of, sharing_note
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import JobRequest, Setting
@@ -181,10 +182,7 @@ def framework_notes(job: JobLayout) -> Iterator[str]:
     if not request.command.bundled:
         yield from _found(job)
         if job.framework.coordinator and isinstance(job.launcher, Mpiexec):
-            yield (  # of Open MPI 5 JAX asks mpi4py; sources: frameworks.json
-                "where mpiexec is Open MPI 5's, jax.distributed.initialize() of JAX 0.12 needs mpi4py; else"
-                " pass it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as how-to/frameworks.md shows"
-            )
+            yield note_text("JAX: Open MPI 5")  # of which JAX asks mpi4py; sources: frameworks.json
         # Profiles know of no Python that has Ray.
         if request.framework == "ray" and not any(each.name.startswith("environment.") for each in settings):
             yield "ray must be in the job's Python: --venv, --conda or --container; --check-imports tries it"
@@ -270,10 +268,7 @@ def _fabric_notes(job: JobLayout) -> Iterator[str]:
         without = f"NCCL_NET={demanded.value} ends the job"
     checked = "" if request.preflight else "; --preflight looks for it before the ranks start"
     if there:
-        yield (
-            f"whether {plugin.name} brings NCCL's plugin is not sure, sources disagree ({page}); without it"
-            f" {without}{checked}"
-        )
+        yield note_text("fabric: disputed plugin", plugin=plugin, page=page, without=without, checked=checked)
     else:
         lacking = f"NCCL's and RCCL's plugin {plugin.name} is not loaded"
         yield f"{lacking}, without which {without} ({where}){checked}"

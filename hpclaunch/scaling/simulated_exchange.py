@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.scaling.allreduce_messages import Link, Machine, allreduce_s
 from hpclaunch.scaling.machine_speed import Parameter
 from hpclaunch.site.schema import Network, SiteProfile
@@ -285,10 +286,7 @@ def _row(one: SimulatedExchange) -> tuple[str, ...]:
 
 def _parting(exchanges: Sequence[SimulatedExchange]) -> list[str]:
     if any(one.network == "dragonfly" for one in exchanges):
-        return [
-            "a bound, no verdict: routes here are the shortest, Slingshot routes adaptively: expect times "
-            "from the closed form to these"
-        ]
+        return [note_text("simulate: bound")]
     lines = []
     for name in dict.fromkeys(one.allreduce for one in exchanges):
         same = [one for one in exchanges if one.allreduce == name and one.ratio is not None]

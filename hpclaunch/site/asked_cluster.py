@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 from hpclaunch.site.profile_node import VISIBLE
@@ -287,7 +288,4 @@ def _about_gpus(gpus: NodeGpus | None, types: list[str], want: Wanted) -> str | 
     if want.gpus is False or not types:
         return None
     named = f"--gpu-type ({', '.join(types)})" if _NO_TYPE not in types else "--gpus-per-task 1"
-    return (
-        "no GPU is requested: the program shows no framework that is known;"
-        f" {named} or --framework requests them"
-    )
+    return note_text("cluster: no GPU requested", named=named)

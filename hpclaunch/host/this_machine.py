@@ -120,9 +120,7 @@ class MachineIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     boot_id: str
-    """/proc/sys/kernel/random/boot_id (man 5 proc)."""
     pid_namespace: str
-    """Target of /proc/self/ns/pid."""
 
     def sees_processes_of(self, other: "MachineIdentity | None") -> bool:
         """Return whether a process id there is the same process here; False where that is not certain."""

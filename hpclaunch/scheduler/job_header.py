@@ -20,7 +20,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     reason: str
     source: str = ""
-    """Where the fact stands that it rests on."""
 
     @property
     def cited(self) -> str:

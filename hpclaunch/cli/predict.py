@@ -12,6 +12,7 @@ import click
 from hpclaunch.cli._in_and_out import show
 from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +36,7 @@ def _counts(ctx: click.Context, param: click.Parameter, text: str | None) -> tup
             continue
         one, two = found[-2:] if len(found) > 1 else (1, 1)
         if two <= one or two % one or number + 1 >= len(words):
-            raise click.BadParameter(
-                f"{text!r}: write as in 8,16,...,1024: the second a multiple of the first"
-            )
+            raise click.BadParameter(note_text("predict: sizes", text=text))
         factor, end = two // one, _count(words[number + 1])
         while found[-1] * factor < end:
             found.append(found[-1] * factor)

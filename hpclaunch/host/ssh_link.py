@@ -25,6 +25,7 @@ from hpclaunch.host.known_hosts import (
 )
 from hpclaunch.host.ssh_auth import Ask, authenticate
 from hpclaunch.host.ssh_config import Login, resolve
+from hpclaunch.package_data import note_text
 
 if TYPE_CHECKING:
     from paramiko import Channel, ProxyCommand, Transport
@@ -151,9 +152,7 @@ def _by_command(login: Login) -> ProxyCommand:
     try:
         return Command(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
     except (OSError, ValueError) as error:
-        raise RefusedError(
-            f"{login.destination}: ProxyCommand {login.proxy_command!r} cannot be run: {error}"
-        ) from None
+        raise RefusedError(note_text("ssh: ProxyCommand", login=login, error=error)) from None
 
 
 def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:

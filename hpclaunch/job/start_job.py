@@ -28,7 +28,7 @@ from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.package_data import commit, text_beside
+from hpclaunch.package_data import commit, note_text, text_beside
 from hpclaunch.plan.frameworks import uses_mpi
 from hpclaunch.plan.layout import JobPlace, LaunchPlan
 from hpclaunch.plan.plan_file import FOLDER
@@ -292,9 +292,7 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
         answer = _look(host, f"{usual}/hpclaunch", account)
         if answer.exit_code == 0:
             return answer.stdout
-        note(
-            f"the job's folder is in the home folder of {host.name}, not in {usual}: {answer.stderr.strip()}"
-        )
+        note(note_text("submit: folder at home", host=host, usual=usual, said=answer.stderr.strip()))
     from hpclaunch.host.ssh import state_folder  # only for another machine
 
     return state_folder(host)

@@ -99,9 +99,7 @@ def network_shape(
         switches = per_group // at_switch
         if per_group % at_switch == 0 and switches >= groups:
             between = link_gb_s * per_group / taper / max(1.0, everywhere - 1)
-            origins.append(
-                f"{between:.4g} GB/s between two groups: what a group can send, divided among them"
-            )
+            origins.append(note_text("simulate: between groups", between=between))
             return _shape(kind, groups * per_group, (groups, switches, at_switch, between), origins)
     raise BadInputError.case("simulate: too many groups", nodes=nodes, groups=groups, per_group=per_group)
 
@@ -293,7 +291,5 @@ def _parting(exchanges: Sequence[SimulatedExchange]) -> list[str]:
         apart = [one for one in same if one.ratio and abs(one.ratio - 1) > _PARTS]
         if apart:
             sizes = ", ".join(str(one.gpus) for one in apart)
-            lines.append(
-                f"{name}: simulated and closed form differ by more than {_PARTS:.0%} on {sizes} GPUs"
-            )
+            lines.append(note_text("simulate: differs", name=name, share=_PARTS, sizes=sizes))
     return lines

@@ -129,9 +129,7 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
     if not found:
         return ()
     if sum(len(cpus) for cpus in found.values()) != len(frozenset().union(*found.values())):
-        notes.append(
-            "the GPUs' CPU lists overlap though their NUMA nodes differ; the NUMA nodes stay unknown"
-        )
+        notes.append(note_text("NUMA nodes: overlap"))
         return ()
     notes.append(note_text("NUMA nodes: by GPUs"))
     return tuple(NumaNode(id=node, cpus=cpus) for node, cpus in sorted(found.items()))

@@ -123,9 +123,7 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
     if rows < named:
         notes.append(note_text("GPUs: output cut off", origin=origin, named=named, rows=rows))
     if not header.affinities:
-        notes.append(
-            f"nvidia-smi ({origin}): no affinity columns: the driver or the system does not know them"
-        )
+        notes.append(note_text("GPUs: no affinity", origin=origin))
     return tuple(notes)
 
 

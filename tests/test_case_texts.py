@@ -27,6 +27,7 @@ READERS: dict[str, dict[str, set[str] | None]] = {
     "notes.yaml": {"note_text": set()},
     "refusals.yaml": {"case": set(), "problem": set()},
     "port/port_verdicts.yaml": {"says": {"here", "there"}, "task": set()},
+    "site/profile_rules.yaml": {"_broken": set()},
     "timeline/timeline_verdicts.yaml": {
         "_verdict": set(),
         "_costs": {"ms", "noise"},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 import os
 import shlex
 import socket
@@ -11,10 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from select import select
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from paramiko import Channel, ProxyCommand, SSHException, Transport
+from paramiko.ssh_exception import IncompatiblePeer
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import NoConnectionError
+from hpclaunch.host.host_interface import Ask, NoConnectionError
 from hpclaunch.host.known_hosts import (
     KnownKey,
     ShownKey,
@@ -23,12 +25,9 @@ from hpclaunch.host.known_hosts import (
     listed_name,
     read_known_hosts,
 )
-from hpclaunch.host.ssh_auth import Ask, authenticate
+from hpclaunch.host.ssh_auth import ask_on_terminal, authenticate
 from hpclaunch.host.ssh_config import Login, resolve
 from hpclaunch.package_data import note_text
-
-if TYPE_CHECKING:
-    from paramiko import Channel, ProxyCommand, Transport
 
 _DEAD_AFTER_S = 60
 """The connection counts as lost when data that were sent stay without an acknowledgement for this time."""
@@ -45,26 +44,16 @@ _PARAMIKO_NAMES = {
 _RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
 
-def need_paramiko() -> None:
-    """Raise RefusedError where paramiko is not installed."""
-    try:
-        import paramiko  # noqa: F401
-    except ImportError:
-        raise RefusedError("to reach another host hpclaunch needs paramiko", "pip install paramiko") from None
-    # Without a handler Python prints paramiko's log messages, some with tracebacks.
-    logging.getLogger("paramiko").addHandler(logging.NullHandler())
-
-
 def open_transport(
-    destination: str, config: Path | None, ask: Ask, usual_jumps: Sequence[str], stack: ExitStack
+    destination: str, config: Path | None, ask: Ask | None, usual_jumps: Sequence[str], stack: ExitStack
 ) -> Transport:
     """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
 
-    ``config`` and ``usual_jumps`` as for ``resolve``; the connection and those to jump hosts below it are
-    closed with ``stack``. NoConnectionError: it is the network.
+    ``config`` and ``usual_jumps`` as for ``resolve``; ``ask``: None: on the terminal. The connection
+    and those to jump hosts below it are closed with ``stack``. NoConnectionError: it is the network.
     """
     login = resolve(destination, config, usual_jumps)
-    return _Way(config, ask, stack).open(login, login.jumps, (destination,))
+    return _Way(config, ask or ask_on_terminal, stack).open(login, login.jumps, (destination,))
 
 
 class _Way:
@@ -100,9 +89,6 @@ class _Way:
 
 def _guarded(login: Login, step: Callable[[], None]) -> None:
     """Do one step of connecting; raise RefusedError for algorithms, NoConnectionError for other errors."""
-    from paramiko import SSHException
-    from paramiko.ssh_exception import IncompatiblePeer
-
     try:
         step()
     except (SSHException, EOFError, OSError) as error:
@@ -126,8 +112,6 @@ def _direct(login: Login) -> socket.socket:
 
 
 def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
-    from paramiko import SSHException
-
     try:
         place, here = (login.hostname, login.port), ("127.0.0.1", 0)
         return jump.open_channel("direct-tcpip", place, here, timeout=login.connect_timeout_s)
@@ -138,8 +122,6 @@ def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
 
 
 def _by_command(login: Login) -> ProxyCommand:
-    from paramiko import ProxyCommand
-
     class Command(ProxyCommand):
         """One whose end is the end of the connection: paramiko 5.1 reads on until its time is over."""
 
@@ -157,8 +139,6 @@ def _by_command(login: Login) -> ProxyCommand:
 
 def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:
     """Agree on session keys with the host and check its host key."""
-    from paramiko import Transport
-
     transport = Transport(sock)
     transport.banner_timeout = login.connect_timeout_s
     transport.auth_timeout = _TYPING_S
@@ -178,8 +158,6 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
 
 
 def _agree(transport: Transport, timeout_s: float) -> None:
-    from paramiko import SSHException
-
     transport.start_client(timeout=timeout_s)
     if not transport.initial_kex_done:  # paramiko does not raise when the time is over
         raise SSHException(f"no answer of an ssh server within {timeout_s:g} s")

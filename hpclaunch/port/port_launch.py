@@ -69,7 +69,13 @@ def _only_prints(launch: Launch) -> bool:
     if not words:
         return launch.option("version", "help", "V", "h", "info") is not None
     name = words[0].rpartition("/")[2]
-    return launch.trivial or name in PRINTS or _starts_nothing(RUNTIMES.get(name), {*words[1:]})
+    installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
+    return (
+        launch.trivial
+        or bool(installs)
+        or name in PRINTS
+        or _starts_nothing(RUNTIMES.get(name), {*words[1:]})
+    )
 
 
 def _starts_nothing(runtime: Runtime | None, words: set[str]) -> bool:
@@ -165,6 +171,8 @@ def _rank_count(
         return nodes
     if launch is not None and launch.launcher not in LAUNCHER_OPTIONS and launch.options:
         return None
+    if launch is not None and launch.launcher == "aprun" and not _open(launch, values, "tasks"):
+        return 1  # man aprun, -n
     if launch is not None and (_open(launch, values, "tasks") or _open(launch, values, "tasks per node")):
         return None
     if requested.tasks:

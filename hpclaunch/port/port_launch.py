@@ -170,7 +170,7 @@ def _rank_count(
 
 
 def _of_launcher(launch: Launch, values: Values, nodes: int | None) -> tuple[int | None] | None:
-    """Return the ranks where a launcher decides by itself; None: it starts what the directives request."""
+    """Return the ranks where a launcher decides alone; None: it starts what the directives request."""
     if not launch.by_launcher:
         return (1,)
     if launch.launcher in READ_THEMSELVES:

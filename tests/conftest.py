@@ -48,6 +48,8 @@ collect_ignore_glob = [
     for prefix in ("", "**/")
 ]
 
+collect_ignore = ["data", "golden"]  # thousands of files, none a test
+
 if sys.version_info < (3, 11):
     collect_ignore_glob.append("test_docs_site.py")  # Sphinx needs Python 3.11
 
@@ -90,7 +92,7 @@ MPI_VARIABLES = {
 
 
 # Tests with real servers or MPI take seconds: they are slow by rule.
-_REAL = ("slurm", "sshd", "mpi", "simgrid")
+_REAL = {"slurm", "sshd", "mpi", "simgrid"}
 _REAL_LIMIT_S = 900  # default of the other tests: timeout in pyproject.toml
 
 
@@ -116,8 +118,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def _is_real(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(marker) for marker in _REAL)
+def _markers(item: pytest.Item) -> set[str]:
+    return {marker.name for marker in item.iter_markers()}
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -151,9 +153,10 @@ def _waits(item: pytest.Item) -> bool:
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Give the tests with real servers or MPI their time limit and the marker ``slow``."""
-    if _is_real(item):
+    markers = _markers(item)
+    if markers & _REAL:
         item.add_marker(pytest.mark.slow)
-        if not item.get_closest_marker("timeout"):
+        if "timeout" not in markers:
             item.add_marker(pytest.mark.timeout(_REAL_LIMIT_S))
 
 

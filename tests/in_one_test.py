@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import pytest
@@ -14,17 +14,20 @@ def in_one_test(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., Non
     """Run a test function for all cases, in the form of ``pytest.mark.parametrize``, as one test.
 
     It runs all, and names each that fails with what was wrong; the traceback is that of the first one.
-    Other arguments are fixtures, the same for all cases.
+    Other arguments are fixtures, the same for all cases. A generator of cases begins when the test does.
     """
     words = names.replace(",", " ").split()
-    of_words = [values if len(words) > 1 else (values,) for values in cases]
-    assert of_words, "no case"
+
+    @cache
+    def all_cases() -> list[Any]:
+        return [values if len(words) > 1 else (values,) for values in cases]
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
         def run(**fixtures: object) -> None:
+            assert all_cases(), "no case"
             wrong: list[tuple[str, BaseException]] = []
-            for values in of_words:
+            for values in all_cases():
                 case = dict(zip(words, values, strict=True))
                 try:
                     test(**case, **fixtures)
@@ -34,7 +37,9 @@ def in_one_test(names: str, cases: Iterable[Any]) -> Callable[[Callable[..., Non
                         break
             if wrong:
                 said = "\n".join(f"{case}: {type(error).__name__}: {error}" for case, error in wrong)
-                raise AssertionError(f"{len(wrong)} of {len(of_words)} cases fail\n{said}") from wrong[0][1]
+                raise AssertionError(f"{len(wrong)} of {len(all_cases())} cases fail\n{said}") from wrong[0][
+                    1
+                ]
 
         signature = inspect.signature(test)
         others = [each for name, each in signature.parameters.items() if name not in words]

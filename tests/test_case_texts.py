@@ -111,7 +111,7 @@ def test_each_case_is_used_and_says_something(table: str, case: str) -> None:
     assert all(text and "\n" not in text for text in texts(CASES[table][case]))
 
 
-@in_one_test("table, call, reader", [(table, *call) for table in READERS for call in calls(table)])
+@in_one_test("table, call, reader", ((table, *call) for table in READERS for call in calls(table)))
 def test_a_call_gives_the_values_of_its_texts(table: str, call: ast.Call, reader: str) -> None:
     by_itself, given = READERS[table][reader], names_in(call)
     named = [

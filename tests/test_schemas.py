@@ -48,6 +48,7 @@ def wrong(name: str, text: str) -> list[str]:
     return [error.message for error in checker(name).iter_errors(parse_tree(text, name).plain())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "made"), [("site", profile_reference.json_schema), ("job", job_file_schema)]
 )
@@ -80,6 +81,7 @@ def test_every_key_of_a_job_file_is_described() -> None:
     assert all(each["description"] for each in properties.values())
 
 
+@pytest.mark.slow
 @in_one_test("path", sorted(resource_dir("site_profiles").rglob("*.yaml")))
 def test_every_profile_and_node_kind_is_valid(path: Path) -> None:
     assert [error.message for error in checker("site").iter_errors(read_tree(path).plain())] == []

@@ -33,6 +33,7 @@ def starts_a_process(case: Case) -> bool:
     return "python" not in case.given and case.words()[0] == "python"
 
 
+@pytest.mark.slow
 @in_one_test("name", [case.name for case in CASES if not starts_a_process(case)])
 def test_a_wrong_input_gets_a_right_answer(name: str, place: Place, tmp_path: Path) -> None:
     gets_a_right_answer(NAMED[name], place, tmp_path / name)

@@ -143,6 +143,7 @@ def test_a_command_prints_its_document(name: str, tmp_path: Path, monkeypatch: p
     read(name, answer.stdout)
 
 
+@pytest.mark.slow
 def test_doctor_prints_the_document_of_a_check() -> None:
     found = read("check", hpclaunch("doctor", "--json"))
     assert {"python", "mpi", "scheduler", "ssh", "container", "site"} <= {
@@ -180,6 +181,7 @@ def test_the_documents_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert error.error.kind == "bad input"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [("--site", "generic-slurm"), ("--site", "lumi-g", "--account", "project_465000001")]
 )

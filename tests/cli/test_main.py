@@ -27,6 +27,7 @@ from tests.testbed.kit import new_record
 HPCLAUNCH = (sys.executable, "-m", "hpclaunch")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("sites", "list"), ("--help",), ("submit", "--help")])
 def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:
@@ -35,6 +36,7 @@ def test_a_full_disk_is_one_line(words: tuple[str, ...]) -> None:
     assert done.stderr == "hpclaunch: the output or a file: No space left on device\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["sites list", "--help", "submit --site generic-slurm --dry-run -- true"])
 def test_a_closed_output_is_one_line(words: str) -> None:
     done = subprocess.run(
@@ -45,12 +47,14 @@ def test_a_closed_output_is_one_line(words: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_error_output_changes_nothing() -> None:
     line = f"{sys.executable} -m hpclaunch sites show nosuch 2>&- <&-"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (3, "", "")
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_removed_is_named(tmp_path: Path) -> None:
     line = f"rmdir {tmp_path}/gone; {sys.executable} -m hpclaunch submit --site local -- true"
     (tmp_path / "gone").mkdir()
@@ -70,6 +74,7 @@ def test_a_page_that_cannot_be_written_is_bad_input(file: str, why: str, tmp_pat
     assert (done.returncode, done.stderr) == (3, f"hpclaunch: {file}: cannot be written: {why}\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error() -> None:
     line = f"{sys.executable} -m hpclaunch sites list | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
@@ -90,6 +95,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     ["typing", "re", "click", "hpclaunch.cli.main", "hpclaunch.cli.jobs", "hpclaunch.api", "msgspec"],
@@ -343,6 +349,7 @@ def on_terminal(columns: int, *words: str, **variables: str) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+@pytest.mark.slow
 def test_tables_know_the_width_of_the_terminal() -> None:
     wide, narrow = hpclaunch("sites", "list").stdout, on_terminal(60, "sites", "list")
     assert max(map(len, wide.splitlines())) > 80
@@ -350,6 +357,7 @@ def test_tables_know_the_width_of_the_terminal() -> None:
     assert narrow.split() == wide.split()
 
 
+@pytest.mark.slow
 def test_states_have_a_colour_where_it_is_wanted(tmp_path: Path) -> None:
     store = Store()
     record = new_record(store, "local", tmp_path)

@@ -100,6 +100,7 @@ def test_an_undocumented_plugin_is_told(capsys: pytest.CaptureFixture[str]) -> N
     assert "--mpi bogus: lumi-g documents pmi2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_commands_exit_code_is_that_of_the_process() -> None:
     words = ("submit", "--site", "local", "--account", "p", "--", "true")
     done = hpclaunch(*words)

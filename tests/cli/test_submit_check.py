@@ -71,6 +71,7 @@ def test_what_is_asked_follows_from_the_framework(tmp_path: Path) -> None:
     assert bundled.returncode == 0, bundled.stderr
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_it_would_look_for(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "hpclaunch", "submit", "--site", "lumi-g", "--account", "project_465000001"]
     words = ["--check", "--framework", "horovod", "--space", "/scratch/x", "--dry-run", "--", "true"]

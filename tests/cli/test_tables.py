@@ -155,6 +155,7 @@ def test_headers_stand_above_their_columns(commands: list[tuple[str, ...]]) -> N
         assert states == ["failed"] * 3
 
 
+@pytest.mark.slow
 def test_a_table_as_csv_has_the_rows_of_the_document(commands: list[tuple[str, ...]]) -> None:
     for words in commands:
         if words[0] in ("scale", "docs") or "--statistics" in words:

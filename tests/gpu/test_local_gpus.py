@@ -53,6 +53,7 @@ def test_a_choice_of_the_shell_holds(root: Path) -> None:
     assert set(re.findall(r"sees (\S*) in", Path(job["log"]).read_text())) == {"1"}
 
 
+@pytest.mark.slow
 def test_a_profile_of_the_node_names_vendor_and_variable(root: Path, tmp_path: Path) -> None:
     env = {**os.environ, "HPCLAUNCH_SYSROOT": str(root)}
     made = hpclaunch("sites", "new", "here", "--extends", "generic-slurm", cwd=tmp_path, env=env)

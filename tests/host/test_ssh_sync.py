@@ -369,6 +369,7 @@ def test_nothing_is_read_before_all_is_looked_at(source: Path, monkeypatch: pyte
         sync_folder(LocalHost(), source, "/nowhere/copy", "/nowhere/cache")
 
 
+@pytest.mark.slow
 def test_a_copy_that_takes_long_tells_how_far_it_is(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -184,6 +184,7 @@ def fake_lumig_node(root: Path, cpus: str, swap: bool = False, mems: str = "0-3"
         (root / name).write_text(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cpus", "swap", "found"),
     [("17-23", False, "ok"), ("16-23", False, "cpus-differ"), ("17-23", True, "gpu-on-another-numa-node")],
@@ -334,6 +335,7 @@ def test_a_rank_that_could_not_be_judged_is_not_ok_and_not_wrong(more: dict[str,
     assert (judged.ranks[0].ok, judged.ranks[0].wrong) == (False, False)
 
 
+@pytest.mark.slow
 def test_the_report_and_the_sampler_know_each_rank_on_aurora(tmp_path: Path) -> None:
     """PALS sets no PMI_RANK there; local rank 0 alone would start the sampler."""
     shell = shell_of("--site", "aurora", "--account", "a", "--nodes", "2")

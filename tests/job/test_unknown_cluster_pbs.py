@@ -33,6 +33,7 @@ def words(*options: str) -> tuple[str, ...]:
     return ("submit", "--site", "generic-pbs", "--time", "5m", *options, "--", "python3", "train.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gpus", "queue"), [(1, "debug"), (2, "debug"), (2, "prod")])
 def test_a_torch_job_requests_all_gpus_of_a_node_and_their_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: int, queue: str
@@ -62,6 +63,7 @@ def test_ranks_bind_themselves_and_prove_it(tmp_path: Path) -> None:
     assert job["binding"]["finding"] == f"all {CPUS} ranks got their binding"
 
 
+@pytest.mark.slow
 def test_a_server_that_is_down_is_named_where_gpus_are_needed(tmp_path: Path, server: Path) -> None:
     (tmp_path / "train.py").write_text("import torch\n")
     (server / "down").touch()
@@ -70,6 +72,7 @@ def test_a_server_that_is_down_is_named_where_gpus_are_needed(tmp_path: Path, se
     assert "cannot connect to server fakepbs" in answer.stderr
 
 
+@pytest.mark.slow
 def test_queues_come_into_a_new_profile(tmp_path: Path) -> None:
     made = hpclaunch_here("sites", "new", "here", "--extends", "generic-pbs", folder=tmp_path)
     assert made.returncode == 0, made.stderr

@@ -41,6 +41,7 @@ def test_every_script_is_named_after_a_rule_or_is_a_twin() -> None:
     assert {path.stem.partition(".")[0] for path in SCRIPTS} <= {*RULES, "script"}
 
 
+@pytest.mark.slow
 @in_one_test("path", GOLDEN)
 def test_nothing_is_found_in_our_own_scripts(path: Path, tmp_path: Path) -> None:
     found = findings(path.read_text(), path.stem.partition(".")[0], tmp_path)
@@ -48,6 +49,7 @@ def test_nothing_is_found_in_our_own_scripts(path: Path, tmp_path: Path) -> None
     assert [one for one in found if one.rule != "module-old"] == []
 
 
+@pytest.mark.slow
 @in_one_test("name", cases())
 def test_nothing_is_found_in_our_plain_scripts(name: str, tmp_path: Path) -> None:
     if script_needs_files(name):

@@ -83,6 +83,7 @@ def test_a_budget_refuses_more() -> None:
         notes(site="generic-slurm", account=None, budget=1.0)
 
 
+@pytest.mark.slow
 def test_the_option_and_the_note() -> None:
     line = [sys.executable, "-m", "hpclaunch", "submit", "--site", "lumi-g", "--account", "project_465000001"]
     dry = subprocess.run([*line, "--dry-run", "mnist"], capture_output=True, text=True, check=True)

@@ -314,6 +314,7 @@ def test_no_golden_script_is_left_over() -> None:
     assert {path.stem for path in GOLDEN.glob("*.sh")} == set(cases())
 
 
+@pytest.mark.slow
 @in_one_test("name", cases())
 def test_bash_reads_it(name: str) -> None:
     answer = subprocess.run(

@@ -84,6 +84,7 @@ def test_the_files_know_the_programs_python(
     assert (files / "startup" / "sitecustomize.py").exists()
 
 
+@pytest.mark.slow
 def test_each_rank_leaves_its_node_where_no_binding_is_reported() -> None:
     place = '>> "$HPCLAUNCH_JOB_FOLDER/places/$(< /proc/sys/kernel/hostname)"'
     assert place in dry_run("--profile", "3", "--", "python", "train.py")
@@ -110,6 +111,7 @@ def test_a_job_of_an_array_that_hangs_is_looked_at_alone(tmp_path: Path) -> None
     assert "hpclaunch_stands=$(cat " in (job / "files" / "supervise.sh").read_text()
 
 
+@pytest.mark.slow
 def test_the_bundled_training_records_itself() -> None:
     script = dry_run("--profile", "3", "mnist").replace(" \\\n ", "")
     steps = "--timeline-ranks all --timeline-steps 3 --timeline-after 10"

@@ -128,6 +128,7 @@ def test_nothing_is_submitted_and_a_dry_run_says_so() -> None:
     assert sentence in make_plan(request, profile(), None, JobPlace()).warnings[0]
 
 
+@pytest.mark.slow
 def test_sites_new_knows_its_qsub_from_that_of_pbs(tmp_path: Path) -> None:
     for program in ("qsub", "qconf"):
         (tmp_path / program).write_text("#!/bin/sh\nexit 1\n")

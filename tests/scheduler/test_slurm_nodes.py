@@ -224,6 +224,7 @@ def test_captured_files_of_a_real_slurm_give_a_profile_that_plans_checks_and_sub
     hpclaunch("verify", "last")
 
 
+@pytest.mark.slow
 def test_a_file_without_queues_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lscpu.txt").write_text("CPU(s): 2\nNUMA node0 CPU(s): 0-1\n")
     (tmp_path / "wrong").write_text("no such file\n")

@@ -154,6 +154,7 @@ def test_the_launcher_s_binding_over_a_generic_profile_may_be_refused(write: Wri
     assert (load_site("x").binding.cpu, load_site("x").binding.needs_whole_node) == ("cores", False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_of_another_machine_only_the_table_s_keys_are_inherited(write: Write, name: str) -> None:
     write("x", text=f"schema: 1\nname: x\ndescription: x\nextends: {name}\n")
@@ -178,6 +179,7 @@ def test_of_another_machine_only_the_table_s_keys_are_inherited(write: Write, na
     assert site_topology(mine) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_part_of_a_machine_and_a_profile_of_its_name_inherit_all(write: Write, name: str) -> None:
     theirs = load_site(name)

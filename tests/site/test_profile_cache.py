@@ -39,6 +39,7 @@ def read_again(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     return read
 
 
+@pytest.mark.slow
 def test_a_cached_profile_is_the_profile_that_was_read(read_again: list[Path]) -> None:
     names = list(site_names())
     first = [load_site(name) for name in names]
@@ -81,6 +82,7 @@ def test_a_file_that_became_bad_is_refused(write: Write) -> None:
         load_site("here")
 
 
+@pytest.mark.slow
 def test_other_code_reads_again(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_again: list[Path]
 ) -> None:

@@ -269,6 +269,7 @@ def test_generic_profiles_describe_no_node(name: str) -> None:
     assert (profile.queues, profile.env, profile.status) == ({}, {}, "generic")
 
 
+@pytest.mark.slow
 @in_one_test("name", NAMES)
 def test_each_is_shown(name: str) -> None:
     shown = hpclaunch_here("sites", "show", name)

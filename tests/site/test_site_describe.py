@@ -60,11 +60,13 @@ def test_the_reference_page_names_every_key() -> None:
             assert f"| `{field.name}` | " in page
 
 
+@pytest.mark.slow
 @in_one_test("path", FILES)
 def test_shipped_profiles_follow_the_schema(checker: Any, path: Path) -> None:
     assert [error.message for error in checker.iter_errors(read_tree(path).plain())] == []
 
 
+@pytest.mark.slow
 def test_merged_profiles_follow_the_schema(checker: Any) -> None:
     for path in FILES:
         merged = msgspec.to_builtins(load_site(path.stem))
@@ -112,6 +114,7 @@ def test_schema_and_loader_agree(checker: Any, write: Write, text: str) -> None:
     assert checker.is_valid(read_tree(path).plain()) is (accepted or sees_more), found
 
 
+@pytest.mark.slow
 def test_shipped_profiles_mean_the_same_to_other_yaml_readers() -> None:
     for path in FILES:
         usual = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)

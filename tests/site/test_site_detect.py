@@ -87,6 +87,7 @@ def test_contradictions_are_unknown_and_name_both() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_extending_profile_wins_over_its_base(write: Write) -> None:
     write("mine", text="schema: 1\nname: mine\npart_of: lumi-g\n")
     write("theirs", text="schema: 1\nname: theirs\npart_of: mine\n")

@@ -49,6 +49,7 @@ def machines(draw: st.DrawFn) -> NodeTopology:
     return NodeTopology(cores=cores, numa_nodes=tuple(domains), gpus=gpus, nics=nics, reserved=reserved)
 
 
+@pytest.mark.slow
 @given(machines())
 def test_the_profile_describes_the_node_it_was_made_from(machine: NodeTopology) -> None:
     text = profile_text("x", "generic-slurm", machine, "CPU", "here", dt.date(2026, 11, 20))

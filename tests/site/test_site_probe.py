@@ -223,6 +223,7 @@ SECRET = st.from_regex(r"[a-z]{3,8}[0-9]{0,3}", fullmatch=True).filter(
 GLUE = st.sampled_from([" ", "=", ",", "/", "|", '"', "@", ":", "\n", ";"])
 
 
+@pytest.mark.slow
 @given(
     st.lists(SECRET, min_size=4, max_size=4, unique=True),
     st.lists(st.tuples(GLUE, st.integers(0, 5)), max_size=20),

@@ -377,6 +377,7 @@ def test_a_line_runs_in_the_container_before_the_command() -> None:
     assert not [text for text in texts(environment, "lumi-g") if text.startswith("module")]
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0$~")))
 def test_what_cannot_be_seen_is_visible_in_double_quotes(text: str) -> None:
     """Marks that turn the direction of text around, too: the shell reads the same text."""

@@ -19,6 +19,7 @@ print("loss:", rate * batch)
 """
 
 
+@pytest.mark.slow
 def test_each_combination_is_a_job_with_its_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)

@@ -198,6 +198,7 @@ def test_the_page_is_one_file_with_the_figures_of_the_document(tmp_path: Path) -
     assert f"{found['step_ms']['median']:.3g} ms</b>" in text
 
 
+@pytest.mark.slow
 def test_the_page_shows_which_rank_came_late_in_which_steps(tmp_path: Path) -> None:
     page, path = tmp_path / "page.html", tmp_path / "t.json"
     training = Training(ranks=70, steps=250, slow_computing=each(50, 3, 400.0))

@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from hpclaunch.remote.rank_stands import own_collective
 
 RANK = """
@@ -22,6 +24,7 @@ with COLLECTIVES.within("allreduce"):
 """
 
 
+@pytest.mark.slow
 def test_the_newest_collective_of_a_rank_is_read() -> None:
     environment = {**os.environ, "HPCLAUNCH_STACKS": "50"}
     line = [sys.executable, "-c", RANK]
@@ -38,6 +41,7 @@ def test_the_newest_collective_of_a_rank_is_read() -> None:
         print(file=rank.stdin, flush=True)
 
 
+@pytest.mark.slow
 def test_without_a_request_nothing_is_counted() -> None:
     code = "from hpclaunch.train.allreduce.algorithm import COLLECTIVES; print(COLLECTIVES)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "None\n"

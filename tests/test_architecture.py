@@ -22,8 +22,7 @@ MAX_LINES = 50
 
 # Imports go down only: a room may import rooms of a lower floor, and itself.
 FLOORS: list[set[str]] = [
-    {"__init__", "package_data"},
-    {"errors"},
+    {"__init__", "errors", "package_data"},
     {
         "atomic_file",
         "command_result",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.failures.known_errors import each_of
+from hpclaunch.failures.known_errors import each_of, log_words
 from hpclaunch.failures.rank_labels import by_rank
 
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
@@ -120,11 +120,6 @@ def _exit_code(code: str) -> int:
     return int(code) if int(code) >= 0 else 128 - int(code)
 
 
-_FAILURE = re.compile(
-    r"^ +time +: (\S+)\n +host +: (\S+)\n +rank +: (\d+) .*\n +exitcode +: (-?\d+) ", re.MULTILINE
-)
-
-
 def _torchruns(lines: Sequence[tuple[str | None, str]]) -> list[FailedRank]:
     """Return the workers of torchrun's table that failed: first what it calls the root cause.
 
@@ -133,7 +128,7 @@ def _torchruns(lines: Sequence[tuple[str | None, str]]) -> list[FailedRank]:
     # Of each label together: what two nodes write may be mixed.
     log = "\n".join(text for _, text in sorted(lines, key=lambda line: line[0] or ""))
     found, last = list[tuple[bool, str, FailedRank]](), 0
-    for match in _FAILURE.finditer(log):
+    for match in log_words("torchruns_table").finditer(log):
         time, host, rank, code = match.groups()
         words = f"exited with exit code {code}"
         root = "Root Cause (first observed failure):" in log[last : match.start()]

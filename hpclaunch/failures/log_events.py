@@ -43,14 +43,9 @@ class Event(NamedTuple):
     """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
-_HEADER = re.compile(
-    r"^(?:\s*traceback +: |Exception Group |Original |.*\d(?:it/s|s/it)\b.* )?"
-    r"Traceback \(most recent call last\):|^ray\.exceptions\.RayTaskError\("
-)
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:,? in (.+))?$')
 _START = re.compile(r"<module>|_run_module_as_main")
 """The function of the first frame of an exception that nothing caught."""
-_CHILD = re.compile(r"multiprocessing/(?:spawn|forkserver)\.py|\A<string>\Z")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
 _OF_ANOTHER = re.compile(r"Original Traceback|Traceback .*: \(RANK \d+\)$")
 _NOT, _FROM, _MEMBER = 0, 1, 2
@@ -59,9 +54,7 @@ _CHAIN = {
     "The above exception was the direct cause of the following exception:": _FROM,
     "During handling of the above exception, another exception occurred:": _NOT,
 }
-_GROUP = re.compile(r"^\s*(?:\+ (?=Exception Group)|\| |\+-.*-\s*$|\|$)")
-_FATAL = re.compile(r"^Fatal Python error: ")
-_TERMINATE = re.compile(r"^terminate called (?:after throwing|without an active|recursively)")
+_BOXED = re.compile(r"^│ (\S+):(\d+) in (\S+) *│$")
 _MOST_LINES_OF_A_MESSAGE = 15
 
 
@@ -74,17 +67,23 @@ def events(lines: Sequence[Line]) -> list[Event]:
     """Return what may have ended a rank, in the order of lines that are of one rank or of unknown ones."""
     found: list[Event] = []
     at = 0
-    plain = [(place, _GROUP.sub("", text).rstrip()) for place, text in lines]
+    plain = [(place, _undrawn(text)) for place, text in lines]
     while at < len(plain):
         text = plain[at][1]
-        if _HEADER.match(text):
+        if log_words("traceback_heads").match(text):
             at = _traceback(plain, at, found)
-        elif _FATAL.match(text) or _TERMINATE.match(text):
+        elif log_words("ends_of_a_process").match(text):
             at = _fatal(plain, at, found)
         else:
             found += _line_event(plain, at)
             at += 1
     return [event._replace(accused=_accused(event, plain)) for event in found]
+
+
+def _undrawn(line: str) -> str:
+    """Return a line without what CPython draws around exceptions of a group, and rich around tracebacks."""
+    text = _BOXED.sub(r'  File "\1", line \2, in \3', log_words("of_a_group").sub("", line))
+    return (text.replace("│", " ") if text.startswith("│") else text).rstrip()
 
 
 _LINES_OF_THE_ACCUSED = 6
@@ -170,7 +169,7 @@ class _Trace(NamedTuple):
 
 def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
     """Read the traceback whose head is at ``at``; None: there is none, or it is cut."""
-    if at >= len(lines) or not _HEADER.match(lines[at][1]):
+    if at >= len(lines) or not log_words("traceback_heads").match(lines[at][1]):
         return None
     frames: list[int] = []
     strangers = 0
@@ -178,7 +177,7 @@ def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
         text = lines[index][1]
         if _FRAME.match(text):
             frames.append(index)
-        elif _HEADER.match(text):
+        elif log_words("traceback_heads").match(text):
             return None  # of another rank, or this one was cut
         elif _EXCEPTION.match(text):
             return _with_exception(lines, frames, index)
@@ -203,7 +202,7 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
     raised = bool(source) and source[-1].startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
     files = "\n".join(frame[1] for frame in frames)
     start = frames[0][3] if frames else None
-    inner = not _START.fullmatch(start or "<module>") or bool(_CHILD.search(files))
+    inner = not _START.fullmatch(start or "<module>") or bool(log_words("files_of_a_child").search(files))
     cleans = bool(log_words("cleans_up").search("\n".join(source)))
     return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner, cleans)
 
@@ -217,7 +216,10 @@ def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
     message = [lines[at][1]]
     for _, text in lines[at + 1 : at + _MOST_LINES_OF_A_MESSAGE]:
         ends = (not text.strip() and len(message) > 2) or text in _CHAIN
-        if ends or any(each.match(text) for each in (_HEADER, _FATAL, log_words("ends_a_message"))):
+        if ends or any(
+            each.match(text)
+            for each in map(log_words, ("traceback_heads", "ends_of_a_process", "ends_a_message"))
+        ):
             break
         message.append(text)
     while len(message) > 1 and not message[-1].strip():
@@ -264,7 +266,7 @@ def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:
     at = _next(lines, group.end)
     while at < len(lines):
         text = lines[at][1]
-        if _HEADER.match(text):
+        if log_words("traceback_heads").match(text):
             trace = _one_traceback(lines, at)
         else:
             trace = _Trace(at + 1, text, (text,), None) if log_words("named_exception").match(text) else None
@@ -364,8 +366,7 @@ def _where(frames: Sequence[re.Match[str] | None]) -> str | None:
 def refined(event: Event, among: Iterable[Event]) -> Event:
     """Return the event with the more exact error that others of its rank tell, and with their lines."""
     for other in among:
-        sure = other.rank == event.rank or other.error.follows <= event.error.follows
-        if event.error.cause in other.error.explains and sure and not other.caught and _close(event, other):
+        if event.error.cause in other.error.explains and not other.caught and _explains(event, other):
             lines = tuple(dict.fromkeys((*event.lines, *other.lines)))
             return event._replace(error=other.error, lines=lines, where=event.where or other.where)
     return event
@@ -374,10 +375,13 @@ def refined(event: Event, among: Iterable[Event]) -> Event:
 _NEAR = 12
 
 
-def _close(event: Event, other: Event) -> bool:
-    """Whether a line may explain an exception of the program: only one shortly before its end.
+def _explains(event: Event, other: Event) -> bool:
+    """Whether an event is of the same process as another, or as sure, and near enough to explain it.
 
-    What a child writes after it follows from it.
+    Without labels each exception that nothing caught is of another process. A line explains an exception of
+    the program only shortly before its end; what a child writes after it follows from it.
     """
-    told = other.traced and not (other.inner and other.at > event.at)
-    return event.error.cause != OWN_ERROR or told or 0 <= event.at - other.at <= _NEAR
+    same = other.rank == event.rank and (event.rank is not None or other.inner or not other.traced)
+    traced = other.traced and not (other.inner and other.at > event.at)
+    near = event.error.cause != OWN_ERROR or traced or 0 <= event.at - other.at <= _NEAR
+    return near and (same or other.error.follows <= event.error.follows)

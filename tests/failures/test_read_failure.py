@@ -48,6 +48,18 @@ def test_a_traceback_with_which_the_log_ends_counts() -> None:
     assert (found.rank, found.where, cause(found)) == ("1", "/h/a.py:3", OWN_ERROR)
 
 
+def test_a_traceback_that_rich_has_drawn_has_its_place() -> None:
+    drawn = ("╭── Traceback (most recent call last) ──╮", "│ /h/a.py:12 in <module>  │", "│ ❱ 12 main()  │",
+             "│ /h/a.py:7 in main  │", "╰───╯", "KeyError: 'lr'")  # fmt: skip
+    found = read("\n".join(drawn))
+    assert (found.where, cause(found)) == ("/h/a.py:7", OWN_ERROR)
+
+
+def test_without_labels_an_exception_does_not_explain_that_of_another_process() -> None:
+    lost = trace("", "DistBackendError: NET/IB : Got completion from peer 10.9.0.4<47011> with status=12\n")
+    assert cause(read(f"{lost}{trace('', 'ValueError: no mask')}")) == OWN_ERROR
+
+
 SRUN = "srun: error: n1: task"
 
 

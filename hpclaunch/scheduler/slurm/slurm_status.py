@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.package_data import note_text
 from hpclaunch.scheduler.scheduler_interface import (
     JobIdentity,
     JobStatus,
@@ -233,7 +232,10 @@ def _never_begun(word: str, row: Mapping[str, str]) -> str | None:
     log = (
         f"{row['script'].rpartition('/')[0]}/out.log" if row["script"].startswith("/") else "the job's output"
     )
-    return note_text("slurm: no log", log=log)
+    return (
+        f"Slurm could not open {log} on the node, so the script never ran; "
+        "is the folder on a file system that the compute nodes see?"
+    )
 
 
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:

@@ -49,8 +49,8 @@ def _check(path: Path, owner: int) -> None:
         who = "all users" if status.st_mode & stat.S_IWOTH else "its group"
         raise BadInputError(f"{path} of {_name(status.st_uid)} can be written by {who}", f"chmod go-w {path}")
     if status.st_uid not in (0, os.geteuid(), owner):
-        raise BadInputError(
-            f"{path} belongs to {_name(status.st_uid)}", f"it has to belong to root or to {_name(owner)}"
+        raise BadInputError.case(
+            "centre: other owner", path=path, user=_name(status.st_uid), right=_name(owner)
         )
 
 

@@ -29,9 +29,7 @@ def parse_cpu_list(text: str) -> CpuSet:
         match = _RANGE.fullmatch(part.strip())
         step = int(match["step"] or 1) if match else 0
         if match is None or step == 0:
-            raise BadInputError(
-                f"bad CPU list {text!r}: {part!r} is not a number or range", "write it as 0-3,8"
-            )
+            raise BadInputError.case("CPU list: bad part", text=text, part=part)
         low, high = int(match["first"]), int(match["last"] or match["first"])
         if low > high or high > MAX_CPU:
             raise BadInputError(f"bad CPU list {text!r}: {part!r} is a falling range or exceeds {MAX_CPU}")

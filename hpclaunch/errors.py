@@ -1,9 +1,15 @@
 """The errors that a user may see. Each ends the command with its exit code and one clear message."""
 
+from typing import TypeVar
+
+from hpclaunch.package_data import case_texts
+
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 3
 EXIT_REFUSED = 4
 EXIT_INTERRUPTED = 130
+
+_Error = TypeVar("_Error", bound="HpclaunchError")
 
 
 class HpclaunchError(Exception):
@@ -18,6 +24,11 @@ class HpclaunchError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+    @classmethod
+    def case(cls: type[_Error], name: str, /, **values: object) -> _Error:
+        """Return the error of a case of ``refusals.yaml``, ``SUBJECT: CASE``, with these values."""
+        return cls(*case_texts("refusals.yaml", name, **values))
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message

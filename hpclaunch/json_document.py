@@ -1,7 +1,6 @@
 """Documents that commands print with ``--json`` or ``--csv``: their type, their text and their schema."""
 
 from collections.abc import Iterator, Mapping
-from functools import cache
 from typing import Any, Literal, TypeVar, get_args
 
 import msgspec
@@ -13,7 +12,6 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     """Keys may be added; a key that is removed or changes its meaning raises ``schema``."""
 
     schema: Literal[1] = 1
-    """The version of the document."""
 
 
 _Document = TypeVar("_Document", bound=msgspec.Struct)
@@ -116,30 +114,9 @@ def _named_in(annotation: Any) -> Iterator[type[msgspec.Struct]]:
 
 
 def field_docs(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Return field -> its meaning in one line, from ``fields.yaml``, else from the text below the field."""
+    """Return field -> its meaning in one line, from ``fields.yaml``."""
     docs: dict[str, str] = {}
     for base in struct.__mro__[: struct.__mro__.index(msgspec.Struct)]:
-        told = package_table("fields.yaml").get(base.__module__.rpartition(".")[2], {}).get(base.__name__)
-        docs = {**(_docs_below(base.__module__)[base.__name__] if told is None else told), **docs}
+        told = package_table("fields.yaml").get(base.__module__.rpartition(".")[2], {})
+        docs = {**told.get(base.__name__, {}), **docs}
     return docs
-
-
-@cache
-def _docs_below(module: str) -> dict[str, dict[str, str]]:
-    """Return, of each class of a module, field -> the text below it."""
-    import ast
-    import inspect
-    import itertools
-    import sys
-
-    tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {
-        definition.name: {
-            field.target.id: " ".join(str(doc.value.value).split())
-            for field, doc in itertools.pairwise(definition.body)
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-            if isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
-        }
-        for definition in tree.body
-        if isinstance(definition, ast.ClassDef)
-    }

@@ -53,6 +53,12 @@ def case_texts(file: str, case: str, /, **values: object) -> Any:
     return _filled(row, values)
 
 
+def note_text(case: str, /, **values: object) -> str:
+    """Return a note of ``notes.yaml`` with these values in it."""
+    text: str = case_texts("notes.yaml", case, **values)
+    return text
+
+
 def _filled(row: Any, values: dict[str, object]) -> Any:
     if isinstance(row, dict):
         return {key: _filled(part, values) for key, part in row.items()}

@@ -24,8 +24,10 @@ PACKAGE = Path(__file__).parents[1] / "hpclaunch"
 READERS: dict[str, dict[str, set[str] | None]] = {
     "check/io_advice.yaml": {},
     "check/verdicts.yaml": {"verdict": {"name"}, "judged": None},
-    "plan/refusals.yaml": {"refusal": set(), "problem": set()},
+    "notes.yaml": {"note_text": set()},
+    "refusals.yaml": {"case": set(), "problem": set()},
     "port/port_verdicts.yaml": {"says": {"here", "there"}, "task": set()},
+    "site/profile_rules.yaml": {"_broken": set()},
     "timeline/timeline_verdicts.yaml": {
         "_verdict": set(),
         "_costs": {"ms", "noise"},
@@ -40,7 +42,7 @@ PARTS = {"text", "to", "why", "commands", "source", "to_do"}
 @cache
 def code(table: str) -> list[ast.AST]:
     """What the modules of a table's room are made of."""
-    return [node for path in sorted((PACKAGE / table).parent.glob("*.py")) for node in nodes(path)]
+    return [node for path in sorted((PACKAGE / table).parent.rglob("*.py")) for node in nodes(path)]
 
 
 @cache
@@ -97,8 +99,8 @@ def names_in(call: ast.Call) -> set[str]:
 
 
 def test_these_are_all_tables_of_texts() -> None:
-    asking = [path for path in PACKAGE.glob("*/*.py") if "case_texts" in path.read_text()]
-    named = {table for path in asking for table in re.findall(r'"(\w+/\w+\.yaml)"', path.read_text())}
+    asking = [path for path in PACKAGE.rglob("*.py") if "case_texts" in path.read_text()]
+    named = {table for path in asking for table in re.findall(r'"((?:\w+/)?\w+\.yaml)"', path.read_text())}
     assert named == set(READERS)
 
 

@@ -97,9 +97,7 @@ def _check(machine: Machine, request: BindingRequest) -> None:
     """Refuse what no node could give, and what this node cannot."""
     _check_numbers(request)
     if not machine.cores:
-        raise BadInputError(
-            "no source lists the CPUs of this node", "give --lscpu, --numactl, --hwloc or --sysfs"
-        )
+        raise BadInputError.case("binding: no CPUs")
     usable = [threads for threads in machine.threads if threads]
     if not usable:
         raise BadInputError(f"no core can be used: {_inventory(machine)}")
@@ -141,9 +139,8 @@ def _check_threads(machine: Machine, granted: int) -> None:
     elif wanted > threads_of_core:
         raise BadInputError(f"threads_per_core is {wanted}; this node has {threads_of_core} threads per core")
     else:
-        raise BadInputError(
-            f"threads_per_core is {wanted}, but no core has that many granted threads",
-            f"granted and not reserved: CPUs {format_cpu_list(machine.topology.usable)}",
+        raise BadInputError.case(
+            "binding: threads per core", wanted=wanted, usable=format_cpu_list(machine.topology.usable)
         )
 
 

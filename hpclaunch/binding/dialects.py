@@ -53,10 +53,7 @@ def gpu_bind(binding: NodeBinding) -> str:
     Raises BadInputError where a rank has no GPU: the option cannot express it.
     """
     if bare := [rank.local_rank for rank in binding.ranks if not rank.gpus]:
-        raise BadInputError(
-            f"ranks {format_cpu_list(bare)} have no GPU, so there is no --gpu-bind",
-            "use another format, or read the node's GPUs with --rocm-smi, --amd-smi, --nvidia-smi or --hwloc",
-        )
+        raise BadInputError.case("binding: ranks without a GPU", ranks=format_cpu_list(bare))
     if all(len(rank.gpus) == 1 for rank in binding.ranks):
         return "--gpu-bind=map:" + ",".join(str(rank.gpus[0]) for rank in binding.ranks)
     return "--gpu-bind=mask:" + ",".join(to_mask(rank.gpus) for rank in binding.ranks)

@@ -27,10 +27,7 @@ def judge_folder(
     """
     build, plugins = _read(folder / CHECK_BUILD), _read(folder / MPI_LIST)
     if build is None and plugins is None:
-        raise BadInputError(
-            f"{folder}: has neither {CHECK_BUILD} nor {MPI_LIST}",
-            f"horovodrun --check-build > {CHECK_BUILD}, srun --mpi=list > {MPI_LIST} 2>&1",
-        )
+        raise BadInputError.case("check: no captures", folder=folder, build=CHECK_BUILD, mpi=MPI_LIST)
     checks: list[Check] = []
     needs = tuple(required)
     if build is not None:

@@ -279,9 +279,7 @@ def _on_nodes(place: Place, request: CheckRequest) -> tuple[Check, ...]:
     """Check each node alone, then start ranks across all of them."""
     nodes = request.nodes or 1
     if place.not_started:
-        raise RefusedError(
-            f"--nodes {nodes}: {place.not_started}", "run it in an allocation: salloc, or a batch script"
-        )
+        raise RefusedError.case("check: not started", nodes=nodes, place=place)
     bare = Place(host=place.host, import_limit_s=place.import_limit_s)
     command = node_command(_node_argv(request))
     outcome = run_command(bare, command, 12 * place.import_limit_s, _one_process_per_node(request, nodes))

@@ -20,6 +20,13 @@ def wants_document() -> bool:
     return is_asked("json") or is_asked("csv")
 
 
+def print_reference_page(name: str) -> None:
+    """Print a page of ``docs/reference`` as it is; ``packaging/reference_pages.py`` writes it."""
+    from hpclaunch.package_data import resource_dir
+
+    click.echo((resource_dir("docs") / "reference" / f"{name}.md").read_text("utf-8"), nl=False)
+
+
 def print_document(document: object, indent: int | None = None) -> None:
     """Print one JSON document, or a list of them, on stdout; its type is in the ``DOCUMENTS`` of its room.
 
@@ -69,10 +76,7 @@ def read_script_file(script: str) -> bytes:
 def check_picture_name(path: Path | None) -> None:
     """Refuse a file whose name does not end in .svg, before anything is computed."""
     if path is not None and path.suffix.lower() != ".svg":
-        raise BadInputError(
-            f"--picture {path}: the picture is an SVG document",
-            "name a file that ends in .svg; a browser or Inkscape shows it, and converts it to PNG or PDF",
-        )
+        raise BadInputError.case("picture: no SVG", path=path)
 
 
 def write_picture(path: Path, drawing: str, what: str = "") -> None:

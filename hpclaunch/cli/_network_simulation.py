@@ -46,15 +46,9 @@ def with_simulation(
 
     per_node = request.machine.gpus_per_node
     if per_node is None:
-        raise BadInputError(
-            "--simulate: the GPUs of a node are not known",
-            "state them, or the ranks of one: --gpus-per-node N",
-        )
+        raise BadInputError.case("simulate: no GPUs")
     if max(request.gpus) <= per_node:
-        raise BadInputError(
-            f"--simulate: {max(request.gpus)} GPUs are in one node of {per_node}: no network to simulate",
-            "predict for more GPUs: --gpus 64,128",
-        )
+        raise BadInputError.case("simulate: one node", gpus=max(request.gpus), per_node=per_node)
     stated = NetworkOptions(**{name: options[name] for name in NetworkOptions.__struct_fields__})
     parameters = {parameter.name: parameter for parameter in prediction.parameters}
     nodes, link = -(-max(request.gpus) // per_node), parameters["network_gb_s"].value

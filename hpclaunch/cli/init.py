@@ -17,6 +17,7 @@ from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.cli.submit import SubmitCommand, command_words
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 
 if TYPE_CHECKING:
     from hpclaunch.job.prepare import Prepared
@@ -208,9 +209,7 @@ def _refuse_missing(given: Mapping[str, Any], providers: list[str], profile: Sit
     elif not providers and given["python_from"] != "path":
         missing.append(f"--{given['python_from']}")
     if missing:
-        raise click.UsageError(
-            f"no terminal to ask on; these options answer what is missing: {', '.join(missing)}"
-        )
+        raise click.UsageError(note_text("init: no terminal", options=", ".join(missing)))
 
 
 def _prepared(settings: Mapping[str, object], origin: str, kind: Mapping[str, bool]) -> Prepared:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import printed, read_script_file, show, wants_document
+from hpclaunch.cli._in_and_out import print_reference_page, printed, read_script_file, show, wants_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
@@ -148,7 +148,7 @@ def _write_baseline(name: str, found: dict[str, tuple[Finding, ...]]) -> None:
 
 def _print_rules(options: dict[str, Any]) -> bool:
     """Print the rules, or one of them; tell whether that was asked for."""
-    from hpclaunch.lint.finding_report import explanation, rules_list, rules_page
+    from hpclaunch.lint.finding_report import explanation, rules_list
     from hpclaunch.lint.lint_script import all_rules
 
     if not (options["list_rules"] or options["explain"]):
@@ -160,7 +160,7 @@ def _print_rules(options: dict[str, Any]) -> bool:
             raise click.UsageError("--explain: name one rule; hpclaunch lint --rules lists them")
         click.echo(explanation(named[0]))
     elif options["markdown"] and not wants_document():
-        click.echo(rules_page(all_rules()), nl=False)
+        print_reference_page("lint")
     else:
         show(all_rules(), rules_list, indent=2)
     return True

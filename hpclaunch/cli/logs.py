@@ -126,10 +126,7 @@ def _no_line_of(rank: int, ranks: set[int]) -> BadInputError:
     if ranks:
         shown = ", ".join(map(str, sorted(ranks)[:20]))
         return BadInputError(f"--rank {rank}: no line names this rank; lines name the ranks {shown}")
-    return BadInputError(
-        f"--rank {rank}: the lines of this log do not name their ranks",
-        "submit with --env SLURM_LABELIO=1 on Slurm (srun --label), or let the program print its RANK",
-    )
+    return BadInputError.case("logs: no ranks", rank=rank)
 
 
 def _printer() -> Callable[[bytes], None]:

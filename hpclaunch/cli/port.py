@@ -72,9 +72,7 @@ def _check_ends(script: str, text: str) -> None:
     answer = LocalHost().run(["bash", "-n"], stdin=text.encode(), timeout_s=_LOOK_S)
     found = re.search(r"line (\d+): (unexpected EOF while looking for matching .*)", answer.stderr)
     if found:
-        raise BadInputError(
-            f"{script}: line {found[1]}: {found[2]}", "close what begins there: bash refuses the script"
-        )
+        raise BadInputError.case("port: shell syntax", script=script, line=found[1], problem=found[2])
 
 
 def _source(name: str | None, text: str) -> SiteProfile | None:
@@ -105,9 +103,7 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             write_file(path, text.encode())
     except OSError as error:
         place = error.filename or folder
-        raise BadInputError(
-            f"--output {place}: {error.strerror}", "name a folder that can be written"
-        ) from None
+        raise BadInputError.case("port: not written", place=place, error=error) from None
 
 
 def _free_name(path: Path) -> Path:

@@ -12,6 +12,7 @@ import click
 from hpclaunch.cli._in_and_out import show
 from hpclaunch.cli._options import options
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +36,7 @@ def _counts(ctx: click.Context, param: click.Parameter, text: str | None) -> tup
             continue
         one, two = found[-2:] if len(found) > 1 else (1, 1)
         if two <= one or two % one or number + 1 >= len(words):
-            raise click.BadParameter(
-                f"{text!r}: write as in 8,16,...,1024: the second a multiple of the first"
-            )
+            raise click.BadParameter(note_text("predict: sizes", text=text))
         factor, end = two // one, _count(words[number + 1])
         while found[-1] * factor < end:
             found.append(found[-1] * factor)
@@ -251,8 +250,5 @@ def _measured(file: str) -> tuple[MeasuredSize, ...]:
     text = read_data(Path(file)).decode("utf-8-sig", "replace")
     found = read_measurement(text, file, ("seconds_per_step", "seconds"))
     if found.kind == "strong":
-        raise BadInputError(
-            f"{file}: the times of a strong study, in which a worker has fewer samples the more there are",
-            "measure with the same samples per worker: hpclaunch scale --weak",
-        )
+        raise BadInputError.case("predict: strong study", file=file)
     return found.sizes

@@ -76,10 +76,7 @@ def _of_this_site(job: str) -> ReportDocument:
 
     site = detect_here().site
     if site is None:
-        raise BadInputError(
-            f"hpclaunch did not submit a job {job}, and the site of this machine is not known for certain",
-            f"if it is a job of a scheduler: hpclaunch report {job} --site SITE (hpclaunch sites list)",
-        )
+        raise BadInputError.case("report: no job", job=job)
     return _foreign(job, site)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from hpclaunch.cli._in_and_out import print_document, printed
+from hpclaunch.cli._in_and_out import print_document, print_reference_page, printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError
@@ -59,12 +59,7 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
     from hpclaunch.site.site_documents import listed_sites
 
     if as_markdown:
-        from hpclaunch.site.fact_sources import markdown
-        from hpclaunch.site.load_profile import load_all, load_kinds
-        from hpclaunch.software.site_software import software_table
-
-        profiles, found = load_all()[0], {name: kind for name, (kind, _) in load_kinds()[0].items()}
-        click.echo(markdown(profiles, found, software_table(profiles)), nl=False)
+        print_reference_page("sites")
         return
     sites = listed_sites(kinds=kinds)
     if printed(sites, indent=2):
@@ -338,10 +333,7 @@ def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Schedu
     want = Wanted(nodes=1, queue=None, gpu_type=None, gpus=True)
     asked = cluster_profile(load_site(base), facts, want, words_of_asking(LocalHost(), scheduler))
     if asked is None or asked.profile.node is None:
-        raise BadInputError(
-            f"{scheduler.title} describes no node that jobs can get",
-            "run it on a compute node, in a job of one node",
-        )
+        raise BadInputError.case("sites new: no node", scheduler=scheduler)
     node = asked.profile.node
     found = f"{counted(node.cores, 'core')} and {counted(len(node.gpus), 'GPU')}"
     click.echo(
@@ -363,10 +355,7 @@ def _queues_of(scheduler: Scheduler, file: TextIO) -> tuple[QueueFacts, ...]:
         {"queues": CommandResult(exit_code=0, stdout=file.read(), stderr="")}
     ).queues
     if not found:
-        raise BadInputError(
-            f"--queues {file.name}: no queue that takes jobs is in it",
-            f"it must hold what {' '.join(command)} printed",
-        )
+        raise BadInputError.case("sites new: no queue", file=file, command=" ".join(command))
     return found
 
 

@@ -15,6 +15,7 @@ from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._options import complete_site, is_asked, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option, own_words
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
+from hpclaunch.package_data import note_text
 from hpclaunch.plan.settings_table import Row, rows
 from hpclaunch.text_table import printable, printable_lines
 
@@ -326,10 +327,7 @@ def _refuse_mixtures(given: dict[str, Any]) -> None:
 def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:
     """Return the command of a job: the bundled training with its options, or what is after the ``--``."""
     if job not in (None, "mnist"):
-        raise click.UsageError(
-            f"unknown job {job!r}: name a file (train.py, run.sh) or mnist, or put a command after --"
-            f" (hpclaunch submit -- {job})"
-        )
+        raise click.UsageError(note_text("submit: unknown job", job=job))
     return ("mnist", *tail) if job else tail
 
 

@@ -64,9 +64,7 @@ def _found(
         elif source.exists():
             paths.append(source)
         else:
-            raise BadInputError(
-                f"{source}: there is no such file", "give timelines, a folder of them, or a job"
-            )
+            raise BadInputError.case("timeline: no file", source=source)
     return None, {str(path): path for path in paths}
 
 
@@ -80,10 +78,7 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
     handle = find_job(name)
     record = handle.record if index is None else handle.index(index).record
     if record.array:
-        raise BadInputError(
-            f"job {record.id} is an array: each of its jobs has its own timelines",
-            f"name one of its jobs: hpclaunch timeline {record.id} --index {min(record.array)}",
-        )
+        raise BadInputError.case("timeline: array", record=record, first=min(record.array))
     with handle.connected() as host:
         files = timeline_files(host, handle.record, index)
         if not files:
@@ -95,17 +90,8 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
 def _no_timeline(record: JobRecord) -> BadInputError:
     """Return why a job has none, as far as its request tells."""
     if record.request.get("profile") is None:
-        return BadInputError(
-            f"job {record.id}: no timeline is in {record.folder}",
-            "submit it with --profile 20, or give the files that the program wrote",
-        )
-    return BadInputError(
-        f"job {record.id}: --profile has recorded nothing in {record.folder}: either the job has not come to "
-        "those steps, or the program gives no hook: it took no step of a torch optimizer and did not import "
-        "Horovod",
-        f"hpclaunch logs {record.id}: what ranks with torch or Horovod saw is in lines that begin with "
-        "'hpclaunch: --profile'",
-    )
+        return BadInputError.case("timeline: none", record=record)
+    return BadInputError.case("timeline: nothing recorded", record=record)
 
 
 def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
@@ -141,10 +127,7 @@ def _report(
     document = summarised(job, places, figures, record.id if record else None)
     if options["merge"]:
         if all(file.form == "flight-recorder" for file in files):
-            raise BadInputError(
-                "--merge: a dump of the flight recorder has no events that Perfetto shows",
-                "merge the traces of torch.profiler: hpclaunch submit --profile 20",
-            )
+            raise BadInputError.case("timeline: not to be merged")
         _write(options["merge"], _merged(job, places, paths))
         click.echo(f"note: {options['merge']} has all ranks; https://ui.perfetto.dev shows it", err=True)
     if options["html"]:

@@ -13,6 +13,7 @@ from hpclaunch.cli._in_and_out import check_picture_name, print_document, wants_
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.topology.source_kinds import SOURCE_KINDS, SYSFS
 
 if TYPE_CHECKING:
@@ -78,9 +79,7 @@ def _refuse_two_outputs(options: Mapping[str, Any]) -> None:
     if wants_document() and options["form"] not in (None, "json"):
         raise click.UsageError(f"--json and --format {options['form']}: give one of them")
     if _is_check(options) and options["form"] not in (None, "table", "json"):
-        raise click.UsageError(
-            f"--format {options['form']} cannot show the result of a check: use table or json"
-        )
+        raise click.UsageError(note_text("topology: form of a check", form=options["form"]))
 
 
 def _form(options: Mapping[str, Any]) -> str:
@@ -132,10 +131,7 @@ def _site_node(site: str | None) -> NodeTopology | None:
     profile = load_site(site)
     node = site_topology(profile)
     if node is None and not site_scheduler(profile).starts_at_once:
-        raise BadInputError(
-            f"profile {profile.name} describes no node",
-            "give files of one (--lscpu, --rocm-smi, ...), or run on the node itself",
-        )
+        raise BadInputError.case("topology: no node", profile=profile)
     return node
 
 

@@ -59,15 +59,16 @@ def _refuse_without_attach(site: str | None, summary: bool) -> None:
 
 def _recorded(job: str | None, picture: Path | None, node: str | None) -> bool:
     """Print the verdict on a job of hpclaunch; return whether every rank got its binding."""
-    from hpclaunch.job.binding_report import NOT_SEEN, BindingVerdict, table
+    from hpclaunch.job.binding_report import BindingVerdict, table
     from hpclaunch.job.job_documents import VerifyDocument
     from hpclaunch.json_document import document_of
+    from hpclaunch.package_data import note_text
 
     handle = named(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
     found = handle.binding() or BindingVerdict(
         ok=True, finding="no binding was planned: it was left to the launcher", ranks=()
     )
-    note = NOT_SEEN if found.ranks else None
+    note = note_text("binding: looked at") if found.ranks else None
     if not printed(document_of(VerifyDocument, found, id=handle.id, note=note)):
         if found.ranks:
             click.echo(table(found.ranks, terminal_width()))
@@ -104,10 +105,7 @@ def _site(name: str | None) -> SiteProfile:
 
     name = name or detect_here().site
     if name is None:
-        raise BadInputError(
-            "--attach: no site was named, and this machine is none that is known for certain",
-            "name it with --site (hpclaunch sites list)",
-        )
+        raise BadInputError.case("attach: no site")
     return load_site(name)
 
 

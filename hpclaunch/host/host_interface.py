@@ -12,6 +12,8 @@ from hpclaunch.errors import RefusedError
 T = TypeVar("T")
 Note = Callable[[str], None]
 """Takes one sentence for the user."""
+Ask = Callable[[str, bool], str]
+"""Asks the user: prompt, whether the answer may be visible. Raises RefusedError where that is impossible."""
 
 
 class NoAnswerError(RefusedError):

@@ -123,10 +123,7 @@ def check_host_key(
     """
     for k in known:
         if k.marker == "@revoked" and k.key == shown.key and is_for(k, shown.name):
-            raise RefusedError(
-                f"{shown.name} shows a host key that {k.file}:{k.line} revokes: {_words(shown)}",
-                "ask the site for its new key",
-            )
+            raise RefusedError.case("host key: revoked line", shown=shown, k=k, key=_words(shown))
     accepted = _accepted(known, shown.name)
     if any(k.key == shown.key for k in accepted):
         return
@@ -144,11 +141,7 @@ def _changed(shown: ShownKey, known: Sequence[KnownKey]) -> RefusedError:
     listed = "; ".join(f"{k.file}:{k.line} has {_words(k)}" for k in known)
     files = list(dict.fromkeys(k.file for k in known))
     removal = " and ".join(f"ssh-keygen -R {shlex.quote(shown.name)} -f {shlex.quote(f)}" for f in files)
-    return RefusedError(
-        f"the host key of {shown.name} has changed: {listed}; the host shows {_words(shown)}",
-        "another machine may be between you and the host. Remove the old key only if the site itself "
-        f"publishes the new fingerprint: {removal}",
-    )
+    return RefusedError.case("host key: changed", shown=shown, old=listed, key=_words(shown), removal=removal)
 
 
 def _certified(shown: ShownKey, trust: str, file: str) -> RefusedError:

@@ -6,11 +6,7 @@ from contextlib import contextmanager
 
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
-
-NO_PROGRAM = (
-    "there is no program ssh on PATH, so no ssh configuration is read: "
-    "address, user and port are those of --host, the keys those of the agent and ~/.ssh/id_*"
-)
+from hpclaunch.package_data import note_text
 
 
 @contextmanager
@@ -27,6 +23,6 @@ def open_host(name: str | None) -> Iterator[Host]:
     from hpclaunch.host.ssh import connect
 
     if shutil.which("ssh") is None:
-        print(f"hpclaunch: {NO_PROGRAM}", file=sys.stderr)
+        print(f"hpclaunch: {note_text('ssh: no program')}", file=sys.stderr)
     with connect(name) as host:
         yield host

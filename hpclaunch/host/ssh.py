@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import posixpath
 import secrets
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import (
+    Ask,
     CutError,
     Host,
     NoAnswerError,
@@ -26,9 +28,7 @@ from hpclaunch.host.host_interface import (
     with_retry,
 )
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
-from hpclaunch.host.ssh_auth import Ask, ask_on_terminal
 from hpclaunch.host.ssh_config import split_route
-from hpclaunch.host.ssh_link import need_paramiko, open_transport
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
@@ -63,15 +63,15 @@ mv -f -T -- "$new" "$2"
 
 
 @contextmanager
-def connect(host: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> Iterator[SshHost]:
+def connect(host: str, *, config: Path | None = None, ask: Ask | None = None) -> Iterator[SshHost]:
     """Connect to ``[user@]host[:port]``, where host may be an alias of the ssh configuration.
 
     ``JUMP,...,HOST`` names jump hosts for the case that the configuration names no way to HOST.
 
     ``config``: the ssh configuration to read instead of the user's and the system's; ``ask``: gets the
-    answers to the questions of a login. Raises RefusedError where paramiko is missing, the host cannot be
-    reached, its key is unknown or changed, or it refuses the login; BadInputError for a destination or
-    configuration that cannot be used.
+    answers to the questions of a login; None: on the terminal. Raises RefusedError where paramiko is missing,
+    the host cannot be reached, its key is unknown or changed, or it refuses the login; BadInputError for a
+    destination or configuration that cannot be used.
     """
     remote = SshHost(host, config=config, ask=ask)
     try:
@@ -99,6 +99,16 @@ def state_folder(host: Host) -> str:
     return f"{answer.stdout}/hpclaunch"
 
 
+def _need_paramiko() -> None:
+    """Raise RefusedError where paramiko is not installed."""
+    try:
+        import paramiko  # noqa: F401
+    except ImportError:
+        raise RefusedError("to reach another host hpclaunch needs paramiko", "pip install paramiko") from None
+    # Without a handler Python prints paramiko's log messages, some with tracebacks.
+    logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
 class SshHost:
     """Commands and files of another machine; see Host.
 
@@ -106,10 +116,10 @@ class SshHost:
     repeated, since that does no harm; a command is not repeated: ``run`` raises NoAnswerError.
     """
 
-    def __init__(self, destination: str, *, config: Path | None = None, ask: Ask = ask_on_terminal) -> None:
+    def __init__(self, destination: str, *, config: Path | None = None, ask: Ask | None = None) -> None:
         """Read the destination, without connecting."""
         self._jumps, self.name = split_route(destination)
-        need_paramiko()
+        _need_paramiko()
         self._config, self._ask = config, ask
         self.repeats = False
         self._transport: Transport | None = None
@@ -118,6 +128,8 @@ class SshHost:
 
     def connect(self) -> None:
         """Connect, unless there is a connection; a connection that breaks at once is tried three times."""
+        from hpclaunch.host.ssh_link import open_transport  # it loads paramiko
+
         for may_retry in (True, True, False):
             if self._transport is not None and self._transport.is_active():
                 return
@@ -185,10 +197,7 @@ class SshHost:
         if started == NO_FOLDER:
             raise RefusedError(f"cannot run {program} in {cwd}: no such folder on {self.name}")
         if started == NO_PROGRAM:
-            raise RefusedError(
-                f"{program}: no such program on {self.name}",
-                "a login by ssh without a terminal may have another PATH: set it in ~/.bashrc there",
-            )
+            raise RefusedError.case("ssh: no program", program=program, name=self.name)
         answer = _text(err).strip() or _text(out).strip() or "nothing"
         raise RefusedError(f"{self.name} runs no commands for this login; its answer: {answer}")
 
@@ -342,10 +351,7 @@ class _Exchange:
             return
         if start_s == timeout_s:
             raise self._late(timeout_s)
-        raise NoAnswerError(
-            f"the login shell on {self._host} did not start {self._program} within {_START_TIMEOUT_S:g} s",
-            f"its start-up files (~/.bashrc) may wait for input: try ssh {self._host} true",
-        )
+        raise NoAnswerError.case("ssh: no shell", host=self._host, program=self._program, s=_START_TIMEOUT_S)
 
     def _read_out(self) -> None:
         self._read(self._channel.recv, self._out)

@@ -12,18 +12,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from paramiko import (
+    Agent,
+    AuthenticationException,
+    BadAuthenticationType,
+    Message,
+    PKey,
+    SSHException,
+    Transport,
+)
+from paramiko.pkey import PublicBlob
 
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.host_interface import NoConnectionError
+from hpclaunch.host.host_interface import Ask, NoConnectionError
 from hpclaunch.host.ssh_config import Login
-
-if TYPE_CHECKING:
-    from paramiko import PKey, Transport
-    from paramiko.pkey import PublicBlob
-
-Ask = Callable[[str, bool], str]
-"""Asks the user: prompt, whether the answer may be visible. Raises RefusedError where that is impossible."""
 
 _TRIES = 3  # ssh's NumberOfPasswordPrompts
 
@@ -34,10 +38,7 @@ def ask_on_terminal(prompt: str, echo: bool) -> str:
         with open("/dev/tty", "r+b", buffering=0):
             pass
     except OSError:
-        raise RefusedError(
-            f"the login asks {prompt.strip()!r}, and there is no terminal for the answer",
-            "log in with a key (ssh-add), or run the command in a terminal",
-        ) from None
+        raise RefusedError.case("ssh: no terminal", prompt=prompt.strip()) from None
     if not echo:
         return getpass.getpass(prompt)
     with open("/dev/tty", "w") as out, open("/dev/tty") as answers:
@@ -96,8 +97,6 @@ class _Attempt:
 
     def offered(self) -> Sequence[str]:
         """Return the methods that the host accepts, from its answer to a login without proof."""
-        from paramiko import BadAuthenticationType
-
         try:
             return self._transport.auth_none(self._login.user)
         except BadAuthenticationType as refusal:
@@ -121,8 +120,6 @@ class _Attempt:
 
     def _offer(self, key: Any, certificates: Sequence[PublicBlob]) -> Sequence[str] | None:
         """Log in by a key, with each of its certificates and then without; None: all were refused."""
-        from paramiko import AuthenticationException, SSHException
-
         for key.public_blob in (*certificates, None):
             try:
                 methods: Sequence[str] = self._transport.auth_publickey(self._login.user, key)
@@ -135,8 +132,6 @@ class _Attempt:
         return None
 
     def _in_tries(self, name: str, log_in: Callable[[], Sequence[str]]) -> Sequence[str]:
-        from paramiko import AuthenticationException
-
         for _ in range(_TRIES):
             self.tried.append(name)
             try:
@@ -196,8 +191,6 @@ class _Attempt:
 @contextmanager
 def _agent(login: Login) -> Iterator[list[PKey]]:
     """Give the keys of the agent, none where there is no agent."""
-    from paramiko import Agent, SSHException
-
     before = os.environ.get("SSH_AUTH_SOCK")
     try:
         # The only way to give paramiko an IdentityAgent: Agent() reads the variable and takes no argument.
@@ -220,8 +213,6 @@ def _agent(login: Login) -> Iterator[list[PKey]]:
 
 def _certificates_of(key: Any, certificates: Sequence[PublicBlob]) -> list[PublicBlob]:
     """Return the certificates of a key: those in files, or the one that an agent's key itself is."""
-    from paramiko.pkey import PublicBlob
-
     if key.get_name().endswith("-cert-v01@openssh.com"):
         return [PublicBlob(key.get_name(), key.blob)]
     return [each for each in certificates if _certifies(each, key)]
@@ -232,8 +223,6 @@ def _certifies(certificate: PublicBlob, key: PKey) -> bool:
 
     See OpenSSH's PROTOCOL.certkeys, which holds for all versions since 6.5.
     """
-    from paramiko import Message
-
     certificate_part, key_part = Message(certificate.key_blob), Message(key.asbytes())
     kind, _, own_kind = certificate_part.get_string(), certificate_part.get_string(), key_part.get_string()
     return kind.startswith(own_kind) and certificate_part.get_remainder().startswith(key_part.get_remainder())
@@ -273,8 +262,6 @@ def _public_key(file: str) -> bytes | None:
 
 def _public_blob(file: str) -> PublicBlob | None:
     """Return the public key or certificate in a file; None: there is none."""
-    from paramiko.pkey import PublicBlob
-
     try:
         return PublicBlob.from_string(Path(file).read_text())
     except (OSError, ValueError):
@@ -286,8 +273,6 @@ def _load(file: str, ask: Ask) -> PKey:
 
     Asks for its passphrase where it has one; raises RefusedError where it cannot be read.
     """
-    from paramiko import PKey
-
     for attempt in range(_TRIES + 1):
         passphrase = ask(f"Passphrase of {file}: ", False) if attempt else None
         try:

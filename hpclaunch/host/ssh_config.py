@@ -98,10 +98,7 @@ def parse_address(text: str) -> Address:
     host, port = _host_and_port(place)
     user_is_valid = not at or _USER.fullmatch(user)
     if not (_HOSTNAME.fullmatch(host) and user_is_valid and int(port or 1) in _PORTS):
-        raise BadInputError(
-            f"{text!r} is not a host",
-            "give a name of your ssh configuration, or user@host or user@host:port, with a port up to 65535",
-        )
+        raise BadInputError.case("ssh: no host", text=text)
     return Address(host=host, user=user or None, port=int(port) if port else None)
 
 
@@ -182,17 +179,13 @@ def _ask_ssh(address: Address, options: Sequence[str], stdin: str = "") -> Found
     except FileNotFoundError:
         return _DEFAULTS
     except subprocess.TimeoutExpired:
-        raise RefusedError(
-            f"ssh -G {address.host} gave no answer within {_TIMEOUT_S:g} s",
-            "a command of Match exec, or the DNS (CanonicalizeHostname), may not answer",
-        ) from None
+        raise RefusedError.case("ssh: configuration too slow", address=address, limit_s=_TIMEOUT_S) from None
     except OSError as error:
         raise RefusedError(f"ssh cannot be run: {error.strerror}") from None
     if done.returncode != 0:
         words = "\n".join(line.rstrip() for line in done.stderr.splitlines() if line.strip())
-        raise BadInputError(
-            f"ssh -G {address.host}: {words or f'exit status {done.returncode}'}",
-            "correct the ssh configuration, so that this command works (OpenSSH 6.8 or later)",
+        raise BadInputError.case(
+            "ssh: configuration", address=address, words=words or f"exit status {done.returncode}"
         )
     return _settings(done.stdout)
 
@@ -249,9 +242,7 @@ def _number(found: Found, keyword: str, default: int) -> int:
 def _proxy_command(destination: str, found: Found, tokens: Mapping[str, str]) -> str | None:
     command = _one(found, "proxycommand")
     if command and _is_on(found, "proxyusefdpass"):
-        raise RefusedError(
-            f"{destination}: ProxyUseFDPass is not supported", "use a ProxyCommand that relays the connection"
-        )
+        raise RefusedError.case("ssh: ProxyUseFDPass", destination=destination)
     return _expanded(command, tokens, "ProxyCommand") if command else None
 
 

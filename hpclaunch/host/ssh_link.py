@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 import os
 import shlex
 import socket
@@ -11,10 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from select import select
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from paramiko import Channel, ProxyCommand, SSHException, Transport
+from paramiko.ssh_exception import IncompatiblePeer
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import NoConnectionError
+from hpclaunch.host.host_interface import Ask, NoConnectionError
 from hpclaunch.host.known_hosts import (
     KnownKey,
     ShownKey,
@@ -23,11 +25,9 @@ from hpclaunch.host.known_hosts import (
     listed_name,
     read_known_hosts,
 )
-from hpclaunch.host.ssh_auth import Ask, authenticate
+from hpclaunch.host.ssh_auth import ask_on_terminal, authenticate
 from hpclaunch.host.ssh_config import Login, resolve
-
-if TYPE_CHECKING:
-    from paramiko import Channel, ProxyCommand, Transport
+from hpclaunch.package_data import note_text
 
 _DEAD_AFTER_S = 60
 """The connection counts as lost when data that were sent stay without an acknowledgement for this time."""
@@ -44,26 +44,16 @@ _PARAMIKO_NAMES = {
 _RSA = ["rsa-sha2-512", "rsa-sha2-256"]  # signatures of the key type ssh-rsa, RFC 8332
 
 
-def need_paramiko() -> None:
-    """Raise RefusedError where paramiko is not installed."""
-    try:
-        import paramiko  # noqa: F401
-    except ImportError:
-        raise RefusedError("to reach another host hpclaunch needs paramiko", "pip install paramiko") from None
-    # Without a handler Python prints paramiko's log messages, some with tracebacks.
-    logging.getLogger("paramiko").addHandler(logging.NullHandler())
-
-
 def open_transport(
-    destination: str, config: Path | None, ask: Ask, usual_jumps: Sequence[str], stack: ExitStack
+    destination: str, config: Path | None, ask: Ask | None, usual_jumps: Sequence[str], stack: ExitStack
 ) -> Transport:
     """Connect and log in; raises RefusedError, or BadInputError for a configuration that cannot be used.
 
-    ``config`` and ``usual_jumps`` as for ``resolve``; the connection and those to jump hosts below it are
-    closed with ``stack``. NoConnectionError: it is the network.
+    ``config`` and ``usual_jumps`` as for ``resolve``; ``ask``: None: on the terminal. The connection
+    and those to jump hosts below it are closed with ``stack``. NoConnectionError: it is the network.
     """
     login = resolve(destination, config, usual_jumps)
-    return _Way(config, ask, stack).open(login, login.jumps, (destination,))
+    return _Way(config, ask or ask_on_terminal, stack).open(login, login.jumps, (destination,))
 
 
 class _Way:
@@ -99,9 +89,6 @@ class _Way:
 
 def _guarded(login: Login, step: Callable[[], None]) -> None:
     """Do one step of connecting; raise RefusedError for algorithms, NoConnectionError for other errors."""
-    from paramiko import SSHException
-    from paramiko.ssh_exception import IncompatiblePeer
-
     try:
         step()
     except (SSHException, EOFError, OSError) as error:
@@ -116,11 +103,7 @@ def _direct(login: Login) -> socket.socket:
     try:
         sock = socket.create_connection((login.hostname, login.port), login.connect_timeout_s)
     except OSError as error:
-        raise NoConnectionError(
-            f"{login.destination} cannot be reached: {login.hostname} port {login.port}: "
-            f"{error.strerror or error}",
-            "check the name, the network and, where the site needs one, the VPN or ProxyJump",
-        ) from None
+        raise NoConnectionError.case("ssh: not reached", login=login, error=error.strerror or error) from None
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux only; elsewhere the system's own limit holds
@@ -129,22 +112,16 @@ def _direct(login: Login) -> socket.socket:
 
 
 def _through(jump: Transport, jump_name: str, login: Login) -> Channel:
-    from paramiko import SSHException
-
     try:
         place, here = (login.hostname, login.port), ("127.0.0.1", 0)
         return jump.open_channel("direct-tcpip", place, here, timeout=login.connect_timeout_s)
     except (SSHException, EOFError, OSError) as error:
-        raise NoConnectionError(
-            f"{login.destination} cannot be reached through {jump_name}: "
-            f"{login.hostname} port {login.port}: {error}",
-            "check the name, and whether the jump host allows forwarding",
+        raise NoConnectionError.case(
+            "ssh: not reached through a host", login=login, jump=jump_name, error=error
         ) from None
 
 
 def _by_command(login: Login) -> ProxyCommand:
-    from paramiko import ProxyCommand
-
     class Command(ProxyCommand):
         """One whose end is the end of the connection: paramiko 5.1 reads on until its time is over."""
 
@@ -157,15 +134,11 @@ def _by_command(login: Login) -> ProxyCommand:
     try:
         return Command(shlex.join(["sh", "-c", f"exec {login.proxy_command}"]))  # as ssh runs it
     except (OSError, ValueError) as error:
-        raise RefusedError(
-            f"{login.destination}: ProxyCommand {login.proxy_command!r} cannot be run: {error}"
-        ) from None
+        raise RefusedError(note_text("ssh: ProxyCommand", login=login, error=error)) from None
 
 
 def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Transport:
     """Agree on session keys with the host and check its host key."""
-    from paramiko import Transport
-
     transport = Transport(sock)
     transport.banner_timeout = login.connect_timeout_s
     transport.auth_timeout = _TYPING_S
@@ -185,8 +158,6 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
 
 
 def _agree(transport: Transport, timeout_s: float) -> None:
-    from paramiko import SSHException
-
     transport.start_client(timeout=timeout_s)
     if not transport.initial_kex_done:  # paramiko does not raise when the time is over
         raise SSHException(f"no answer of an ssh server within {timeout_s:g} s")
@@ -236,10 +207,7 @@ def _refuse_revoked(shown: ShownKey, login: Login) -> None:
     except OSError as error:  # ssh refuses every host then
         raise RefusedError(f"RevokedHostKeys {file} cannot be used: {error.strerror}") from None
     if revoked:
-        raise RefusedError(
-            f"{shown.name} shows a host key that {file} (RevokedHostKeys) revokes",
-            "ask the site for its new key",
-        )
+        raise RefusedError.case("host key: revoked", shown=shown, file=file)
 
 
 def _in_krl(file: str, kind: str, key: bytes) -> bool:

@@ -296,10 +296,7 @@ def _link(source: Path, path: str) -> str:
     for step in Path(text).parts:
         folder = os.path.realpath(os.path.join(folder, step))
         if not f"{folder}/".startswith(f"{os.path.realpath(top)}/"):
-            raise BadInputError(
-                f"{source / path}: this link leads outside, to {target}, which is not copied",
-                "add it to .gitignore, or replace it with a copy",
-            )
+            raise BadInputError.case("working folder: link outside", link=source / path, target=target)
     return text
 
 

@@ -47,9 +47,7 @@ class LocalHost:
                 check=False,
             )
         except FileNotFoundError:
-            raise RefusedError(
-                f"{argv[0]}: no such program on {self.name}", f"install it or put it on PATH: {argv[0]}"
-            ) from None
+            raise RefusedError.case("host: no program", program=argv[0], name=self.name) from None
         except subprocess.TimeoutExpired:
             raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
         except OSError as error:
@@ -122,9 +120,7 @@ class MachineIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
     host: str
     boot_id: str
-    """/proc/sys/kernel/random/boot_id (man 5 proc)."""
     pid_namespace: str
-    """Target of /proc/self/ns/pid."""
 
     def sees_processes_of(self, other: "MachineIdentity | None") -> bool:
         """Return whether a process id there is the same process here; False where that is not certain."""

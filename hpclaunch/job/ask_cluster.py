@@ -6,7 +6,7 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.layout import framework_of
-from hpclaunch.plan.request import JobRequest, Problem, Setting
+from hpclaunch.plan.request import JobRequest, Problem, Setting, problem
 from hpclaunch.scheduler.cluster_facts import ClusterFacts
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
@@ -82,10 +82,4 @@ def _wants_gpus(request: JobRequest) -> bool | None:
 def _nothing_known(request: JobRequest, profile: SiteProfile, want: Wanted, why: str) -> tuple[Problem, ...]:
     if not want.gpus or request.gpus_per_task:
         return ()
-    return (
-        Problem(
-            message=f"{profile.name}: {request.framework} uses GPUs; the GPUs per node are not known: {why}",
-            hint="--gpus-per-task 1 --tasks-per-node 4 --cpus-per-task 16 requests four with their cores;"
-            " --gpus-per-task 0 none; on the cluster's login node they are looked up",
-        ),
-    )
+    return (problem("GPUs: not known", site=profile.name, framework=request.framework, why=why),)

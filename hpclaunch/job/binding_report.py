@@ -141,12 +141,6 @@ def _not_compared(report: RankReport) -> str:
     return f"GPU {report.gpus}"
 
 
-NOT_SEEN = (
-    "each rank reported as it started, and its threads were looked at again after 2 s, 6 s, 14 s and so on, "
-    "at last every 5 minutes; a change after the last look is not seen, nor which GPU the program chooses"
-)
-
-
 class BindingVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """The summary of the ranks' reports in a record."""
 

@@ -27,26 +27,16 @@ def settle_after(
             ids.append(text)
             continue
         if record.scheduler != scheduler.kind:
-            raise BadInputError(
-                f"--after {text}: job {record.id} is one of scheduler {record.scheduler},"
-                f" this one of {scheduler.kind}",
-                f"hpclaunch wait {record.id} && hpclaunch submit ... waits for it here",
-            )
+            raise BadInputError.case("after: other scheduler", text=text, record=record, scheduler=scheduler)
         record = fresh(record)
         if is_last_known(record) and text != record.id:
             ids.append(text)  # the scheduler that is asked here may have a job with that id, too
         elif is_last_known(record):
-            raise BadInputError(
-                f"--after {text}: job {record.id} is {record.state}, {record.reason}",
-                "submit this job there, too",
-            )
+            raise BadInputError.case("after: elsewhere", text=text, record=record)
         elif record.state not in FINAL_STATES:
             ids.append(_id_of(record, text))
         elif record.state != "done" and not request.after_any:
-            raise BadInputError(
-                f"--after {text}: job {record.id} is {record.state}, so this one would never start",
-                "submit without it, or with --after-any, which takes any end",
-            )
+            raise BadInputError.case("after: never", text=text, record=record)
     return tuple(ids)
 
 
@@ -63,9 +53,5 @@ def _find(store: Store, scheduler: Scheduler, text: str) -> JobRecord | None:
 
 def _id_of(record: JobRecord, text: str) -> str:
     if record.scheduler_id is None:
-        raise BadInputError(
-            f"--after {text}: job {record.id} has no id from {record.scheduler}: "
-            "its submission was not finished",
-            "hpclaunch status tells when it is",
-        )
+        raise BadInputError.case("after: no id", text=text, record=record)
     return record.scheduler_id.partition(";")[0]  # sbatch --parsable: JOBID;CLUSTER

@@ -8,6 +8,7 @@ from hpclaunch.failures.known_errors import SLURM_ENDS, each_of, launchers_own
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from hpclaunch.job.log_extract import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
+from hpclaunch.package_data import note_text
 
 _LAST_LINES = 5
 _LINE_SHOWN = 200  # characters of a log's line in a reason
@@ -109,11 +110,7 @@ def refused_mask(record: JobRecord, log: str) -> str | None:
     if not record.request.get("exclusive"):
         return f"{text}. Masks hold on whole nodes only: ask for them (--exclusive), or add --binding off"
     missing = format_cpu_list(cpu for _, cpus in wrong for cpu in cpus - got)
-    return (
-        f"{text}. On whole nodes the site reserves the other cores for the system (core specialization):"
-        f" reserve them in the site profile (node.reserved_cores{': ' if missing else ''}{missing}),"
-        " or add --binding off"
-    )
+    return note_text("binding: system cores", text=text, colon=": " if missing else "", cores=missing)
 
 
 def bad_nodes(record: JobRecord, log: str) -> dict[str, str]:

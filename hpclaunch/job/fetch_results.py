@@ -107,10 +107,7 @@ def _find(
     except ValueError:
         fields = ["not a list"]
     if answer.exit_code != 0 and not fields:
-        raise BadInputError(
-            f"{asked} is not on {host.name}: {answer.stderr.strip()}",
-            "paths begin at the job's working folder, or with / for absolute ones",
-        )
+        raise BadInputError.case("fetch: not there", asked=asked, host=host, said=answer.stderr.strip())
     if len(fields) % 5:
         raise RefusedError(f"{host.name}: its list of the job's files cannot be read", "look at it with ssh")
     return list(zip(*[iter(fields)] * 5, strict=True)), answer.stderr.splitlines()
@@ -125,10 +122,7 @@ def _entry(entry: tuple[str, ...], start: str, prefix: str, host: str) -> Remote
     parts = (*PurePosixPath(prefix).parts, *below.parts)
     bad = not (path == start or path.startswith(start.rstrip("/") + "/")) or not parts or ".." in parts
     if bad or any(part in (".", "/") for part in parts):
-        raise RefusedError(
-            f"{host} lists a file that is not below {start}: {path!r}; nothing was brought",
-            "the answer is not what find prints: look at the folder with ssh",
-        )
+        raise RefusedError.case("fetch: outside", host=host, start=start, path=path)
     if kind != "f":
         return path
     try:
@@ -216,13 +210,9 @@ def _check_place(target: Path, name: str, *, replace: bool) -> None:
     if not os.path.lexists(path):
         return
     if not replace:
-        raise BadInputError(
-            f"{path}: exists already, nothing was brought", "--force replaces it; --to names another folder"
-        )
+        raise BadInputError.case("fetch: exists", path=path)
     if not stat.S_ISREG(path.lstat().st_mode):
-        raise BadInputError(
-            f"{path}: is not a plain file, nothing was brought", "name another folder with --to"
-        )
+        raise BadInputError.case("fetch: no plain file", path=path)
 
 
 def _write(

@@ -358,10 +358,7 @@ def _why_not_cancelled(scheduler: Scheduler, record: JobRecord, answers: Answers
 
 def _not_from_here(record: JobRecord, there: str | None) -> RefusedError:
     there = there or "the machine that runs it"
-    return RefusedError(
-        f"job {record.id} runs on {there}, as last known, and cannot be cancelled from here",
-        f"on {there}: hpclaunch cancel {record.id}; where it is over: hpclaunch forget --force",
-    )
+    return RefusedError.case("cancel: other machine", record=record, there=there)
 
 
 def _end_what_is_left(host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> None:
@@ -418,14 +415,8 @@ def _cancel_submission(store: Store, host: Host, record: JobRecord, note: Note) 
 def _need_id(record: JobRecord) -> str:
     if record.scheduler_id is None and record.state not in FINAL_STATES:
         if record.reason == NOT_SUBMITTED:
-            raise RefusedError(
-                f"job {record.id}: {record.reason}",
-                f"hpclaunch cancel {record.id} makes sure that it never is",
-            )
-        raise RefusedError(
-            f"job {record.id} has no id from {record.scheduler}: its submission was not finished",
-            f"look with {record.scheduler}'s own commands whether {record.folder}/{SCRIPT} is there",
-        )
+            raise RefusedError.case("cancel: not submitted", record=record)
+        raise RefusedError.case("cancel: no id", record=record, script=SCRIPT)
     return record.scheduler_id or ""
 
 

@@ -65,9 +65,7 @@ def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
     except OSError as error:
         if folder.exists():
             raise BadInputError(f"--save {folder}: it is there already", "name a new folder") from None
-        raise BadInputError(
-            f"--save {folder}: {error.strerror}", "name a new folder that can be written"
-        ) from None
+        raise BadInputError.case("save: not written", folder=folder, error=error) from None
     return plan, script
 
 

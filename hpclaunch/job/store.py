@@ -84,10 +84,7 @@ class Store:
         except OSError as error:
             if target.exists():
                 raise BadInputError(f"{target}: a job with that id exists already", "submit again") from None
-            raise BadInputError(
-                f"{self.jobs}: jobs cannot be stored here: {error.strerror}",
-                "make the folder writable, or set XDG_STATE_HOME to one that is",
-            ) from None
+            raise BadInputError.case("jobs: not stored", folder=self.jobs, error=error) from None
 
     def save(self, record: JobRecord, *, reopen: bool = False) -> JobRecord:
         """Replace the job's record and return the record that is stored now.
@@ -206,13 +203,9 @@ class Store:
             return records[0]
         matches = self._matches(text) if text else []
         if not matches:
-            raise NoSuchJobError(
-                f"no job {text!r} in {self.jobs}", "hpclaunch jobs lists them; last is the newest"
-            )
+            raise NoSuchJobError.case("jobs: none", text=text, folder=self.jobs)
         if len(matches) > 1:
-            raise BadInputError(
-                f"{text!r} fits {len(matches)} jobs: {', '.join(matches[-5:])}", "give more of the id"
-            )
+            raise BadInputError.case("jobs: several", text=text, n=len(matches), ids=", ".join(matches[-5:]))
         return self.load(matches[0])
 
     def _matches(self, text: str) -> Sequence[str]:
@@ -273,10 +266,7 @@ def _refuse_anothers(path: str, uid: int) -> None:
         owner = pwd.getpwuid(uid).pw_name
     except KeyError:
         owner = str(uid)
-    raise BadInputError(
-        f"{path}: a job of user {owner}, not yours",
-        "let XDG_STATE_HOME name a folder that only you can write to",
-    )
+    raise BadInputError.case("jobs: other owner", path=path, owner=owner)
 
 
 def _encode(record: JobRecord) -> bytes:

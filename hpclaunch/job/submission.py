@@ -58,9 +58,7 @@ def submit_once(
             "make room: disk or quota may be full",
         )
     if answer == _NO_PROGRAM:
-        raise RefusedError(
-            f"{program}: no such program on {host.name}", f"install it or put it on PATH: {program}"
-        )
+        raise RefusedError.case("submit: no program", program=program, host=host)
     return scheduler.parse_submit(answer)
 
 

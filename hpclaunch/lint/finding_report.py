@@ -1,4 +1,4 @@
-"""Findings and rules as documents: as text, JSON, SARIF, and as the page of the docs."""
+"""Findings and rules as documents: as text, JSON and SARIF."""
 
 import difflib
 from collections import Counter
@@ -12,7 +12,6 @@ import msgspec
 from hpclaunch import __version__
 from hpclaunch.json_document import Document, document_of
 from hpclaunch.lint.lint_rule import Finding, Rule, Severity
-from hpclaunch.lint.shellcheck import PREFIX
 from hpclaunch.plural import counted
 from hpclaunch.text_table import text_table
 
@@ -77,10 +76,11 @@ def statistics(found: Found, width: int | None = None) -> str:
 
 def explanation(rule: Rule) -> str:
     """Return what the docs say about one rule, for a terminal."""
-    return f"{rule.id} ({rule.severity}): {rule.what}\n\n{rule.why}\n\n{rule.remedy}\n\n{_example(rule)}"
+    return f"{rule.id} ({rule.severity}): {rule.what}\n\n{rule.why}\n\n{rule.remedy}\n\n{example(rule)}"
 
 
-def _example(rule: Rule) -> str:
+def example(rule: Rule) -> str:
+    """Return a script with the fault, and one without it."""
     return "\n".join(["# wrong", rule.bad, "", "# right", rule.good])
 
 
@@ -157,10 +157,3 @@ def rules_list(rules: Sequence[Rule], width: int | None = None) -> str:
     """Return the rules for a terminal."""
     rows = [(rule.id, rule.severity, rule.what.replace("`", "")) for rule in rules]
     return text_table(rows, width=width)
-
-
-def rules_page(rules: Sequence[Rule]) -> str:
-    """Return the page of the docs: every rule with what, why, remedy and an example."""
-    from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
-
-    return render("lint_rules.md.j2", rules=rules, prefix=PREFIX, example=_example)

@@ -64,10 +64,7 @@ def read_nodes_of(
     """
     attach = scheduler.attach
     if attach is None:
-        raise BadInputError(
-            f"--attach: how to look into jobs of {scheduler.title} from outside is not known",
-            "it works on Slurm and PBS; jobs of hpclaunch are verified without it",
-        )
+        raise BadInputError.case("attach: cannot", scheduler=scheduler)
     if not re.fullmatch(attach.id_pattern or scheduler.id_pattern, job, re.ASCII):
         raise BadInputError(f"--attach {job[:60]!r} is not an id of {scheduler.title}", "give its number")
     job, step = attach.step_of(job)
@@ -125,10 +122,7 @@ def _by_ssh(host: Host, name: str, program: str, attach: Attach, job: RunningJob
     answer = host.run(argv, stdin=program.encode(), timeout_s=_LIMIT_S)
     if MARK not in answer.stdout:
         said = answer.stderr.strip().splitlines()
-        raise RefusedError(
-            f"ssh to {name}, a node of job {job.id}, failed: {said[-1] if said else 'no answer'}",
-            "where the site does not allow it: run hpclaunch verify --attach inside the job",
-        )
+        raise RefusedError.case("attach: ssh", name=name, job=job, said=said[-1] if said else "no answer")
     return _read(answer, job)
 
 
@@ -142,10 +136,7 @@ def _read(answer: CommandResult, job: RunningJob) -> tuple[AttachedNode, ...]:
 def no_answer(answer: CommandResult, job: str) -> RefusedError:
     """Return the error where no node of a job has answered."""
     said = answer.stderr.strip().splitlines()
-    return RefusedError(
-        f"the nodes of {job} have not answered: {said[-1] if said else 'no output'}",
-        "a job can be looked into by its own user only, and python3 must be on its nodes",
-    )
+    return RefusedError.case("attach: no answer", job=job, said=said[-1] if said else "no output")
 
 
 def parse_nodes(text: str) -> Iterator[AttachedNode]:

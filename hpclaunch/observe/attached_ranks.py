@@ -102,9 +102,7 @@ def judge_attached(
     """Judge the binding of every rank for the node of the site; without one only what the ranks share."""
     ranks = _ranks(nodes)
     if not ranks:
-        raise BadInputError(
-            "no process of the job can be seen on its nodes", "run it as the user whose job it is"
-        )
+        raise BadInputError.case("attach: nothing seen")
     problems: dict[str, str] = {}
     alone = len({one.step for one in ranks}) == 1
     judged = [_NodeRanks(here, topology, problems, alone=alone) for here in _together(ranks)]

@@ -23,10 +23,7 @@ def binding_picture(record: JobRecord, reports: Sequence[RankReport], node: str 
     Raises BadInputError where no rank reported from the node, or the node is not described.
     """
     if not reports:
-        raise BadInputError(
-            f"--picture: no rank of job {record.id} has reported its binding, so there is nothing to draw",
-            "hpclaunch topology --site NAME --picture FILE.svg draws what is planned on a site's node",
-        )
+        raise BadInputError.case("picture: no binding", record=record)
     node = node or next((one.host for one in reports if not one.ok or one.left), reports[0].host)
     here = [report for report in reports if report.host == node]
     if not here:
@@ -52,10 +49,7 @@ def _topology(record: JobRecord) -> NodeTopology:
     try:
         profile = msgspec.convert(record.plan.get("profile"), SiteProfile)
     except msgspec.ValidationError as error:
-        raise BadInputError(
-            f"the profile in the record of job {record.id} cannot be read: {error}",
-            "the record is of another version of hpclaunch",
-        ) from None
+        raise BadInputError.case("record: profile", record=record, error=error) from None
     topology = site_topology(profile)
     return read_live() if topology is None else topology
 

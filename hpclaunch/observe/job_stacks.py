@@ -166,10 +166,7 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
     else:
         text = _from_outside(host, scheduler, record, index)
     if MARK not in text:
-        raise RefusedError(
-            f"the nodes of job {record.id} have not answered within {LOOK_S} s",
-            "python3 must be on the nodes, and the job must be yours; the nodes may hang themselves",
-        )
+        raise RefusedError.case("stacks: no answer", record=record, limit_s=LOOK_S)
     return roll_call(nodes_in(text), record.tasks, record.nodes, _idle_s(host, record, index))
 
 
@@ -189,20 +186,14 @@ def stacks_left(host: Host, record: JobRecord, index: int | None = None) -> dict
         call: dict[str, Any] = msgspec.json.decode(host.read_file(f"{folder}/{FILE}") or b"")
         stacks_document(record.id, call)
     except msgspec.DecodeError:
-        raise BadInputError(
-            f"job {record.id} is {state_of(record, index)}, so it has no ranks to look at",
-            "hpclaunch status and hpclaunch logs tell how it ended, or why it waits",
-        ) from None
+        raise BadInputError.case("stacks: no ranks", record=record, state=state_of(record, index)) from None
     return call
 
 
 def _from_outside(host: Host, scheduler: Scheduler, record: JobRecord, index: int | None) -> str:
     attach = scheduler.attach
     if attach is None:
-        raise BadInputError(
-            f"how to look into running jobs of {scheduler.title} from outside is not known",
-            "submit with --idle-timeout: the job itself looks before it is ended",
-        )
+        raise BadInputError.case("stacks: cannot", scheduler=scheduler)
     if is_last_known(record):
         why = f"job {record.id} is {record.state}, {record.reason}"
         raise RefusedError(why, "call hpclaunch stacks there")
@@ -221,10 +212,7 @@ def _in_allocation(host: Host, record: JobRecord) -> str:
     attach = scheduler.attach
     number = values.get(attach.job_variable) if attach else None
     if attach is None or number is None:
-        raise BadInputError(
-            f"job {record.id} runs on {record.nodes} nodes of an allocation that is not known here",
-            "call hpclaunch stacks on the machine that has started it",
-        )
+        raise BadInputError.case("stacks: other machine", record=record)
     return _ask(host, scheduler, attach, number, (JOB_VARIABLE, record.id))
 
 

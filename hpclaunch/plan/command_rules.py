@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpclaunch.package_data import note_text
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.layout import JobLayout, LaunchPlan
 from hpclaunch.plan.program import python_target
-from hpclaunch.plan.refusals import problem
-from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem
+from hpclaunch.plan.request import NOT_GIVEN, JobRequest, Problem, problem
 from hpclaunch.plan.script_body import plugin_is_open
 from hpclaunch.plan.script_commands import (
     ScriptCommand,
@@ -59,8 +59,7 @@ def command_problems(job: JobLayout) -> Iterator[Problem]:
         message = f"{argv[0]!r} is taken for the name of a program: no shell reads the command"
         yield Problem(message=message, hint=f"-- env {shlex.join(argv)}")
     if (name := PurePosixPath(argv[0]).name) in ("sbatch", "qsub", "bsub", "salloc"):
-        message = f"{name} is started by each rank of this job, and submits another one"
-        yield Problem(message=message, hint="hpclaunch port SCRIPT --to SITE makes a job of a script")
+        yield problem("command: submits a job", program=name)
     yield from _launcher_problems(job)
 
 
@@ -73,25 +72,13 @@ def command_notes(argv: tuple[str, ...], directives: str | None) -> tuple[str, .
     """
     started, notes = unwrap(argv), []
     if "nohup" in started.wrappers:
-        notes.append(
-            "nohup is of no use in a job, which goes on when the user logs out; under Open MPI's mpiexec it"
-            " also takes the output away from the log, into nohup.out"
-        )
+        notes.append(note_text("command: nohup"))
     if started.python == "conda run":
         if not {"-s", "--no-capture-output", "--live-stream"}.intersection(started.options):
-            notes.append(
-                "conda run holds the output back until the program has ended: add --no-capture-output, or"
-                " leave conda run out and use --conda"
-            )
-        notes.append(
-            "conda run does not hand SIGTERM on: the program is not warned before the job ends; --conda is"
-            " without that"
-        )
+            notes.append(note_text("conda run: output"))
+        notes.append(note_text("conda run: signals"))
     if directives:
-        notes.append(
-            f"the job starts a batch script as a program in each rank, and its {directives} lines are"
-            " comments there; hpclaunch port makes a job of such a script"
-        )
+        notes.append(note_text("command: batch script", directives=directives))
     return tuple(notes)
 
 
@@ -230,10 +217,8 @@ def _trainer(job: JobLayout) -> Iterator[Problem]:
     ):
         said = config.get(f"trainer.{key}")
         if said is not None and int(said) != number:
-            yield Problem(
-                message=f"{config['trainer.where']}: {key}={said}, but the job has {number}",
-                hint=f"{option} {said}, or {key}={number} in the program",
-            )
+            where = config["trainer.where"]
+            yield problem("fabric: size", where=where, key=key, said=said, number=number, option=option)
 
 
 def _contradictions(request: JobRequest, found: Started) -> Iterator[Problem]:
@@ -250,10 +235,7 @@ def _starts_again(job: JobLayout | LaunchPlan, found: Started) -> bool:
 def _in_each_rank(job: JobLayout | LaunchPlan, found: Started) -> Problem:
     """The site's launcher starts every rank, and in each of them this one starts all workers again."""
     request, name, ranks = job.request, found.launcher.name, f"{job.nodes} x {job.tasks_per_node}"
-    message = (
-        f"{name} would start its processes {job.tasks} times, once in each of the ranks that this job has"
-        f" ({ranks})"
-    )
+    message = note_text("launcher: in each rank", name=name, job=job, ranks=ranks)
     if one_process(request, found):
         message = f"accelerate starts one process per node on CPUs alone ({_kind(request)}), no workers"
     known = request.framework is not None and found.launcher.framework in ("torch", request.framework)
@@ -261,10 +243,7 @@ def _in_each_rank(job: JobLayout | LaunchPlan, found: Started) -> Problem:
     if not found.program:
         right = "leave the launcher and its options out: hpclaunch starts one process per rank"
     else:
-        right = (
-            "hpclaunch starts the ranks itself, bound to their CPUs and GPUs:"
-            f" {framework}-- {shlex.join(found.program)}"
-        )
+        right = note_text("launcher: none needed", framework=framework, program=shlex.join(found.program))
     return Problem(message=message, hint=right)
 
 
@@ -279,10 +258,7 @@ def _distributed_type(job: JobLayout, found: Started) -> Iterator[Problem]:
     if found.launcher is not ACCELERATE:
         return
     if config.get("distributed_type") == "NO" and job.tasks > 1 and "num_processes" in config:
-        message = f"{config['file']}: distributed_type NO starts one process, the job has {job.tasks} ranks"
-        yield Problem(
-            message=message, hint="distributed_type: MULTI_GPU, or FSDP or DEEPSPEED with their settings"
-        )
+        yield problem("accelerate: one process", file=config["file"], ranks=job.tasks)
     pdsh = found.options.get("--deepspeed_multinode_launcher")
     pdsh = config.get("deepspeed_config.deepspeed_multinode_launcher") or pdsh
     if job.nodes > 1 and pdsh not in (None, "standard"):
@@ -297,17 +273,11 @@ def _rendezvous(job: JobLayout, found: Started) -> Iterator[Problem]:
     if found.launcher is TORCHRUN and "--standalone" in options:
         yield problem("torchrun: standalone", nodes=job.nodes)
     if found.launcher.node_rank in options:
-        yield Problem(
-            message=f"{found.launcher.name} {found.launcher.node_rank} {options[found.launcher.node_rank]}:"
-            f" all {job.nodes} nodes would have this number",
-            hint="leave it out: each node is given its own",
-        )
+        number = options[found.launcher.node_rank]
+        yield problem("launcher: node rank", launcher=found.launcher, number=number, nodes=job.nodes)
     for each in ("--master_addr", "--main_address", "--main_process_ip", "--rdzv_endpoint"):
         if options.get(each, "").partition(":")[0] in ("localhost", "127.0.0.1"):
-            yield Problem(
-                message=f"{found.launcher.name} {each} {options[each]} is another machine on each node",
-                hint="leave it out: hpclaunch fills in the job's first node",
-            )
+            yield problem("launcher: own address", launcher=found.launcher, option=each, value=options[each])
     if found.launcher is FABRIC and options.get("--devices", "1") == "auto":
         yield problem("fabric: auto", tasks_per_node=job.tasks_per_node)
 
@@ -378,11 +348,7 @@ def _without_effect(job: JobLayout) -> Iterator[tuple[str, str]]:
     if not (request.check or request.preflight):
         yield "space", "--space has an effect only with --check or --preflight"
     if not _reads_python(request, profile):
-        yield (
-            "python",
-            "--python is for the bundled training, a command that begins with a file such as train.py,"
-            " --check, --preflight and --zero-stage only",
-        )
+        yield "python", note_text("python: no effect")
     if profile.node is not None and profile.status != "generic":
         yield "gpu_type", f"--gpu-type has no effect: {profile.name} describes nodes with one type of GPUs"
     if request.binding == "strict" and not (job.binding or job.at_start):
@@ -408,10 +374,7 @@ def _times(job: JobLayout, origins: dict[str, str]) -> Iterator[str]:
     if allocation := job.place.allocation:
         yield f"--time {request.time}: the limit of the allocation {allocation.job_id} holds instead"
     elif job.scheduler.starts_at_once:
-        yield (
-            f"--time {request.time}: nothing on this machine ends a job after that time; with --max-restarts"
-            " it sets when the ranks are signalled to write a checkpoint"
-        )
+        yield note_text("time: no limit", request=request)
 
 
 def _undocumented_plugin(request: JobRequest, profile: SiteProfile) -> Iterator[str]:

@@ -12,9 +12,9 @@ from pathlib import PurePath
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.plan.layout import JobLayout, LaunchPlan, framework_of, sharing_note
 from hpclaunch.plan.program import MPI
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import inner_words, option_values
 from hpclaunch.plan.worker_launchers import DEEPSPEED
@@ -35,11 +35,11 @@ def check_framework(request: JobRequest) -> None:
     """Refuse settings that the named framework does not have; raises BadInputError."""
     if request.zero_stage is not None:
         if request.framework != "deepspeed":
-            raise refusal("zero-stage: other framework", zero_stage=request.zero_stage)
+            raise BadInputError.case("zero-stage: other framework", zero_stage=request.zero_stage)
         if request.zero_stage not in range(4):
             raise BadInputError(f"--zero-stage {request.zero_stage}: the stages of ZeRO are 0 to 3")
     if request.timeline and not framework_of(request).timeline and not request.command.bundled:
-        raise refusal("timeline: other framework", timeline=request.timeline, framework=request.framework)
+        raise BadInputError.case("timeline: other framework", request=request)
 
 
 def framework_lines(job: JobLayout) -> tuple[Line, ...]:
@@ -182,10 +182,7 @@ def framework_notes(job: JobLayout) -> Iterator[str]:
     if not request.command.bundled:
         yield from _found(job)
         if job.framework.coordinator and isinstance(job.launcher, Mpiexec):
-            yield (  # of Open MPI 5 JAX asks mpi4py; sources: frameworks.json
-                "where mpiexec is Open MPI 5's, jax.distributed.initialize() of JAX 0.12 needs mpi4py; else"
-                " pass it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as how-to/frameworks.md shows"
-            )
+            yield note_text("JAX: Open MPI 5")  # of which JAX asks mpi4py; sources: frameworks.json
         # Profiles know of no Python that has Ray.
         if request.framework == "ray" and not any(each.name.startswith("environment.") for each in settings):
             yield "ray must be in the job's Python: --venv, --conda or --container; --check-imports tries it"
@@ -224,7 +221,7 @@ def with_launcher(
     """
     launcher, by_mpi = site_launcher(profile), uses_mpi(request, settings)
     if by_mpi and tasks > 1 and not launcher.starts_mpi:
-        raise refusal("launcher: without MPI", site=profile.name, launcher=launcher.name)
+        raise BadInputError.case("launcher: without MPI", site=profile.name, launcher=launcher.name)
     known = request.framework is not None and framework_of(request).rendezvous
     if launcher.without_mpi is None or by_mpi or not (known or tasks == 1):
         return profile
@@ -271,10 +268,7 @@ def _fabric_notes(job: JobLayout) -> Iterator[str]:
         without = f"NCCL_NET={demanded.value} ends the job"
     checked = "" if request.preflight else "; --preflight looks for it before the ranks start"
     if there:
-        yield (
-            f"whether {plugin.name} brings NCCL's plugin is not sure, sources disagree ({page}); without it"
-            f" {without}{checked}"
-        )
+        yield note_text("fabric: disputed plugin", plugin=plugin, page=page, without=without, checked=checked)
     else:
         lacking = f"NCCL's and RCCL's plugin {plugin.name} is not loaded"
         yield f"{lacking}, without which {without} ({where}){checked}"

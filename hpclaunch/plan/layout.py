@@ -15,7 +15,6 @@ from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS, Framework
 from hpclaunch.plan.launch_plan import AtStart, Preflight, Staging, Supervision
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
 from hpclaunch.plan.worker_launchers import Started
@@ -97,7 +96,7 @@ def _check_slices(request: JobRequest, node: Node, tasks_per_node: int, *, by_lo
         return
     if by_local_rank and request.framework:
         ranks = counted(tasks_per_node, "rank")
-        raise refusal("MIG: several ranks", ranks=ranks, gpu=node.gpu_type, framework=request.framework)
+        raise BadInputError.case("MIG: several ranks", ranks=ranks, gpu=node.gpu_type, request=request)
 
 
 def _memory(request: JobRequest, node: Node, part: Fraction, cores: int) -> str | None:
@@ -357,7 +356,7 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
     tasks, nodes, per_node = request.tasks, request.nodes, request.tasks_per_node
     if one_node:
         if nodes not in (None, 1):
-            raise refusal("nodes: one machine", nodes=nodes, site=request.site)
+            raise BadInputError.case("nodes: one machine", nodes=nodes, site=request.site)
         nodes = 1
     if tasks is None:
         return nodes or 1, per_node or usual
@@ -444,7 +443,7 @@ def check_budget(job: JobLayout) -> None:
         return
     cost = cost_at_most(job)
     if cost is None:
-        raise refusal("budget: unknown cost", budget=budget, site=job.profile.name)
+        raise BadInputError.case("budget: unknown cost", budget=budget, site=job.profile.name)
     if cost.amount > budget:
         raise BadInputError(f"--budget {budget:g}: {cost.text}", "request fewer nodes or a shorter walltime")
 

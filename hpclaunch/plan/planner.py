@@ -31,7 +31,6 @@ from hpclaunch.plan.layout import (
     with_documented_cores,
 )
 from hpclaunch.plan.preflight_plan import plan_preflight, plan_staging
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
 from hpclaunch.plan.script_body import (
@@ -172,7 +171,7 @@ def _counts(request: JobRequest, gpus: int | None, *, one_node: bool) -> tuple[i
     shares = framework_of(request).per_node
     nodes, tasks_per_node = resolve(request, None if shares else gpus, one_node=one_node)
     if shares and tasks_per_node > 1:
-        raise refusal("tasks-per-node: one process", ranks=tasks_per_node, framework=request.framework)
+        raise BadInputError.case("tasks-per-node: one process", ranks=tasks_per_node, request=request)
     return nodes, tasks_per_node
 
 
@@ -229,7 +228,7 @@ def _supervision(job: JobLayout) -> Supervision | None:
         warn_s = parse_walltime_s(request.warn_before, "--warn-before")
         if warn_s >= job.walltime_s:
             limit = format_walltime(job.walltime_s)
-            raise refusal("warn-before: too long", warn_before=request.warn_before, limit=limit)
+            raise BadInputError.case("warn-before: too long", warn_before=request.warn_before, limit=limit)
         limited = not scheduler.starts_at_once or request.time is not None
         if limited and not scheduler.signals_before_limit:
             timer_s = job.walltime_s - warn_s

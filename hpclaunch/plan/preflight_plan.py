@@ -17,7 +17,6 @@ from hpclaunch.plan.frameworks import interpreter
 from hpclaunch.plan.launch_plan import Preflight, Staging
 from hpclaunch.plan.layout import JobLayout, framework_of
 from hpclaunch.plan.program import python_target
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.script_commands import environment_of
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -61,12 +60,12 @@ def _shell_words(argv: Iterable[str]) -> tuple[str, ...]:
 def _again(request: JobRequest, scheduler: Scheduler) -> str:
     """Return the command that submits the script without some nodes; only a new job can do without them."""
     if not scheduler.resubmit_without:
-        raise refusal("exclude-bad-nodes: cannot", title=scheduler.title, why=scheduler.no_exclusions)
+        raise BadInputError.case("exclude-bad-nodes: cannot", scheduler=scheduler)
     if request.array:
-        raise refusal("exclude-bad-nodes: array")
+        raise BadInputError.case("exclude-bad-nodes: array")
     for name, wanted in (("--preflight", request.preflight), ("--max-restarts", request.max_restarts)):
         if not wanted:
-            raise refusal("exclude-bad-nodes: alone", name=name)
+            raise BadInputError.case("exclude-bad-nodes: alone", name=name)
     exclude = shlex.quote("".join(f"{node}," for node in request.exclude)) if request.exclude else ""
     return scheduler.resubmit_without.format(exclude=exclude)
 
@@ -80,13 +79,13 @@ def _imports(request: JobRequest) -> dict[str, object]:
     target = python_target(request.command.argv)
     if own := environment_of(request):
         if request.check_imports:
-            raise refusal("check-imports: own environment", own=own)
+            raise BadInputError.case("check-imports: own environment", own=own)
         return {}
     if request.imports:
         folder = str(PurePosixPath(target.file).parent) if target and target.file else "."
         return {"imports": list(request.imports), "folder": folder}
     if request.check_imports and module is None:
-        raise refusal("check-imports: no modules")
+        raise BadInputError.case("check-imports: no modules")
     return {"imports": [module]} if request.check_imports else {"module": module}
 
 
@@ -126,7 +125,7 @@ def split_item(text: str) -> tuple[str, str]:
         target = next((target.removesuffix(end) for end in ARCHIVES if target.endswith(end)), target)
     clean = posixpath.normpath(target)
     if not source or clean in ("", ".", "/") or clean.startswith(".."):
-        raise refusal("stage: no item", text=text)
+        raise BadInputError.case("stage: no item", text=text)
     if "#sha256=" in source and not split_sum(source)[1]:
         raise BadInputError(f"--stage {text}: not a sha256", "it has 64 digits, as sha256sum prints them")
     return source, clean

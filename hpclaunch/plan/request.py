@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hpclaunch.package_data import case_texts
 from hpclaunch.plan.settings_table import SettingsTable, rows
 from hpclaunch.site.schema import Environment
 
@@ -56,3 +57,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.hint}" if self.hint else self.message
+
+
+def problem(case: str, **values: object) -> Problem:
+    """Return the problem of a case of ``refusals.yaml``."""
+    message, hint = case_texts("refusals.yaml", case, **values)
+    return Problem(message=message, hint=hint)

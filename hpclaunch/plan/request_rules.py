@@ -13,8 +13,7 @@ from types import MappingProxyType
 import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
-from hpclaunch.plan.refusals import problem, refusal
-from hpclaunch.plan.request import JobRequest, Problem
+from hpclaunch.plan.request import JobRequest, Problem, problem
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.scheduler_interface import Scheduler
@@ -46,9 +45,9 @@ def check_account(profile: SiteProfile, account: str | None) -> None:
     known = {"site": profile.name, "page": cite(profile, rule.source), "example": example}
     if account is None:
         if rule.required:
-            raise refusal("site: no account", **known)
+            raise SiteRuleError.case("site: no account", **known)
     elif rule.pattern and not re.fullmatch(rule.pattern, account):
-        raise refusal("site: other account", account=account, pattern=rule.pattern, **known)
+        raise SiteRuleError.case("site: other account", account=account, pattern=rule.pattern, **known)
 
 
 def choose_queue(profile: SiteProfile, named: str | None, nodes: int, walltime_s: int) -> QueueChoice:
@@ -90,7 +89,7 @@ def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) 
             problem = "its nodes have no GPUs, and the profile describes the GPU nodes"
         if problem:
             known = {"kind": queue.kind, "site": profile.name, "page": cite(profile, queue.source)}
-            raise refusal("site: queue", name=name, problem=problem, **known)
+            raise SiteRuleError.case("site: queue", name=name, problem=problem, **known)
         choice = msgspec.structs.replace(choice, queue=choice.queue or queue)
     return choice
 
@@ -133,7 +132,7 @@ def check_request(scheduler: Scheduler, request: JobRequest, queues: Mapping[str
     check_directives(scheduler, request.directives, queues)
     check_abilities(scheduler, request)
     if not 1 <= request.sample <= 3600:  # in a job file; the option has these limits
-        raise refusal("sample: interval", sample=request.sample)
+        raise BadInputError.case("sample: interval", sample=request.sample)
 
 
 def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
@@ -142,15 +141,12 @@ def check_abilities(scheduler: Scheduler, request: JobRequest) -> None:
     requested["--exclude"] = request.exclude
     if scheduler.starts_at_once and any(requested.values()):
         name = next(name for name, value in requested.items() if value)
-        raise refusal("queue: none", name=name)
+        raise BadInputError.case("queue: none", name=name)
     if request.exclude and not scheduler.resubmit_without:
-        raise BadInputError(
-            f"--exclude {','.join(request.exclude)}: {scheduler.title} {scheduler.no_exclusions}",
-            "tell the site of the nodes; it can take them out of service",
-        )
+        raise BadInputError.case("exclude: cannot", exclude=",".join(request.exclude), scheduler=scheduler)
     begin_time(scheduler, request)
     if request.max_restarts and scheduler.no_restarts:
-        raise refusal("max-restarts: cannot", no_restarts=scheduler.no_restarts)
+        raise BadInputError.case("max-restarts: cannot", no_restarts=scheduler.no_restarts)
     if request.array:
         array_indices(request.array, scheduler)
         if request.max_restarts:
@@ -167,13 +163,13 @@ def begin_time(scheduler: Scheduler, request: JobRequest) -> dt.datetime | None:
     if scheduler.no_begin:
         raise BadInputError(f"--begin {request.begin}: {scheduler.title} {scheduler.no_begin}")
     if request.max_restarts and not scheduler.keeps_begin:
-        raise refusal("begin: restarts", title=scheduler.title)
+        raise BadInputError.case("begin: restarts", title=scheduler.title)
     try:
         if not re.fullmatch(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d", request.begin, re.ASCII):
             raise ValueError
         return dt.datetime.fromisoformat(request.begin)
     except ValueError:
-        raise refusal("begin: no time", begin=request.begin) from None
+        raise BadInputError.case("begin: no time", begin=request.begin) from None
 
 
 def memory_request(profile: SiteProfile, scheduler: Scheduler, request: JobRequest) -> str | None:
@@ -228,9 +224,9 @@ def kibibytes(text: str) -> int | None:
 def _check_array_restarts(scheduler: Scheduler, request: JobRequest) -> None:
     """Refuse restarts of an array's jobs where one cannot come back alone, or would disturb another."""
     if scheduler.arrays and scheduler.arrays.no_restarts:
-        raise refusal("array: restarts", title=scheduler.title, no_restarts=scheduler.arrays.no_restarts)
+        raise BadInputError.case("array: restarts", scheduler=scheduler)
     if request.command.bundled:
-        raise refusal("array: mnist restarts")
+        raise BadInputError.case("array: mnist restarts")
 
 
 def check_cores(
@@ -271,7 +267,7 @@ def check_whole_node(profile: SiteProfile, choice: QueueChoice, request: JobRequ
     shared_by = "--no-exclusive" if shared else _sharing_directive(request.directives)
     if shared_by and profile.binding.needs_whole_node:
         page = cite(profile, profile.binding.source)
-        raise refusal("site: shared node", by=shared_by, site=profile.name, page=page)
+        raise SiteRuleError.case("site: shared node", by=shared_by, site=profile.name, page=page)
 
 
 def _sharing_directive(directives: Iterable[str]) -> str | None:
@@ -298,10 +294,10 @@ def check_directives(
         try:
             shlex.split(text, comments=True)
         except ValueError:
-            raise refusal("directive: quote", text=text) from None
+            raise BadInputError.case("directive: quote", text=text) from None
         if reader:
             for instead in _instead(reader, text, queues):
-                raise refusal("directive: contradicts", text=text, instead=instead)
+                raise BadInputError.case("directive: contradicts", text=text, instead=instead)
             _check_spelling(reader, text)
 
 
@@ -323,9 +319,8 @@ def _check_spelling(reader: DirectiveReader, text: str) -> None:
             from difflib import get_close_matches  # only messages need it
 
             if near := get_close_matches(option.name, reader.known_options, n=1, cutoff=0.8):
-                raise BadInputError(
-                    f"--directive {text!r}: {reader.submit_command} has no option --{option.name}",
-                    f"did you mean --{near[0]}?",
+                raise BadInputError.case(
+                    "directive: unknown", text=text, reader=reader, name=option.name, near=near[0]
                 )
 
 
@@ -376,7 +371,7 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
 def _check_rules(text: str, scheduler: Scheduler, indices: set[int], *, is_list: bool) -> None:
     rules = scheduler.arrays
     if rules is None:
-        raise refusal("array: cannot", text=text, title=scheduler.title)
+        raise BadInputError.case("array: cannot", text=text, title=scheduler.title)
     if (is_list and not rules.lists) or len(indices) < rules.fewest_jobs:
         form = "indices" if rules.lists else "one range of at least two indices"
         raise BadInputError(f"--array {text!r}: {scheduler.title} takes {form}", _HINT)

@@ -13,7 +13,6 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import text_beside
 from hpclaunch.plan.frameworks import deepspeed_config
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings_table import rows
 from hpclaunch.scheduler.job_header import PLAIN_WORD, Line
@@ -42,7 +41,7 @@ def check_texts(request: JobRequest) -> None:
         _check_text(path, text)
     config = deepspeed_config(request.command.argv) if request.zero_stage is not None else None
     if config and not config.isprintable():
-        raise refusal("zero-stage: name of the file", config=config)
+        raise BadInputError.case("zero-stage: name of the file", config=config)
     for name in request.env:
         _check_variable(name)
     if request.python is not None and request.python.startswith(("%", "-")):  # %1: a job of bash
@@ -65,7 +64,7 @@ def check_secrets(request: JobRequest, settings: Iterable[Setting], scheduler: S
         if looks_secret(name):
             origin = next((s.origin for s in settings if s.name == f"env {name}"), "the request")
             instead = scheduler.environment_hint.format(name=name)
-            raise refusal("env: secret", origin=origin, name=name, instead=instead)
+            raise BadInputError.case("env: secret", origin=origin, name=name, instead=instead)
 
 
 def check_names(request: JobRequest) -> None:
@@ -73,7 +72,7 @@ def check_names(request: JobRequest) -> None:
     named = (("--account", request.account), ("--partition", request.queue), ("--mpi", request.mpi))
     for option, text in named:
         if text is not None and not PLAIN_WORD.fullmatch(text):
-            raise refusal("text: no plain word", option=option, text=_shown(text))
+            raise BadInputError.case("text: no plain word", option=option, text=_shown(text))
 
 
 def check_overridden(request: JobRequest, rank_setup: Iterable[Line]) -> None:
@@ -82,7 +81,7 @@ def check_overridden(request: JobRequest, rank_setup: Iterable[Line]) -> None:
     for exported in re.findall(r"^export ((?:[A-Za-z_]\w*=\S* ?)+)", text, re.MULTILINE):
         for name in re.findall(r"(?:^| )([A-Za-z_]\w*)=", exported):
             if name in request.env:
-                raise refusal("env: set by the script", name=name)
+                raise BadInputError.case("env: set by the script", name=name)
 
 
 def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -107,9 +106,9 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
     if not text and not (free and path != ("command", "argv", 0)):
         raise BadInputError(f"{where} is empty", "give a value, or leave it out")
     if "\0" in text or _not_utf8(text):
-        raise refusal("text: character", where=where, text=_shown(text))
+        raise BadInputError.case("text: character", where=where, text=_shown(text))
     if not free and re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text):
-        raise refusal("text: line break", where=where, text=_shown(text))
+        raise BadInputError.case("text: line break", where=where, text=_shown(text))
     name_bytes = len(str(path[1]).encode()) + 1 if path[0] == "env" else 0
     limit = _MAX_WORD_BYTES - name_bytes if free else _MAX_BYTES
     if len(text.encode()) > limit:
@@ -129,7 +128,7 @@ def _not_utf8(text: str) -> bool:
 
 def _check_variable(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise refusal("env: name", name=_shown(name))
+        raise BadInputError.case("env: name", name=_shown(name))
     if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
         owner = "bash" if owned_by_bash(name) else "the script"
         raise BadInputError(f"env {name}: {owner} uses this variable itself", "give yours another name")

@@ -107,10 +107,7 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
 
 def _check_plain(plan: LaunchPlan) -> None:
     if needed := _needs_files(plan):
-        raise BadInputError(
-            f"--plain: {needed[0]} needs other files",
-            f"leave out {' '.join(needed)}, or write the files, too: --dry-run --save DIR",
-        )
+        raise BadInputError.case("plain: files", first=needed[0], options=" ".join(needed))
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from hpclaunch.errors import BadInputError
 from hpclaunch.plan.program import python_target
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import Command, JobRequest, Setting
 from hpclaunch.plan.script_commands import inner_words, shell_target
 from hpclaunch.plan.settings_table import rows
@@ -132,7 +132,7 @@ def _command(layers: list[Layer]) -> tuple[Command, str]:
             if words[0] == "mnist" and not layer.is_program:
                 return Command(argv=words[1:], bundled=True), layer.origin
             return Command(argv=words), layer.origin
-    raise refusal("command: none")
+    raise BadInputError.case("command: none")
 
 
 def _shown(command: Command) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
 from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.layout import framework_of
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.script_commands import environment_of, shell_target
 from hpclaunch.plan.startup_plan import starts_python
@@ -54,7 +53,7 @@ def with_software(
     """
     if request.venv is not None and request.conda is not None:
         # A venv on top of a conda environment is stated as such, in ``environment:``.
-        raise refusal("python: two", venv=request.venv, conda=request.conda)
+        raise BadInputError.case("python: two", venv=request.venv, conda=request.conda)
     origins = {setting.name.replace("-", "_"): setting.origin for setting in settings}
     base, origin = request.environment, origins.get("environment", "the request")
     if base is None:
@@ -65,7 +64,7 @@ def with_software(
     if environment.container and (
         own := next((name for name in _BIND_VARIABLES if name in request.env), None)
     ):
-        raise refusal("env: binds", own=own)
+        raise BadInputError.case("env: binds", own=own)
     values = _parts(environment)
     stated = (
         Setting(name=f"environment.{part}", value=values[part], origin=o) for part, o in came_from.items()
@@ -266,9 +265,11 @@ def _named_offer(job: KnownJob) -> KnownJob:
         return job
     if request.software not in profile.software.offers:
         there = ", ".join(sorted(set(profile.software.offers) - {"python"})) or "none"
-        raise refusal("software: not offered", software=request.software, site=profile.name, there=there)
+        raise BadInputError.case(
+            "software: not offered", asked=request.software, site=profile.name, there=there
+        )
     if request.environment and request.environment.container:
-        raise refusal("software: container", software=request.software)
+        raise BadInputError.case("software: container", software=request.software)
     return _offered(job, request.software)
 
 

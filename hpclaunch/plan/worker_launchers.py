@@ -15,7 +15,6 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import LAUNCHERS, WorkerLauncher
-from hpclaunch.plan.refusals import refusal
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.script_commands import program_at
 
@@ -180,9 +179,8 @@ def said_sizes(request: JobRequest) -> tuple[Said | None, Said | None]:
     if row.processes and (total := _number(found, (row.processes,)) or _configured(config, "num_processes")):
         among = nodes.number if nodes else request.nodes or 1
         if total.number % among:
-            raise BadInputError(
-                f"{total.words}: {total.number} workers are no whole number on each of {among} nodes",
-                f"{total.number - total.number % among or among}, or another number of nodes",
+            raise BadInputError.case(
+                "sizes: uneven", total=total, nodes=among, fit=total.number - total.number % among or among
             )
         workers = Said(total.number // among, total.words)
     return nodes, workers
@@ -206,7 +204,7 @@ def with_said_sizes(request: JobRequest) -> tuple[JobRequest, tuple[Setting, ...
         if said is None or asked == said.number:
             continue
         if asked is not None:
-            raise refusal("sizes: two", words=said.words, option=option, asked=asked)
+            raise BadInputError.case("sizes: two", words=said.words, option=option, asked=asked)
         changes[name] = said.number
         settings.append(Setting(name=option, value=str(said.number), origin=f"computed: {said.words}"))
     return msgspec.structs.replace(request, **changes), tuple(settings)

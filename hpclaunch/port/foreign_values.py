@@ -24,6 +24,8 @@ _HERE_AND_THERE = name_set(
     "HOME USER LOGNAME PWD SHELL LANG PATH PYTHONPATH LD_LIBRARY_PATH TMPDIR HOSTNAME MASTER_ADDR MASTER_PORT"
 )
 """Variables that a job of the target has, too."""
+_OF_A_PATH = "basename|dirname|which|command -v"
+"""Commands in a substitution that print a part of a path; the target finds the program of its name itself."""
 _COMMANDS = (
     (r"pwd|realpath \.", "$PWD"),
     (r"whoami|id -un", "$USER"),
@@ -203,10 +205,9 @@ class Values:
         fact = self.words.variables.get(name)
         if made is not None and self._steps < _MOST_STEPS and len(live) == 1:
             return self._assigned(name, made)
-        if made is None and fact is not None:
+        if made is None and fact is not None and (fact in self.numbers or fact in self.target):
             number = self.numbers.get(fact)
-            text = self.target.get(fact)
-            return Value(str(number), str(number)) if number is not None else Value(None, text)
+            return Value(None, self.target[fact]) if number is None else Value(str(number), str(number))
         if name in _HERE_AND_THERE and (made is None or name.startswith("MASTER_")):
             return Value(None, f"${name}")
         return Value(None, None, (name,))
@@ -250,11 +251,11 @@ class Values:
     def _command(self, text: str, offset: int) -> Value:
         """Return what a command in a substitution prints, for the few that many scripts have."""
         inside = text.removeprefix("$(").removesuffix(")").strip("`").strip().replace('"', "")
-        if match := re.fullmatch(r"(basename|dirname) (?:\$\{?(\w+)\}?|([\w./-]+))", inside):
+        if match := re.fullmatch(rf"({_OF_A_PATH}) (?:\$\{{?(\w+)\}}?|([\w./-]+))", inside):
             path = self._variable(match[2], offset).plain if match[2] else match[3]
             if path:
                 pure = PurePosixPath(path)
-                text = pure.name if match[1] == "basename" else str(pure.parent)
+                text = str(pure.parent) if match[1] == "dirname" else pure.name
                 return Value(text, _in_quotes(text))
         for pattern, variable in _COMMANDS:
             if re.fullmatch(pattern, inside):

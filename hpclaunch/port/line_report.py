@@ -63,36 +63,29 @@ class KeptLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line whose settings are carried over unchanged."""
 
     line: int
-    """From 1."""
     text: str
-    """The line."""
 
 
 class ChangedLine(KeptLine, frozen=True, kw_only=True):
     """A line in whose place another text stands."""
 
     to: str
-    """The replacement."""
     why: str
     source: str
-    """The page, manual or key that the change rests on."""
 
 
 class LeftOutLine(KeptLine, frozen=True, kw_only=True):
     """A line that is not carried over, or that the user must decide."""
 
     why: str
-    """Begins with "undecided" where the user must decide."""
 
 
 class LineReport(msgspec.Struct, frozen=True, kw_only=True):
     """Every line of the script that is not only a comment, once."""
 
     kept: tuple[KeptLine, ...]
-    """Lines that hold on the other machine as they are."""
     changed: tuple[ChangedLine, ...]
     left_out: tuple[LeftOutLine, ...]
-    """Lines that are not carried over, or that the user must decide."""
 
 
 def undecided(judged: Iterable[Judged]) -> dict[str, list[int]]:

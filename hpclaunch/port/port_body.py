@@ -161,7 +161,7 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         value = port.values.named(one.name, one.offset + 1)
         if value.plain is not None or value.shell is not None:
             return port.says("script variable")
-        if port.written is not None or one.name in _names_in_options(port):
+        if port.written is not None or one.name in names_in_launch(port)[0]:
             return port.says("run time value")
     return port.says("unused variable")
 
@@ -175,13 +175,14 @@ def _in_bind_list(port: Port, name: str) -> bool:
     )
 
 
-def _names_in_options(port: Port) -> set[str]:
-    """Return the variables that the launcher's options use, before the program, and those of their values."""
-    if port.launch is None:
-        return set()
-    command, program = port.launch.command, port.launch.program
-    starts = [word.start for word in program if word.start >= command.start]
-    return _names_in(port, [(command.start, min(starts, default=command.end))])
+def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
+    """Return the variables of the launcher's options and of the program, with those of their values."""
+    command = port.launch.command if port.launch else last_program(port)
+    if command is None:
+        return set(), set()
+    program = port.launch.program if port.launch else command.words
+    first = min((word.start for word in program if word.start >= command.start), default=command.end)
+    return _names_in(port, [(command.start, first)]), _names_in(port, [(first, command.end)])
 
 
 def used_names(port: Port) -> set[str]:

@@ -301,7 +301,7 @@ def _lost_mail(port: Port, directive: Directive) -> list[str]:
 
 
 def _folder(port: Port, directive: Directive) -> Verdict:
-    if directive.value in (None, "", ".", "$PWD", "$PBS_O_WORKDIR"):
+    if directive.value in (None, "", ".", "./", "$PWD", "$PBS_O_WORKDIR"):
         return port.says("folder")
     return port.says("other folder", shown=directive.value)
 

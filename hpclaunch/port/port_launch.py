@@ -69,7 +69,13 @@ def _only_prints(launch: Launch) -> bool:
     if not words:
         return launch.option("version", "help", "V", "h", "info") is not None
     name = words[0].rpartition("/")[2]
-    return launch.trivial or name in PRINTS or _starts_nothing(RUNTIMES.get(name), {*words[1:]})
+    installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
+    return (
+        launch.trivial
+        or bool(installs)
+        or name in PRINTS
+        or _starts_nothing(RUNTIMES.get(name), {*words[1:]})
+    )
 
 
 def _starts_nothing(runtime: Runtime | None, words: set[str]) -> bool:
@@ -152,21 +158,33 @@ def _rank_count(
     port: Port, values: Values, launch: Launch | None, given: dict[Size, int], nodes: int | None
 ) -> int | None:
     """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
-    requested = port.requested
     if launch is None and last_program(port) is not None:
         return 1
     if "tasks" in given:
         return given["tasks"]
     if "tasks per node" in given and nodes:
         return given["tasks per node"] * nodes
-    if launch is not None and launch.launcher == "python":
-        return 1
-    if launch is not None and launch.launcher in READ_THEMSELVES:
-        return nodes
-    if launch is not None and launch.launcher not in LAUNCHER_OPTIONS and launch.options:
-        return None
-    if launch is not None and (_open(launch, values, "tasks") or _open(launch, values, "tasks per node")):
-        return None
+    if launch is not None and (fixed := _of_launcher(launch, values, nodes)):
+        return fixed[0]
+    return _ranks_requested(port, launch, nodes)
+
+
+def _of_launcher(launch: Launch, values: Values, nodes: int | None) -> tuple[int | None] | None:
+    """Return the ranks where a launcher decides alone; None: it starts what the directives request."""
+    if not launch.by_launcher:
+        return (1,)
+    if launch.launcher in READ_THEMSELVES:
+        return (nodes,)
+    if launch.launcher not in LAUNCHER_OPTIONS and launch.options:
+        return (None,)
+    if _open(launch, values, "tasks") or _open(launch, values, "tasks per node"):
+        return (None,)
+    return (1,) if launch.launcher == "aprun" else None  # man aprun, -n
+
+
+def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> int | None:
+    """Return the ranks by the directives."""
+    requested = port.requested
     if requested.tasks:
         return requested.tasks.value
     if any(port.script.has_option(name) for name in _PER_PART):

@@ -28,7 +28,7 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, last_program, port_body, port_rest
+from hpclaunch.port.port_body import content_lines, last_program, names_in_launch, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     filled_in,
@@ -42,7 +42,13 @@ from hpclaunch.port.port_launch import (
 from hpclaunch.port.port_state import Port, gpus_of, number
 from hpclaunch.port.port_variables import is_other_size, to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, name_set
+from hpclaunch.scheduler.directive_reader import (
+    DirectiveReader,
+    Fact,
+    RequestedResources,
+    name_set,
+    whole_number,
+)
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import JobContainer, SiteProfile
@@ -288,14 +294,17 @@ def _target_numbers(port: Port) -> dict[Fact, int]:
 def _target_facts(port: Port) -> dict[Fact, str]:
     """Return the shell text for each fact of a job here."""
     launcher = port.launcher
+    threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
+    given = any(whole_number(one.value.text) is not None for one in threads if one.value)
+    cores: dict[Fact, str] = {} if given else {"cpus per task": "$OMP_NUM_THREADS"}
     return {
+        **cores,
         "job": "$HPCLAUNCH_JOB_ID",
         "array index": "$HPCLAUNCH_ARRAY_INDEX",
         "folder": "$PWD",
         "rank": launcher.rank,
         "local rank": launcher.local_rank,
         "first node": "$MASTER_ADDR",
-        "cpus per task": "$OMP_NUM_THREADS",
         "tasks": "$HPCLAUNCH_TASKS",
     }
 
@@ -417,6 +426,8 @@ def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     yield from _nodes(port)
     yield from _other_sizes(port)
     yield from _defaults(port, settings)
+    yield from _counts(port)
+    yield from _starters(port)
     yield from _index(port, settings)
     yield from _folder(port)
     yield from _arguments(port)
@@ -453,19 +464,46 @@ def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
         yield task("defaults", line=_line(port), names=", ".join(names))
 
 
+def _counts(port: Port) -> Iterator[str]:
+    """Yield the variables of the program that hold another number of tasks than it has."""
+    ranks, nodes = port.source_sizes.ranks, port.source_sizes.nodes or 1
+    started = {"tasks": ranks, "tasks per node": -(-ranks // nodes) if ranks else None}
+    asked = _numbers(port.script, port.requested, port.source)
+    for name in sorted(names_in_launch(port)[1] & port.words.variables.keys()):
+        fact = port.words.variables[name]
+        if fact in started and asked.get(fact) != started[fact] and not port.command.inner:
+            yield task(
+                "other count", name=name, there=asked.get(fact), line=_line(port), here=port.sizes_text
+            )
+
+
+_OF_A_LAUNCHER = re.compile(r"--(nproc[-_]per[-_]node|nnodes|num[-_]processes|rdzv[-_]\w+|node[-_]rank)")
+"""Options by which torchrun and its like start processes, and programs and scripts that call them."""
 _STARTERS = LAUNCHERS | READERS.keys() | name_set("mpi openmpi mpich intelmpi")
 
 
-def _other_sizes(port: Port) -> Iterator[str]:
-    """Yield the arguments that are sizes of the job or name what starts it, by their names."""
+def _options(port: Port) -> list[tuple[str, str]]:
+    """Return the words of the command as options: each with the next word, and those with a value in them."""
     words = [word.plain or word.shell or "" for word in port.command.words]
-    line, same = _line(port), (port.target.scheduler.kind, port.launcher.name)
-    for name, value in [*pairwise(words), *(word.partition("=")[::2] for word in words)]:
-        if name.startswith("-") and value in _STARTERS and value not in same:
-            yield task("names a launcher", name=name, value=value, line=line, here=port.here)
+    return [*pairwise(words), *((name, value) for name, _, value in (word.partition("=") for word in words))]
+
+
+def _other_sizes(port: Port) -> Iterator[str]:
+    """Yield the arguments that are sizes of the job, by their names."""
+    for name, value in _options(port):
         if is_other_size(port, name, value):
             there = f"was a size of the job on {port.there}"
-            yield f"command: {name} {value} of line {line} {there}; here it has {port.sizes_text}"
+            yield f"command: {name} {value} of line {_line(port)} {there}; here it has {port.sizes_text}"
+
+
+def _starters(port: Port) -> Iterator[str]:
+    """Yield the arguments that name what starts processes, or are options of it."""
+    same = (port.target.scheduler.kind, port.launcher.name)
+    for name, value in _options(port):
+        if _OF_A_LAUNCHER.fullmatch(name):
+            yield task("option of a launcher", name=name, line=_line(port))
+        if name.startswith("-") and value in _STARTERS and value not in same:
+            yield task("names a launcher", name=name, value=value, line=_line(port), here=port.here)
 
 
 def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:

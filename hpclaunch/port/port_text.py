@@ -19,9 +19,7 @@ class PortDocument(LineReport, frozen=True, kw_only=True):
     """The output of ``port``: each line of the script that is not only a comment, once, and the new files."""
 
     job_file: str
-    """Absolute path."""
     script: str
-    """Absolute path."""
 
 
 DOCUMENTS = {"port": PortDocument}

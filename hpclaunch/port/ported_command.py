@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from hpclaunch.framework_table import LAUNCHERS
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at, unwrap
@@ -204,8 +205,9 @@ def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, .
     """Return a framework's launcher that words begin with, and the flags of its Python (``python -u -m``)."""
     flags = tuple(itertools.takewhile(lambda text: re.fullmatch("-[uBEOsI]+", text), words[1:]))
     python = words and re.fullmatch(r"(.*/)?python[\d.]*", words[0])
-    if not python:
-        return framework_launcher(words), ()
+    file = words[1 + len(flags)] if len(words) > 1 + len(flags) else ""
+    if not python or PurePosixPath(file).name in LAUNCHERS:  # python $(which torchrun)
+        return framework_launcher(words[1 + len(flags) :] if python else words), flags
     return framework_launcher((words[0], *words[1 + len(flags) :])), flags
 
 

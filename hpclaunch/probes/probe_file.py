@@ -57,9 +57,7 @@ def read_probe(path: Path) -> ProbeFile:
     except OSError as error:
         raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
     except msgspec.MsgspecError as error:
-        raise BadInputError(
-            f"{path}: not a file of hpclaunch sites probe: {error}", "make it with hpclaunch sites probe"
-        ) from None
+        raise BadInputError.case("probe: no probe", path=path, error=error) from None
 
 
 _COMMON = re.compile(

@@ -74,9 +74,7 @@ def read_link_test(text: str, file: str, ranks: int | None, algorithm: str | Non
         raise BadInputError(f"{file}: no times of an allreduce were found", f"known are {_KINDS}")
     if ranks is None or ranks < 2:
         what = "one rank" if ranks == 1 else "no number of ranks"
-        raise BadInputError(
-            f"{file}: {what} in the output", "state the GPUs of the test: --network-test-gpus N"
-        )
+        raise BadInputError.case("network-test: no GPUs", file=file, what=what)
     return msgspec.structs.replace(found, ranks=ranks, seconds=seconds)
 
 
@@ -93,10 +91,7 @@ def _read(text: str, file: str, algorithm: str | None) -> LinkTest:
         rows = _OSU.findall(text) if "Allreduce" in text else []
         found = LinkTest(program="OSU", ranks=0, seconds=_seconds(rows))
     if algorithm is not None:
-        raise BadInputError(
-            f"{file}: the output of {found.program} does not name algorithms",
-            "leave --network-test-allreduce out",
-        )
+        raise BadInputError.case("network-test: no algorithms", file=file, found=found)
     return found
 
 

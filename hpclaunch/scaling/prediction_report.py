@@ -1,8 +1,8 @@
 """A prediction as text. Pure."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
+from hpclaunch.pages.render_page import render
 from hpclaunch.scaling.learned_range import place_text
 from hpclaunch.scaling.prediction import PredictedPoint, Prediction
 from hpclaunch.scaling.simulated_exchange import simulation_text
@@ -15,26 +15,16 @@ _DROPPED = ("at most", "epoch", "communic.", "compute", "GiB", "range")
 def as_text(prediction: Prediction, width: int | None = None) -> str:
     """Return the table, the ranking and the parameters with their origins."""
     points = sorted(prediction.points, key=lambda point: point.gpus)
-    lines = [
-        f"{prediction.model}: predicted seconds per step; ranges of 90 %",
-        "",
-        *_table(points, prediction, width),
-    ]
-    lines += [f"{one.strategy} on {one.gpus} GPUs: {one.why}" for one in prediction.impossible]
-    lines += dict.fromkeys(remark for point in points for remark in point.remarks)
-    for point in (point for point in points if point.fits is False):
-        remedy = " or ".join(point.remedies) or "nothing that is known here; more GPUs per worker"
-        lines.append(f"{point.strategy} on {point.gpus} GPUs does not fit; it would with: {remedy}")
-    lines += ["", *_ranking(prediction)]
-    if prediction.calibration:
-        shown = ", ".join(f"{gpus}: {error:+.1%}" for gpus, error in prediction.calibration.errors.items())
-        name = prediction.calibration.strategy
-        lines += ["", f"calibrated with {name}; measured relative to the calibrated model: {shown}"]
-        lines += [f"  {remark}" for remark in prediction.calibration.remarks]
-    if prediction.simulation:
-        lines += ["", simulation_text(prediction.simulation, width)]
     rows = [(p.name, f"{p.value:.4g}", p.unit, p.origin) for p in prediction.parameters]
-    return "\n".join([*lines, "", text_table(rows, ("parameter", "value", "", "origin"), width=width)])
+    return render(
+        "prediction.txt.j2",
+        prediction=prediction,
+        points=points,
+        table=_table(points, prediction, width),
+        remarks=dict.fromkeys(remark for point in points for remark in point.remarks),
+        simulation=simulation_text(prediction.simulation, width) if prediction.simulation else "",
+        parameters=text_table(rows, ("parameter", "value", "", "origin"), width=width),
+    ).rstrip("\n")
 
 
 def _table(points: Sequence[PredictedPoint], prediction: Prediction, width: int | None) -> list[str]:
@@ -74,17 +64,3 @@ def _time(seconds: float | None) -> str:
     if seconds is None:
         return ""
     return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
-
-
-def _ranking(prediction: Prediction) -> list[str]:
-    """Return the order by samples per second, with the neighbours that cannot be told apart."""
-    lines = []
-    for gpus, names in prediction.ranking.items():
-        ties = prediction.not_told_apart.get(gpus, ())
-        text = names[0] if names else "none fits"
-        for before, name in pairwise(names):
-            text += f" {'~' if (before, name) in ties else '>'} {name}"
-        lines.append(f"most samples per second on {gpus} GPUs: {text}")
-    if prediction.not_told_apart:
-        lines.append("~: cannot be told apart, the ranges overlap")
-    return lines

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpclaunch.package_data import note_text
 from hpclaunch.scaling.calibration import Solution, nonnegative_fit
 from hpclaunch.scaling.learned_range import StepRange, naive_fit, range_about
 from hpclaunch.scaling.measured_sizes import student
@@ -250,9 +251,7 @@ def _doubts(law: FittedLaw) -> tuple[str, ...]:
     if not law.left_out:
         found.append(f"{len(law.sizes)} points are too few to test this law: measure more sizes")
     elif not law.fits:
-        found.append(
-            f"no law fits: leaving one point out gives errors of {law.left_out_error:.0%}; do not extrapolate"
-        )
+        found.append(note_text("study: no law", law=law))
     for size, seconds in zip(law.sizes, law.seconds, strict=True):
         error = seconds / law.step(size) - 1
         others = [abs(s / law.step(p) - 1) for p, s in zip(law.sizes, law.seconds, strict=True) if p != size]

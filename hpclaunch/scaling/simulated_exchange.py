@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.scaling.allreduce_messages import Link, Machine, allreduce_s
 from hpclaunch.scaling.machine_speed import Parameter
 from hpclaunch.site.schema import Network, SiteProfile
@@ -72,8 +73,8 @@ def network_shape(
     kind, origin = _kind(profile, options.network)
     for name in ("nodes_per_group", "groups", "taper"):
         if getattr(options, name) is not None and name not in _FIGURES[kind]:
-            raise BadInputError(
-                f"--{name.replace('_', '-')} has no effect on a {kind}", f"its figures are {_names(kind)}"
+            raise BadInputError.case(
+                "simulate: no effect", name=name.replace("_", "-"), kind=kind, known=_names(kind)
             )
     if kind == "torus":
         return _torus(nodes, origin)
@@ -98,15 +99,9 @@ def network_shape(
         switches = per_group // at_switch
         if per_group % at_switch == 0 and switches >= groups:
             between = link_gb_s * per_group / taper / max(1.0, everywhere - 1)
-            origins.append(
-                f"{between:.4g} GB/s between two groups: what a group can send, divided among them"
-            )
+            origins.append(note_text("simulate: between groups", between=between))
             return _shape(kind, groups * per_group, (groups, switches, at_switch, between), origins)
-    raise BadInputError(
-        f"--simulate: {nodes} nodes are {groups} groups of {per_group}; SimGrid's dragonfly has at most as "
-        "many groups as a group has switches",
-        "simulate fewer nodes, or state larger groups: --nodes-per-group N",
-    )
+    raise BadInputError.case("simulate: too many groups", nodes=nodes, groups=groups, per_group=per_group)
 
 
 def _names(kind: NetworkKind) -> str:
@@ -119,10 +114,7 @@ def _kind(profile: SiteProfile, stated: NetworkKind | None) -> tuple[NetworkKind
         return stated, f"{stated}: option --network"
     known = profile.fabric.network
     if known is None:
-        raise BadInputError(
-            f"--simulate: the profile of {profile.name} does not state how its nodes are connected",
-            "state it: --network fat-tree, dragonfly, torus or loop",
-        )
+        raise BadInputError.case("simulate: no network", profile=profile)
     source = f", source {known.source}" if known.source else ""
     if known.layout == "dragonfly+":
         return "dragonfly", f"dragonfly+: profile{source}; simulated as a dragonfly"
@@ -292,17 +284,12 @@ def _row(one: SimulatedExchange) -> tuple[str, ...]:
 
 def _parting(exchanges: Sequence[SimulatedExchange]) -> list[str]:
     if any(one.network == "dragonfly" for one in exchanges):
-        return [
-            "a bound, no verdict: routes here are the shortest, Slingshot routes adaptively: expect times "
-            "from the closed form to these"
-        ]
+        return [note_text("simulate: bound")]
     lines = []
     for name in dict.fromkeys(one.allreduce for one in exchanges):
         same = [one for one in exchanges if one.allreduce == name and one.ratio is not None]
         apart = [one for one in same if one.ratio and abs(one.ratio - 1) > _PARTS]
         if apart:
             sizes = ", ".join(str(one.gpus) for one in apart)
-            lines.append(
-                f"{name}: simulated and closed form differ by more than {_PARTS:.0%} on {sizes} GPUs"
-            )
+            lines.append(note_text("simulate: differs", name=name, share=_PARTS, sizes=sizes))
     return lines

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Unit, deviation_of_repeats, half_width
 
@@ -151,10 +152,7 @@ def _notable(before: Point, point: Point, boundaries: Boundaries) -> list[str]:
     if left * _COLLAPSE > math.exp(noise):
         return [f"more than linear: {1 / change:.2f} times as fast as {smaller}: was that slowed down?"]
     if left * math.exp(noise) >= _COLLAPSE > left:
-        return [
-            f"not told apart: efficiency {left:.0%} of that of {before.size}, but the repeats differ by as "
-            "much: measure more (--until 5%)"
-        ]
+        return [note_text("study: not told apart", left=left, before=before)]
     if left < _COLLAPSE:
         return [f"collapse: {change:.2f} times the time with {smaller}{where}"]
     return []

@@ -20,7 +20,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     reason: str
     source: str = ""
-    """Where the fact stands that it rests on."""
 
     @property
     def cited(self) -> str:
@@ -75,16 +74,11 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
         for field in _PLAIN_FIELDS:
             text = getattr(self, field)
             if text and not PLAIN_WORD.fullmatch(text):
-                raise BadInputError(
-                    f"{field} {text[:60]!r} cannot stand in a batch script",
-                    "use letters, digits and _ . , : + = @ / -, a letter or digit first",
-                )
+                raise BadInputError.case("header: no plain text", field=field, text=text[:60])
 
         for job in self.after:
             if not _JOB_ID.fullmatch(job):
-                raise BadInputError(
-                    f"--after: {job[:60]!r} is not an id of a job", "hpclaunch jobs lists the ids"
-                )
+                raise BadInputError.case("after: no job", job=job[:60])
 
     @property
     def dependency(self) -> str:

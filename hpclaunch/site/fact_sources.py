@@ -11,9 +11,6 @@ import msgspec
 from hpclaunch.package_data import resource_dir
 from hpclaunch.site.schema import Evidence, NodeKind, SiteProfile
 
-_GROUPS = {"production": "In operation", "historic": "Switched off"}
-"""Status of a profile -> heading; generic profiles describe no machine."""
-
 
 class ReadSource(msgspec.Struct, frozen=True, kw_only=True):
     """One source of facts, and the sites whose profiles cite it."""
@@ -129,23 +126,6 @@ def _known(profile: SiteProfile, keys: str) -> str:
     kinds = sorted({EVIDENCE.index(profile.sources[name].evidence) for name in cited})
     day = max((str(profile.sources[name].checked) for name in cited), default="unknown")
     return day + "".join("mdcsux"[kind] for kind in kinds)
-
-
-def markdown(profiles: Mapping[str, SiteProfile], kinds: Mapping[str, NodeKind], software: str) -> str:
-    """Return the reference page of the machines and node kinds; ``software``: its section about that."""
-    from hpclaunch.pages.render_page import render  # seldom needed, and slow to load
-
-    return render(
-        "machines.md.j2",
-        profiles=profiles,
-        kinds=kinds,
-        software=software,
-        headings=_GROUPS,
-        fact_sources=fact_sources,
-        unknown_facts=unknown_facts,
-        # Without anything that Markdown or a table reads as its own.
-        plain=lambda text: re.sub(r"([\\|*<\[\]`])", r"\\\1", text),
-    )
 
 
 _FACTS = """billing queues node node.numa node.memory_gib node.count node.nics links.nic links.gpu_gpu

@@ -148,9 +148,8 @@ def _path(name_or_path: str, known: Known) -> Path:
     if name_or_path not in known.sites:
         from hpclaunch.site.validate import did_you_mean
 
-        raise BadInputError(
-            f"no site is named {name_or_path!r}; {did_you_mean(name_or_path, known.sites)}",
-            "or give the path of a file",
+        raise BadInputError.case(
+            "sites: unknown", name=name_or_path, meant=did_you_mean(name_or_path, known.sites)
         )
     return known.sites[name_or_path][0]
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.scheduler.registry import KINDS, get_scheduler
 from hpclaunch.site.profile_files import Known, Read
 from hpclaunch.site.schema import NodeKind
@@ -49,9 +50,7 @@ def read_kind(path: Path) -> tuple[Tree, Read, NodeKind]:
     kind = checked(own, NodeKind)
     if kind.node_kind != path.stem:
         where = own.value["node_kind"].where
-        raise BadInputError(
-            f"{where}: node_kind is {kind.node_kind!r}; in {path.name} it must be {path.stem!r}"
-        )
+        raise BadInputError(note_text("node kind: other name", where=where, kind=kind, path=path))
     return own, read, kind
 
 
@@ -72,10 +71,7 @@ def _merged(path: Path, above: tuple[Path, ...], known: Known) -> tuple[Tree, tu
     """Do the same for a file that the files ``above`` start from."""
     own, read = _own(path)
     if is_kind(own):
-        raise BadInputError(
-            f"{own.value['node_kind'].where}: a file without name: is a node kind, not a site",
-            "add name: to a site's profile, which names its kind by node_kind:",
-        )
+        raise BadInputError.case("node kind: no site", where=own.value["node_kind"].where)
     base, bases, pages = _start(own, (*above, read.path), known)
     kind, kinds = _kind(own, known)
     if kinds:

@@ -24,14 +24,9 @@ def check_name(name: str) -> None:
     try:
         msgspec.convert(name, SiteName)
     except msgspec.ValidationError:
-        raise BadInputError(
-            f"NAME {name!r} cannot be the name of a site",
-            "use letters, digits, dots, dashes and underscores, a letter or digit first",
-        ) from None
+        raise BadInputError.case("sites new: name", name=name) from None
     if name in base_profiles():
-        raise BadInputError(
-            f"NAME {name}: other profiles begin with the shipped {name}", "choose another name"
-        )
+        raise BadInputError.case("sites new: shipped name", name=name)
 
 
 def profile_text(
@@ -137,10 +132,7 @@ def _numbering(cores: tuple[Core, ...]) -> str:
         )
         if all(core.cpus == threads_of(guess, index) for index, core in enumerate(cores)):
             return numbering
-    raise BadInputError(
-        "the CPUs here are numbered neither spread nor adjacent (offline CPUs, or cores of two kinds)",
-        "measure on a node whose CPUs are all online, or write the profile by hand",
-    )
+    raise BadInputError.case("sites new: numbering")
 
 
 def _cores(number: dict[int, int], cpus: CpuSet) -> str:

@@ -8,6 +8,7 @@ import msgspec
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import case_texts
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
@@ -49,6 +50,12 @@ def broken_rules(profile: schema.SiteProfile | schema.NodeKind) -> Iterator[Brok
             yield from _plain(path, str(path[-1]))
 
 
+def _broken(case: str, path: KeyPath, **values: object) -> Broken:
+    """Return a rule of ``profile_rules.yaml`` that is broken at a key, with these values in its texts."""
+    found, right = case_texts("site/profile_rules.yaml", case, **values)
+    return path, found, right
+
+
 def _own_texts(part: msgspec.Struct) -> Iterator[tuple[KeyPath, str]]:
     """Yield the texts of a struct, not those of structs inside of it; prose may have several lines."""
     for name in part.__struct_fields__:
@@ -87,26 +94,17 @@ def _scheduler(part: schema.Scheduler, _: schema.SiteProfile) -> Iterator[Broken
     scheduler = get_scheduler(part.kind)
     fitting = [launcher.name for launcher in scheduler.launchers]
     if part.launcher not in fitting:
-        found = f"launcher {part.launcher} does not start ranks under {part.kind}"
-        yield ("launcher",), found, f"it must be {' or '.join(fitting)}"
+        yield _broken("scheduler: launcher", ("launcher",), part=part, fitting=" or ".join(fitting))
     if part.select and not scheduler.has_select:
-        yield (
-            ("select",),
-            f"select is set and the scheduler is {part.kind}",
-            "leave it out: only PBS has it",
-        )
+        yield _broken("scheduler: select", ("select",), part=part)
     if part.select and not PLAIN_WORD.fullmatch(part.select):
         yield ("select",), f"select is {part.select!r}", "write resource=value, several with a colon between"
 
 
 def _profile(part: schema.SiteProfile, _: schema.SiteProfile) -> Iterator[Broken]:
     if (part.status == "historic") != (part.retired is not None):
-        found = f"status is {part.status} and retired is {'missing' if part.retired is None else 'set'}"
-        yield (
-            ("status",),
-            found,
-            "a machine that is switched off has status: historic and retired:, others neither",
-        )
+        retired = "missing" if part.retired is None else "set"
+        yield _broken("profile: status", ("status",), part=part, retired=retired)
     for number, directive in enumerate(part.directives):
         if not directive.text.startswith("-"):
             yield ("directives", number, "text"), f"{directive.text!r} is not an option", "write it as --nice"
@@ -133,8 +131,8 @@ def _account(part: schema.Account, _: schema.SiteProfile) -> Iterator[Broken]:
 def _queue(part: schema.Queue, profile: schema.SiteProfile) -> Iterator[Broken]:
     kinds = get_scheduler(profile.scheduler.kind).queue_kinds
     if part.kind not in kinds:
-        found = f"kind is {part.kind} and the scheduler is {profile.scheduler.kind}"
-        yield ("kind",), found, f"it must be {' or '.join(kinds) or 'left out: there are no queues'}"
+        right = " or ".join(kinds) or "left out: there are no queues"
+        yield _broken("queue: kind", ("kind",), part=part, profile=profile, right=right)
     yield from _span(("max_nodes",), "nodes", part.min_nodes, part.max_nodes)
     shortest = yield from _walltime(("min_walltime",), part.min_walltime)
     longest = yield from _walltime(("max_walltime",), part.max_walltime)
@@ -144,8 +142,7 @@ def _queue(part: schema.Queue, profile: schema.SiteProfile) -> Iterator[Broken]:
         if part.kind != "qos":
             yield ("with_partition",), f"with_partition on a {part.kind}", "leave it out: it is for a QOS"
         elif getattr(profile.queues.get(part.with_partition), "kind", None) != "partition":
-            found = f"with_partition {part.with_partition!r} is not a partition of this profile"
-            yield ("with_partition",), found, "name one of queues: that has kind partition"
+            yield _broken("queue: with_partition", ("with_partition",), part=part)
     names = [route.name for route in part.routes]
     yield from _repeated(("routes",), "route", names)
 
@@ -164,17 +161,12 @@ def _binding(part: schema.Binding, profile: schema.SiteProfile) -> Iterator[Brok
             for each in scheduler.launchers
             if part.cpu in each.cpu_bindings
         )
-        found = f"cpu is {part.cpu}, an option of {owner}, and the launcher is {launcher.name}"
-        yield ("cpu",), found, f"it must be {' or '.join([*launcher.cpu_bindings, *_ANY_LAUNCHER])}"
+        right = " or ".join([*launcher.cpu_bindings, *_ANY_LAUNCHER])
+        yield _broken("binding: launcher", ("cpu",), part=part, owner=owner, launcher=launcher, right=right)
     if part.gpu_visible_var is not None:
         yield from _variable(("gpu_visible_var",), part.gpu_visible_var)
     if profile.node is not None and not profile.node.numa and part.cpu not in ("cores", "at_start", "none"):
-        found = f"cpu is {part.cpu} and node.numa is empty"
-        yield (
-            ("cpu",),
-            found,
-            "describe the NUMA nodes, or leave the cores to the launcher or the ranks: cores, at_start, none",
-        )
+        yield _broken("binding: no NUMA nodes", ("cpu",), part=part)
     yield from _cores_for(part, profile.node)
 
 
@@ -194,8 +186,7 @@ def _cores_for(part: schema.Binding, node: schema.Node | None) -> Iterator[Broke
 def _mpi(part: schema.Mpi, profile: schema.SiteProfile) -> Iterator[Broken]:
     launcher = _launcher(profile)
     if part.plugin is not None and not (launcher and launcher.plugin_list):
-        found = f"plugin is {part.plugin!r} and the launcher is {profile.scheduler.launcher}"
-        yield ("plugin",), found, "leave it out: it is a value of srun --mpi"
+        yield _broken("mpi: plugin", ("plugin",), part=part, profile=profile)
     if part.plugin is not None and part.plugin_open:
         yield ("plugin_open",), f"plugin_open is true and plugin is {part.plugin!r}", "keep one of the two"
     for field, names in (("plugin", [part.plugin]), ("alternatives", list(part.alternatives))):
@@ -212,11 +203,7 @@ def _software(part: schema.Software, _: schema.SiteProfile) -> Iterator[Broken]:
     loads = " ".join([step.text for step in part.setup] + [repr(offer) for offer in part.offers.values()])
     for name in part.fallbacks:
         if name not in loads:
-            yield (
-                ("fallbacks", name),
-                f"{name} is not loaded by setup or offers",
-                "name it as it is loaded there",
-            )
+            yield _broken("software: fallback", ("fallbacks", name), name=name)
 
 
 def _container(part: schema.Container, _: schema.SiteProfile) -> Iterator[Broken]:
@@ -241,12 +228,10 @@ def _node(part: schema.Node, _: schema.SiteProfile) -> Iterator[Broken]:
     if part.memory_request is not None:
         yield from _plain(("memory_request",), part.memory_request)
     if part.cores * part.threads_per_core > MAX_CPU + 1:
-        found = f"{part.cores} cores x {part.threads_per_core} threads"
-        yield ("cores",), found, f"at most {MAX_CPU + 1} CPUs"
+        yield _broken("node: too many CPUs", ("cores",), part=part, most=MAX_CPU + 1)
         return
     if part.cores % part.sockets:
-        found = f"{part.cores} cores in {part.sockets} sockets"
-        yield ("sockets",), found, "every socket has the same number of cores"
+        yield _broken("node: sockets", ("sockets",), part=part)
     try:
         cores = _read_cores(part)
     except BadInputError as error:
@@ -256,12 +241,11 @@ def _node(part: schema.Node, _: schema.SiteProfile) -> Iterator[Broken]:
     yield from _repeated(("numa",), "NUMA node", [domain.id for domain in part.numa])
     yield from _disjoint("numa", cores.numa.values(), inside)
     if part.numa and (missing := inside.difference(*cores.numa.values())):
-        found = f"cores {format_cpu_list(missing)} are on no NUMA node"
-        yield ("numa",), found, f"the NUMA nodes share out cores 0-{part.cores - 1}"
+        yield _broken("node: no NUMA node", ("numa",), cores=format_cpu_list(missing), last=part.cores - 1)
     yield from _disjoint("l3_groups", cores.l3_groups, inside)
     if outside := cores.reserved - inside:
-        found = f"reserved cores {format_cpu_list(outside)} are not in the node"
-        yield ("reserved_cores",), found, f"its cores are 0-{part.cores - 1}"
+        cores_text = format_cpu_list(outside)
+        yield _broken("node: reserved", ("reserved_cores",), cores=cores_text, last=part.cores - 1)
     yield from _gpus(part, cores)
     yield from _nics(part, cores.numa)
 
@@ -280,8 +264,8 @@ def _gpus(part: schema.Node, cores: _Cores) -> Iterator[Broken]:
     for number, gpu in enumerate(part.gpus):
         yield from _gpu_cores(number, gpu, cores)
         if gpu.nic is not None and gpu.nic not in nics:
-            found = f"GPU {number} is near NIC {gpu.nic!r}"
-            yield ("gpus", number, "nic"), found, f"nics: names {', '.join(nics) or 'none'}"
+            named = ", ".join(nics) or "none"
+            yield _broken("GPU: NIC", ("gpus", number, "nic"), number=number, gpu=gpu, named=named)
     yield from _repeated(("gpus",), "bus_id", [gpu.bus_id for gpu in part.gpus if gpu.bus_id])
 
 
@@ -289,13 +273,12 @@ def _gpu_cores(number: int, gpu: schema.SiteGpu, cores: _Cores) -> Iterator[Brok
     near = cores.near_gpus[number]
     if gpu.numa is None:
         if near is not None:
-            found = f"GPU {number} is near cores {gpu.cores} and its NUMA node is not named"
-            yield ("gpus", number, "cores"), found, "add numa:"
+            yield _broken("GPU: no NUMA node", ("gpus", number, "cores"), number=number, gpu=gpu)
         return
     numa_cores = cores.numa.get(gpu.numa)
     if numa_cores is None:
-        found = f"GPU {number} is on NUMA node {gpu.numa}"
-        yield ("gpus", number, "numa"), found, f"there are {sorted(cores.numa)}"
+        known = sorted(cores.numa)
+        yield _broken("GPU: NUMA node", ("gpus", number, "numa"), number=number, gpu=gpu, known=known)
     elif near is not None and not (near and near <= numa_cores):
         found = f"GPU {number} is near cores {gpu.cores or 'none'}"
         right = f"NUMA node {gpu.numa} has cores {format_cpu_list(numa_cores) or 'none'}"
@@ -306,8 +289,7 @@ def _nics(part: schema.Node, domains: dict[int, CpuSet]) -> Iterator[Broken]:
     yield from _repeated(("nics",), "NIC", [nic.name for nic in part.nics])
     for number, nic in enumerate(part.nics):
         if nic.numa is not None and nic.numa not in domains:
-            found = f"NIC {nic.name} is on NUMA node {nic.numa}"
-            yield ("nics", number, "numa"), found, f"there are {sorted(domains)}"
+            yield _broken("NIC: NUMA node", ("nics", number, "numa"), nic=nic, known=sorted(domains))
 
 
 def _disjoint(field: str, groups: Iterable[CpuSet], inside: CpuSet) -> Iterator[Broken]:
@@ -315,8 +297,7 @@ def _disjoint(field: str, groups: Iterable[CpuSet], inside: CpuSet) -> Iterator[
     for number, group in enumerate(groups):
         path: KeyPath = (field, number)
         if outside := group - inside:
-            found = f"cores {format_cpu_list(outside)} are not in the node"
-            yield path, found, f"its cores are 0-{len(inside) - 1}"
+            yield _broken("node: outside", path, cores=format_cpu_list(outside), last=len(inside) - 1)
         if twice := group & seen:
             yield path, f"cores {format_cpu_list(twice)} are in {field} twice", "each core has one place"
         if not group and field == "l3_groups":
@@ -367,15 +348,13 @@ def _one_line(path: KeyPath, text: str) -> Iterator[Broken]:
 def _plain(path: KeyPath, text: str) -> Iterator[Broken]:
     """Yield names that a scheduler could not read in a directive."""
     if not PLAIN_WORD.fullmatch(text):
-        right = "use letters, digits and _ . , : + = @ / -, a letter or digit first"
-        yield path, f"{text[:60]!r} cannot stand in a directive", right
+        yield _broken("directive: no plain text", path, text=text[:60])
 
 
 def _links(part: schema.Links, profile: schema.SiteProfile | schema.NodeKind) -> Iterator[Broken]:
     named = len(profile.node.nics) if profile.node else 0
     if named and part.nic and part.nic.per_node not in (None, named):
-        found = f"a node has {part.nic.per_node} NICs, and node.nics names {named}"
-        yield ("nic", "per_node"), found, "correct one of the two"
+        yield _broken("links: NICs", ("nic", "per_node"), per_node=part.nic.per_node, named=named)
 
 
 _RULES: dict[type, Callable[[Any, Any], Iterator[Broken]]] = {

@@ -21,8 +21,8 @@ def site_launcher(profile: SiteProfile) -> Launcher:
     launcher = scheduler.launcher(name)
     if launcher is None:
         known = " or ".join(launcher.name for launcher in scheduler.launchers)
-        raise BadInputError(
-            f"site {profile.name}: {name} does not start ranks under {scheduler.title}", f"it must be {known}"
+        raise BadInputError.case(
+            "profile: launcher", site=profile.name, name=name, scheduler=scheduler, right=known
         )
     return launcher
 
@@ -49,10 +49,7 @@ def refuse_submission(profile: SiteProfile) -> None:
     """Refuse to submit where nothing can be submitted. Raises SiteRuleError."""
     sentence = no_submission(profile)
     if sentence is not None:
-        raise SiteRuleError(
-            f"nothing can be submitted: {sentence}",
-            "--dry-run shows the script; to run the job, name another site (hpclaunch sites list)",
-        )
+        raise SiteRuleError.case("site: no submission", sentence=sentence)
 
 
 def base_profiles() -> dict[str, Scheduler]:
@@ -71,9 +68,6 @@ def base_here() -> str:
     """
     for its in schedulers():
         if its.told_by and shutil.which(its.told_by):
-            raise BadInputError(
-                f"this machine has {its.title} ({its.told_by} is here), which {its.no_submission}",
-                "name another profile to begin with: --extends",
-            )
+            raise BadInputError.case("sites new: scheduler", its=its)
     bases = base_profiles()
     return next(name for name, its in bases.items() if its.starts_at_once or shutil.which(its.submit_program))

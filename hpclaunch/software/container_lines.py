@@ -15,7 +15,7 @@ from typing import Literal
 
 import msgspec
 
-from hpclaunch.package_data import text_beside
+from hpclaunch.package_data import note_text, text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import Container, JobContainer, SiteProfile
 from hpclaunch.software.script_lines import line
@@ -107,10 +107,7 @@ def _unknown_runtime(profile: SiteProfile, container: JobContainer) -> str | Non
         return f"container: {profile.name} has {' and '.join(known)}, not {name}"
     if known or container.runtime is not None or profile.status != "production":
         return None
-    return (
-        f"container: our profile of {profile.name} knows no container runtime; --container-runtime names"
-        f" one all the same: {', '.join(RUNTIMES)}"
-    )
+    return note_text("container: no runtime", profile=profile, runtimes=", ".join(RUNTIMES))
 
 
 _EDF = '"$HPCLAUNCH_JOB_FOLDER/container.toml"'

@@ -55,10 +55,7 @@ def parse_easyconfig(text: str) -> EasyConfig:
         # The version starts at the first dash before a digit: names may hold dashes (PyTorch-bundle-2.1.2).
         match = re.fullmatch(r"([A-Za-z_].*?)-(\d.*?)(?:\.eb)?", base)
         if match is None:
-            raise BadInputError(
-                f"{text!r} is not the name of an easyconfig or a module",
-                "write it as Horovod-0.28.1-foss-2022a-PyTorch-1.12.0.eb, or Horovod/0.28.1-foss-2022a-...",
-            )
+            raise BadInputError.case("easyconfig: name", text=text)
         name, full = match[1], match[2]
     toolchain = _TOOLCHAIN.search(full)
     if toolchain is None:

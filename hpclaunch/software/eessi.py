@@ -112,16 +112,11 @@ def _overrides(eessi: JobEessi) -> Iterable[Line]:
     if eessi.cpu_target is not None:
         targets = package_table("software/install_recipes.yaml")["eessi_cpu_targets"].split()
         if eessi.cpu_target not in targets:
-            raise BadInputError(
-                f"eessi cpu_target {eessi.cpu_target!r} is not one of EESSI's",
-                f"known: {', '.join(sorted(targets))}",
-            )
+            raise BadInputError.case("EESSI: cpu_target", eessi=eessi, targets=", ".join(sorted(targets)))
         yield line("eessi cpu target", target=eessi.cpu_target)
     if eessi.accelerator is not None:
         if not _ACCELERATOR.fullmatch(eessi.accelerator):
-            raise BadInputError(
-                f"eessi accelerator {eessi.accelerator!r}", "write accel/nvidia/cc90 or accel/amd/gfx90a"
-            )
+            raise BadInputError.case("EESSI: accelerator", eessi=eessi)
         yield line("eessi accelerator", target=eessi.accelerator)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.framework_table import GOALS, Goal
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import note_text, package_table
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi, Offer, SiteProfile
@@ -329,9 +329,7 @@ def easybuild(target: Target) -> Way:
     """The first recipe that exists and works on the site."""
     unless(target.offline)
     if re.search(r"\s", target.prefix):
-        raise NoWayError(
-            "EasyBuild cannot install into a folder with a blank in its name (its modules have no quotes)"
-        )
+        raise NoWayError(note_text("EasyBuild: blank"))
     own = target.name in easyconfig.recipes()
     recipes = easyconfig.recipes().get(target.name if own else target.base, ())
     if not recipes:

@@ -1,7 +1,7 @@
-"""A site's software for each framework, as its profile knows it: for people, JSON and the docs. Pure."""
+"""A site's software for each framework, as its profile knows it: for people and JSON. Pure."""
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -90,29 +90,3 @@ def _way(offer: Offer) -> Way:
     if needs_install(offer):
         return "to install"
     return "in the setup" if in_setup(offer) else "taken by submit"
-
-
-TABLE = ("torch", "horovod-torch", "horovod-tensorflow", "jax", "deepspeed")
-"""The columns of the table in the reference."""
-
-
-def software_table(profiles: Mapping[str, SiteProfile]) -> str:
-    """Return the section of the reference page: machines x frameworks."""
-    head = ["## Software for each framework", "", _INTRODUCTION, "", f"| machine | {' | '.join(TABLE)} |"]
-    lines = (f"| {name} | {' | '.join(_cells(profile))} |" for name, profile in live(profiles).items())
-    return "\n".join([*head, "|---" * (len(TABLE) + 1) + "|", *lines, ""])
-
-
-def _cells(profile: SiteProfile) -> Iterator[str]:
-    for goal in TABLE:
-        row = _row(profile, goal)
-        version = row.holds.split(", ")[0] or row.route
-        read = f"([{row.checked}]({row.page}))" if row.page else ""
-        yield ", ".join(filter(None, (row.way, version))) + f" {read}" * bool(read)
-
-
-_INTRODUCTION = """\
-What a job with such a program gets from `hpclaunch submit`, as `hpclaunch software show` tells. *In the
-setup*: each job has it. *Taken by submit*: with its modules, image or uenv. *To install*: the submission is
-refused with the command that helps. *None*: the site has none, or none was found. *Unknown*: the profile says
-nothing, and the submission is refused. Then the version, and the day on which the linked page was read."""

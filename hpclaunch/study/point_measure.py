@@ -18,6 +18,7 @@ from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.record import JobRecord
 from hpclaunch.observe.job_timelines import brought, timeline_files
+from hpclaunch.package_data import note_text
 from hpclaunch.study.study_file import StudyFile, StudyPoint
 from hpclaunch.timeline.job_timeline import combined
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
@@ -192,10 +193,7 @@ def timeline_step_s(record: JobRecord, host: Host) -> float:
     """
     files = timeline_files(host, record)[:_MOST]
     if not files:
-        raise BadInputError(
-            f"job {record.id} left no timeline in {record.folder}; without --profile and --timeline its "
-            "elapsed time is measured"
-        )
+        raise BadInputError(note_text("study: no timeline", record=record))
     with tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-") as folder:
         paths = brought(host, record, files, Path(folder))
         read = _read(list(paths.values()))

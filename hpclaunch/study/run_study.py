@@ -61,10 +61,7 @@ def point_job(
 def _batch(study: StudyFile, ranks: int) -> int:
     """Return the samples per rank and step: the same in a weak study, a share of the same in a strong one."""
     if study.batch is None:
-        raise BadInputError(
-            "the command has {batch}, but no --batch was given",
-            "--batch N: samples per step, of each rank (weak) or of all ranks (strong)",
-        )
+        raise BadInputError.case("study: no batch")
     if study.kind == "weak":
         return study.batch
     if study.batch % ranks:
@@ -123,10 +120,7 @@ def submit_all(study: StudyFile, note: Note) -> StudyFile:
     Raises BadInputError where the jobs would overwrite each other's timeline before it is read.
     """
     if study.settings.get("timeline") and not study.metric:
-        raise BadInputError(
-            f"--timeline {study.settings['timeline']}: with --no-wait all jobs of the study write this file",
-            "use --profile N, whose files are in the folder of each job, or leave --no-wait out",
-        )
+        raise BadInputError.case("study: one timeline", timeline=study.settings["timeline"])
     before, note = None, once(note)
     for planned in study.points:
         if planned.state in ("measured", "failed"):
@@ -179,10 +173,7 @@ def _submitted(study: StudyFile, point: StudyPoint, job: PointJob, note: Note) -
         handle.forget()
         return job.job.submit()
     if _is_open(handle):
-        raise RefusedError(
-            f"{_label(study, point)}: it is not known whether job {handle.id} was submitted",
-            "start the study again later; nothing is submitted twice",
-        )
+        raise RefusedError.case("study: not known", point=_label(study, point), handle=handle)
     return handle
 
 

@@ -164,9 +164,7 @@ def studies_folder() -> Path:
 def check_study_name(name: str) -> None:
     """Raise BadInputError for a name that cannot be a folder's and a job's."""
     if not _NAME.fullmatch(name):
-        raise BadInputError(
-            f"{name!r} cannot be the name of a study", "letters, digits, dots and dashes, 41 at most"
-        )
+        raise BadInputError.case("study: name", name=name)
 
 
 def load_study(name: str) -> StudyFile:
@@ -210,10 +208,7 @@ def locked_study(name: str) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RefusedError(
-                f"another process continues the study {name}",
-                f"hpclaunch scale show {name} shows what it has",
-            ) from None
+            raise RefusedError.case("study: other process", name=name) from None
         yield
 
 

@@ -82,9 +82,8 @@ def combined(
                 if _says_more(traces[trace.rank], trace):
                     continue
                 if not _says_more(trace, traces[trace.rank]):
-                    raise BadInputError(
-                        f"{names[trace.rank]} and {file.name} are both of rank {trace.rank}",
-                        "give the files of one job, one per rank",
+                    raise BadInputError.case(
+                        "timeline: one rank", other=names[trace.rank], file=file, rank=trace.rank
                     )
             traces[trace.rank], names[trace.rank] = trace, file.name
     stride = max((trace.steps.stride for trace in traces.values()), default=1)

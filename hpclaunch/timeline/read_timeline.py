@@ -61,9 +61,7 @@ def _read(name: str, chunks: Iterator[bytes], rank: int) -> TimelineFile:
         kineto = KinetoReader()
         kineto.read(reader)
         if reader.head.get("otherData") == MERGED:
-            raise BadInputError(
-                "it was written by --merge, for Perfetto", "give the timelines that it was made of"
-            )
+            raise BadInputError.case("timeline: merged")
         info = reader.head.get("distributedInfo")
         known = info.get("rank") if isinstance(info, dict) else None
         traces = [kineto.finished(known if isinstance(known, int) else rank_in(name, rank), reader.head)]

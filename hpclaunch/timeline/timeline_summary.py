@@ -1,10 +1,9 @@
 """The summary of a job's timelines: one document for ``--json``, the text and the page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from hpclaunch.json_document import document_of
-from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
 from hpclaunch.timeline.job_timeline import (
@@ -211,30 +210,22 @@ def _damage(whole: bool, repaired: int, lost: int) -> str:
 
 def shown(document: TimelineDocument, width: int | None = None) -> str:
     """Return the summary as text; ``width``: of the terminal."""
-    forms = sorted({file.format for file in document.files})
-    lines = [
-        f"{counted(len(document.files), 'file')} ({', '.join(forms)}), {counted(document.ranks, 'rank')}, "
-        f"{counted(document.steps, 'step')}"
-        + (f", the first {document.first_steps} set apart" if document.first_steps else "")
+    from hpclaunch.pages.render_page import render  # it loads jinja2
+
+    parts = [
+        (f"{100 * value:5.1f} %", SHARE_NAMES.get(name, name))
+        for name, value in document.shares.items()
+        if value is not None
     ]
-    times = document.step_ms
-    if times["median"] is not None:
-        lines.append(
-            f"step: median {shown_ms(times['median'])}, spread {shown_ms(times['spread'])}, "
-            f"{shown_ms(times['min'])} to {shown_ms(times['max'])}"
-            + (f"; first {shown_ms(times['first'])}" if times["first"] is not None else "")
-        )
-    lines += ["", *_share_lines(document, width)]
-    for number, verdict in enumerate(document.verdicts):
-        lines += ["", f"{'verdict' if not number else 'also'}: {verdict.kind}: {printable(verdict.evidence)}"]
-        lines.append(f"  {printable(verdict.remedy)}")
-    if (last := document.what_if["no_straggler"]) is not None:
-        lines += ["", f"what if the last rank came with the median one: {shown_ms(last)} per step"]
-    if (hidden := document.what_if["communication_hidden"]) is not None:
-        lines.append(f"what if all communication were hidden: {shown_ms(hidden)} per step")
-    lines += _tables(document, width)
-    lines += [f"note: {printable(note)}" for note in document.notes]
-    return "\n".join(lines)
+    return render(
+        "timeline.txt.j2",
+        document=document,
+        forms=sorted({file.format for file in document.files}),
+        shares=text_table(parts, width=width),
+        tables=list(_tables(document, width)),
+        ms=shown_ms,
+        printable=printable,
+    ).rstrip("\n")
 
 
 _COLUMNS = {
@@ -251,43 +242,28 @@ _DROPPED = ("per message", "messages", "site GB/s", "tensors", "bytes")
 SHARE_NAMES = {"unseen": "computing, input or idle: not told apart here"}
 
 
-def _share_lines(document: TimelineDocument, width: int | None) -> list[str]:
-    rows = [
-        (f"{100 * value:5.1f} %", SHARE_NAMES.get(name, name))
-        for name, value in document.shares.items()
-        if value is not None
-    ]
-    lines = [text_table(rows, width=width)] if rows else []
-    if document.hidden is not None:
-        lines.append(f"{100 * document.hidden:.0f} % of the communication is hidden behind computing")
-    return lines
-
-
-def _tables(document: TimelineDocument, width: int | None) -> list[str]:
-    lines = []
+def _tables(document: TimelineDocument, width: int | None) -> Iterator[str]:
     if document.collectives:
         rows = [
             (one.name, *(_cell(getattr(one, key)) for key in _COLUMNS.values()))
             for one in document.collectives
         ]
-        lines += ["", text_table(rows, ("collective", *_COLUMNS), width=width, drop=_DROPPED)]
+        yield text_table(rows, ("collective", *_COLUMNS), width=width, drop=_DROPPED)
     if len(document.by_rank) > 1:
-        rows2 = [
+        by_wait = sorted(document.by_rank, key=lambda one: (one.waiting_ms is None, one.waiting_ms, one.rank))
+        ranks = [
             (str(one.rank), one.node or "-", one.gpu or "-", shown_ms(one.waiting_ms), shown_ms(one.step_ms))
-            for one in sorted(
-                document.by_rank, key=lambda one: (one.waiting_ms is None, one.waiting_ms, one.rank)
-            )
+            for one in by_wait[:20]
         ]
-        lines += ["", text_table(rows2[:20], ("rank", "node", "GPU", "waits per step", "step"), width=width)]
-        lines += [f"... and {len(rows2) - 20} ranks that wait longer"] if len(rows2) > 20 else []
+        more = f"\n... and {len(by_wait) - 20} ranks that wait longer" if len(by_wait) > 20 else ""
+        yield text_table(ranks, ("rank", "node", "GPU", "waits per step", "step"), width=width) + more
     if document.tensors:
-        rows3 = [
+        tensors = [
             (one.name[:60], str(one.count), _cell(one.bytes), shown_ms(one.mean_ms), shown_ms(one.longest_ms))
             for one in document.tensors[:5]
         ]
         header = ("slowest tensors", "times", "bytes", "mean", "longest")
-        lines += ["", text_table(rows3, header, width=width, drop=("bytes", "times"))]
-    return [*lines, ""] if document.notes and lines else lines
+        yield text_table(tensors, header, width=width, drop=("bytes", "times"))
 
 
 def _cell(value: float | None) -> str:

@@ -135,15 +135,11 @@ class TraceReader:
             return
         if not text.startswith("{"):
             found = f"it begins with {text[:20]!r}" if text else "it is empty"
-            raise BadInputError(
-                f"not a trace: {found}", "a trace is a JSON array of events or an object with them"
-            )
+            raise BadInputError.case("trace: other text", found=found)
         self.is_object = True
         while (key := _EVENTS_KEY.search(self._text)) is None:
             if self._at_end or len(self._text) > LARGEST_EVENT:
-                raise BadInputError(
-                    "not a trace: it has no traceEvents", "give a timeline or a trace of a profiler"
-                )
+                raise BadInputError.case("trace: no events")
             self._more()
         self.head = _object(self._text[: key.start()])
         self._text = self._text[key.end() :]

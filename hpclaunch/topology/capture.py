@@ -34,9 +34,7 @@ def save_node(folder: Path) -> tuple[str, ...]:
             _write(temporary / MARKER, json.dumps({"format": 1, "absent": absent}, indent=1) + "\n")
             temporary.chmod(0o755)
     except OSError as error:
-        raise BadInputError(
-            f"{folder}: cannot be written: {error.strerror}", "choose another folder"
-        ) from None
+        raise BadInputError.case("capture: not written", folder=folder, error=error) from None
     return tuple(absent)
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.package_data import note_text
 from hpclaunch.topology.node_topology import Core
 
 _Pairing = tuple[tuple[int, ...], ...]
@@ -55,8 +56,7 @@ def pair_threads(
         return Derived(singles, "threads per core are not stated: each CPU is counted as a core", False)
     return Derived(
         singles,
-        f"{threads} threads per core, but it is unknown which CPUs share a core: each CPU is counted as a "
-        "core (lscpu -p=CPU,CORE,SOCKET,NODE,CACHE shows it)",
+        note_text("cores: unknown", threads=threads),
         False,
     )
 
@@ -135,10 +135,7 @@ def l3_blocks(
     groups = [frozenset(first_cpus[i : i + size]) for i in range(0, len(first_cpus), size)]
     if not _fit_nodes(groups, [node.intersection(first_cpus) for node in nodes]):
         return {}, None
-    note = (
-        f"L3 groups derived from the number of caches: {instances} of {size} cores each, "
-        f"the first is CPUs {format_cpu_list(groups[0])}"
-    )
+    note = note_text("L3 groups: derived", instances=instances, size=size, first=format_cpu_list(groups[0]))
     return {cpu: i // size for i, cpu in enumerate(first_cpus)}, note
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.topology.node_topology import Core, Nic, NumaNode
 from hpclaunch.topology.partial import GpuFact, Partial
 from hpclaunch.topology.pci_devices import VENDORS, gpu_vendor, note_of_others
@@ -260,10 +261,7 @@ def _gpus(
         if len(numbered) > 1:
             notes.append("GPUs are numbered in PCI order, because no driver names them")
     if len(tiles := _tiles(objects, numbered)) > len(numbered):
-        notes.append(
-            f"{len(numbered)} GPUs have {len(tiles)} tiles: each tile counts as a GPU, as Level Zero numbers "
-            "them with ZE_FLAT_DEVICE_HIERARCHY=FLAT"
-        )
+        notes.append(note_text("GPUs: tiles", gpus=len(numbered), tiles=len(tiles)))
     named = [f"hwloc ({origin}): {note}" for note in notes]
     if note := note_of_others(f"hwloc ({origin})", by_vendor, vendor):
         named.append(note)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from hpclaunch.cpuset import MAX_CPU, CpuSet, parse_mask
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.node_topology import Core, NumaNode
 from hpclaunch.topology.partial import Partial
@@ -91,9 +92,7 @@ def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
     if table is _NO_TABLE and not numa and stated_online is None:
         raise BadInputError(f"{origin}: neither NUMA nodes nor a list of CPUs", _HINT)
     if _is_translated(fields):
-        notes.append(
-            f"lscpu ({origin}): field names are translated; only the NUMA lines were read (use LC_ALL=C)"
-        )
+        notes.append(note_text("lscpu: translated", origin=origin))
     return Partial(
         kind=KIND,
         origin=origin,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
+from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, NumaNode, numa_differs
 from hpclaunch.topology.partial import GpuFact, Partial
@@ -41,10 +42,7 @@ def _of_one_vendor(base: Partial, others: Sequence[Partial], notes: list[str]) -
     same = []
     for other in others:
         if base.gpu_vendor and other.gpu_vendor and other.gpu_vendor != base.gpu_vendor:
-            notes.append(
-                f"{base.name} shows GPUs of {base.gpu_vendor}, {other.name} {len(other.gpus or ())} of "
-                f"{other.gpu_vendor}; those of {base.gpu_vendor} are used"
-            )
+            notes.append(note_text("GPUs: other vendor", base=base, other=other, count=len(other.gpus or ())))
         else:
             same.append(other)
     return same
@@ -117,10 +115,7 @@ def _match_by_number(base: Partial, other: Partial, notes: list[str]) -> Mapping
         match = by_index.get(_number(gpu))
         if match is None or numa_differs(gpu.numa, match.numa):
             stated = "another number" if match is None else f"NUMA node {match.numa}"
-            notes.append(
-                f"GPU {gpu.index}: {base.name} says NUMA node {gpu.numa}, {other.name} says {stated}; "
-                "without PCI addresses they cannot be matched, and the first is used"
-            )
+            notes.append(note_text("GPUs: not matched", gpu=gpu, base=base, other=other, stated=stated))
             return {}
     return {gpu.index: by_index[_number(gpu)] for gpu in mine}
 
@@ -181,21 +176,12 @@ def _settle_cpus(
         return cpus
     whole = format_cpu_list(node_cpus)
     if len(gpu.cpus_text) >= _CUT_WIDTH and whole.startswith(gpu.cpus_text):
-        notes.append(
-            f"{partial.name}: the CPU affinity of GPU {gpu.index} ({gpu.cpus_text}) is cut off; "
-            f"the CPUs of NUMA node {numa} are used ({whole})"
-        )
+        notes.append(note_text("GPU CPUs: cut off", partial=partial, gpu=gpu, numa=numa, whole=whole))
         return None
     if cpus < node_cpus:
-        notes.append(
-            f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, a part of NUMA node {numa} "
-            f"({whole}): it was printed inside a job; only these are used"
-        )
+        notes.append(note_text("GPU CPUs: of a job", partial=partial, gpu=gpu, numa=numa, whole=whole))
         return cpus
-    notes.append(
-        f"{partial.name}: GPU {gpu.index} lists CPUs {gpu.cpus_text}, but its NUMA node {numa} has {whole}; "
-        "the CPUs of the node are used"
-    )
+    notes.append(note_text("GPU CPUs: other node", partial=partial, gpu=gpu, numa=numa, whole=whole))
     return None
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.topology.derive import l3_blocks, number_l3, pair_threads
 from hpclaunch.topology.merge_gpus import merge_gpus
 from hpclaunch.topology.node_topology import Core, NodeTopology, NumaNode
@@ -113,10 +114,7 @@ def _separate(partial: Partial, notes: list[str]) -> tuple[NumaNode, ...]:
         taken |= node.cpus
     if shared and partial.kind != "hwloc":
         listed = ", ".join(str(node) for node in sorted(shared))
-        notes.append(
-            f"{partial.name}: NUMA nodes {listed} list CPUs that another node has too; "
-            "each counts for the smallest of these nodes, of equal ones for the lowest"
-        )
+        notes.append(note_text("NUMA nodes: shared CPUs", source=partial.name, listed=listed))
     return tuple(sorted(result, key=lambda node: node.id))
 
 
@@ -131,14 +129,9 @@ def _from_gpu_columns(ranked: Sequence[Partial], notes: list[str]) -> tuple[Numa
     if not found:
         return ()
     if sum(len(cpus) for cpus in found.values()) != len(frozenset().union(*found.values())):
-        notes.append(
-            "the GPUs' CPU lists overlap though their NUMA nodes differ; the NUMA nodes stay unknown"
-        )
+        notes.append(note_text("NUMA nodes: overlap"))
         return ()
-    notes.append(
-        "NUMA nodes are known only from the GPUs' CPU affinity: nodes without a GPU are missing, and the "
-        "lists may be cut off or limited to a job (lscpu or numactl shows them all)"
-    )
+    notes.append(note_text("NUMA nodes: by GPUs"))
     return tuple(NumaNode(id=node, cpus=cpus) for node, cpus in sorted(found.items()))
 
 

@@ -12,11 +12,8 @@ class Core(msgspec.Struct, frozen=True, kw_only=True):
     """One physical core."""
 
     cpus: tuple[int, ...]
-    """Its hardware threads as the kernel numbers them, the first thread first."""
     numa: int | None = None
-    """NUMA node id, None where unknown."""
     l3: int | None = None
-    """Number of its L3 group (cores that share a last-level cache), None where unknown."""
     socket: int | None = None
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.partial import GpuFact, Partial
 
@@ -55,10 +56,7 @@ def read(text: str, origin: str) -> Partial:
 def _partial(gpus: Sequence[GpuFact], notes: Sequence[str], origin: str) -> Partial:
     found = list(notes)
     if instances := sum(1 for gpu in gpus if gpu.uuid and gpu.uuid.startswith("MIG-")):
-        found.append(
-            f"nvidia-smi ({origin}): {instances} MIG instances count as GPUs; a process uses one of them, "
-            "and CUDA_VISIBLE_DEVICES takes its UUID (--format env)"
-        )
+        found.append(note_text("GPUs: MIG instances", origin=origin, instances=instances))
     return Partial(kind=KIND, origin=origin, gpus=tuple(gpus), gpu_vendor="NVIDIA", notes=tuple(found))
 
 
@@ -123,14 +121,9 @@ def _notes(header: _Header, rows: int, origin: str) -> tuple[str, ...]:
     named = sum(1 for name in header.devices if name.startswith("GPU"))
     notes = []
     if rows < named:
-        notes.append(
-            f"nvidia-smi ({origin}): the header names {named} GPUs, but there are rows for {rows}: "
-            "the output is cut off"
-        )
+        notes.append(note_text("GPUs: output cut off", origin=origin, named=named, rows=rows))
     if not header.affinities:
-        notes.append(
-            f"nvidia-smi ({origin}): no affinity columns: the driver or the system does not know them"
-        )
+        notes.append(note_text("GPUs: no affinity", origin=origin))
     return tuple(notes)
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 from hpclaunch.topology import sysfs
 from hpclaunch.topology.derive import number_l3
@@ -126,9 +127,7 @@ def _matches(gpus: tuple[Gpu, ...], site_gpus: tuple[Gpu, ...]) -> list[Gpu | No
 def _completed(gpu: Gpu, site_gpu: Gpu, notes: list[str]) -> Gpu:
     """Fill one GPU's unknowns from the profile, unless the two name different NUMA nodes."""
     if numa_differs(gpu.numa, site_gpu.numa):
-        notes.append(
-            f"GPU {gpu.index} is on NUMA node {gpu.numa} here, on {site_gpu.numa} in the site profile"
-        )
+        notes.append(note_text("site: other NUMA node of a GPU", gpu=gpu, site_gpu=site_gpu))
         return gpu
     if gpu.cpus is not None and site_gpu.cpus is not None and gpu.cpus != site_gpu.cpus:
         notes.append(

@@ -172,9 +172,7 @@ def _online(tree: Tree) -> CpuSet:
         return online
     present = frozenset(tree.numbered(_CPU, "cpu", MAX_CPU))
     if not present:
-        raise BadInputError(
-            f"{tree.root}: no CPU in {_CPU}", f"name the folder that holds sys and proc (${SYSROOT_VARIABLE})"
-        )
+        raise BadInputError.case("sysfs: no CPU", tree=tree, folder=_CPU, variable=SYSROOT_VARIABLE)
     return frozenset(cpu for cpu in present if tree.integer(f"{_CPU}/cpu{cpu}/online") != 0) or present
 
 

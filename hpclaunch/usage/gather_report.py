@@ -18,7 +18,7 @@ from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import binding_verdict, to_stderr
 from hpclaunch.observe.job_timelines import brought, timeline_files
-from hpclaunch.package_data import shell_words
+from hpclaunch.package_data import note_text, shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
 from hpclaunch.timeline.job_timeline import Place, combined
@@ -107,17 +107,11 @@ def facts_of_other_job(host: Host, scheduler: Scheduler, site: str, job: str) ->
     answer.
     """
     if scheduler.accounting is None:
-        raise BadInputError(
-            f"job {job}: what {scheduler.title} keeps of jobs is not read",
-            "that of Slurm and PBS is; jobs of hpclaunch have a report with each scheduler (hpclaunch jobs)",
-        )
+        raise BadInputError.case("accounting: not read", job=job, scheduler=scheduler)
     if not scheduler.is_id(job):
         raise BadInputError(f"{job[:60]!r} is not an id of {scheduler.title}", "give its number")
     accounted = _accounted(host, scheduler, job)
-    why = (
-        "use of single nodes, ranks and GPUs: hpclaunch did not submit this job, so that no sampler ran in "
-        "it (a script of --dry-run that is submitted by hand starts none)"
-    )
+    why = note_text("report: no sampler")
     return JobFacts(record=None, site=site, scheduler=scheduler.kind, accounted=accounted, unknown=(why,))
 
 

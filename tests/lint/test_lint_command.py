@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import stat
 import subprocess
 from pathlib import Path
@@ -16,7 +17,7 @@ from hpclaunch.cli.main import program
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.lint.batch_script import read_script
-from hpclaunch.lint.finding_report import LintDocument, rules_page
+from hpclaunch.lint.finding_report import LintDocument
 from hpclaunch.lint.lint_script import all_rules, site_of
 from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
 from hpclaunch.site.load_profile import load_all
@@ -449,7 +450,7 @@ def test_rules_are_listed(tmp_path: Path) -> None:
 
 def test_the_page_of_rules_is_not_stale(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "reference" / "lint.md").read_text()
-    assert page == rules_page(all_rules())
+    assert page == runpy.run_path(str(ROOT / "packaging" / "reference_pages.py"))["PAGES"]["lint"]()
     assert run_lint("--rules", "--markdown", cwd=tmp_path).stdout == page
 
 

@@ -511,6 +511,7 @@ def test_slots_per_host_of_lsf_give_the_nodes_and_their_gpus() -> None:
         ("#PBS -l select=2:ncpus=8:mpiprocs=8", "mpirun -np $(wc -l < $PBS_NODEFILE) ./app", (16, None)),
         ("#PBS -l select=2:ncpus=8", "mpirun -np $(wc -l < $PBS_NODEFILE) ./app", (2, None)),
         ("#PBS -l nodes=2:ppn=4", "mpirun -np $(sort -u $PBS_NODEFILE | wc -l) ./app", (2, None)),
+        ("#PBS -l nodes=2:ppn=4", "aprun ./app", (1, None)),
         ('#BSUB -n 1\n#BSUB -R "rusage[ngpus_excl_p=2]"', "./app", (1, 2)),
         ("#$ -l gpu=2", "./app", (1, 2)),
         ("#flux: -N 2\n#flux: -n 4\n#flux: -g 2", "flux run -N2 -n4 -g2 --queue=p ./app", (4, 2)),

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
-from hpclaunch.package_data import resource_dir
-from hpclaunch.site.fact_sources import SUBJECTS, counted_facts, fact_sources, markdown
-from hpclaunch.site.load_profile import load_all, load_kinds, load_site
-from hpclaunch.software.site_software import software_table
+from click.testing import CliRunner
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sites.md"
+from hpclaunch.cli.sites import command
+from hpclaunch.package_data import resource_dir
+from hpclaunch.site.fact_sources import SUBJECTS, counted_facts, fact_sources
+from hpclaunch.site.load_profile import load_site
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "sites.md"
+written = runpy.run_path(str(ROOT / "packaging" / "reference_pages.py"))
 
 
 def test_the_reference_page_is_fresh() -> None:
-    profiles, kinds = load_all()[0], {name: kind for name, (kind, _) in load_kinds()[0].items()}
-    page = markdown(profiles, kinds, software_table(profiles))
+    page = written["PAGES"]["sites"]()
     assert PAGE.read_text() == page, (
-        "write it again: hpclaunch sites list --markdown > docs/reference/sites.md"
+        "write it again: python packaging/reference_pages.py sites > docs/reference/sites.md"
     )
+    assert CliRunner().invoke(command, ["list", "--markdown"]).output == page
 
 
 def test_every_machine_has_its_section() -> None:
@@ -46,7 +51,7 @@ def test_what_a_page_says_cannot_break_the_table(tmp_path: Path) -> None:
         "binding: {cpu: cores, source: s}\n"
         "sources: {s: {url: 'https://a.example/x', checked: 2026-11-22, note: 'a | b <c> *d*'}}\n"
     )
-    page = markdown({"mine": load_site(str(tmp_path / "mine.yaml"))}, {}, "")
+    page = written["machines_page"]({"mine": load_site(str(tmp_path / "mine.yaml"))}, {})
     row = (
         "| [a.example/x](https://a.example/x) | 2026-11-22 | documented: a \\| b \\<c> \\*d\\* |"
         " `binding`, `scheduler` |"

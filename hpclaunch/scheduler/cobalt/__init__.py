@@ -57,10 +57,7 @@ class CobaltScheduler(Scheduler, frozen=True, kw_only=True):
     def spelled(self, want: Resources) -> dict[str, object]:
         """Return the jobs to wait for, as qsub has them (man qsub)."""
         if want.after_any:
-            raise BadInputError(
-                "--after-any: Cobalt's --dependencies waits for jobs that end with exit status 0 (man qsub)",
-                "leave out --after-any",
-            )
+            raise BadInputError.case("after: Cobalt")
         return {"ids": ":".join(want.after)}
 
 

@@ -91,9 +91,7 @@ def _accounting_parse(job: str, answer: CommandResult) -> tuple[AccountedJob, ..
     parse_status("text", [job], answer)  # RefusedError where the server gives no answer
     found = {name: values for name, values in text_jobs(answer.stdout).items() if "[]" not in name}
     if not found:
-        raise BadInputError(
-            f"PBS has no job {job}", "it knows ended jobs for as long as the site keeps their history"
-        )
+        raise BadInputError.case("accounting: PBS", job=job)
     return tuple(_job(name, values) for name, values in found.items())
 
 

@@ -36,10 +36,7 @@ class SgeScheduler(Scheduler, frozen=True, kw_only=True):
     def spelled(self, want: Resources) -> dict[str, object]:
         """Return what qsub has in its own way (man qsub): nodes where a resource counts them, else slots."""
         if want.after and not want.after_any:
-            raise BadInputError(
-                "--after: Grid Engine's -hold_jid waits for the end of jobs, however they end (man qsub)",
-                "add --after-any if that is what is wanted",
-            )
+            raise BadInputError.case("after: Grid Engine")
         by_nodes = want.queue_kind == _RESOURCE
         indices, _, at_once = (want.array or "").partition("%")
         return {

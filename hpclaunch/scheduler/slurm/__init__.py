@@ -193,9 +193,7 @@ def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
     if len(running) > 1 and not components:
         raise BadInputError(f"job {job} is an array, of which several run", "name one of them: ID_INDEX")
     if components and len({row[4].partition("+")[0] for row in components} | {job}) > 1:
-        raise BadInputError(
-            f"job {job} is a component of a heterogeneous job", f"name that one: {components[0][4]}"
-        )
+        raise BadInputError.case("attach: component", job=job, whole=components[0][4])
     counts = tuple(int(row[2]) for row in running)
     return RunningJob(
         id=running[0][0],

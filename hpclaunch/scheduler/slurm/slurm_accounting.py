@@ -43,9 +43,7 @@ def parse_accounting(job: str, answer: CommandResult) -> tuple[AccountedJob, ...
         _job(number, rows) for number, rows in groups.items() if any(row["JobID"] == number for row in rows)
     ]
     if not found:
-        raise BadInputError(
-            f"Slurm's accounting has no job {job}", "sacct knows jobs for as long as the site keeps them"
-        )
+        raise BadInputError.case("accounting: Slurm", job=job)
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
+from hpclaunch.package_data import note_text
 from hpclaunch.scheduler.scheduler_interface import (
     JobIdentity,
     JobStatus,
@@ -232,10 +233,7 @@ def _never_begun(word: str, row: Mapping[str, str]) -> str | None:
     log = (
         f"{row['script'].rpartition('/')[0]}/out.log" if row["script"].startswith("/") else "the job's output"
     )
-    return (
-        f"Slurm could not open {log} on the node, so the script never ran; "
-        "is the folder on a file system that the compute nodes see?"
-    )
+    return note_text("slurm: no log", log=log)
 
 
 def _end_sentence(word: str, state: str, code: int | None) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.plan.script_commands import program_at
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import bind_line, is_bind, request_lines
@@ -28,7 +29,7 @@ PRINTS = (INFORMATION_COMMANDS - CHANGES) | name_set(
 )
 _FILTERS = name_set("awk cat cut egrep grep head sed sort tail tr uniq wc")
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
-_ENVIRONMENTS = "conda|mamba|micromamba|pyenv|uv|poetry|spack|eb|pip|pip3|uenv"
+_ENVIRONMENTS = r"conda|mamba|micromamba|pyenv|uv|poetry|spack|eb|pip[\d.]*|uenv|virtualenv"
 
 
 def port_body(port: Port) -> Iterator[Judged]:
@@ -260,8 +261,9 @@ def _is_program(command: Command) -> bool:
     hidden = command.depth or command.block or command.function or command.condition
     if hidden or not command.words:
         return False
-    first, *others = (word.raw.strip("\"'") for word in command.words)
-    if re.match(r"(\.{1,2}/|/|\$\w+/|\$\{\w+\}/)|(R|Rscript|julia|bash|sh|matlab|perl)$", first):
+    raw = [word.raw.strip("\"'") for word in command.words]
+    first, *others = raw[program_at(tuple(raw)) :]
+    if re.match(r"(\.{1,2}/|/|~/|\$\w+/|\$\{\w+\}/)|(R|Rscript|julia|bash|sh|matlab|perl)$", first):
         return True
     starts = any(re.fullmatch(r"(.*/)?python[\d.]*|[\w./${}-]+\.py", other) for other in others)
     return starts and not re.fullmatch(_NO_START, first.rpartition("/")[2])

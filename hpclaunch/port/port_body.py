@@ -42,9 +42,10 @@ def port_body(port: Port) -> Iterator[Judged]:
             yield from judge_written(port.command.inside_at)
             yield from (one.behind(port.written.before) for one in port_body(port.written))
             continue
-        if command is main and port.launch is None:
+        is_main = main is not None and command.start == main.start  # eval $CMD is read as what it starts
+        if is_main and port.launch is None:
             yield Judged(lines, port.says("sole program"))
-        if command is main or command.depth:
+        if is_main or command.depth:
             continue
         if is_bind(own.get(command.line)):
             yield Judged(lines, bind_line(port, command))

@@ -27,21 +27,21 @@ TOP = "hpclaunch"
 """The modules that stand in no room."""
 LIMIT = 10
 ABOVE = {
-    TOP: (1, 14),
+    TOP: (1, 13),
     "cli": (20, 23),
-    "job": (16, 18),
+    "job": (15, 18),
     "observe": (5, 14),
     "plan": (15, 21),
     "port": (39, 26),
     "remote": (17, 21),
-    "scaling": (15, 20),
+    "scaling": (14, 20),
     "scheduler": (9, 21),
-    "site": (2, 12),
-    "software": (3, 20),
+    "site": (2, 11),
+    "software": (3, 18),
     "study": (3, 27),
     "timeline": (16, 22),
     "train": (5, 12),
-    "usage": (19, 33),
+    "usage": (18, 33),
 }
 """Room -> how many of its functions are above the limit without a reason, and the highest count of them.
 

@@ -8,18 +8,7 @@ import msgspec
 
 from hpclaunch.package_data import package_table
 
-# Architecture -> first CUDA toolkit that supports it (NVIDIA, CUDA Toolkit release notes: 9.0 Volta,
-# 10.0 Turing, 11.0 A100, 11.1 GA10x, 11.8 Ada and Hopper, 12.8 Blackwell).
-FIRST_CUDA = {
-    "sm_70": (9, 0),
-    "sm_75": (10, 0),
-    "sm_80": (11, 0),
-    "sm_86": (11, 1),
-    "sm_89": (11, 8),
-    "sm_90": (11, 8),
-    "sm_100": (12, 8),
-    "sm_120": (12, 8),
-}
+_TABLE = "software/known_pairs.yaml"
 
 
 def version_numbers(text: str) -> tuple[int, ...]:
@@ -30,15 +19,14 @@ def version_numbers(text: str) -> tuple[int, ...]:
 
 def cuda_addresses(cuda: str, arch: str) -> bool | None:
     """Return whether this CUDA version can build code for ``arch`` (sm_90); None: not known."""
-    first = FIRST_CUDA.get(arch)
-    have = version_numbers(cuda)
-    return have[:2] >= first if first and have else None
+    first, have = first_cuda(arch), version_numbers(cuda)
+    return have[:2] >= version_numbers(first) if first and have else None
 
 
 def first_cuda(arch: str) -> str | None:
     """Return the first CUDA version for an architecture, such as ``11.8``; None: not known."""
-    first = FIRST_CUDA.get(arch)
-    return ".".join(map(str, first)) if first else None
+    first: dict[str, str] = package_table(_TABLE)["first_cuda"]
+    return first.get(arch)
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +68,7 @@ class BadPair(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def known_pairs() -> tuple[BadPair, ...]:
     """Return the rows of the table."""
-    return msgspec.convert(package_table("software/known_pairs.yaml"), tuple[BadPair, ...])
+    return msgspec.convert(package_table(_TABLE)["pairs"], tuple[BadPair, ...])
 
 
 def bad_pairs(

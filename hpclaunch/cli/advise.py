@@ -1,7 +1,5 @@
 """``hpclaunch advise``: what to do before a job runs."""
 
-from __future__ import annotations
-
 import click
 
 from hpclaunch.cli._in_and_out import printed

@@ -1,7 +1,5 @@
 """``hpclaunch docs``: the pages of the documentation, which the wheel brings."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Logging in: keys of the agent and of files, then questions on the terminal (passwords, one-time codes)."""
 
-from __future__ import annotations
-
 import base64
 import getpass
 import os

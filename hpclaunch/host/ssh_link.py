@@ -1,7 +1,5 @@
 """The connection to a host: socket, jump hosts, host key, login."""
 
-from __future__ import annotations
-
 import base64
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The summary as one HTML file."""
 
-import msgspec
-
 from hpclaunch.pages.render_page import PALETTE, html_page
 from hpclaunch.timeline.job_timeline import SHARES, Place
 from hpclaunch.timeline.timeline_documents import TimelineDocument
@@ -33,34 +31,4 @@ def page(document: TimelineDocument) -> str:
         latest=max((1e-9, *(time for rank in late for time in rank.late_ms))),
         waiting=sorted(waiting, key=lambda rank: (rank.waiting_ms or 0.0, rank.rank)),
         stragglers={verdict.rank for verdict in document.verdicts if verdict.kind == "straggler"},
-        **_tables(document),
     )
-
-
-def _tables(document: TimelineDocument) -> dict[str, list[tuple[object, ...]]]:
-    what = document.what_if
-    ifs = {
-        "as it is": document.step_ms["median"],
-        "the last rank comes with the median one": what["no_straggler"],
-        "all communication hidden": what["communication_hidden"],
-    }
-    return {
-        "collectives": [msgspec.structs.astuple(one) for one in document.collectives],
-        "tensors": [
-            (one.name, one.count, one.bytes, shown_ms(one.mean_ms), shown_ms(one.longest_ms))
-            for one in document.tensors
-        ],
-        "what_if": [
-            (text, shown_ms(value)) for text, value in ifs.items() if value is not None or text == "as it is"
-        ],
-        "files": [
-            (
-                one.file,
-                one.format,
-                ", ".join(map(str, one.ranks[:8])),
-                one.events,
-                "whole" if one.whole else "cut",
-            )
-            for one in document.files[:64]
-        ],
-    }

@@ -6,7 +6,7 @@ from typing import Any
 from hpclaunch.pages.render_page import PALETTE, html_page
 from hpclaunch.plural import counted
 from hpclaunch.usage.node_samples import GIB
-from hpclaunch.usage.report_documents import GpuUse, NodeUse, ReportDocument
+from hpclaunch.usage.report_documents import ReportDocument
 from hpclaunch.usage.report_text import (
     NODE_HEADER,
     RANK_HEADER,
@@ -44,7 +44,8 @@ def page(report: ReportDocument) -> str:
         nodes=list(node_rows(report)),
         rank_header=RANK_HEADER,
         ranks=list(rank_rows(report)),
-        gpus=[_gpu_row(node, gpu) for node in report.by_node for gpu in node.gpus],
+        gpus=[(node.node, gpu) for node in report.by_node for gpu in node.gpus],
+        size=size_text,
     )
 
 
@@ -54,19 +55,6 @@ def _bar(report: ReportDocument) -> list[tuple[str, float, str]]:
     known = [(label, seconds, colour) for label, seconds, colour in parts if seconds is not None]
     total = sum(seconds for _, seconds, _ in known)
     return [(f"{label} {s:.0f} s", s / total, colour) for label, s, colour in known] if total else []
-
-
-def _gpu_row(node: NodeUse, gpu: GpuUse) -> tuple[str | None, ...]:
-    return (
-        gpu.name,
-        node.node,
-        ", ".join(map(str, gpu.ranks)) or None,
-        None if gpu.busy is None else f"{gpu.busy:.0f} %",
-        size_text(gpu.memory_peak),
-        size_text(gpu.memory_of),
-        None if gpu.power_w is None else f"{gpu.power_w:.0f} W",
-        gpu.source,
-    )
 
 
 def _pictures(report: ReportDocument) -> Iterator[dict[str, Any]]:

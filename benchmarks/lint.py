@@ -29,6 +29,11 @@ defects down before any linter read them. A finding is right where a defect stan
 that), and the lines of defects that it tells although they stand elsewhere. Rules were made on ``open``. Of
 ``kept`` the judge's reading of earlier rules is printed, too, as recorded (``lint_third_looks.tsv``).
 
+Both also count the failing defects by what a tool must know to see them: ``script``, its text and the
+documented behaviour of scheduler, shell and launcher; ``site``, a documented fact of the machine; ``files``,
+another file, module or package that is there or not; ``world``, anything else (``needs`` of a class,
+``lint_third_needs.tsv``).
+
 ``--cpu``: the CPU seconds of the command for all files below FOLDER, in a Python without shellcheck, and the
 same for 500 files. Five runs, one process each.
 """
@@ -68,6 +73,7 @@ OPEN_JUDGED = DATA / "lint_open_judged.tsv"
 UNSEEN_RUNS = DATA / "lint_unseen_runs.tsv"
 THIRD_JUDGED = DATA / "lint_third_judged.tsv"
 THIRD_LOOKS = DATA / "lint_third_looks.tsv"
+THIRD_NEEDS = DATA / "lint_third_needs.tsv"
 THIRD = Path(__file__).parents[1] / "tests" / "data" / "lint_third"
 NO_SCRIPTS = (".json", ".md", ".tsv")
 GRADES = ("error", "warning", "note")
@@ -190,6 +196,13 @@ def print_unseen_run(
     print(f"defects found that {how} make a job fail: {found[True]} of {found.total()}")
 
 
+def print_needs(counts: Counter[tuple[str, bool]]) -> None:
+    """Print the failing defects by what a tool must know to see them."""
+    kinds = ("script", "site", "files", "world")
+    rows = [(one, str(counts[one, True]), str(counts[one, True] + counts[one, False])) for one in kinds]
+    print(f"\nwhat a tool must know\n\n{text_table(rows, ('needs', 'found', 'of'))}")
+
+
 def print_recorded_runs(judged: dict[tuple[str, ...], str]) -> None:
     """Print the earlier runs on the half kept apart; there the judge said which defects are told."""
     counts: dict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
@@ -221,7 +234,7 @@ def print_unseen(folder: Path, half: str, *, unjudged: bool, missed: bool) -> No
     truth = {n: e for n, e in json.loads(UNSEEN.read_text()).items() if e["half"] == half}
     for with_site in (False, True):
         counts: Counter[tuple[str, str]] = Counter()
-        found = Counter[bool]()
+        found, needs = Counter[bool](), Counter[tuple[str, bool]]()
         for name, entry in truth.items():
             text = (folder / name).read_bytes().decode("utf-8", errors="replace")
             given = entry["site"] if with_site and entry["site"] in profiles else None
@@ -235,10 +248,12 @@ def print_unseen(folder: Path, half: str, *, unjudged: bool, missed: bool) -> No
                 if defect["fails"] and defect["sure"]:
                     known = is_found(script, defect["line"], set(classes[defect["class"]]["rules"]))
                     found[known] += 1
+                    needs[classes[defect["class"]].get("needs", "script"), known] += 1
                     if missed and not known:
                         print(f"missed: {name}:{defect['line']}: {defect['class']}")
         title = f"now, {len(truth)} scripts, {'with' if with_site else 'without'} --site"
         print_unseen_run(title, counts, found)
+        print_needs(needs)
 
 
 Judged = dict[tuple[str, str, str], list[str]]
@@ -265,11 +280,14 @@ def print_third(folder: Path, half: str, *, unjudged: bool, missed: bool) -> Non
     """Print the same of one half of the third set."""
     with THIRD_JUDGED.open() as file:
         judged = {(row[0], row[1], row[2]): row[3:] for row in csv.reader(file, delimiter="\t")}
+    with THIRD_NEEDS.open() as file:
+        kinds = {(name, int(line)): kind for name, line, kind in csv.reader(file, delimiter="\t")}
     profiles, _ = load_all()
     truth = yaml.safe_load((THIRD / f"verdicts_{half}.yaml").read_text())
     for with_site in (False, True):
         counts: Counter[tuple[str, str]] = Counter()
         found: dict[bool, Counter[bool]] = {True: Counter(), False: Counter()}
+        needs = Counter[tuple[str, bool]]()
         for entry in truth:
             text = (folder / entry["file"]).read_bytes().decode("utf-8", errors="replace")
             given = entry["site"].replace(" ", "-") if with_site else ""
@@ -287,11 +305,13 @@ def print_third(folder: Path, half: str, *, unjudged: bool, missed: bool) -> Non
                 told = defect["line"] in lines_told(script, verdicts, judged)
                 known = told or is_found(right, defect["line"], None)
                 found[defect["certainty"] != "possible"][known] += 1
+                needs[kinds[script.name, defect["line"]], known] += 1
                 if missed and not known:
                     print(f"missed: {script.name}:{defect['line']}: {defect['certainty']}: {defect['class']}")
         title = f"{half}, {len(truth)} scripts, {'with' if with_site else 'without'} --site"
         print_unseen_run(title, counts, found[True], "surely or likely")
         print(f"and of those that possibly do: {found[False][True]} of {found[False].total()}")
+        print_needs(needs)
     if half == "kept":
         with THIRD_LOOKS.open() as file:
             header, *looks = csv.reader(file, delimiter="\t")

@@ -216,27 +216,6 @@ def master_addr_unused(context: Context) -> Iterator[Violation]:
         yield Violation(made[-1].line, message, severity=severity)
 
 
-@rule("infiniband-disabled")
-def infiniband_disabled(context: Context) -> Iterator[Violation]:
-    profile, nodes = context.profile, context.requested.node_count or 1
-    if profile is None or profile.fabric.kind != "infiniband" or nodes < 2:
-        return
-    for line, value in _values(context.script, "NCCL_IB_DISABLE"):
-        if value == "1":
-            yield Violation(line, f"NCCL_IB_DISABLE=1, and {profile.name} has InfiniBand: NCCL sends by TCP")
-
-
-def _values(script: Script, variable: str) -> Iterator[tuple[int, str]]:
-    """Yield each value that the script gives a variable, in assignments and in --export."""
-    for one, text in script.variables.values_of(variable):
-        yield one.line, text.strip()
-    for launch in script.launches:
-        option = launch.srun_option("export")
-        value = _export_items(script, script.value(option).text or "").get(variable)
-        if option and value:
-            yield option.line, value.strip("'\"")
-
-
 _ENDPOINT = re.compile(r".*:(\d{2,5})")
 
 

@@ -103,6 +103,22 @@ def _removes(script: Script, command: Command) -> bool:
     return any(word.visible in removed for word in command.words[1:])
 
 
+@rule("signal-not-trapped")
+def signal_not_trapped(context: Context) -> Iterator[Violation]:
+    for one in (one for one in context.script.active_directives if one.name == "signal"):
+        options, _, text = (one.value or "").rpartition(":")
+        name = text.partition("@")[0].removeprefix("SIG")
+        for line in [] if "B" in options else _traps(context.script, name)[:1]:
+            message = f"{one.text} reaches the steps only, not the trap on line {line}"
+            yield Violation(one.line, message, f"write B:{name}")
+
+
+def _traps(script: Script, name: str) -> list[int]:
+    """Return the lines of the traps of a signal."""
+    traps = [one for one in script.commands if one.name == "trap"]
+    return [one.line for one in traps if {name, f"SIG{name}"} & {word.visible for word in one.words}]
+
+
 @rule("needs-root")
 def needs_root(context: Context) -> Iterator[Violation]:
     script = context.script

@@ -78,6 +78,16 @@ def _may_launch(command: Command) -> bool:
     )
 
 
+@rule("launcher-foreign")
+def launcher_foreign(context: Context) -> Iterator[Violation]:
+    script = context.script
+    for launch in script.launches if not script.unread else ():
+        foreign = TABLE["foreign_launchers"].get(launch.launcher, "").split()
+        if script.kind in foreign and not (launch.command.path or launch.command.depth):
+            yield Violation(launch.line, f"{launch.launcher} starts nothing in a job of {script.kind}")
+            return
+
+
 @rule("submit-folder-not-entered")
 def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     script = context.script

@@ -1,7 +1,6 @@
 #!/bin/bash
-#SBATCH --account=abc
 #SBATCH --nodes=1
 #SBATCH --time=01:00:00
-export NCCL_IB_DISABLE=1
+##SBATCH --reservation=training_day1
 srun ./app
-# site: leonardo
+# site: unknown

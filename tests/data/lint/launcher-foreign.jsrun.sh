@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --nodes=2
 #SBATCH --time=01:00:00
-export NCCL_IB_DISABLE=1
-srun ./app
+jsrun -n 8 ./app
 # site: unknown
+# expect: 4 launcher-foreign

@@ -54,7 +54,8 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
             "set by the site", port.cited(site.source), to=_set_to(name, site), reason=site.reason
         )
     if reason := _refused(name):
-        return left_out(reason)
+        secret = (f"secret: {name} is left out: export it in the shell that submits",)
+        return left_out(reason).doing(*(secret if looks_secret(name) else ()))
     if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
         return KEPT.setting(env={name: value.plain}).doing(
             *_paths(port, name, value.plain), *_sized(port, name, value)

@@ -212,6 +212,7 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
         ("torchrun --nproc_per_node=$(./n) a.py\n", "ranks: --nproc_per_node of torchrun cannot be read"),
         ("deepspeed --include localhost:0,1 a.py\n", "ranks: --include of deepspeed cannot be read"),
         ("srun deepspeed --num_gpus 8 a.py\n", "command: deepspeed gives the program --local_rank"),
+        ("export WANDB_API_KEY=x\nsrun ./a\n", "secret: WANDB_API_KEY is left out: export it in the shell"),
         ("srun ./a --rank $SLURM_NODEID\n", "env SLURM_NODEID: FILL_IN_SLURM_NODEID"),
         ("export OMP_NUM_THREADS=2\nsrun ./a -w $SLURM_CPUS_PER_TASK\n", "env SLURM_CPUS_PER_TASK: FILL_IN"),
         ("N=$SLURM_NTASKS\nsrun -n 4 ./a $N\n", "command: SLURM_NTASKS of line 6 was 16, and here"),

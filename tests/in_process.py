@@ -20,7 +20,7 @@ def hpclaunch_here(
 ) -> subprocess.CompletedProcess[str]:
     """Run the command in a folder; ``environment`` is added. The exit status and outputs are the program's.
 
-    tests/cli/test_main.py and the tests of jobs start the program itself.
+    Those of tests/cli/test_main.py that are slow, and the tests of jobs, start the program itself.
     """
     before = Path.cwd()
     os.chdir(folder or before)

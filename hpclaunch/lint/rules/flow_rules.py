@@ -83,7 +83,7 @@ def folder_made_twice(context: Context) -> Iterator[Violation]:
     stops = script.on_from("e", "errexit")
     for command in (one for one in script.commands if one.name == "mkdir" and one.start > stops):
         folders = " ".join(partly_expanded(script, word) for word in command.words[1:])
-        if not (_OWN_FOLDER.search(folders) or _is_cautious(command) or _removes(script, command)):
+        if not (_OWN_FOLDER.search(folders) or _is_cautious(command) or _may_be_new(script, command)):
             message = f"mkdir {folders} fails where the folder exists, and set -e then ends the job"
             yield Violation(command.line, message, f"write mkdir -p {folders}")
 
@@ -97,10 +97,11 @@ def _is_cautious(command: Command) -> bool:
     return bool(command.path or command.condition or command.piped_out or command.after == "||")
 
 
-def _removes(script: Script, command: Command) -> bool:
-    """Tell whether the script removes one of the words of a command."""
+def _may_be_new(script: Script, command: Command) -> bool:
+    """Tell whether the script removes a folder that a command makes, or went into another one before."""
     removed = {word.visible for one in script.commands if one.name == "rm" for word in one.words}
-    return any(word.visible in removed for word in command.words[1:])
+    moved = any(one.name in ("cd", "pushd") and one.start < command.start for one in script.commands)
+    return moved or any(word.visible in removed for word in command.words[1:])
 
 
 @rule("signal-not-trapped")

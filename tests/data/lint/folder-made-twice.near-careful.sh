@@ -10,5 +10,8 @@ mkdir out || true
 if [ ! -d cache ]; then mkdir cache; fi
 rm -rf tmp
 mkdir tmp
+git clone https://example.org/app.git
+cd app
+mkdir build
 ./app
 # site: unknown

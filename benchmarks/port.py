@@ -17,9 +17,10 @@ Every script is ported to each target. A port is
 
 A lot divides the first file: scripts whose SHA-256 modulo 5 is below 3 were open from the beginning; the
 others were kept apart, and opened on 2026-11-25. The second file was written by somebody who had not read
-port; half of its scripts, by lot, were opened after all had been judged once, the others are kept apart. The
-third file was written on 2026-11-28 by the author of the rules that came after it; those of its scripts that
-are called drawn were looked at once with these rules, and no rule was made for them.
+port; half of its scripts, by lot, were opened after all had been judged once, the others, called unseen, on
+2026-11-28, after they had been counted five times. The third file was written on 2026-11-28 by the author of
+the rules that came after it; those of its scripts that are called drawn were looked at once with these rules,
+and no rule was made for them.
 """
 
 from __future__ import annotations

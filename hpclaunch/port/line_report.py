@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.package_data import case_texts
 
 Fate = Literal["kept", "changed", "left out"]
@@ -40,6 +41,12 @@ KEPT = Verdict("kept")
 def left_out(why: str) -> Verdict:
     """Return the verdict on what is not carried over."""
     return Verdict("left out", why=why)
+
+
+def at_lines(lines: Iterable[int]) -> str:
+    """Return the numbers of some lines, ``line 3``, ``lines 3-5,8``."""
+    numbers = sorted(set(lines))
+    return f"line{'s' * (len(numbers) > 1)} {format_cpu_list(numbers)}"
 
 
 def task(case: str, **values: object) -> str:

@@ -24,6 +24,7 @@ from hpclaunch.port.line_report import (
     LineReport,
     Verdict,
     all_set,
+    at_lines,
     line_report,
     task,
     undecided,
@@ -344,7 +345,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     to_do |= dict.fromkeys([*more, *open_points(port, settings)])
     for why, lines in undecided(judged).items():
         if not any(why in said for said in to_do):
-            to_do[f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}: {why}"] = None
+            to_do[f"{at_lines(lines)}: {why}"] = None
     return Ported(
         settings=settings,
         report=line_report(judged, content_lines(port)),
@@ -530,8 +531,7 @@ def _gpus_unsaid(port: Port) -> Iterator[str]:
     """Yield that the script speaks of GPUs, and requests no number of them that can be read."""
     hints = _hints(port)
     if hints and gpus_of(port.target) and port.source_sizes.gpus is None:
-        lines = f"line{'s' * (len(hints) > 1)} {format_cpu_list(hints)}"
-        yield f"GPUs: {lines} speak of some, and no number can be read: set gpus_per_task"
+        yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
 
 
 def _hints(port: Port) -> list[int]:
@@ -565,7 +565,7 @@ def _arguments(port: Port) -> Iterator[str]:
             if match := _ARGUMENTS.search(word.raw):
                 yield task("arguments", shown=match[0])
     if lines := _lines_with_arguments(port):
-        yield task("arguments read", at=f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}")
+        yield task("arguments read", at=at_lines(lines))
 
 
 def _lines_with_arguments(port: Port) -> list[int]:

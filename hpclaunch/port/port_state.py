@@ -21,7 +21,6 @@ from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
-SCRIPT_OF_HPCLAUNCH = "docs/how-to/port.md, what hpclaunch's script sets"
 JOB_FILE = "docs/reference/job.md"
 
 

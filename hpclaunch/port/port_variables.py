@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.job_sizes import usable_cores
-from hpclaunch.port.line_report import KEPT, Verdict, left_out, task
+from hpclaunch.port.line_report import KEPT, Verdict, at_lines, left_out, task
 from hpclaunch.port.port_state import Port, is_path
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -102,8 +101,8 @@ def _sized(port: Port, name: str, value: Value) -> list[str]:
 def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:
     """Make a variable that the command needs, and that is not known here, one that the user fills in."""
     if reason := _refused(name):
-        at = f"line{'s' * (len(lines) > 1)} {format_cpu_list(lines)}"
-        return left_out(reason).doing(f"command: {name} of {at}: {reason.removeprefix('undecided: ')}")
+        said = f"command: {name} of {at_lines(lines)}: {reason.removeprefix('undecided: ')}"
+        return left_out(reason).doing(said)
     return port.says("fill in", name=name, value=f"{FILL_IN}_{name}").setting(
         fill_in=tuple((name, line) for line in lines)
     )
@@ -115,8 +114,8 @@ def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[
     for name, line in filled:
         lines.setdefault(name, []).append(line)
     env = {name: f"{FILL_IN}_{name}" for name in lines}
-    at = {name: f"line{'s' * (len(set(all_)) > 1)} {format_cpu_list(all_)}" for name, all_ in lines.items()}
-    return env, [task("value to fill in", name=name, value=value, at=at[name]) for name, value in env.items()]
+    rows = ((name, value, at_lines(lines[name])) for name, value in env.items())
+    return env, [task("value to fill in", name=name, value=value, at=at) for name, value, at in rows]
 
 
 def _fits(port: Port, value: Value) -> bool:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.locality import idle_note, share_gpus
-from hpclaunch.binding.node_binding import BindingRequest, RankBinding
+from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
@@ -342,47 +342,16 @@ def _warnings(job: JobLayout) -> tuple[str, ...]:
     )
 
 
-def about(plan: LaunchPlan) -> tuple[str, ...]:
-    """Return the comment at the head of a script: what it is, and which rank gets what."""
-    profile, request = plan.profile, plan.request
-    started_by = f", started on each node by {plan.started.launcher.name}" if plan.started else ""
-    dates = sorted({source.checked for source in profile.sources.values()})
-    checked = f", facts read {dates[0]} to {dates[-1]}" if dates else ""
-    lines = [
-        f"Written by hpclaunch {__version__} for {profile.name}: {profile.description}{checked}.",
-        f"{counted(plan.nodes, 'node')} x {counted(plan.tasks_per_node, 'rank')}"
-        f" = {counted(plan.tasks, 'rank')}{started_by}.",
-        *about_framework(plan),
-    ]
-    if plan.binding is None:
-        return (*lines, _unplanned(plan))
-    lines += cores_line(request, profile, plan.tasks_per_node)
-    return (*lines, "CPUs and GPUs of each local rank:", *map(_share, plan.binding.ranks))
-
-
-def _unplanned(plan: LaunchPlan) -> str:
-    """Return who chooses the cores of the ranks where no binding is planned."""
-    request, profile = plan.request, plan.profile
-    if plan.started:
-        return "No binding is planned: the ranks of a node share its cores."
-    if plan.at_start:
-        near = "near its GPU" if plan.at_start.gpus else "that no other rank has"
-        return (
-            f"Each rank binds itself at its start, to up to {counted(plan.at_start.cores, 'core')} {near}, as"
-            " /sys of its node shows them (bind_here.sh)."
-        )
-    if profile.node is None or profile.binding.cpu not in ("cores", "at_start") or request.binding == "off":
-        return "No binding is planned: the NUMA nodes are not described, or --binding off."
-    chooses = f"{site_launcher(profile).name} chooses the cores of each rank"
-    if profile.binding.cpu == "at_start":
-        return f"{chooses}: of a part of a node only it knows which cores are the job's."
-    if profile.node.numa:
-        return f"{chooses}, an equal share of all cores of {profile.name}'s nodes."
-    known = "where its GPUs are attached" if profile.node.gpus else "which cores are near each other"
-    return f"{chooses}: {known} is not documented for {profile.name}."
-
-
-def _share(rank: RankBinding) -> str:
-    gpus = f"  GPU {','.join(map(str, rank.gpus))}" if rank.gpus else ""
-    numa = f"  NUMA node {','.join(map(str, rank.numa))}" if rank.numa else ""
-    return f"  rank {rank.local_rank}: CPUs {format_cpu_list(rank.cpus)}{gpus}{numa}"
+def about(plan: LaunchPlan) -> dict[str, object]:
+    """Return the facts in the comment at the head of a script: what it is, and which rank gets what."""
+    profile = plan.profile
+    return {
+        "plan": plan,
+        "version": __version__,
+        "dates": sorted({source.checked for source in profile.sources.values()}),
+        "framework": about_framework(plan),
+        "cores": cores_line(plan.request, profile, plan.tasks_per_node),
+        "launcher": site_launcher(profile).name,
+        "counted": counted,
+        "cpu_list": format_cpu_list,
+    }

@@ -38,7 +38,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
     environment = layout.place(alone if plain else plan.environment)
     ranks = layout.place(plan.rank_setup)
     return templates.get_template(plan.scheduler.template).render(
-        about=[text for each in about(plan) for text in wrapped(each)],
+        about=about(plan),
+        wrapped=wrapped,
         directives=plan.header,
         header=header,
         header_alone=layout.place(plan.header, trailing=False),

@@ -143,6 +143,97 @@ def resnet50() -> Any:
     return _image("ResNetConfig", "ResNetForImageClassification")
 
 
+def mistral() -> Any:
+    """Eight of the 32 blocks of Mistral 7B."""
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 8, "num_key_value_heads": 8}
+    return _text("MistralConfig", "MistralForCausalLM", 2048, **sizes, intermediate_size=14336)
+
+
+def gemma() -> Any:
+    """Six of the 18 blocks of Gemma 2B."""
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 1}
+    return _text("GemmaConfig", "GemmaForCausalLM", 2048, **sizes, intermediate_size=16384, head_dim=256)
+
+
+def phi3() -> Any:
+    """Ten of the 32 blocks of Phi-3-mini."""
+    return _text("Phi3Config", "Phi3ForCausalLM", 2048, num_hidden_layers=10)
+
+
+def falcon() -> Any:
+    """Falcon-RW-1B with rotary positions."""
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32}
+    return _text("FalconConfig", "FalconForCausalLM", 1024, **sizes, alibi=False)
+
+
+def gpt_neo() -> Any:
+    """GPT-Neo, 125 M."""
+    sizes = {"hidden_size": 768, "num_layers": 12, "num_heads": 12}
+    return _text(
+        "GPTNeoConfig", "GPTNeoForCausalLM", 1024, **sizes, attention_types=[[["global", "local"], 6]]
+    )
+
+
+def bart_large() -> Any:
+    """BART-large."""
+    return _text("BartConfig", "BartForConditionalGeneration", 512)
+
+
+def electra_large() -> Any:
+    """ELECTRA-large, the discriminator's sizes, as a masked model."""
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "embedding_size": 1024}
+    return _text("ElectraConfig", "ElectraForMaskedLM", 512, **sizes, intermediate_size=4096)
+
+
+def distilbert() -> Any:
+    """DistilBERT."""
+    return _text("DistilBertConfig", "DistilBertForMaskedLM", 512)
+
+
+def albert() -> Any:
+    """ALBERT-xlarge, whose blocks share their weights."""
+    sizes = {"hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 16}
+    return _text("AlbertConfig", "AlbertForMaskedLM", 512, **sizes, intermediate_size=8192)
+
+
+def deberta() -> Any:
+    """DeBERTa-v2 with the sizes of base."""
+    return _text("DebertaV2Config", "DebertaV2ForMaskedLM", 512, hidden_size=768, num_hidden_layers=12,
+                 num_attention_heads=12, intermediate_size=3072, relative_attention=True,
+                 pos_att_type=["p2c", "c2p"])  # fmt: skip
+
+
+def deit() -> Any:
+    """DeiT-base."""
+    return _image("DeiTConfig", "DeiTForImageClassification")
+
+
+def dinov2() -> Any:
+    """DINOv2-large with patches of 14."""
+    sizes = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16}
+    return _image("Dinov2Config", "Dinov2ForImageClassification", **sizes, patch_size=14)
+
+
+def beit() -> Any:
+    """BEiT-base."""
+    return _image("BeitConfig", "BeitForImageClassification")
+
+
+def regnet() -> Any:
+    """RegNetY-040's default sizes."""
+    return _image("RegNetConfig", "RegNetForImageClassification")
+
+
+def mobilenet() -> Any:
+    """MobileNetV2."""
+    return _image("MobileNetV2Config", "MobileNetV2ForImageClassification")
+
+
+def poolformer() -> Any:
+    """PoolFormer-S12."""
+    return _image("PoolFormerConfig", "PoolFormerForImageClassification")
+
+
 def measured(setup: dict[str, Any]) -> dict[str, Any]:
     """Train for some steps; return GiB at most and seconds of a step (the median)."""
     with torch.device("cuda"):

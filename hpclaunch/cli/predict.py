@@ -64,7 +64,7 @@ def command(
     replace what the data sheets promise.
     """
     if more["from_torch"] is not None:
-        click.echo(_traced(more["from_torch"], more["shape"], more["python"]), nl=False)
+        click.echo(_traced(more["from_torch"], more), nl=False)
         return
     if site is None or model is None or batch is None or not gpus:
         needed = {"--site": site, "--model": model, "--batch-per-worker": batch, "--gpus": gpus or None}
@@ -172,9 +172,8 @@ def _request(
     )
 
 
-def _traced(place: str, shape: str | None, python: str) -> str:
+def _traced(place: str, more: dict[str, Any]) -> str:
     """Return the table of a torch network, as the tracing program prints it."""
-
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.package_data import resource_dir
     from hpclaunch.scaling.model_table import read_model
@@ -182,10 +181,12 @@ def _traced(place: str, shape: str | None, python: str) -> str:
 
     if not re.fullmatch(r"[^:\s-][^:\s]*:\w+", place):
         raise BadInputError(f"--from-torch {place!r}: it must be MODULE:FUNCTION, such as nets:make")
+    shape = more["shape"]
     if shape is not None and not re.fullmatch(r"[1-9]\d*(,[1-9]\d*)*", shape):
         raise BadInputError(f"--input {shape}: it must be the shape of one sample, such as 3,224,224")
     program = str(resource_dir("remote") / "trace_torch.py")
-    answer = LocalHost().run([python, program, place, *([shape] if shape else [])])
+    how = "fp32" if more["precision"] != "bf16" else "autocast" if more["copies"] == "fp32" else "bf16"
+    answer = LocalHost().run([more["python"], program, place, how, *([shape] if shape else [])])
     if answer.exit_code:
         raise BadInputError(f"--from-torch {place}: {answer.stderr.strip() or answer.exit_code}")
     read_model(parse_tree(answer.stdout, "the table of this network"))

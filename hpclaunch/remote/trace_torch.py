@@ -4,8 +4,10 @@
 forward pass runs on fake tensors, so neither memory nor a GPU is needed. A call of a function of torch is
 a layer: its operations are those that torch's counter knows, what it saves is what autograd asks its hooks
 to keep. An interpreter with torch runs this file: it imports nothing from hpclaunch. Arguments:
-MODULE:FUNCTION and the shape of one sample, such as 3,224,224, or a number of tokens. What cannot be run
-ends it with a message and exit code 3.
+MODULE:FUNCTION; how it is trained: ``fp32``, ``bf16`` (the network itself), or ``autocast`` to bf16; the
+shape of one sample, such as 3,224,224, or a number of tokens. An element has the bytes of what it is trained
+in: what stays in fp32 beside bf16, such as a loss, is twice as large. What cannot be run ends it with a
+message and exit code 3.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import math
 import os
 import re
 import sys
+from functools import partial
 from typing import Any, NoReturn
 
 BATCH = 2
@@ -35,6 +38,13 @@ KIND_OF = {
     for name in names.split()
 }
 
+IN_FP32 = set(
+    """acos asin cosh erfinv exp expm1 log log10 log1p log2 pow __pow__ __rpow__ reciprocal rsqrt sinh tan cumprod cumsum
+prod sum dist norm renorm layer_norm group_norm softmax log_softmax softmin softplus cross_entropy nll_loss mse_loss
+l1_loss smooth_l1_loss kl_div poisson_nll_loss cosine_similarity cosine_embedding_loss""".split()
+)
+"""What torch.autocast computes in fp32 on GPUs (its documentation, 2.2 to 2.13); on processors it is less."""
+
 
 def fail(message: str) -> NoReturn:
     """End with one message."""
@@ -51,31 +61,49 @@ def tensors(torch: Any, *values: Any) -> list[Any]:
 class Trace:
     """The layers of a forward pass, as it runs."""
 
-    def __init__(self, torch: Any, network: Any) -> None:
-        """``network``: of fake tensors."""
+    def __init__(self, torch: Any, network: Any, how: str) -> None:
+        """``network``: of fake tensors; ``how`` it is trained, as for `main`."""
         self.torch, self.blocks = torch, [""]
+        self.unit, self.casts = 4 if how == "fp32" else 2, how == "autocast"
         self.layers: list[dict[str, Any]] = []
         self.parameters = dict.fromkeys(network.parameters())
         own = [*self.parameters, *network.buffers()]
         self.own = {id(tensor): tensor for tensor in own}
-        self.stored = {tensor.untyped_storage()._cdata for tensor in own}
         self.held: list[Any] = []  # a storage that is freed could give its address to another
-        self.now: dict[str, Any] = {"name": "outside", "saves": [0, 0], "flops": [0, 0]}
+        self.fixed, self.saved = set[int](), set[int]()
+        """Storages whose size does not depend on the samples; those that are counted."""
+        self.hold(own, self.fixed)
+        self.begin("outside")
         for name, module in network.named_modules():
             block = re.match(r"(?:[^.\d][^.]*\.)*\d+(?=\.|$)|[^.]*", name)
             label = block.group() if block else ""
             module.register_forward_pre_hook(lambda *_, label=label: self.blocks.append(label))
             module.register_forward_hook(lambda *_: self.blocks.pop() and None)
 
+    def begin(self, name: str) -> None:
+        """Let a layer begin that costs nothing yet."""
+        self.now: dict[str, Any] = {"name": name, "saves": [0, 0], "flops": [0, 0], "largest": 0}
+
+    def hold(self, some: list[Any], known: set[int]) -> None:
+        """Add the storages of some tensors to those that are known."""
+        storages = [one.untyped_storage() for one in some]
+        known.update(one._cdata for one in storages)
+        self.held += storages
+
+    def elements(self, tensor: Any) -> int:
+        """Return the elements of a sample; one that stays in fp32 beside halves counts twice."""
+        size = tensor.element_size() if tensor.is_floating_point() else self.unit
+        return tensor.numel() * size // self.unit // BATCH
+
     def pack(self, tensor: Any) -> Any:
         """Count a tensor that autograd saves, each storage once."""
         storage = tensor.untyped_storage()
-        if storage._cdata not in self.stored:
-            self.stored.add(storage._cdata)
-            self.held.append(storage)
-            size, other = storage.nbytes() // BATCH, not tensor.is_floating_point()
+        if storage._cdata not in self.fixed and storage._cdata not in self.saved:
+            self.hold([tensor], self.saved)
+            size = storage.nbytes() // BATCH
+            other = tensor.element_size() != self.unit or not tensor.is_floating_point()
             if "row" in self.now:  # a function of the user's own saves after the calls in it
-                late = {"raw_bytes": size} if other else {"elements": size // 4}
+                late = {"raw_bytes": size} if other else {"elements": size // self.unit}
                 self.now["row"].setdefault("saves", []).append(late)
             else:
                 self.now["saves"][other] += size
@@ -84,7 +112,14 @@ class Trace:
     def operation(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of torch's operations and count it."""
         known = self.torch.utils.flop_counter.flop_registry.get(function._overloadpacket)
+        fixed = [
+            one.untyped_storage()._cdata in self.fixed for one in tensors(self.torch, arguments, keywords)
+        ]
         out = function(*arguments, **keywords)
+        made = tensors(self.torch, out)
+        if fixed and all(fixed):
+            self.hold(made, self.fixed)  # such as a weight that autocast has made half as large
+        self.now["largest"] = max(self.now["largest"], 0, *map(self.elements, made))
         if known:
             flops = known(*arguments, **keywords, out_val=out)
             inputs = [one for one in arguments if isinstance(one, self.torch.Tensor)]
@@ -96,22 +131,40 @@ class Trace:
     def call(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run one of torch's functions as a layer."""
         name = getattr(function, "__name__", str(function))
-        self.now = {"name": name, "saves": [0, 0], "flops": [0, 0]}
+        self.begin(name)
+        if self.casts and name in IN_FP32:
+            cast = partial(self.cast, self.torch.bfloat16, self.torch.float32)
+            arguments, keywords = self.torch.utils._pytree.tree_map(cast, (arguments, keywords))
         if name == "scaled_dot_product_attention":
             out = self.attention(*arguments, **keywords)
+        elif name == "dropout" and self.unit == 2:
+            out = self.dropout(*arguments, **keywords)
         else:
             out = function(*arguments, **keywords)
         self.layer(tensors(self.torch, arguments, keywords), tensors(self.torch, out))
         return out
 
-    def attention(self, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> Any:
+    def cast(self, old: Any, new: Any, value: Any) -> Any:
+        """Return what is a tensor of one type as one of another."""
+        return value.to(new) if isinstance(value, self.torch.Tensor) and value.dtype is old else value
+
+    def dropout(self, tensor: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
+        """Return the result of dropout whose mask has one byte, as on GPUs; on processors it is a factor."""
+        if not training or not p:
+            return tensor
+        self.now["saves"][1] += tensor.numel() // BATCH
+        return tensor * (1 - p)
+
+    def attention(self, query: Any, key: Any, value: Any, attn_mask: Any = None, *_: Any, **__: Any) -> Any:
         """Return the result of attention that does not store its scores, as GPUs compute it."""
+        if self.casts:
+            query, key, value = (one.to(self.torch.bfloat16) for one in (query, key, value))
 
         def forward(context: Any, *inputs: Any) -> Any:
             same = query.shape[-1] == value.shape[-1]  # its layout is that of the queries
             out = query.new_empty(*query.shape[:-1], value.shape[-1])
             out = self.torch.empty_like(query) if same else out
-            context.save_for_backward(*inputs, out)
+            context.save_for_backward(*inputs, out, attn_mask)
             return out
 
         rows = math.prod(query.shape[:-1])
@@ -134,19 +187,20 @@ class Trace:
         if view and not any((weights, *now["flops"], *now["saves"])):
             return
         fed = [one for one in inputs if id(one) not in self.own] or inputs
+        loss = not any(one.dim() for one in outputs)
         kind = KIND_OF.get(now["name"], "linear" if now["flops"][0] else "elementwise")
         row = {
             "name": f"{now['name']}_{len(self.layers)}",
             "kind": kind,
-            "x": sum(one.numel() for one in fed) // BATCH,
-            "y": sum(one.numel() for one in outputs) // BATCH,
+            "x": sum(map(self.elements, fed)),
+            "y": now["largest"] if loss else sum(map(self.elements, outputs)),  # its gradient begins inside
             "weights": weights,
             "forward_flops": now["flops"][0] // BATCH,
             "backward_flops": now["flops"][1] // BATCH,
             "block": self.blocks[-1],
         }
         if any(now["saves"]):
-            row["saves"] = [{"elements": now["saves"][0] // 4, "raw_bytes": now["saves"][1]}]
+            row["saves"] = [{"elements": now["saves"][0] // self.unit, "raw_bytes": now["saves"][1]}]
         if kind in ("conv", "linear"):
             row |= shape_of(fed[0], outputs[0], found)
         self.layers.append(row)
@@ -167,9 +221,9 @@ def shape_of(source: Any, out: Any, found: list[Any]) -> dict[str, int]:
     }
 
 
-def traced(torch: Any, network: Any, inputs: Any) -> Trace:
-    """Run the network of fake tensors and return what it cost."""
-    trace = Trace(torch, network.train())
+def traced(torch: Any, network: Any, inputs: Any, how: str) -> Trace:
+    """Run the network of fake tensors and return what it cost. ``how``: it is trained, as for `main`."""
+    trace = Trace(torch, network.train(), how)
 
     def mode(base: Any, name: str, run: Any) -> Any:
         def method(_: Any, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -179,7 +233,13 @@ def traced(torch: Any, network: Any, inputs: Any) -> Trace:
 
     operations = mode(torch.utils._python_dispatch.TorchDispatchMode, "__torch_dispatch__", trace.operation)
     calls = mode(torch.overrides.TorchFunctionMode, "__torch_function__", trace.call)
-    with torch.autograd.graph.saved_tensors_hooks(trace.pack, lambda tensor: tensor), operations, calls:
+    halves = torch.autocast("cpu", torch.bfloat16, enabled=trace.casts)
+    with (
+        halves,
+        torch.autograd.graph.saved_tensors_hooks(trace.pack, lambda tensor: tensor),
+        operations,
+        calls,
+    ):
         network(**inputs) if isinstance(inputs, dict) else network(inputs)
     rest = sum(one.numel() for one in trace.parameters)
     if rest:
@@ -199,7 +259,7 @@ def made(torch: Any, place: str) -> tuple[Any, Any]:
     return network if isinstance(network, tuple) else (network, None)
 
 
-def faked(torch: Any, mode: Any, network: Any, inputs: Any) -> Any:
+def faked(torch: Any, mode: Any, network: Any, inputs: Any, how: str) -> Any:
     """Turn the network's tensors into fake ones of a processor, and return its inputs so, of BATCH samples.
 
     Networks ask tensors of the meta device for values, but know that fake ones have none.
@@ -209,7 +269,10 @@ def faked(torch: Any, mode: Any, network: Any, inputs: Any) -> Any:
     done: dict[int, Any] = {}
 
     def fake(tensor: Any) -> Any:
-        made = FakeTensor(mode, tensor.detach(), torch.device("cpu"))
+        meta = tensor.detach()
+        if how == "bf16" and meta.is_floating_point():
+            meta = meta.bfloat16()
+        made = FakeTensor(mode, meta, torch.device("cpu"))
         parameter = isinstance(tensor, torch.nn.Parameter)
         return torch.nn.Parameter(made, requires_grad=tensor.requires_grad) if parameter else made
 
@@ -228,7 +291,8 @@ def faked(torch: Any, mode: Any, network: Any, inputs: Any) -> Any:
 
 def main() -> None:
     """Print the table."""
-    place, shape = sys.argv[1], [int(length) for length in "".join(sys.argv[2:]).split(",") if length]
+    place, how = sys.argv[1:3]
+    shape = [int(length) for length in "".join(sys.argv[3:]).split(",") if length]
     sys.path.insert(0, os.getcwd())
     try:
         import torch
@@ -246,13 +310,13 @@ def main() -> None:
     shape = list(tensors(torch, inputs)[0].shape[1:])
     mode = fake_tensor.FakeTensorMode()
     try:
-        inputs = faked(torch, mode, network, inputs)
+        inputs = faked(torch, mode, network, inputs, how)
         with mode:
-            layers = traced(torch, network, inputs).layers
+            layers = traced(torch, network, inputs, how).layers
     except Exception as error:  # whatever the user's network raises
         fail(f"{place}: it cannot be run with samples of {tuple(shape)}: {error}")
     name = place.partition(":")[2]
-    print(f"schema: 1\nname: {name}\ndescription: counted from {place} by torch {torch.__version__}")
+    print(f"schema: 1\nname: {name}\ndescription: counted from {place} by torch {torch.__version__}, {how}")
     print(f"input: [{', '.join(map(str, shape))}]\ncounted:")
     for row in layers:
         kept = {key: value for key, value in row.items() if value not in (0, "")}

@@ -114,14 +114,21 @@ def _stage_need(
 
     stored = held * _stored(stage, under_way, division.tensor, options) / GIB
     working = held * max((_moment(layer, division.tensor, options) for layer in stage), default=0.0) / GIB
+    if options.copies == "fp32" and options.saved_bytes == 2 and options.zero < 3:
+        working += options.saved_bytes * count  # autocast keeps a half of each weight until the step's end
     if options.zero == 3 and workers > 1:
         working += _gathered(stage, division.tensor) * options.saved_bytes / GIB
     reserve = CONTEXT_GIB + FRAGMENTS * (stored + working)
+    gradients = per_gradient * divided(2)
+    if workers == 1 and division.segments == 1 and division.pipeline == 1:
+        # torch.optim sets them to None since 2.0, so that they come while the saved tensors go. With several
+        # workers their buckets stay, with several micro-batches their sums.
+        gradients = max(0.0, gradients - stored - working)
     if options.copies.startswith("deepspeed") and options.zero in (1, 2):
         reserve += BUCKETS_GIB
     return MemoryNeed(
         parameters=per_parameter * divided(3),
-        gradients=per_gradient * divided(2),
+        gradients=gradients,
         optimiser=(per_master + per_slot * options.slots) * divided(1),
         saved=stored,
         working=working,

@@ -308,17 +308,25 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     """Tell whether a rank that both looks find at the same place computed, or was woken, between them.
 
     None where it is in a library that looks again and again whether its message has come, as Horovod and MPI
-    do: it cannot be said from outside.
+    do, or whether its GPU is done, as CUDA does: it cannot be said from outside.
     """
     looks, (wakes, ticks) = (process["first"], process["second"]), gained(process)
     calls = {look.get("call", "") for look in looks}
     message = collective_in(call_in("".join(lines_of(process)[:1])))  # of an object of any name
-    waits = called(process) is not None or message in ("receive", "send")
+    waits = called(process) is not None or message in ("receive", "send") or awaits_gpu(lines_of(process))
     if waits and calls != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
     if not waits and ticks >= _COMPUTES and computes(looks):
         return True
     return calls <= set(_SLEEPS) and wakes >= _WAKES
+
+
+_GPU_WAIT = re.compile(r"\.(item|cpu|tolist|synchronize|block_until_ready)\(|_cuda_synchronize")
+
+
+def awaits_gpu(lines: List[str]) -> bool:
+    """Tell whether a thread waits for a GPU, which keeps its core busy (CUDA 13.0, on an H200)."""
+    return any(map(_GPU_WAIT.search, lines[:2]))
 
 
 def computes(looks: Tuple[Dict[str, Any], Dict[str, Any]]) -> bool:
@@ -567,6 +575,9 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
     elif missing and reports:
         kind = "missing"
+    unknown = [one["stack"] for one in reports if one["moved"] is None]
+    if any(awaits_gpu([frame.get("text", "") for frame in stack]) for stack in unknown):
+        notes.append("waiting for a GPU looks the same whether its kernel ends or not")
     known = any(one["by"] for one in reports)
     if not known and any(re.match("python|pypy", program_of(one)) for one in reports):
         notes.append(_NO_STACKS)

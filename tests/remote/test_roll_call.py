@@ -218,6 +218,23 @@ def test_a_receive_that_looks_for_its_message_all_the_time_does_not_move() -> No
         assert called([reduces, polls])["suspects"] == expected
 
 
+def test_a_wait_for_a_gpu_keeps_a_core_busy_and_is_no_sign_that_a_rank_moves() -> None:
+    """As recorded on an H200 whose kernel never ended (tests/data/on_gpu)."""
+    torch = [
+        "/env/site-packages/torch/cuda/__init__.py",
+        1162,
+        "synchronize",
+        "return torch._C._cuda_synchronize()",
+    ]
+    for stack in ([torch, TRAIN], [["/home/me/train.py", 90, "step", "total += loss.item()"]]):
+        waits = process(1, stack, state="R")
+        waits["second"]["ticks"] = waits["first"]["ticks"] + 400
+        alone = called([allreduce(0) | {"first": waits["first"], "second": waits["second"]}], 1)
+        assert (alone["kind"], alone["suspects"]) == ("unclear", [])
+        assert "whether its kernel ends or not" in alone["finding"]
+        assert called([allreduce(0), waits, allreduce(2)])["suspects"] == [1]
+
+
 def test_a_receive_is_not_accused_where_another_rank_moves() -> None:
     receives = process(0, [["/home/me/prog.py", 19, "main", "world.recv(source=2)"]], state="R")
     receives["second"]["ticks"] = receives["first"]["ticks"] + 250

@@ -2,9 +2,10 @@
 
     python trainings.py SETUPS.json > MEASURED.json
 
-SETUPS.json is what benchmarks/one_gpu.py has predicted: name, factory, batch, mode. Each set-up runs in a
-process of its own, with torch's default allocator and AdamW, so that nothing of another one is left. A
-function of this module is a network with the inputs of one sample: ``hpclaunch predict --from-torch``.
+SETUPS.json has ``setups`` with their names: a function of this module, the samples of a step, and how it is
+trained (pure bf16, fp32, autocast to bf16). Each runs in a process of its own, with torch's default allocator
+and AdamW, so that nothing of another one is left. A function is a network with the inputs of one sample:
+``hpclaunch predict --from-torch``.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def llama_8_of_32() -> Any:
 def qwen2() -> Any:
     """Qwen 2, 0.5 B."""
     sizes = {"hidden_size": 896, "num_hidden_layers": 24, "num_attention_heads": 14, "num_key_value_heads": 2}
-    sizes["intermediate_size"] = 4864
-    return _text("Qwen2Config", "Qwen2ForCausalLM", 2048, **sizes, tie_word_embeddings=True)
+    more = {"intermediate_size": 4864, "tie_word_embeddings": True}
+    return _text("Qwen2Config", "Qwen2ForCausalLM", 2048, **sizes, **more)
 
 
 def pythia() -> Any:
@@ -234,14 +235,15 @@ def poolformer() -> Any:
     return _image("PoolFormerConfig", "PoolFormerForImageClassification")
 
 
-def measured(setup: dict[str, Any]) -> dict[str, Any]:
+def measured(setup: str) -> dict[str, Any]:
     """Train for some steps; return GiB at most and seconds of a step (the median)."""
+    factory, samples, mode = setup.split()
     with torch.device("cuda"):
-        model, inputs = globals()[setup["factory"]]()
-    if setup["mode"] == "pure":
+        model, inputs = globals()[factory]()
+    if mode == "pure":
         model.bfloat16()
         inputs = {key: x.bfloat16() if x.is_floating_point() else x for key, x in inputs.items()}
-    batch = {key: x.repeat(setup["batch"], *[1] * (x.dim() - 1)) for key, x in inputs.items()}
+    batch = {key: x.repeat(int(samples), *[1] * (x.dim() - 1)) for key, x in inputs.items()}
     optimizer = torch.optim.AdamW(model.parameters())
     model.train()
     times = []
@@ -249,7 +251,7 @@ def measured(setup: dict[str, Any]) -> dict[str, Any]:
         torch.cuda.synchronize()
         start = time.perf_counter()
         optimizer.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16, enabled=setup["mode"] == "autocast"):
+        with torch.autocast("cuda", torch.bfloat16, enabled=mode == "autocast"):
             loss = model(**batch).loss
         loss.backward()
         optimizer.step()
@@ -266,7 +268,7 @@ def measured(setup: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _answer(setup: dict[str, Any], answers: Any) -> None:
+def _answer(setup: str, answers: Any) -> None:
     try:
         answers.put(measured(setup))
     except Exception as error:  # such as a GPU that is full: the next set-up is measured all the same
@@ -279,13 +281,13 @@ def main() -> None:
 
     found: dict[str, Any] = {}
     processes = multiprocessing.get_context("fork")
-    for setup in json.loads(Path(sys.argv[1]).read_text())["setups"]:
+    for setup in [row["name"] for row in json.loads(Path(sys.argv[1]).read_text())["setups"]]:
         answers = processes.SimpleQueue()
         process = processes.Process(target=_answer, args=(setup, answers))
         process.start()
         process.join()
-        found[setup["name"]] = {"error": "no answer"} if answers.empty() else answers.get()
-        print(setup["name"], found[setup["name"]], file=sys.stderr, flush=True)
+        found[setup] = {"error": "no answer"} if answers.empty() else answers.get()
+        print(setup, found[setup], file=sys.stderr, flush=True)
     gpu = torch.cuda.get_device_name()
     print(json.dumps({"gpu": gpu, "torch": torch.__version__, "setups": found}, indent=1))
 

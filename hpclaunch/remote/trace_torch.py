@@ -38,10 +38,14 @@ KIND_OF = {
     for name in names.split()
 }
 
-IN_FP32 = set(
-    """acos asin cosh erfinv exp expm1 log log10 log1p log2 pow __pow__ __rpow__ reciprocal rsqrt sinh tan cumprod cumsum
-prod sum dist norm renorm layer_norm group_norm softmax log_softmax softmin softplus cross_entropy nll_loss mse_loss
-l1_loss smooth_l1_loss kl_div poisson_nll_loss cosine_similarity cosine_embedding_loss""".split()
+IN_FP32 = frozenset(
+    re.split(
+        r"\s+",
+        """acos asin cosh erfinv exp expm1 log log10 log1p log2 pow __pow__ __rpow__ reciprocal rsqrt sinh tan
+cumprod cumsum prod sum dist norm renorm layer_norm group_norm softmax log_softmax softmin softplus
+cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss kl_div poisson_nll_loss cosine_similarity
+cosine_embedding_loss""",
+    )
 )
 """What torch.autocast computes in fp32 on GPUs (its documentation, 2.2 to 2.13); on processors it is less."""
 
@@ -93,7 +97,7 @@ class Trace:
     def elements(self, tensor: Any) -> int:
         """Return the elements of a sample; one that stays in fp32 beside halves counts twice."""
         size = tensor.element_size() if tensor.is_floating_point() else self.unit
-        return tensor.numel() * size // self.unit // BATCH
+        return int(tensor.numel() * size // self.unit // BATCH)
 
     def pack(self, tensor: Any) -> Any:
         """Count a tensor that autograd saves, each storage once."""
@@ -155,10 +159,15 @@ class Trace:
         self.now["saves"][1] += tensor.numel() // BATCH
         return tensor * (1 - p)
 
-    def attention(self, query: Any, key: Any, value: Any, attn_mask: Any = None, *_: Any, **__: Any) -> Any:
-        """Return the result of attention that does not store its scores, as GPUs compute it."""
+    def attention(
+        self, query: Any, key: Any, value: Any, attn_mask: Any = None, *more: Any, **named: Any
+    ) -> Any:
+        """Return the result of attention as GPUs compute it: where they can, without storing its scores."""
         if self.casts:
             query, key, value = (one.to(self.torch.bfloat16) for one in (query, key, value))
+        if stores_scores(query, key, value, attn_mask, named.get("enable_gqa", False)):
+            plain = self.torch.ops.aten._scaled_dot_product_attention_math
+            return plain(query, key, value, attn_mask, *more, **named)[0]
 
         def forward(context: Any, *inputs: Any) -> Any:
             same = query.shape[-1] == value.shape[-1]  # its layout is that of the queries
@@ -205,6 +214,17 @@ class Trace:
             row |= shape_of(fed[0], outputs[0], found)
         self.layers.append(row)
         now["row"] = row
+
+
+def stores_scores(query: Any, key: Any, value: Any, mask: Any, grouped: bool) -> bool:
+    """Whether a GPU of NVIDIA has no fused attention for these tensors, and stores tokens x tokens in fp32.
+
+    Of torch 2.5 to 2.13, aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; in fp32 it also has none for
+    grouped heads, which is not told here.
+    """
+    given = [one for one in (query, key, value, mask) if one is not None]
+    heads = query.shape[:-2] != key.shape[:-2]
+    return any(one.stride(-1) != 1 for one in given) or (heads and (not grouped or mask is not None))
 
 
 def shape_of(source: Any, out: Any, found: list[Any]) -> dict[str, int]:

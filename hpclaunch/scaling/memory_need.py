@@ -113,16 +113,16 @@ def _stage_need(
         return count / (workers if options.zero >= from_stage else 1)
 
     stored = held * _stored(stage, under_way, division.tensor, options) / GIB
-    working = held * max((_moment(layer, division.tensor, options) for layer in stage), default=0.0) / GIB
+    working = held * _beside(stage, under_way, division.tensor, options) / GIB
     if options.copies == "fp32" and options.saved_bytes == 2 and options.zero < 3:
         working += options.saved_bytes * count  # autocast keeps a half of each weight until the step's end
     if options.zero == 3 and workers > 1:
         working += _gathered(stage, division.tensor) * options.saved_bytes / GIB
     reserve = CONTEXT_GIB + FRAGMENTS * (stored + working)
     gradients = per_gradient * divided(2)
-    if workers == 1 and division.segments == 1 and division.pipeline == 1:
-        # torch.optim sets them to None since 2.0, so that they come while the saved tensors go. With several
-        # workers their buckets stay, with several micro-batches their sums.
+    if options.copies in ("fp32", "pure") and workers == division.segments == division.pipeline == 1:
+        # torch.optim sets them to None since 2.0: they come while the saved tensors go. What stays are the
+        # buckets of several workers, sums of micro-batches, and what Megatron-LM and DeepSpeed hold.
         gradients = max(0.0, gradients - stored - working)
     if options.copies.startswith("deepspeed") and options.zero in (1, 2):
         reserve += BUCKETS_GIB
@@ -143,6 +143,20 @@ def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: Memo
         return under_way * sum(saved)
     inputs = sum(layers[0].x for layers in blocks.values()) * options.saved_bytes
     return under_way * inputs / (tensor if options.sequence_parallel else 1) + max(saved, default=0)
+
+
+def _beside(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:
+    """Return what the fullest moment needs beside all that is stored. When the first layers of a network go
+    back, the later ones have none of theirs any more."""
+    moments = [_moment(layer, tensor, options) for layer in stage]
+    if options.recompute == "full" or under_way != 1:
+        return max(moments, default=0.0)
+    later = 0.0
+    beside = [0.0]
+    for layer, moment in zip(reversed(stage), reversed(moments), strict=True):
+        beside.append(moment - later)
+        later += _saved(layer, tensor, options)
+    return max(beside)
 
 
 def _gathered(stage: Sequence[Layer], tensor: int) -> float:

@@ -304,6 +304,7 @@ def test_the_help_is_short_and_help_all_has_every_option(command: str) -> None:
     assert "--sample" in whole
     assert "--sample" not in short
     assert "--help-all" in short
+    assert set(main.TABLE["short help"][command]) <= {one.name for one in found.params}
 
 
 def test_a_dry_run_that_would_be_refused_fails_where_that_is_asked_for(tmp_path: Path) -> None:

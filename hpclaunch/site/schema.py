@@ -89,13 +89,11 @@ class JobContainer(_Strict, frozen=True, kw_only=True):
     site_modules: bool = True
 
 
+# Paths may hold shell variables ($SCRATCH) of the job. The order of keys in the file does not matter: the
+# script has the lines in the one order that works: EESSI, EasyBuild's prefix and modules, modules, conda,
+# venv. The command itself runs inside the container.
 class Environment(_Strict, frozen=True, kw_only=True):
-    """``environment:`` of a job file, of the user's config or of an offer: what a job loads.
-
-    Paths may hold shell variables ($SCRATCH) of the job. The order of keys in the file does not matter: the
-    script has the lines in the one order that works: EESSI, EasyBuild's prefix and modules, modules, conda,
-    venv. The command itself runs inside the container.
-    """
+    """The software environment of a job or a profile."""
 
     site_setup: bool = True
     module_use: tuple[str, ...] = ()

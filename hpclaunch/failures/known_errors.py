@@ -12,7 +12,7 @@ RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out"
 DID_NOT_MEET = "ranks did not find each other"
 """Causes that the reader itself has to know."""
 
-_FOLLOWS = {"maybe": 1, "always": 2}
+_FOLLOWS = {None: 0, "maybe": 1, "always": 2}
 CERTAINLY = _FOLLOWS["always"]
 """`KnownError.follows` of an error that is always the result of another rank's end."""
 
@@ -45,7 +45,7 @@ class KnownError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def known_errors() -> tuple[KnownError, ...]:
     """Return the rows of the table, in its order."""
     table = package_table("failures/known_errors.yaml")
-    rows = [{**row, "follows": _FOLLOWS.get(row.get("follows"), 0)} for row in table]
+    rows = [{**row, "follows": _FOLLOWS[row.get("follows")]} for row in table]
     return msgspec.convert(rows, tuple[KnownError, ...], dec_hook=_compiled)
 
 

@@ -9,6 +9,7 @@ import sys
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -30,7 +31,7 @@ from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import commit, note_text, text_beside
 from hpclaunch.plan.frameworks import uses_mpi
-from hpclaunch.plan.layout import JobPlace, LaunchPlan
+from hpclaunch.plan.layout import JobLayout, JobPlace, LaunchPlan
 from hpclaunch.plan.plan_file import FOLDER
 from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
@@ -179,13 +180,23 @@ def _record(
         tasks=plan.tasks,
         array={index: ArrayJob() for index in indices},
         request=msgspec.to_builtins(plan.request),
-        plan=msgspec.to_builtins(plan)
-        | {"queue": plan.queue, "at_start": msgspec.to_builtins(plan.at_start)},
+        plan=recorded(plan),
         profile_digest=profile_digest(prepared.profile),
         versions=versions(),
         git_commit=git_commit(LocalHost(), str(prepared.sync or os.getcwd())),
         resubmit_of=prepared.resubmit_of,
     )
+
+
+_OF_THE_JOB = ("request", "profile", "settings", "nodes", "tasks_per_node", "queue", "binding", "at_start")
+
+
+def recorded(plan: LaunchPlan) -> dict[str, Any]:
+    """Return a plan as its record keeps it: what it adds to the job that it was made from, and of that the
+    facts, without the steps to them."""
+    added = [name for name in plan.__struct_fields__ if name not in JobLayout.__struct_fields__]
+    kept = {name: getattr(plan, name) for name in (*_OF_THE_JOB, "started", *added)}
+    return {**msgspec.to_builtins(kept), "walltime_s": plan.limit_s}
 
 
 def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:

@@ -119,7 +119,7 @@ def _launcher_problems(job: JobLayout) -> Iterator[Problem]:
     """Yield what is wrong with the launcher that a command begins with, and with its program's sizes."""
     request = job.request
     yield from _trainer(job)
-    found = None if request.command.bundled else find_launcher(request.command.argv)
+    found = find_launcher(request.command.argv)
     if found is None and request.as_ranks:
         where = request.command.config.get(f"{IN_SCRIPT}.where")
         hint = f"leave it out there: {where}" if where else "leave it out"
@@ -227,12 +227,12 @@ def _contradictions(request: JobRequest, found: Started) -> Iterator[Problem]:
             yield Problem(message=f"{found.launcher.name} {option}", hint=why)
 
 
-def _starts_again(job: JobLayout | LaunchPlan, found: Started) -> bool:
+def _starts_again(job: JobLayout, found: Started) -> bool:
     """Whether the launcher would start more than the ranks that the site's launcher starts."""
     return (job.tasks_per_node if one_process(job.request, found) else job.tasks) > 1
 
 
-def _in_each_rank(job: JobLayout | LaunchPlan, found: Started) -> Problem:
+def _in_each_rank(job: JobLayout, found: Started) -> Problem:
     """The site's launcher starts every rank, and in each of them this one starts all workers again."""
     request, name, ranks = job.request, found.launcher.name, f"{job.nodes} x {job.tasks_per_node}"
     message = note_text("launcher: in each rank", name=name, job=job, ranks=ranks)

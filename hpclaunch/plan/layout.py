@@ -297,14 +297,14 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
         return 1 if self.started else self.tasks_per_node
 
     @property
-    def requested_cpus(self) -> int | None:
-        """The same for the scheduler; None with a mask of CPUs, where Slurm refuses -c."""
-        return None if self.binding else self.launched_cpus
-
-    @property
     def launched_cpus(self) -> int:
         """Hardware threads of each of them."""
         return self.cpus_per_task * (self.tasks_per_node // self.launched_per_node)
+
+    @property
+    def requested_cpus(self) -> int | None:
+        """The same for the scheduler; None with a mask of CPUs, where Slurm refuses -c."""
+        return None if self.binding else self.launched_cpus
 
 
 class LaunchPlan(JobLayout, frozen=True, kw_only=True):

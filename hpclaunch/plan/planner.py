@@ -2,7 +2,7 @@
 
 import re
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
@@ -80,11 +80,12 @@ def make_plan(
     check_sharing(job)
     header, for_rank, without_effect = _header(job), rank_setup(job), no_effect(job)
     check_overridden(request, for_rank)
-    settled = {name: getattr(job, name) for name in JobLayout.__struct_fields__}
-    settled["place"] = JobPlace(allocation=place.allocation)  # a plan is the same wherever its files are
-    settled["settings"] = (*job.settings, *_computed(job))
+    settled = {
+        "place": JobPlace(allocation=place.allocation),  # a plan is the same wherever its files are
+        "settings": (*job.settings, *_computed(job)),
+    }
     return LaunchPlan(
-        **settled,
+        **asdict(job) | settled,
         header=header,
         environment=shell_lines(job, job.launcher.environment(job.requested_cpus, (x.text for x in header))),
         rank_setup=for_rank,

@@ -205,6 +205,8 @@ def test_a_job_is_recorded(tmp_path: Path) -> None:
     assert record["versions"]["hpclaunch"]
     assert record["request"]["command"]["argv"] == ["echo", "hello"]
     assert record["plan"]["binding"]["ranks"][0]["cpus"]
+    assert (record["plan"]["walltime_s"], record["plan"]["queue"], record["plan"]["at_start"]) == (None,) * 3
+    assert not record["plan"].keys() & {"place", "choice", "share"}
     assert record["started"] <= record["ended"]
     logs = subprocess.run([sys.executable, "-m", "hpclaunch", "logs", job], capture_output=True, text=True)
     assert "hello" in logs.stdout

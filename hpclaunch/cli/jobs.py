@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._in_and_out import printed
+from hpclaunch.cli._in_and_out import print_document, wants_document
 from hpclaunch.cli._jobs import chosen
 from hpclaunch.cli._options import options
 
@@ -23,7 +23,6 @@ def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
     id. --site, --state and --name may be repeated; a name may hold * and ?.
     """
     from hpclaunch import api
-    from hpclaunch.job.job_documents import job_document
     from hpclaunch.job.refresh import to_stderr
 
     filtered = bool(states) or any(among.values())
@@ -34,9 +33,11 @@ def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
     records = [handle.record for handle in handles if not states or handle.record.state in states]
     if newest:
         records = records[-newest:]
-    if printed([job_document(record) for record in records]):
-        return
-    if records:
+    if wants_document():
+        from hpclaunch.job.job_documents import job_document
+
+        print_document([job_document(record) for record in records])
+    elif records:
         click.echo(_table(records))
     elif filtered:
         click.echo("no job fits", err=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import click
 
-from hpclaunch.cli._in_and_out import printed, wants_document
+from hpclaunch.cli._in_and_out import print_document, printed, wants_document
 from hpclaunch.cli._options import complete_site, is_asked, options
 from hpclaunch.cli._typed_options import check_typed, foreign_option, own_words
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
@@ -353,7 +353,6 @@ def show(
     ``only_text``: also where the command is to print a document. Returns whether the job would be submitted.
     """
     from hpclaunch.api import Job
-    from hpclaunch.job.job_documents import dry_run_document
 
     job = Job.of(prepared)
     plan, script = job.save(save) if save else job.dry_run(plain=plain)
@@ -363,7 +362,10 @@ def show(
         click.echo(f"hpclaunch: {warning}", err=True)
     for problem in plan.problems:
         click.echo(f"hpclaunch: submitting this job is refused: {printable_lines(str(problem))}", err=True)
-    if not only_text and printed(dry_run_document(plan, script)):
+    if wants_document() and not only_text:
+        from hpclaunch.job.job_documents import dry_run_document
+
+        print_document(dry_run_document(plan, script))
         return not plan.problems
     if explain:
         click.echo(settings_table(plan.settings, err=dry_run), err=dry_run)

@@ -7,7 +7,6 @@ by block. A file of shell lines, ``blocks/NAME.sh``, fills one of two blocks.
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any, NoReturn
 
 import jinja2
@@ -73,6 +72,8 @@ class OverlaidTemplates(ImmutableSandboxedEnvironment):
         except BadInputError:
             raise
         except Exception as error:
+            from traceback import walk_tb  # only messages need it
+
             files = {str(path) for _, path in self.overlays}
             places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
             if isinstance(error, jinja2.TemplateSyntaxError):

@@ -119,7 +119,7 @@ def test_what_does_not_fit_says_what_would(site: str) -> None:
     big = ("--site", site, "--model", "vgg16", "--batch-per-worker", 256, "--gpus", 8, "--strategy", "data")
     point = document(*big)["points"][0]
     assert point["fits"] is False
-    assert "--batch-per-worker 64" in point["remedies"]
+    assert "--batch-per-worker 128" in point["remedies"]
     assert document(*big)["ranking"] == {"8": []}
     assert "data on 8 GPUs does not fit; it would with: " in predict(*big).stdout
 

@@ -312,8 +312,7 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
     """
     looks, (wakes, ticks) = (process["first"], process["second"]), gained(process)
     calls = {look.get("call", "") for look in looks}
-    message = collective_in(call_in("".join(lines_of(process)[:1])))  # of an object of any name
-    waits = called(process) is not None or message in ("receive", "send") or awaits_gpu(lines_of(process))
+    waits = looks_again(process)
     if waits and calls != {"futex"} and max(wakes, ticks) >= _WAKES:
         return None
     if not waits and ticks >= _COMPUTES and computes(looks):
@@ -322,6 +321,13 @@ def woken(process: Dict[str, Any]) -> Optional[bool]:
 
 
 _GPU_WAIT = re.compile(r"\.(item|cpu|tolist|synchronize|block_until_ready)\(|_cuda_synchronize")
+
+
+def looks_again(process: Dict[str, Any]) -> bool:
+    """Tell whether the main thread waits for a message or its GPU, which it may look for all the time."""
+    lines = lines_of(process)
+    message = collective_in(call_in("".join(lines[:1])))  # of an object of any name
+    return called(process) is not None or message in ("receive", "send") or awaits_gpu(lines)
 
 
 def awaits_gpu(lines: List[str]) -> bool:

@@ -120,9 +120,7 @@ def _stage_need(
         working += _gathered(stage, division.tensor) * options.saved_bytes / GIB
     reserve = CONTEXT_GIB + FRAGMENTS * (stored + working)
     gradients = per_gradient * divided(2)
-    if options.copies in ("fp32", "pure") and workers == division.segments == division.pipeline == 1:
-        # torch.optim sets them to None since 2.0: they come while the saved tensors go. What stays are the
-        # buckets of several workers, sums of micro-batches, and what Megatron-LM and DeepSpeed hold.
+    if _gradients_come_late(workers, division, options):
         gradients = max(0.0, gradients - stored - working)
     if options.copies.startswith("deepspeed") and options.zero in (1, 2):
         reserve += BUCKETS_GIB
@@ -134,6 +132,16 @@ def _stage_need(
         working=working,
         reserve=reserve if options.reserved else 0.0,
     )
+
+
+def _gradients_come_late(workers: int, division: Division, options: MemoryOptions) -> bool:
+    """Whether gradients come while the saved tensors go: torch.optim sets them to None since 2.0.
+
+    What stays are the buckets of several workers, sums of micro-batches, and what Megatron-LM and DeepSpeed
+    hold.
+    """
+    alone = workers == division.segments == division.pipeline == 1
+    return alone and options.copies in ("fp32", "pure")
 
 
 def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:

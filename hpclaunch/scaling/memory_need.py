@@ -118,20 +118,24 @@ def _stage_need(
         working += options.saved_bytes * count  # autocast keeps a half of each weight until the step's end
     if options.zero == 3 and workers > 1:
         working += _gathered(stage, division.tensor) * options.saved_bytes / GIB
-    reserve = CONTEXT_GIB + FRAGMENTS * (stored + working)
     gradients = per_gradient * divided(2)
     if _gradients_come_late(workers, division, options):
         gradients = max(0.0, gradients - stored - working)
-    if options.copies.startswith("deepspeed") and options.zero in (1, 2):
-        reserve += BUCKETS_GIB
     return MemoryNeed(
         parameters=per_parameter * divided(3),
         gradients=gradients,
         optimiser=(per_master + per_slot * options.slots) * divided(1),
         saved=stored,
         working=working,
-        reserve=reserve if options.reserved else 0.0,
+        reserve=_reserve(stored + working, options),
     )
+
+
+def _reserve(tensors: float, options: MemoryOptions) -> float:
+    if not options.reserved:
+        return 0.0
+    buckets = options.copies.startswith("deepspeed") and options.zero in (1, 2)
+    return CONTEXT_GIB + FRAGMENTS * tensors + buckets * BUCKETS_GIB
 
 
 def _gradients_come_late(workers: int, division: Division, options: MemoryOptions) -> bool:

@@ -6,7 +6,7 @@ a layer: its operations are those that torch's counter knows, what it saves is w
 to keep. An interpreter with torch runs this file: it imports nothing from hpclaunch. Arguments:
 MODULE:FUNCTION; how it is trained: ``fp32``, ``bf16`` (the network itself), or ``autocast`` to bf16; the
 shape of one sample, such as 3,224,224, or a number of tokens. An element has the bytes of what it is trained
-in: what stays in fp32 beside bf16, such as a loss, is twice as large. What cannot be run ends it with a
+in: what stays in fp32 with bf16, such as a loss, is twice as large. What cannot be run ends it with a
 message and exit code 3.
 """
 
@@ -95,7 +95,7 @@ class Trace:
         self.held += storages
 
     def elements(self, tensor: Any) -> int:
-        """Return the elements of a sample; one that stays in fp32 beside halves counts twice."""
+        """Return the elements of a sample; one that stays in fp32 among halves counts twice."""
         size = tensor.element_size() if tensor.is_floating_point() else self.unit
         return int(tensor.numel() * size // self.unit // BATCH)
 
@@ -220,7 +220,7 @@ def stores_scores(query: Any, key: Any, value: Any, mask: Any, grouped: bool) ->
     """Whether a GPU of NVIDIA has no fused attention for these tensors, and stores tokens x tokens in fp32.
 
     Of torch 2.5 to 2.13, aten/src/ATen/native/transformers/cuda/sdp_utils.cpp; in fp32 it also has none for
-    grouped heads, which is not told here.
+    grouped heads, which does not count here.
     """
     given = [one for one in (query, key, value, mask) if one is not None]
     heads = query.shape[:-2] != key.shape[:-2]

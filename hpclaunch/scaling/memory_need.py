@@ -113,7 +113,7 @@ def _stage_need(
         return count / (workers if options.zero >= from_stage else 1)
 
     stored = held * _stored(stage, under_way, division.tensor, options) / GIB
-    working = held * _beside(stage, under_way, division.tensor, options) / GIB
+    working = held * _at_the_fullest(stage, under_way, division.tensor, options) / GIB
     if options.copies == "fp32" and options.saved_bytes == 2 and options.zero < 3:
         working += options.saved_bytes * count  # autocast keeps a half of each weight until the step's end
     if options.zero == 3 and workers > 1:
@@ -157,18 +157,18 @@ def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: Memo
     return under_way * inputs / (tensor if options.sequence_parallel else 1) + max(saved, default=0)
 
 
-def _beside(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:
-    """Return what the fullest moment needs beside all that is stored. When the first layers of a network go
+def _at_the_fullest(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:
+    """Return what the fullest moment needs in addition to all that is stored. When the first layers of a network go
     back, the later ones have none of theirs any more."""
     moments = [_moment(layer, tensor, options) for layer in stage]
     if options.recompute == "full" or under_way != 1:
         return max(moments, default=0.0)
     later = 0.0
-    beside = [0.0]
+    needs = [0.0]
     for layer, moment in zip(reversed(stage), reversed(moments), strict=True):
-        beside.append(moment - later)
+        needs.append(moment - later)
         later += _saved(layer, tensor, options)
-    return max(beside)
+    return max(needs)
 
 
 def _gathered(stage: Sequence[Layer], tensor: int) -> float:

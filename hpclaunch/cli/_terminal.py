@@ -1,4 +1,4 @@
-"""What a terminal shows: tables and texts in its width, colours of states, a job's progress. No command."""
+"""Output for a terminal: tables and texts in its width, colours of states, a job's progress. No command."""
 
 import codecs
 import json

@@ -158,8 +158,10 @@ def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: Memo
 
 
 def _at_the_fullest(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:
-    """Return what the fullest moment needs in addition to all that is stored. When the first layers of a network go
-    back, the later ones have none of theirs any more."""
+    """Return what the fullest moment needs in addition to all that is stored.
+
+    When the first layers of a network go back, the later ones have none of theirs any more.
+    """
     moments = [_moment(layer, tensor, options) for layer in stage]
     if options.recompute == "full" or under_way != 1:
         return max(moments, default=0.0)

@@ -43,7 +43,7 @@ class Optimizer(ABC):
 
     @abstractmethod
     def _change(self, w: Array, g: Array, *stored: Array) -> Array:
-        """Return what `step` subtracts from the parameters ``w`` at a rate of 1; ``stored``: `arrays`, in place."""
+        """Return what `step` takes off the parameters ``w`` at rate 1; ``stored``: `arrays`, in place."""
 
     def move(self, place: Callable[[Array], Any]) -> None:
         """Put the state where ``place`` puts an array, such as on a GPU, and work on whole arrays.

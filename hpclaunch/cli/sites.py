@@ -209,17 +209,9 @@ def _changed(profile: SiteProfile, page: TextIO) -> tuple[ChangedModule, ...]:
 
 
 def _show_facts(found: SourcesDocument, oldest: dt.date | None) -> None:
-    for source in found.old:
-        names, cited_by = ", ".join(source.names), ", ".join(source.sites)
-        age = counted(source.age_days, "day")
-        click.echo(f"{source.checked}  {age} ago  {source.url}  [{names}] of {cited_by}")
-    since = f", the oldest on {oldest}" if oldest else ""
-    days = counted(found.older_than_days, "day")
-    click.echo(f"{len(found.old)} of {found.sources} sources were read more than {days} ago{since}")
-    for each in found.changed:
-        known = f"known on {each.known}" if each.known else "of unknown day"
-        where = ", ".join(each.keys)
-        click.echo(f"{each.module} ({known}; {where}) changed on {each.changed}: {each.entry}")
+    from hpclaunch.pages.render_page import render
+
+    click.echo(render("old_sources.txt.j2", found=found, oldest=oldest), nl=False)
     for name, error in found.not_readable.items():
         click.echo(f"profile {name} cannot be read: {error}", err=True)
 

@@ -126,6 +126,7 @@ def test_the_figures_of_an_ended_job(store: Store, tmp_path: Path) -> None:
         **{"second": 150, "cpus_busy": 3.0, "memory": 10 << 30, "gpu_busy": 100.0, "power_w": 900.0}
     }
     assert found["binding"]["ok"]
+    assert any("steps per second: no timeline" in text for text in found["unknown"])
 
 
 def test_a_peak_of_the_jobs_cgroup_is_exact_and_stands_against_its_limit(
@@ -134,8 +135,10 @@ def test_a_peak_of_the_jobs_cgroup_is_exact_and_stands_against_its_limit(
     record = ended_job(store, tmp_path)
     text = node_file((0, 1)).replace("cgroup=none", "cgroup=job")
     text = re.sub(r"( mem=10485760)", rf"\1 now={4 << 30} peak={6 << 30} limit={8 << 30} used=5", text)
-    write_samples(record.folder, n1=text)
-    (node,) = document("last")["by_node"]
+    write_samples(record.folder, n1=text, n2=text.replace(f"peak={6 << 30}", f"peak={7 << 30}"))
+    found = document("last")
+    node, _ = found["by_node"]
+    assert any("most on n2: 7" in one["text"] for one in found["next"])
     assert (node["memory_peak"], node["memory_source"], node["memory_of"]) == (6 << 30, "cgroup", 8 << 30)
 
 
@@ -216,6 +219,7 @@ def test_a_job_that_was_looked_at_once_gets_no_advice_for_what_it_used(store: St
     following = {one["what"]: one for one in found["next"]}
     assert "looked at once only" in following["memory"]["text"]
     assert [following[what]["ask"] for what in ("memory", "cores", "nodes")] == [None] * 3
+    assert any("the job was too short for two looks" in text for text in found["unknown"])
 
 
 def test_a_node_that_only_others_kept_busy_did_nothing_for_the_job(store: Store, tmp_path: Path) -> None:

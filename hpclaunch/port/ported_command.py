@@ -143,11 +143,14 @@ def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedComma
     if PurePosixPath(texts[0]).name in WRAPPERS or _INTERPRETER.fullmatch(texts[0]):
         return found
     at = next((at for at, text in enumerate(texts) if _INTERPRETER.fullmatch(text)), 0)
+    if not at and re.fullmatch(r"\$\{\w+\}", by_name(found.words[0])):
+        return found.but(to_do=task("unknown program", text=by_name(found.words[0])))
     if not at:
         return found
     counts = any(_COUNT.match(text) for text in texts[1:at])
     case = "other launcher, ranks" if counts else "other wrapper"
-    to_do = task(case, text=" ".join(texts[:at]), program=" ".join(texts[at : at + 2]))
+    shown = [word.plain or by_name(word) for word in found.words[: at + 2]]
+    to_do = task(case, text=" ".join(shown[:at]), program=" ".join(shown[at:]))
     return found.but(open_ranks=counts, to_do=to_do)
 
 
@@ -221,10 +224,15 @@ def workers_of(started: Started) -> tuple[int | None, bool]:
     return whole_number(number), bool(row.processes)
 
 
-def _workers_unread(started: Started) -> str:
-    """Return the option of a launcher whose number of workers cannot be read; empty: there is none."""
+def _workers_unread(started: Started, words: Sequence[Value]) -> str:
+    """Return the option of a launcher whose number of workers cannot be read; empty: there is none.
+
+    ``words``: the launcher and its options, and the word after them: an unquoted ``$ARGS`` may hold more.
+    """
     row, options = started.launcher, started.options
     given = {name: options[name] for name in (*row.workers, row.processes, "-np") if name in options}
+    if not given and any(word.plain is None and word.splits for word in words):
+        return "options"
     unread = (name for name, text in given.items() if whole_number(text) is None and text not in _EVERY_GPU)
     return next((name for name in (*unread, *_SUBSETS) if name in options), "")
 
@@ -245,7 +253,7 @@ def _without_inner(found: PortedCommand) -> PortedCommand:
     own = (*found.words[: program_at(tuple(_texts(found.words)))], *own)
     workers, workers_of_job = workers_of(started)
     inner = row.name.partition(" ")[0]
-    if unread := _workers_unread(started):
+    if unread := _workers_unread(started, found.words[: len(found.words) - started.tail + 1]):
         found = found.but(open_ranks=True, to_do=task("workers unread", option=unread, inner=inner))
     if _gives_local_rank(started, _texts(found.words)):
         found = found.but(to_do=task("local rank given", inner=inner))

@@ -211,6 +211,8 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
         ("srun nsys profile -o x python a.py\n", "command: nsys profile -o x starts python a.py"),
         ("torchrun --nproc_per_node=$(./n) a.py\n", "ranks: --nproc_per_node of torchrun cannot be read"),
         ("deepspeed --include localhost:0,1 a.py\n", "ranks: --include of deepspeed cannot be read"),
+        ("torchrun $ARGS a.py\n", "ranks: options of torchrun cannot be read"),
+        ("srun $RUN a.py\n", "ranks: ${RUN} is not known, and may start processes itself"),
         ("srun deepspeed --num_gpus 8 a.py\n", "command: deepspeed gives the program --local_rank"),
         ("export WANDB_API_KEY=x\nsrun ./a\n", "secret: WANDB_API_KEY is left out: export it in the shell"),
         ("srun ./a --rank $SLURM_NODEID\n", "env SLURM_NODEID: FILL_IN_SLURM_NODEID"),

@@ -134,7 +134,7 @@ def _with_pinning_named(found: PortedCommand) -> PortedCommand:
 
 
 def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedCommand:
-    """Name a program that starts an interpreter: a launcher or a wrapper that is not read."""
+    """Name a program that brings its environment, that is none, or that may start processes itself."""
     texts = _texts(found.words)
     if environment := unwrap(tuple(texts)).python:
         return found.but(to_do=task("environment of wrapper", text=environment, here=target))
@@ -143,11 +143,16 @@ def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedComma
     if PurePosixPath(texts[0]).name in WRAPPERS or _INTERPRETER.fullmatch(texts[0]):
         return found
     at = next((at for at, text in enumerate(texts) if _INTERPRETER.fullmatch(text)), 0)
-    if not at and re.fullmatch(r"\$\{\w+\}", by_name(found.words[0])):
-        return found.but(to_do=task("unknown program", text=by_name(found.words[0])))
-    if not at:
-        return found
-    counts = any(_COUNT.match(text) for text in texts[1:at])
+    if at:
+        return _with_start_named(found, at)
+    name = by_name(found.words[0])
+    unknown = re.fullmatch(r"\$\{\w+\}", name)
+    return found.but(to_do=task("unknown program", text=name)) if unknown else found
+
+
+def _with_start_named(found: PortedCommand, at: int) -> PortedCommand:
+    """Name a launcher or a wrapper that is not read, which starts the interpreter at this position."""
+    counts = any(_COUNT.match(text) for text in _texts(found.words[1:at]))
     case = "other launcher, ranks" if counts else "other wrapper"
     shown = [word.plain or by_name(word) for word in found.words[: at + 2]]
     to_do = task(case, text=" ".join(shown[:at]), program=" ".join(shown[at:]))
@@ -230,15 +235,15 @@ def _workers_unread(started: Started, words: Sequence[Value]) -> str:
     ``words``: the launcher and its options, and the word after them: an unquoted ``$ARGS`` may hold more.
     """
     row, options = started.launcher, started.options
-    given = {name: options[name] for name in (*row.workers, row.processes, "-np") if name in options}
+    given = {*row.workers, row.processes, "-np"} & options.keys()
     if not given and any(word.plain is None and word.splits for word in words):
         return "options"
-    unread = (name for name, text in given.items() if whole_number(text) is None and text not in _EVERY_GPU)
-    return next((name for name in (*unread, *_SUBSETS) if name in options), "")
+    unread = {name for name in given if not re.fullmatch(_READ, options[name])}
+    return next(iter(unread or options.keys() & _SUBSETS), "")
 
 
-_EVERY_GPU = ("gpu", "auto", "-1")
-_SUBSETS = ("--include", "--exclude", "--gpu_ids")
+_READ = r"\d+|-1|gpu|auto"
+_SUBSETS = {"--include", "--exclude", "--gpu_ids"}
 """Options that name some of the GPUs."""
 
 

@@ -158,12 +158,15 @@ def _resolve(partial: Partial, gpu: GpuFact, nodes: tuple[NumaNode, ...], notes:
 
 
 def _deduced_node(gpu: GpuFact, nodes: tuple[NumaNode, ...]) -> int | None:
-    """Return the one candidate with CPUs, else the one node that holds all CPUs local to the GPU."""
-    candidates = [node.id for node in nodes if node.id in gpu.numa_candidates and node.cpus]
-    if len(candidates) == 1:
-        return candidates[0]
-    holders = [node.id for node in nodes if gpu.cpus and gpu.cpus <= node.cpus]
-    return holders[0] if len(holders) == 1 else None
+    """Return the one candidate with CPUs, else the one node that holds all CPUs local to the GPU.
+
+    On a machine with one NUMA node all is local; Linux then says -1 of a device (seen in a virtual machine).
+    """
+    with_cpus = {node.id: node.cpus for node in nodes if node.cpus}
+    found = [node for node in with_cpus if node in gpu.numa_candidates]
+    if len(found) != 1:
+        found = [node for node, cpus in with_cpus.items() if (gpu.cpus or cpus) <= cpus]
+    return found[0] if len(found) == 1 else None
 
 
 def _settle_cpus(

@@ -72,6 +72,14 @@ def test_the_saved_node_reads_the_same(folder: Path, tmp_path: Path) -> None:
     assert sorted(filter(None, gpus)) == sorted(map(address, listed))
 
 
+def test_all_is_local_on_a_machine_with_one_numa_node(tmp_path: Path) -> None:
+    """Linux says -1 of the H200, which is in a virtual machine."""
+    node = ROOT / "tests/data/on_gpu/h200x1-2026-11-28/topology/node.tar.gz"
+    subprocess.run(["tar", "-xzf", node, "-C", tmp_path], check=True)
+    assert (tmp_path / "sysfs/sys/bus/pci/devices/0000:00:06.0/numa_node").read_text().strip() == "-1"
+    assert [gpu.numa for gpu in read_folder(tmp_path).gpus] == [0]
+
+
 @every_folder
 @pytest.mark.parametrize("file", DOCUMENTS)
 def test_documents_follow_their_schemas(folder: Path, file: str) -> None:

@@ -2,7 +2,7 @@
 
 The cases are those of tests/data/failures, each written as the folder of a job and read as ``status`` does.
 ``open`` is the half with which the rules were made, ``kept`` the half that was kept apart, ``kept/fourth``
-what a fourth author added to it later, which is not counted in ``kept``. With ``--wrong`` each case that is
+and ``kept/fifth`` what a fourth and a fifth author added to it later, not counted in ``kept``. With ``--wrong`` each case that is
 not right is shown. Of healthy logs it is not said whether their job had failed.
 """
 
@@ -26,7 +26,7 @@ from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
 
 CASES = Path(__file__).parents[1] / "tests" / "data" / "failures"
-LATER_AUTHORS = ("fourth-",)
+LATER_AUTHORS = ("fourth-", "fifth-")
 """How the names of those cases in ``kept`` begin that have a column of their own."""
 
 
@@ -131,7 +131,7 @@ def table(found: list[Case]) -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Print the table of each half."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("halves", nargs="*", default=["open", "kept", "kept/fourth"], metavar="HALF")
+    parser.add_argument("halves", nargs="*", default=["open", "kept", "kept/fourth", "kept/fifth"], metavar="HALF")
     parser.add_argument("--wrong", action="store_true", help="show each case that is not right")
     given = parser.parse_args()
     halves = {half: cases(half) for half in given.halves}

@@ -2,8 +2,8 @@
 
 The cases are those of tests/data/failures, each written as the folder of a job and read as ``status`` does.
 ``open`` is the half with which the rules were made, ``kept`` the half that was kept apart, ``kept/fourth``
-and ``kept/fifth`` what a fourth and a fifth author added to it later, not counted in ``kept``. With ``--wrong`` each case that is
-not right is shown. Of healthy logs it is not said whether their job had failed.
+and ``kept/fifth`` what later authors added to it, which is not counted in ``kept``. With ``--wrong`` each
+case that is not right is shown. Of healthy logs it is not said whether their job had failed.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def table(found: list[Case]) -> Iterator[tuple[str, str]]:
 def main() -> None:
     """Print the table of each half."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("halves", nargs="*", default=["open", "kept", "kept/fourth", "kept/fifth"], metavar="HALF")
+    usual = ["open", "kept", *(f"kept/{author.rstrip('-')}" for author in LATER_AUTHORS)]
+    parser.add_argument("halves", nargs="*", default=usual, metavar="HALF")
     parser.add_argument("--wrong", action="store_true", help="show each case that is not right")
     given = parser.parse_args()
     halves = {half: cases(half) for half in given.halves}

@@ -4,8 +4,8 @@
 
 A script that is not in FOLDER is left out, and the number of scripts in the table says so.
 
-``benchmarks/data/port_scripts.yaml``, ``port_scripts_unseen.yaml`` and ``port_scripts_drawn.yaml`` name
-public scripts (repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under
+``benchmarks/data/port_scripts*.yaml`` (the plain one, unseen, drawn and fifth) name public scripts
+(repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under
 their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
 
 Every script is ported to each target. A port is
@@ -19,8 +19,9 @@ A lot divides the first file: scripts whose SHA-256 modulo 5 is below 3 were ope
 others were kept apart, and opened on 2026-11-25. The second file was written by somebody who had not read
 port; half of its scripts, by lot, were opened after all had been judged once, the others, called unseen, on
 2026-11-28, after they had been counted five times. The third file was written on 2026-11-28 by the author of
-the rules that came after it; those of its scripts that are called drawn were looked at once with these rules,
-and no rule was made for them.
+the rules that came after it; half of its scripts, by lot, were opened at once, the others, called drawn,
+later that day. So the author of the rules has read all scripts of these three files, but none of the fourth,
+called fifth: somebody who had not read port wrote it, and another judged it.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ FACTS = Path(__file__).parent / "data" / "port_scripts.yaml"
 UNSEEN = FACTS.with_name("port_scripts_unseen.yaml")
 TARGETS = ("lumi-g", "polaris", "olivia")
 DRAWN = FACTS.with_name("port_scripts_drawn.yaml")
-Half = Literal["open", "kept", "unseen, opened", "unseen", "drawn, opened", "drawn"]
+FIFTH = FACTS.with_name("port_scripts_fifth.yaml")
+Group = Literal["", "unseen", "drawn", "fifth"]
+Half = Literal["open", "kept", "unseen, opened", "unseen", "drawn, opened", "drawn", "fifth"]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,12 +70,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
     gone: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
-    group: Literal["", "unseen", "drawn"] = ""
+    group: Group = ""
 
     @property
     def half(self) -> Half:
-        """The half that the lot puts it into, or that it is of the scripts nobody has seen."""
+        """The half that the lot puts it into, or that of its file."""
         digest = hashlib.sha256(f"{self.repository}/{self.path}".encode()).hexdigest()
+        if self.group == "fifth":
+            return "fifth"
         if self.group == "unseen":
             return "unseen" if int(digest, 16) % 2 else "unseen, opened"
         if self.group == "drawn":
@@ -89,7 +94,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 def read_facts() -> tuple[Facts, ...]:
     """Return the facts about all scripts."""
-    files: dict[Literal["", "unseen", "drawn"], Path] = {"": FACTS, "unseen": UNSEEN, "drawn": DRAWN}
+    files: dict[Group, Path] = {"": FACTS, "unseen": UNSEEN, "drawn": DRAWN, "fifth": FIFTH}
     return tuple(
         msgspec.structs.replace(each, group=group)
         for group, file in files.items()

@@ -7,6 +7,7 @@ from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request_rules import QueueChoice, choose_queue
+from hpclaunch.plural import counted
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
@@ -81,7 +82,7 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
     most = max(1, min(most, cores or _MOST_PER_NODE))
     bound = each if gpus and source.gpus else None
     per_node = _ranks_per_node(target, ranks, most, bound)
-    nodes = ranks // per_node
+    nodes, known = ranks // per_node, gpus or target.node is None
     cpus = source.cpus_per_rank if cores is None or not source.gpus else None
     if cpus is not None and cores is not None:
         cpus = min(cpus, max(1, cores // per_node))
@@ -92,9 +93,7 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
     return TargetSizes(
         nodes=nodes,
         tasks_per_node=per_node,
-        gpus_per_task=each
-        if source.gpus and (gpus or target.node is None) and source.gpus >= ranks
-        else None,
+        gpus_per_task=each if known and source.gpus and source.gpus >= ranks else None,
         cpus_per_task=cpus,
         said=_arithmetic(source, nodes, per_node, each if gpus else None, gpus),
         same=source.nodes == nodes,
@@ -149,20 +148,16 @@ def _without_ranks(source: SourceSizes, gpus: int | None) -> TargetSizes:
 
 
 def _arithmetic(source: SourceSizes, nodes: int, per_node: int, each: int | None, gpus: int | None) -> str:
-    there = f"{source.ranks} ranks" + (f" on {_nodes(source.nodes)}" if source.nodes else "")
+    there = f"{source.ranks} ranks" + (f" on {counted(source.nodes, 'node')}" if source.nodes else "")
     if source.gpus:
         there += f" with {source.gpus} GPUs"
-    here = f"{_nodes(nodes)} x {per_node} ranks"
+    here = f"{counted(nodes, 'node')} x {per_node} ranks"
     if each and gpus and source.gpus:
         used = min(gpus, per_node * each) * nodes
         here += f" with {used} GPUs, {gpus} per node"
         if used != source.gpus:
             here += f": not the same number of GPUs ({source.gpus} there)"
     return f"{there} = {here}"
-
-
-def _nodes(count: int | None) -> str:
-    return f"{count} node{'s' * (count != 1)}"
 
 
 def fit_queue(target: SiteProfile, nodes: int | None, walltime_s: int | None) -> TargetQueue:
@@ -174,40 +169,31 @@ def fit_queue(target: SiteProfile, nodes: int | None, walltime_s: int | None) ->
     for count in (wanted_nodes, *_other_nodes(target, wanted_nodes)):
         for seconds in (wanted_s, *_other_times(target, wanted_s, count)):
             choice = _choice(target, count, seconds)
-            if choice is not None:
-                return _fitting(target, choice, (count, wanted_nodes), (seconds, wanted_s, walltime_s))
+            if choice is None:
+                continue
+            takes = f"takes {counted(count, 'node')} for {format_walltime(seconds)}"
+            other = f"{format_walltime(wanted_s)} does not fit: {choice.name or target.name} {takes}"
+            return TargetQueue(
+                name=choice.name,
+                walltime_s=walltime_s if seconds == wanted_s else seconds,
+                nodes=None if count == wanted_nodes else count,
+                why=choice.reason,
+                walltime_why="" if seconds == wanted_s else other,
+                source=cite(target, choice.queue.source if choice.queue else None),
+            )
     return TargetQueue(walltime_s=walltime_s, why="no queue of the profile takes such a job")
-
-
-def _fitting(
-    target: SiteProfile, choice: QueueChoice, nodes: tuple[int, int], times: tuple[int, int, int | None]
-) -> TargetQueue:
-    source = cite(target, choice.queue.source if choice.queue else None)
-    changed_time = times[0] != times[1]
-    longest = f"{choice.name or target.name} takes {_nodes(nodes[0])} for {format_walltime(times[0])}"
-    return TargetQueue(
-        name=choice.name,
-        walltime_s=times[0] if changed_time else times[2],
-        nodes=nodes[0] if nodes[0] != nodes[1] else None,
-        why=choice.reason,
-        walltime_why=f"{format_walltime(times[1])} does not fit: {longest}" if changed_time else "",
-        source=source,
-    )
 
 
 def _choice(target: SiteProfile, nodes: int, walltime_s: int) -> QueueChoice | None:
     """Return the queue that hpclaunch would take, else the first that may be named."""
-    try:
-        return choose_queue(target, None, nodes, walltime_s)
-    except SiteRuleError:
-        pass
-    for name, queue in target.queues.items():
-        if queue.by_request or queue.preemptable:
-            continue
+    named = [name for name, queue in target.queues.items() if not (queue.by_request or queue.preemptable)]
+    for name in (None, *named):
         try:
             choice = choose_queue(target, name, nodes, walltime_s)
         except SiteRuleError:
             continue
+        if name is None:
+            return choice
         reason = "the first that fits, though it is only used when it is named"
         return msgspec.structs.replace(choice, reason=reason)
     return None

@@ -1,6 +1,5 @@
 """The options and the program of a foreign launch."""
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
@@ -42,12 +41,11 @@ class LaunchOption(NamedTuple):
     """The script's word that names it."""
 
 
-@dataclass
-class ReadLaunch:
+class ReadLaunch(NamedTuple):
     """A launch line: its options, and its program."""
 
-    options: list[LaunchOption] = field(default_factory=list)
-    program: list[Piece] = field(default_factory=list)
+    options: list[LaunchOption]
+    program: list[Piece]
 
 
 def read_options(launch: Launch, values: Values) -> ReadLaunch:
@@ -55,15 +53,14 @@ def read_options(launch: Launch, values: Values) -> ReadLaunch:
     if launch.launcher not in LAUNCHER_OPTIONS:
         return _other_launcher(launch, values)
     rest = _after_launcher(launch, values)
-    found = ReadLaunch()
+    options: list[LaunchOption] = []
     while rest and rest[0].text.startswith("-") and rest[0].text not in ("-", "--"):
         option, taken = _read_one(rest, launch.launcher)
-        found.options.append(option)
+        options.append(option)
         last, rest = rest[:taken][-1].text, rest[taken:]
         if option.name in LIST_OPTIONS:
             rest = _without_torn(last, rest)
-    found.program = rest[1:] if rest and rest[0].text == "--" else rest
-    return found
+    return ReadLaunch(options, rest[1:] if rest and rest[0].text == "--" else rest)
 
 
 def _other_launcher(launch: Launch, values: Values) -> ReadLaunch:

@@ -151,11 +151,6 @@ def _merged(verdicts: list[Verdict]) -> Verdict:
         return Verdict(verdicts[0].fate, why=_joined(verdict.why for verdict in verdicts))
     carried = [verdict for verdict in verdicts if verdict.fate != "left out"]
     left = [verdict.why for verdict in verdicts if verdict.fate == "left out"]
-    return _changed(carried, left)
-
-
-def _changed(carried: list[Verdict], left: list[str]) -> Verdict:
-    """Return the verdict on a line of which some parts are carried over; ``left``: why the rest is not."""
     not_carried = (f"left out: {why.removeprefix('undecided: ')}" for why in left)
     return Verdict(
         "changed",

@@ -10,9 +10,10 @@ from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import Port
 from hpclaunch.shell.shell_syntax import Command
 
-_BINDS = "in the container: what the job names"
+BINDS = "in the container: what the job names"
+"""The reason of a line that adds binds of the request."""
 _OF_REQUEST = (
-    *("given in the request", _BINDS, "given in environment", "module given in environment"),
+    *("given in the request", BINDS, "given in environment", "module given in environment"),
     *("more modules, given in environment", "the conda environment"),
     "the virtual environment, over the Python of the modules",
 )
@@ -24,11 +25,6 @@ _ALL_GPUS = re.compile(
 
 def request_lines(port: Port) -> dict[int, str]:
     """Return the lines with the request's variables, modules, environments and binds: number -> reason."""
-    return {number: reason for number, reason in _reasons(port).items() if reason in _OF_REQUEST}
-
-
-def _reasons(port: Port) -> dict[int, str]:
-    """Return the reason of each line on which a command begins."""
     found: dict[int, str] = {}
     tails, inside = _ends(port)
     above: list[str] = []
@@ -43,7 +39,9 @@ def _reasons(port: Port) -> dict[int, str]:
             shared, above = " ".join(above), []
         if behind := re.search(r"  # (.*)$", tails.get(number, "")):
             shared = ""
-        found[number] = re.sub(r" \[\d+\]$", "", behind[1] if behind else shared)
+        reason = re.sub(r" \[\d+\]$", "", behind[1] if behind else shared)
+        if reason in _OF_REQUEST:
+            found[number] = reason
     return found
 
 
@@ -59,13 +57,8 @@ def _ends(port: Port) -> tuple[dict[int, str], set[int]]:
     return {number: text[end:].partition("\n")[0] for number, end in ends.items()}, inside
 
 
-def is_bind(reason: str | None) -> bool:
-    """Tell whether a line with this reason adds binds of the request."""
-    return reason == _BINDS
-
-
 def bind_line(port: Port, command: Command) -> Verdict:
-    """Return the verdict on such a line, which adds binds to the runtime's variable, once by a function."""
+    """Return the verdict on a line that adds binds to the runtime's variable, once by a function."""
     words = command.words[1:] if command.name == "hpclaunch_bind" else []
     verdict, binds = KEPT, list[str]()
     for word in (*words, *(made.value for made in command.assignments if made.value)):

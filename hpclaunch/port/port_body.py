@@ -9,7 +9,7 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.port.foreign_values import Value
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
-from hpclaunch.port.own_script import bind_line, is_bind, request_lines
+from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
@@ -47,7 +47,7 @@ def port_body(port: Port) -> Iterator[Judged]:
             yield Judged(lines, port.says("sole program"))
         if is_main or command.depth:
             continue
-        if is_bind(own.get(command.line)):
+        if own.get(command.line) == BINDS:
             yield Judged(lines, bind_line(port, command))
         elif port.own and command.line not in own:
             yield Judged(lines, port.says("own line"))
@@ -110,8 +110,13 @@ def _judge(port: Port, command: Command) -> Iterator[Judged]:
         return
     words = command.words[1:]
     for word in words:
-        if not is_assignment(word):
-            yield Judged([word.line], _exported_name(port, word.raw, word.start))
+        name = word.raw
+        if is_assignment(word):
+            continue
+        if re.fullmatch(r"[A-Za-z_]\w*", name):  # whose value was set before
+            yield Judged([word.line], _program_variable(port, name, port.values.named(name, word.start)))
+        else:
+            yield Judged([word.line], port.says("shell option", name=name))
     if not words:
         yield Judged(lines, port.says("only prints"))
     made = [assignment_in(word, exported=True) for word in words if is_assignment(word)]
@@ -123,13 +128,6 @@ def _judge_assignments(port: Port, command: Command, made: list[Assignment]) -> 
     for one in made:
         about = range(one.line, lines.stop) if one.line in lines else lines
         yield Judged(about, _assignment(port, one, command, exported=command.name == "export"))
-
-
-def _exported_name(port: Port, name: str, offset: int) -> Verdict:
-    """Return the verdict on ``export NAME``, whose value was set before."""
-    if not re.fullmatch(r"[A-Za-z_]\w*", name):
-        return port.says("shell option", name=name)
-    return _program_variable(port, name, port.values.named(name, offset))
 
 
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
@@ -310,8 +308,9 @@ def _same_modules(port: Port, command: Command) -> Verdict:
         return KEPT
     if not re.fullmatch(r"[\w./+:=@ -]+", " ".join(names)):
         return port.says("module, run time")
-    loaded = dict.fromkeys(name for name in _loaded_until(port, command) if name not in setup)
-    wanted = Environment(modules=tuple(loaded))
+    until = [one for one in port.script.commands if one.start <= command.start]
+    loads = [name for one in until if one.name in ("module", "ml") for name in _loaded_by(one)]
+    wanted = Environment(modules=tuple(dict.fromkeys(name for name in loads if name not in setup)))
     wrong = unusable(wanted) or contradictions(wanted, port.target)
     return port.says("fault", fault="; ".join(wrong)) if wrong else KEPT.setting(module=more)
 
@@ -319,13 +318,6 @@ def _same_modules(port: Port, command: Command) -> Verdict:
 def _module_words(command: Command) -> list[str]:
     texts = (word.text or word.raw for word in command.words[1:])
     return [text for text in texts if not text.startswith("-")]
-
-
-def _loaded_until(port: Port, command: Command) -> Iterator[str]:
-    """Yield the modules that the script loads up to a command."""
-    for one in port.script.commands:
-        if one.name in ("module", "ml") and one.start <= command.start:
-            yield from _loaded_by(one)
 
 
 def _loaded_by(command: Command) -> list[str]:

@@ -197,10 +197,6 @@ def _export(port: Port, directive: Directive) -> Verdict:
     return exported(port, named)
 
 
-def _is_open(verdict: Verdict) -> bool:
-    return verdict.why.startswith("undecided: ")
-
-
 def exported(port: Port, named: list[str]) -> Verdict:
     """Turn ``NAME=VALUE`` of an option into variables of the job."""
     given = [part.strip().partition("=")[::2] for part in named]
@@ -212,13 +208,11 @@ def exported(port: Port, named: list[str]) -> Verdict:
     )
     if fates == {"left out"}:
         why = "; ".join(verdict.why.removeprefix("undecided: ") for verdict in said)
-        return left_out(f"undecided: {why}" if any(_is_open(verdict) for verdict in said) else why)
+        is_open = any(verdict.why.startswith("undecided: ") for verdict in said)
+        return left_out(f"undecided: {why}" if is_open else why)
     to_do = (text for verdict in said for text in verdict.to_do)
-    return (
-        port.says("exported", texts=to)
-        .doing(*to_do)
-        .setting(**all_set(Judged((), verdict) for verdict in said))
-    )
+    sets = all_set(Judged((), verdict) for verdict in said)
+    return port.says("exported", texts=to).doing(*to_do).setting(**sets)
 
 
 def _carried(port: Port, directive: Directive) -> Verdict:

@@ -41,7 +41,7 @@ from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Redirect, Word
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.software.container_lines import RUNTIMES, Runtime
+from hpclaunch.software.container_lines import RUNTIMES
 
 _PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
 """How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""
@@ -69,20 +69,11 @@ def _only_prints(launch: Launch) -> bool:
     if not words:
         return launch.option("version", "help", "V", "h", "info") is not None
     name = words[0].rpartition("/")[2]
+    runtime = RUNTIMES.get(name)
+    if runtime and ("ldd" in words[1:] or (runtime.verbs and not {*words[1:]}.intersection(runtime.verbs))):
+        return True  # ldd shows the libraries of a program
     installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
-    return (
-        launch.trivial
-        or bool(installs)
-        or name in PRINTS
-        or _starts_nothing(RUNTIMES.get(name), {*words[1:]})
-    )
-
-
-def _starts_nothing(runtime: Runtime | None, words: set[str]) -> bool:
-    """Tell whether a container's runtime starts no program, or ldd, which shows the libraries of one."""
-    if runtime is None:
-        return False
-    return "ldd" in words or bool(runtime.verbs and not words.intersection(runtime.verbs))
+    return launch.trivial or bool(installs) or name in PRINTS
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:

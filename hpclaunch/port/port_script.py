@@ -100,10 +100,7 @@ def port_script(
     script = read_script(text)
     _check(script, source)
     if site_scheduler(target).starts_at_once:
-        raise BadInputError(
-            f"site {target.name} has no queue: jobs there need no batch script",
-            f"hpclaunch submit --site {target.name} -- COMMAND runs the program",
-        )
+        raise BadInputError.case("port: no queue", site=target)
     requested = script.reader.requested(script.components[0]) if script.reader else RequestedResources()
     found = lint_script(script, source, NO_FILES)
     faults = [one for one in found if one.line and one.severity != "note" and re.match(_FAULTS, one.rule)]
@@ -130,22 +127,11 @@ def _check(script: Script, source: SiteProfile | None) -> None:
     shell = script.shebang.split()
     name = next((word.rpartition("/")[2] for word in shell if not word.endswith("/env")), "bash")
     if not re.fullmatch(r"(ba|k|z|da|a)?sh", name):
-        raise BadInputError(
-            f"line 1: #!{script.shebang}: only scripts of sh and bash are read",
-            "port it by hand, or rewrite it",
-        )
+        raise BadInputError.case("port: other shell", shebang=script.shebang)
     if script.kind is None and source is None and not (shell or script.launches):
-        raise BadInputError(
-            "line 1: the text has no directives of a scheduler that is read, and starts no program",
-            "give the batch script that is submitted, or name its machine with --from",
-        )
+        raise BadInputError.case("port: no script")
     if source is not None and script.kind not in (None, source.scheduler.kind):
-        first = script.directives[0]
-        raise BadInputError(
-            f"line {first.line}: #{first.reader.sentinel} is not a directive of {source.name}, which has"
-            f" {source.scheduler.kind}",
-            "name another site with --from, or leave it out",
-        )
+        raise BadInputError.case("port: other scheduler", first=script.directives[0], source=source)
 
 
 def _settle(port: Port) -> tuple[Port, Verdict]:
@@ -564,15 +550,10 @@ def _arguments(port: Port) -> Iterator[str]:
         for word in part.launch.program if part.launch else ():
             if match := _ARGUMENTS.search(word.raw):
                 yield task("arguments", shown=match[0])
-    if lines := _lines_with_arguments(port):
-        yield task("arguments read", at=at_lines(lines))
-
-
-def _lines_with_arguments(port: Port) -> list[int]:
-    """Return the lines that read arguments of the script; in a function they are those of the function."""
-    functions = [range(one.start, one.end) for one in port.script.commands if one.function]
+    functions = [range(one.start, one.end) for one in port.script.commands if one.function]  # have their own
     read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
-    return sorted({ref.line for ref in read if not any(ref.offset in part for part in functions)})
+    if lines := {ref.line for ref in read if not any(ref.offset in part for part in functions)}:
+        yield task("arguments read", at=at_lines(lines))
 
 
 def _script_file(port: Port) -> Iterator[str]:

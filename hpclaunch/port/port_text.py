@@ -7,6 +7,7 @@ from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.plan.settings import JobSettings, Layer
+from hpclaunch.plural import counted
 from hpclaunch.port.line_report import LineReport
 from hpclaunch.port.port_script import Ported
 from hpclaunch.site.schema import SiteProfile
@@ -33,32 +34,18 @@ def port_document(ported: Ported, job_file: str, script: str) -> PortDocument:
 
 def report_text(ported: Ported) -> str:
     """Return the report: kept, changed, left out, then what is to do and what the script does not say."""
-    report = ported.report
-    lines = [f"kept: {_count(len(report.kept))}"]
-    lines += [_line(one.line, one.text) for one in report.kept]
-    lines += ["", f"changed: {_count(len(report.changed))}"]
-    for changed in report.changed:
-        lines.append(_line(changed.line, changed.text))
-        lines += [f"        to:     {_whole(changed.to)}", f"        why:    {_whole(changed.why)}"]
-        lines.append(f"        source: {_whole(changed.source)}")
-    lines += ["", f"left out: {_count(len(report.left_out))}"]
-    for left in report.left_out:
-        lines += [_line(left.line, left.text), f"        why:    {_whole(left.why)}"]
-    for title, texts in (
-        ("to do before it is submitted:", ported.to_do),
-        ("not in the script:", ported.notes),
-    ):
-        if texts:
-            lines += ["", title, *(f"  - {_whole(text)}" for text in texts)]
-    return "\n".join([*lines, ""])
-
-
-def _count(number: int) -> str:
-    return f"{number} line{'s' * (number != 1)}"
-
-
-def _line(number: int, text: str) -> str:
-    return f"  {number:>4}  {printable(text.strip())}"
+    report, lines = ported.report, list[str]()
+    by_fate = {"kept": report.kept, "changed": report.changed, "left out": report.left_out}
+    for fate, found in by_fate.items():
+        lines += ["", f"{fate}: {counted(len(found), 'line')}"]
+        for one in found:
+            lines.append(f"  {one.line:>4}  {printable(one.text.strip())}")
+            about = [(key, getattr(one, key)) for key in ("to", "why", "source") if hasattr(one, key)]
+            lines += [f"        {key + ':':<7} {_whole(text)}" for key, text in about]
+    more = {"to do before it is submitted:": ported.to_do, "not in the script:": ported.notes}
+    for title, texts in more.items():
+        lines += ["", title, *(f"  - {_whole(text)}" for text in texts)] if texts else []
+    return "\n".join([*lines[1:], ""])
 
 
 def _whole(text: str) -> str:

@@ -399,8 +399,5 @@ def by_name(word: Value) -> str:
 
 def placeholder(word: Value) -> str:
     """Return the name of the variable that stands for a word that is not known."""
-    return (
-        word.missing[0]
-        if word.missing and re.fullmatch(r"[A-Za-z_]\w*", word.missing[0])
-        else f"{FILL_IN}_WORD"
-    )
+    name = next(iter(word.missing), "")
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else f"{FILL_IN}_WORD"

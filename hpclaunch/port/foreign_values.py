@@ -11,32 +11,18 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
-from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, name_set, whole_number
+from hpclaunch.package_data import package_table
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, whole_number
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
 _MOST_STEPS = 400
 _UNREADABLE = "FILL_IN_WORD"
 """Stands for a part of a word that is known at run time only and has no name."""
-_HERE_AND_THERE = name_set(
-    "HOME USER LOGNAME PWD SHELL LANG PATH PYTHONPATH LD_LIBRARY_PATH TMPDIR HOSTNAME MASTER_ADDR MASTER_PORT"
-)
-"""Variables that a job of the target has, too."""
-_OF_A_PATH = "basename|dirname|which|command -v"
-"""Commands in a substitution that print a part of a path; the target finds the program of its name itself."""
-_COMMANDS = (
-    (r"pwd|realpath \.", "$PWD"),
-    (r"whoami|id -un", "$USER"),
-    (r"hostname( -[sf])?", "$HOSTNAME"),
-)
-"""Commands in a substitution that a variable of the target stands for."""
-_COUNTS = (
-    r"wc (?:-l|--lines)\s*<?\s*{file}(?:\s*\|\s*(?:awk '{{\s*print \$1;?\s*}}'|cut -d\W* ?-f ?1))?",
-    r"(?:cat|sort(?: -u)?|uniq)\s+{file}\s*(?:\|\s*(?:sort(?: -u)?|uniq|grep -v \w+)\s*)*\|\s*wc -l",
-)
-_COUNTS_NODES = r"scontrol show hostnames? \S+\s*\|\s*wc -l|flux resource list [^|]*\{nnodes\}'?"
+WORDS: dict[str, Any] = package_table("port/port_words.yaml")
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -208,7 +194,7 @@ class Values:
         if made is None and fact is not None and (fact in self.numbers or fact in self.target):
             number = self.numbers.get(fact)
             return Value(None, self.target[fact]) if number is None else Value(str(number), str(number))
-        if name in _HERE_AND_THERE and (made is None or name.startswith("MASTER_")):
+        if name in WORDS["of a job here, too"] and (made is None or name.startswith("MASTER_")):
             return Value(None, f"${name}")
         return Value(None, None, (name,))
 
@@ -251,29 +237,28 @@ class Values:
     def _command(self, text: str, offset: int) -> Value:
         """Return what a command in a substitution prints, for the few that many scripts have."""
         inside = text.removeprefix("$(").removesuffix(")").strip("`").strip().replace('"', "")
-        if match := re.fullmatch(rf"({_OF_A_PATH}) (?:\$\{{?(\w+)\}}?|([\w./-]+))", inside):
+        if match := re.fullmatch(rf"({WORDS['parts of a path']}) (?:\$\{{?(\w+)\}}?|([\w./-]+))", inside):
             path = self._variable(match[2], offset).plain if match[2] else match[3]
             if path:
                 pure = PurePosixPath(path)
                 text = str(pure.parent) if match[1] == "dirname" else pure.name
                 return Value(text, _in_quotes(text))
-        for pattern, variable in _COMMANDS:
+        for pattern, variable in WORDS["commands with a variable"].items():
             if re.fullmatch(pattern, inside):
                 return Value(None, variable)
         fact = self._counted(inside)
         if fact is not None and (number := self.numbers.get(fact)) is not None:
             return Value(str(number), str(number))
-        if self._is_first_node(inside):
-            return Value(None, self.target.get("first node"))
-        return Value(None, None)
+        return Value(None, self.target.get("first node") if self._is_first_node(inside) else None)
 
     def _counted(self, inside: str) -> Fact | None:
         """Return what a pipe of commands counts: the lines of the scheduler's file of nodes, or GPUs."""
         for name, fact in self.words.variables.items():
             file = rf"\$(?:{name}|\{{{name}\}})"
-            if fact == "node file" and any(re.fullmatch(one.format(file=file), inside) for one in _COUNTS):
+            counts = (one.format(file=file) for one in WORDS["counts of a file"])
+            if fact == "node file" and any(re.fullmatch(one, inside) for one in counts):
                 return "nodes" if re.search(r"\buniq\b|sort -u", inside) else self.node_file
-        if re.fullmatch(_COUNTS_NODES, inside):
+        if re.fullmatch(WORDS["counts of nodes"], inside):
             return "nodes"
         if re.fullmatch(r"nvidia-smi (-L|--list-gpus)\s*\|\s*wc -l", inside):
             return "gpus per node"

@@ -104,25 +104,30 @@ def fit_sizes(source: SourceSizes, target: SiteProfile) -> TargetSizes:
 def _ranks_per_node(target: SiteProfile, ranks: int, most: int, gpus_per_task: int | None) -> int:
     """Return the most ranks per node that give each node the same number, each on one NUMA node if it can."""
     counts = [count for count in range(min(most, ranks), 0, -1) if ranks % count == 0]
-    topology = site_topology(target)
-    if topology is None or target.binding.cpu not in _BINDS:
+    topology, numa = _numa_nodes(target)
+    if topology is None:
         return counts[0]
-    numa = sum(1 for node in topology.numa_nodes if node.cpus & topology.usable)
     for count in counts:
-        if count < numa or _stays_on_one(topology, count, gpus_per_task, None):
-            return count
-        if _cores_of_one_numa_node(target, count, gpus_per_task):
+        stays = count < len(numa) or _stays_on_one(topology, count, gpus_per_task, None)
+        if stays or _cores_of_one_numa_node(target, count, gpus_per_task):
             return count
     return counts[0]
 
 
-def _cores_of_one_numa_node(target: SiteProfile, per_node: int, gpus_per_task: int | None) -> int | None:
-    """Return cores per rank where an equal share of the node would lie on two NUMA nodes; else None."""
+def _numa_nodes(target: SiteProfile) -> tuple[NodeTopology | None, list[int]]:
+    """Return the node whose ranks hpclaunch binds, and the usable CPUs of each NUMA node that has some."""
     topology = site_topology(target)
     if topology is None or target.binding.cpu not in _BINDS:
+        return None, []
+    return topology, [len(found) for node in topology.numa_nodes if (found := node.cpus & topology.usable)]
+
+
+def _cores_of_one_numa_node(target: SiteProfile, per_node: int, gpus_per_task: int | None) -> int | None:
+    """Return cores per rank where an equal share of the node would lie on two NUMA nodes; else None."""
+    topology, nodes = _numa_nodes(target)
+    if topology is None or not nodes or per_node < len(nodes):
         return None
-    nodes = [len(node.cpus & topology.usable) for node in topology.numa_nodes if node.cpus & topology.usable]
-    if not nodes or per_node < len(nodes) or _stays_on_one(topology, per_node, gpus_per_task, None):
+    if _stays_on_one(topology, per_node, gpus_per_task, None):
         return None
     threads = target.node.threads_per_core if target.node else 1
     cores = min(nodes) // threads // -(-per_node // len(nodes))
@@ -172,13 +177,14 @@ def fit_queue(target: SiteProfile, nodes: int | None, walltime_s: int | None) ->
             if choice is None:
                 continue
             takes = f"takes {counted(count, 'node')} for {format_walltime(seconds)}"
-            other = f"{format_walltime(wanted_s)} does not fit: {choice.name or target.name} {takes}"
+            why = f"{format_walltime(wanted_s)} does not fit: {choice.name or target.name} {takes}"
+            time, why = (walltime_s, "") if seconds == wanted_s else (seconds, why)
             return TargetQueue(
                 name=choice.name,
-                walltime_s=walltime_s if seconds == wanted_s else seconds,
+                walltime_s=time,
                 nodes=None if count == wanted_nodes else count,
                 why=choice.reason,
-                walltime_why="" if seconds == wanted_s else other,
+                walltime_why=why,
                 source=cite(target, choice.queue.source if choice.queue else None),
             )
     return TargetQueue(walltime_s=walltime_s, why="no queue of the profile takes such a job")

@@ -7,7 +7,7 @@ from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
-from hpclaunch.port.foreign_values import Value
+from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
@@ -15,21 +15,15 @@ from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.port.written_script import judge_written
-from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
 from hpclaunch.software.contradictions import contradictions, unusable
 
-CHANGES = name_set("cp mkdir rm test")
-"""Commands that lint counts as information, and that change or decide something."""
-PRINTS = (INFORMATION_COMMANDS - CHANGES) | name_set(
-    "sleep wait sync clear tput ldd lstopo nvcc gcc sinfo squeue qstat sacct sstat seff jobinfo id whoami"
-    " uname free top ps : let shift return break continue"
-)
-_FILTERS = name_set("awk cat cut egrep grep head sed sort tail tr uniq wc")
+CHANGES = frozenset(WORDS["changes"])
+PRINTS = (INFORMATION_COMMANDS - CHANGES).union(WORDS["prints or waits"])
+_FILTERS = frozenset(WORDS["filters"])
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
-_ENVIRONMENTS = r"conda|mamba|micromamba|pyenv|uv|poetry|spack|eb|pip[\d.]*|uenv|virtualenv"
 
 
 def port_body(port: Port) -> Iterator[Judged]:
@@ -68,15 +62,8 @@ def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
         elif line.strip().startswith("#"):
             yield Judged([number], port.says("comment written"))
         else:
-            block = _BLOCK_WORDS.fullmatch(line.strip())
+            block = re.fullmatch(WORDS["block words"], line.strip())
             yield Judged([number], port.says("block words") if block else UNKNOWN)
-
-
-_BLOCK_WORDS = re.compile(
-    r"([\w-]+ *\(\)|function +[\w-]+( *\(\))?|if|then|else|fi|do|done|case .*|esac|for .*|select .*|while"
-    r"|until|[^()]*\)|[({]|[)}]|;;|;)*([ \t;{&|]|\d?>&?\s*\S+|#.*)*"
-)
-"""A line of nothing but words by which bash groups commands."""
 
 
 def content_lines(port: Port) -> dict[int, str]:
@@ -168,11 +155,9 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
 
 def _in_bind_list(port: Port, name: str) -> bool:
     """Tell whether the launch's list of cores uses a variable."""
-    launch = port.launch
-    option = launch.option("cpu-bind", "cpu_bind") if launch else None
-    return bool(
-        option and option.value and any(p.kind == "variable" and p.text == name for p in option.value.parts)
-    )
+    option = port.launch.option("cpu-bind", "cpu_bind") if port.launch else None
+    parts = option.value.parts if option and option.value else ()
+    return any(part.kind == "variable" and part.text == name for part in parts)
 
 
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
@@ -244,10 +229,7 @@ def _writes_to(command: Command) -> str:
     )
 
 
-_NO_START = "|".join({*PRINTS, *_FILTERS, *CHANGES}) + (
-    r"|mv|ln|touch|chmod|chown|rsync|scp|tar|zip|unzip|git|curl|wget|make|cmake|if|trap|alias|eval|read|sbatch"
-    r"|qsub|bsub|module|ml|source|\.|export|exec|cd|pushd|set|for|tee|xargs|find|" + _ENVIRONMENTS
-)
+_NO_START = "|".join((*PRINTS, *_FILTERS, *CHANGES, WORDS["no start"], WORDS["environments"]))
 """Names of commands that start no program of the job, whatever stands behind them."""
 
 
@@ -327,10 +309,7 @@ def _loaded_by(command: Command) -> list[str]:
         return words[1:]
     if words[:1] and words[0] in ("swap", "switch"):
         return words[-1:]
-    return words if command.name == "ml" and not {*words[:1]} & _MODULE_VERBS else []
-
-
-_MODULE_VERBS = name_set("purge unload del use unuse list avail spider reset restore save show whatis")
+    return words if command.name == "ml" and not {*words[:1]}.intersection(WORDS["module verbs"]) else []
 
 
 def _environment(port: Port, command: Command) -> Verdict:
@@ -391,19 +370,17 @@ def _sets_up(port: Port, command: Command) -> bool:
 
 def _set(port: Port, command: Command) -> Verdict:
     words = [word.raw for word in command.words[1:]]
-    if any(re.fullmatch(r"--?|-\w*[ak]\w*|allexport|[^+-].*", word) and word not in _MODES for word in words):
+    words = [word for word in words if word not in WORDS["modes"]]
+    if any(re.fullmatch(r"--?|-\w*[ak]\w*|allexport|[^+-].*", word) for word in words):
         return port.says("set arguments")
     return port.says("set")
-
-
-_MODES = name_set("errexit nounset pipefail xtrace verbose extglob globstar nullglob expand_aliases")
 
 
 _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
     ("set|shopt", _set),
     ("module|ml", _module),
-    (_ENVIRONMENTS, _environment),
+    (WORDS["environments"], _environment),
     (r"source|\.", _source),
     ("exit", lambda port, command: port.says("exit")),
     ("unset", lambda port, command: port.says("unset")),

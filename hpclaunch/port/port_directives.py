@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
-from hpclaunch.port.foreign_values import Value
+from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import port_variable
@@ -49,13 +49,9 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return carried
     if not directive.known:
         return port.says("no such option", text=directive.text, submit=directive.reader.submit_command)
-    if subject in _OF_ONE_MACHINE:
+    if subject in WORDS["of one machine"]:
         return port.says("of one machine", text=directive.text)
     return port.says("unknown directive", text=directive.text)
-
-
-_OF_ONE_MACHINE = ("constraint", "left out", "node list", "reservation", "site")
-"""Subjects that name nodes, queues, licences or file systems of one machine."""
 
 
 def _as_it_is(port: Port, directive: Directive) -> Verdict | None:
@@ -192,9 +188,7 @@ def _after(port: Port, directive: Directive) -> Verdict:
 def _export(port: Port, directive: Directive) -> Verdict:
     """Turn ``--export=ALL,NAME=VALUE`` and ``-v NAME=VALUE`` into variables of the job."""
     named = [part for part in (directive.value or "").split(",") if "=" in part]
-    if not named:
-        return port.says("export")
-    return exported(port, named)
+    return exported(port, named) if named else port.says("export")
 
 
 def exported(port: Port, named: list[str]) -> Verdict:
@@ -243,9 +237,7 @@ def fabric_verdict(port: Port, text: str) -> Verdict:
 
 def _container(port: Port, directive: Directive) -> Verdict:
     image = image_name(directive.value or "")
-    if image is None:
-        return port.says("image")
-    return container_verdict(port, image)
+    return container_verdict(port, image) if image else port.says("image")
 
 
 def container_verdict(port: Port, image: str) -> Verdict:
@@ -301,12 +293,9 @@ def _folder(port: Port, directive: Directive) -> Verdict:
 
 
 def _output(port: Port, directive: Directive) -> Verdict:
-    if directive.name in _INPUTS:
+    if directive.name in WORDS["stdin"]:
         return port.says("input", text=directive.text)
     return port.says("output")
-
-
-_INPUTS = ("input", "i", "is")
 
 
 def _nothing(port: Port, directive: Directive) -> Verdict:

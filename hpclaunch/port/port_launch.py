@@ -9,7 +9,7 @@ from typing import Any
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.port.foreign_values import Value, Values, shell_word
+from hpclaunch.port.foreign_values import WORDS, Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, Piece, read_options, words_of
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
@@ -42,9 +42,6 @@ from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Redirect, Word
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.container_lines import RUNTIMES
-
-_PROGRAM_OF_HPCLAUNCH = ["bash", "-c", "", "rank"]
-"""How the words of a launch by hpclaunch's own script begin; the third is the text of a rank's shell."""
 
 
 def launches_of(port: Port) -> list[Launch]:
@@ -94,7 +91,7 @@ def program_of(port: Port, launch: Launch, values: Values) -> list[Piece]:
 def _starts_ranks(launch: Launch, values: Values) -> bool:
     """Tell whether hpclaunch's own script starts the job's ranks by a launch."""
     words = [piece.word.text or "" for piece in read_options(launch, values).program[:4]]
-    return words == _PROGRAM_OF_HPCLAUNCH
+    return words == ["bash", "-c", "", "rank"]  # the third is the text of a rank's shell
 
 
 def _end_of_first(launch: Launch, program: list[Piece]) -> int:
@@ -124,11 +121,13 @@ def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSiz
 def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
     known = LAUNCHER_OPTIONS.get(launch.launcher)
     found: dict[Size, int] = {}
-    for option in read_options(launch, values).options if known else ():
-        size = known.sizes.get(option.name) if known else None
-        count = _count(option)
-        if size is not None and count:
-            found[size] = count
+    if known is None:
+        return found
+    for option in read_options(launch, values).options:
+        size = known.sizes.get(option.name)
+        count = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", (option.value or "").strip())
+        if size is not None and count and int(count[1]):  # 8, and of GPUs a100:8 and gpu:8
+            found[size] = int(count[1])
     if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
         per_set = found.pop("tasks per node", 1)
         found["tasks"] = sets * per_set
@@ -137,12 +136,6 @@ def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
         if each := found.pop("gpus per task", None):
             found["gpus"] = sets * each
     return found
-
-
-def _count(option: LaunchOption) -> int | None:
-    """Read a count: ``8``, and of GPUs ``a100:8`` and ``gpu:8``."""
-    match = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", (option.value or "").strip())
-    return int(match[1]) if match else None
 
 
 def _rank_count(
@@ -178,7 +171,7 @@ def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> in
     requested = port.requested
     if requested.tasks:
         return requested.tasks.value
-    if any(port.script.has_option(name) for name in _PER_PART):
+    if any(port.script.has_option(name) for name in WORDS["ranks per part"]):
         return None
     if requested.tasks_per_node:
         return requested.tasks_per_node.value * (nodes or 1)
@@ -187,10 +180,6 @@ def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> in
     if launch is None or not (launch.launcher == "srun" or port.own):
         return None
     return nodes or (None if requested.gpus else 1)
-
-
-_PER_PART = ("ntasks-per-gpu", "ntasks-per-socket", "ntasks-per-core")
-"""Options by which the number of ranks depends on the machine's nodes."""
 
 
 def _open(launch: Launch, values: Values, size: Size) -> bool:
@@ -427,19 +416,17 @@ def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
 
 
 def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator[Judged]:
-    """Judge the first line of the launch, and those of its lines that nothing is known of."""
-    if port.launch is not None:
-        lines = [line for line in _own_lines(port, port.launch) if line not in known]
-        yield Judged(sorted({port.launch.line, *lines}), _first_verdict(port, port.launch, command))
+    """Judge the first line of the launch, and those of its lines that nothing is known of.
 
-
-def _own_lines(port: Port, launch: Launch) -> list[int]:
-    """Return the lines of a launch, without those of a script inside of it that are judged one by one."""
-    inside = range(0)
+    The lines of a script inside of the launch are judged one by one.
+    """
+    if port.launch is None:
+        return
+    lines = set(port.lines_of(port.launch.command)) - known
     if port.written is not None and port.command.inside_at.in_launch:
         first = port.command.inside_at.line
-        inside = range(first, first + port.command.inside_at.text.count("\n") + 1)
-    return [line for line in port.lines_of(launch.command) if line == launch.line or line not in inside]
+        lines -= {*range(first, first + port.command.inside_at.text.count("\n") + 1)}
+    yield Judged(sorted({port.launch.line, *lines}), _first_verdict(port, port.launch, command))
 
 
 def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdict:
@@ -474,20 +461,15 @@ def _word_verdict(port: Port, word: Word) -> Verdict:
 
 def _taken_off(port: Port, word: Word) -> Verdict:
     """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
-    if _is_of_inner(port, word):
-        return port.says("word of inner", inner=port.command.inner)
+    inner, launch = port.command.inner, port.launch
+    if inner and launch and port.written is None:
+        names = re.compile(rf"(.*/)?{re.escape(inner)}|torch\.distributed\.(run|launch)")
+        starts = [one.start for one in launch.program if names.fullmatch(one.visible)]
+        if starts and word.start >= starts[0]:
+            return port.says("word of inner", inner=inner)
     if port.command.image:
         return in_container(port, port.command.image)
     return port.says("word taken off")
-
-
-def _is_of_inner(port: Port, word: Word) -> bool:
-    """Tell whether a word is torchrun's or one of its options, in the launch of this script."""
-    if port.written is not None or port.launch is None or not port.command.inner:
-        return False
-    names = re.compile(rf"(.*/)?{re.escape(port.command.inner)}|torch\.distributed\.(run|launch)")
-    starts = [one.start for one in port.launch.program if names.fullmatch(one.visible)]
-    return bool(starts) and word.start >= starts[0]
 
 
 def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:
@@ -516,14 +498,10 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
     image = image_name(option.value or "")
     if option.name in ("container-image", "image", "environment") and image is not None:
         return container_verdict(port, image)
-    if option.name in ("container-mounts", "volume") and option.value is not None:
-        return _binds(port, option.value)
-    return port.says("container option", text=text)
-
-
-def _binds(port: Port, text: str) -> Verdict:
-    """Turn the mounts of pyxis, ``SRC:DST:FLAGS,...``, and of Shifter into binds of the job."""
-    mounts = ",".join(":".join(each.split(":")[:2]) for each in text.split(","))
+    if option.name not in ("container-mounts", "volume") or option.value is None:
+        return port.says("container option", text=text)
+    # mounts of pyxis, SRC:DST:FLAGS,..., and of Shifter
+    mounts = ",".join(":".join(each.split(":")[:2]) for each in option.value.split(","))
     found = with_binds(PortedCommand(binds=port.command.binds), mounts, port.here)
     before = "".join(f"{text}; " for text in found.said)
     said = port.says("binds", binds=", ".join(found.binds) or "none", said=before)

@@ -16,7 +16,7 @@ from hpclaunch.lint.launch_lines import LAUNCHERS
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
-from hpclaunch.port.foreign_values import ARGUMENT, Values
+from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.line_report import (
     KEPT,
@@ -47,7 +47,6 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     Fact,
     RequestedResources,
-    name_set,
     whole_number,
 )
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
@@ -106,6 +105,8 @@ def port_script(
     faults = [one for one in found if one.line and one.severity != "note" and re.match(_FAULTS, one.rule)]
     words = READERS.get(script.kind or (source.scheduler.kind if source else None))
     words = words or reader_by_variables(ref.name for ref in script.shell.refs)
+    # PBS's file of nodes has a line for each rank of mpiprocs or ppn, LSF's for each slot.
+    node_file: Fact = "tasks" if words.file_of_slots or requested.tasks_per_node else "nodes"
     port = Port(
         script=script,
         source=source,
@@ -115,9 +116,7 @@ def port_script(
         requested=requested,
         faults={one.line: f"{one.message} ({one.rule})" for one in reversed(faults) if one.line},
         own=written_by_hpclaunch(text),
-        values=Values(
-            script, words, _numbers(script, requested, source), node_file=_node_file(words, requested)
-        ),
+        values=Values(script, words, _numbers(script, requested, source), node_file=node_file),
     )
     port, settled = _settle(port)
     return _put_together(port, KEPT.setting(site=site or target.name, **settled.sets).doing(*settled.to_do))
@@ -182,11 +181,6 @@ def _numbers(script: Script, asked: RequestedResources, source: SiteProfile | No
         "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
     }
     return {fact: number for fact, number in known.items() if number}
-
-
-def _node_file(words: DirectiveReader, asked: RequestedResources) -> Fact:
-    """Return what the file of nodes has a line for: of PBS each rank of mpiprocs or ppn, of LSF each slot."""
-    return "tasks" if words.file_of_slots or asked.tasks_per_node else "nodes"
 
 
 def _account(port: Port) -> Verdict:
@@ -391,10 +385,8 @@ def job_file_text(settings: Mapping[str, Any], reasons: Mapping[str, str], head:
 
 
 def _scalar(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(value)
+    if isinstance(value, int):  # or true and false
+        return str(value).lower()
     text = str(value)
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
@@ -464,9 +456,7 @@ def _counts(port: Port) -> Iterator[str]:
             )
 
 
-_OF_A_LAUNCHER = re.compile(r"--(nproc[-_]per[-_]node|nnodes|num[-_]processes|rdzv[-_]\w+|node[-_]rank)")
-"""Options by which torchrun and its like start processes, and programs and scripts that call them."""
-_STARTERS = LAUNCHERS | READERS.keys() | name_set("mpi openmpi mpich intelmpi")
+_STARTERS = LAUNCHERS | READERS.keys() | frozenset(WORDS["names of launchers"])
 
 
 def _options(port: Port) -> list[tuple[str, str]]:
@@ -487,7 +477,7 @@ def _starters(port: Port) -> Iterator[str]:
     """Yield the arguments that name what starts processes, or are options of it."""
     same = (port.target.scheduler.kind, port.launcher.name)
     for name, value in _options(port):
-        if _OF_A_LAUNCHER.fullmatch(name):
+        if re.fullmatch(WORDS["option of a launcher"], name):
             yield task("option of a launcher", name=name, line=_line(port))
         if name.startswith("-") and value in _STARTERS and value not in same:
             yield task("names a launcher", name=name, value=value, line=_line(port), here=port.here)
@@ -510,9 +500,6 @@ def _folder(port: Port) -> Iterator[str]:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
 
 
-_HINTS = re.compile(r"(?i)gpu|cuda|nvidia|rocm|nccl|torchrun|torch\.distributed|deepspeed|horovod|accelerate")
-
-
 def _gpus_unsaid(port: Port) -> Iterator[str]:
     """Yield that the script speaks of GPUs, and requests no number of them that can be read."""
     hints = _hints(port)
@@ -522,7 +509,8 @@ def _gpus_unsaid(port: Port) -> Iterator[str]:
 
 def _hints(port: Port) -> list[int]:
     """Return the lines that speak of GPUs."""
-    return [n for n, line in content_lines(port).items() if _HINTS.search(line.partition("# ")[0])]
+    hint = re.compile(WORDS["speaks of GPUs"])
+    return [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
 
 
 _MOST_GPUS = 16

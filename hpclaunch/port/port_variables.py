@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
-from hpclaunch.port.foreign_values import Value
+from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, at_lines, left_out, task
 from hpclaunch.port.port_state import Port, is_path
@@ -76,20 +76,12 @@ def _paths(port: Port, name: str, text: str) -> list[str]:
     return [f"env {name}: {path} has to be a path on {port.here}" for path in paths]
 
 
-_SIZE = re.compile(
-    r"(.*[._-])?(n|num|number[._-]of)?[._-]?"
-    r"(gpus?|devices?|accelerators|nodes?|hosts|machines|nnodes|nproc|proc(esse)?s|ranks|tasks|world[._-]?size)"
-    r"([._-]?(count|num|per[._-]?(node|host|machine)))?",
-    re.IGNORECASE,
-)
-"""Names that programs give to the sizes of their job: --num_nodes, trainer.devices, GPUS_PER_NODE."""
-
-
 def is_other_size(port: Port, name: str, value: str | None) -> bool:
     """Tell whether a number, by its name a size of the job, may be another one here."""
     there, here = port.source_sizes, port.sizes
     same = here.same and there.nodes and there.ranks == (here.tasks_per_node or 0) * there.nodes
-    return not same and bool(_SIZE.fullmatch(name.strip("-")) and re.fullmatch(r"\d+", value or ""))
+    is_size = re.fullmatch(WORDS["names of sizes"], name.strip("-"), re.IGNORECASE)
+    return not same and bool(is_size and re.fullmatch(r"\d+", value or ""))
 
 
 def _sized(port: Port, name: str, value: Value) -> list[str]:
@@ -134,9 +126,8 @@ def _refused(name: str) -> str | None:
     if owned_by_bash(name) or name in SCRIPT_OWN or name.startswith("hpclaunch_"):
         return f"undecided: the script itself uses a variable {name}: give yours another name"
     if looks_secret(name):
-        return (
-            f"{name} looks like a secret: export it in the shell that submits, job files are no place for it"
-        )
+        submits = "export it in the shell that submits"
+        return f"{name} looks like a secret: {submits}, job files are no place for it"
     return None
 
 

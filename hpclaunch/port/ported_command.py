@@ -13,36 +13,16 @@ from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at, unwrap
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
-from hpclaunch.port.foreign_values import Value, shell_word
+from hpclaunch.port.foreign_values import WORDS, Value, shell_word
 from hpclaunch.port.launcher_words import Piece
 from hpclaunch.port.line_report import task
-from hpclaunch.scheduler.directive_reader import name_set, whole_number
+from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import Environment, JobContainer
 from hpclaunch.software.container_lines import RUNTIMES, Runtime
 from hpclaunch.software.contradictions import unusable
 
 FILL_IN = "FILL_IN"
 """Begins a text that the user must replace."""
-_OF_THE_SYSTEM = re.compile(
-    r"/(opt|var|usr|lib|lib64|etc|dev|sys|proc|tmp|run|bin|sbin|cvmfs)(/.*)?|\$(EB|CRAY|MPI|LD_)\w*.*"
-)
-"""Paths of a machine's own software, which the target's binds replace."""
-_BINDER = re.compile(
-    r"(.*/)?(set_\w*affinity\w*|gpu_?affinity\w*|gpu_tile_compact|select_gpu\w*|\w*(gpu|cpu)[-_]?bind\w*)(\.sh)?"
-)
-"""Wrappers such as ALCF's set_affinity_gpu_polaris.sh and gpu_tile_compact.sh, and LUMI's select_gpu."""
-_TEMPLATE = re.compile(r"XXX\w+XXX|__[A-Z]\w*__|<[\w .,-]+>")
-"""Placeholders that programs replace, such as RELION's."""
-_WRAPPERS = ("time", "exec", "nohup", "command", "stdbuf", "nice")
-
-
-_OF_WORKERS = name_set(
-    "-m --module --no_python -np -H --hosts --hostfile --gloo --mpi --verbose -v --quiet -q --standalone"
-    " -r -t --use_env --rdzv_backend --rdzv_id --rdzv_endpoint --local_addr --multi_gpu --machine_rank"
-    " --same_network --main_process_ip --main_process_port --role --log_dir --redirects --tee --no_ssh"
-    " --launcher --force_multi"
-)
-"""Options of frameworks' launchers about the number of workers, where they meet and where they log."""
 
 
 @dataclass(frozen=True)
@@ -93,9 +73,7 @@ def port_command(pieces: list[Piece], target: str) -> PortedCommand:
         sources[piece.word.start] = (*sources.get(piece.word.start, ()), piece.value)
     found = PortedCommand(words=tuple(piece.value for piece in pieces), sources=sources)
     found = _without_wrappers(_without_container(_without_wrappers(found), target))
-    found = _with_placeholders_named(
-        _with_pinning_named(_without_secrets(_without_inner(_without_binder(found))))
-    )
+    found = _with_words_named(_without_secrets(_without_inner(_without_binder(found))))
     words = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
     if words:
         return _with_other_launcher_named(found.but(words=words), target)
@@ -108,7 +86,7 @@ def _without_wrappers(found: PortedCommand) -> PortedCommand:
     words = found.words
     while (
         words
-        and PurePosixPath(words[0].plain or "").name in _WRAPPERS
+        and PurePosixPath(words[0].plain or "").name in WORDS["wrappers"]
         and (behind := behind_wrapper(tuple(_texts(words)), 0))
     ):
         words = words[behind:]
@@ -118,18 +96,20 @@ def _without_wrappers(found: PortedCommand) -> PortedCommand:
 def _without_binder(found: PortedCommand) -> PortedCommand:
     """Take the program out of a wrapper that gives each rank its GPU or cores, known by its name."""
     texts = _texts(found.words)
-    starts = (
-        len(texts) > 1 and _BINDER.fullmatch(texts[0]) and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1])
-    )
-    if not starts:
+    binds = len(texts) > 1 and re.fullmatch(WORDS["binder"], texts[0])
+    if not (binds and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1])):
         return found
     return found.but(words=found.words[1:], to_do=task("binder", text=texts[0]))
 
 
-def _with_pinning_named(found: PortedCommand) -> PortedCommand:
+def _with_words_named(found: PortedCommand) -> PortedCommand:
+    """Name the words that pin ranks, then placeholders."""
     for text in (PurePosixPath(text).name for text in _texts(found.words)):
         if text in ("numactl", "taskset", "likwid-pin", "hwloc-bind"):
             found = found.but(to_do=task("pinning", text=text))
+    for word in found.words:
+        if word.plain and (re.search(WORDS["template"], word.plain) or placeholder_in(word.plain)):
+            found = found.but(to_do=f"command: {word.plain} is a placeholder of the script: fill it in")
     return found
 
 
@@ -140,9 +120,9 @@ def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedComma
         return found.but(to_do=task("environment of wrapper", text=environment, here=target))
     if re.match(r"-|\d+$", texts[0]):
         return found.but(to_do=task("no program", text=texts[0]))
-    if PurePosixPath(texts[0]).name in WRAPPERS or _INTERPRETER.fullmatch(texts[0]):
+    if PurePosixPath(texts[0]).name in WRAPPERS or re.fullmatch(WORDS["interpreter"], texts[0]):
         return found
-    at = next((at for at, text in enumerate(texts) if _INTERPRETER.fullmatch(text)), 0)
+    at = next((at for at, text in enumerate(texts) if re.fullmatch(WORDS["interpreter"], text)), 0)
     if at:
         return _with_start_named(found, at)
     name = by_name(found.words[0])
@@ -152,15 +132,11 @@ def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedComma
 
 def _with_start_named(found: PortedCommand, at: int) -> PortedCommand:
     """Name a launcher or a wrapper that is not read, which starts the interpreter at this position."""
-    counts = any(_COUNT.match(text) for text in _texts(found.words[1:at]))
+    counts = any(re.match(WORDS["counts of processes"], text) for text in _texts(found.words[1:at]))
     case = "other launcher, ranks" if counts else "other wrapper"
     shown = [word.plain or by_name(word) for word in found.words[: at + 2]]
     to_do = task(case, text=" ".join(shown[:at]), program=" ".join(shown[at:]))
     return found.but(open_ranks=counts, to_do=to_do)
-
-
-_INTERPRETER = re.compile(r"(.*/)?(python[\d.]*|julia|Rscript|perl|bash|sh|matlab)")
-_COUNT = re.compile(r"--?(n|np|N|j|ppn|ntasks|nodes|nproc|n?procs|num[-_]?\w*|hostfile|machinefile)\b")
 
 
 def shell_text_at(words: Sequence[Value]) -> int | None:
@@ -198,13 +174,6 @@ def _without_secrets(found: PortedCommand) -> PortedCommand:
     return found
 
 
-def _with_placeholders_named(found: PortedCommand) -> PortedCommand:
-    for word in found.words:
-        if word.plain and (_TEMPLATE.search(word.plain) or placeholder_in(word.plain)):
-            found = found.but(to_do=f"command: {word.plain} is a placeholder of the script: fill it in")
-    return found
-
-
 def _texts(words: Sequence[Value]) -> list[str]:
     return [word.plain or word.seen for word in words]
 
@@ -238,13 +207,8 @@ def _workers_unread(started: Started, words: Sequence[Value]) -> str:
     given = {*row.workers, row.processes, "-np"} & options.keys()
     if not given and any(word.plain is None and word.splits for word in words):
         return "options"
-    unread = {name for name in given if not re.fullmatch(_READ, options[name])}
-    return next(iter(unread or options.keys() & _SUBSETS), "")
-
-
-_READ = r"\d+|-1|gpu|auto"
-_SUBSETS = {"--include", "--exclude", "--gpu_ids"}
-"""Options that name some of the GPUs."""
+    unread = {name for name in given if not re.fullmatch(WORDS["numbers of workers"], options[name])}
+    return next(iter(unread or options.keys() & set(WORDS["some GPUs"])), "")
 
 
 def _without_inner(found: PortedCommand) -> PortedCommand:
@@ -262,7 +226,7 @@ def _without_inner(found: PortedCommand) -> PortedCommand:
         found = found.but(open_ranks=True, to_do=task("workers unread", option=unread, inner=inner))
     if _gives_local_rank(started, _texts(found.words)):
         found = found.but(to_do=task("local rank given", inner=inner))
-    known = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *_OF_WORKERS}
+    known = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *WORDS["about workers"]}
     if more := {name: value for name, value in started.options.items() if name not in known}:
         given = " ".join(f"{name} {value}".strip() for name, value in more.items())
         found = found.but(to_do=task("options of inner", options=", ".join(more), inner=inner, given=given))
@@ -363,7 +327,7 @@ def with_binds(found: PortedCommand, text: str, target: str) -> PortedCommand:
     """Return the command with the binds of a text, ``SRC:DST,...``, but those that the target has itself."""
     for bind in filter(None, text.split(",")):
         source = bind.partition(":")[0]
-        if _OF_THE_SYSTEM.fullmatch(source) or not source:
+        if re.fullmatch(WORDS["of the system"], source) or not source:
             found = found.but(said=f"bind {bind}: {target} has its own for MPI, fabric and GPUs")
         elif bind in ("$PWD", "$PWD:$PWD", "."):
             found = found.but(said=f"bind {bind}: hpclaunch binds the working folder")

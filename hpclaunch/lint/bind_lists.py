@@ -151,16 +151,11 @@ def _lists_of_options(context: Context) -> Iterator[BindList]:
         if option is None or option.value is None:
             continue
         expanded = script.value(option, meant=True)
-        known = all(name in script.variables.meant for name in expanded.unset)
-        line = _line_of_list(expanded) or option.line
+        known = script.variables.meant.keys() >= set(expanded.unset)
+        made = (one for one in expanded.via if one.value and _HAS_ENTRIES.search(one.value.visible))
+        line = next((one.line for one in made), option.line)  # of the assignment that has the list
         if known and (entry := _bind_list(expanded.text, line, _ranks_of(context, launch))):
             yield entry
-
-
-def _line_of_list(expanded: Expansion) -> int | None:
-    """Return the line of the assignment that has the list of an option; None: the option has it itself."""
-    made = [one for one in expanded.via if one.value is not None and _HAS_ENTRIES.search(one.value.visible)]
-    return made[0].line if made else None
 
 
 def _lists_of_environment(context: Context) -> Iterator[BindList]:
@@ -204,15 +199,11 @@ def _ranks_of(context: Context, launch: Launch) -> int | None:
     return -(-total // nodes) or None if nodes else None
 
 
+@lru_cache(maxsize=64)  # every rule about lists needs it
 def judge_list(context: Context, entry: BindList) -> Judgement:
     """Judge a list for the site's node; without a site only for contradictions in the list itself."""
-    return _judge(context, entry.kind, entry.text, entry.ranks)
-
-
-@lru_cache(maxsize=64)  # every rule about lists needs it
-def _judge(context: Context, kind: Kind, text: str, ranks: int | None) -> Judgement:
-    topology = context.node_topology or _any_node(kind, text)
-    return judge(topology, kind, text, tasks=ranks)
+    topology = context.node_topology or _any_node(entry.kind, entry.text)
+    return judge(topology, entry.kind, entry.text, tasks=entry.ranks)
 
 
 def _any_node(kind: Kind, text: str) -> NodeTopology:

@@ -45,27 +45,18 @@ def unknown_rule(pattern: str) -> str | None:
 def without_ignored(text: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings that no comment of the script ignores."""
     ignored = _ignored_lines(text)
-    if not ignored:
-        return tuple(findings)
-    anywhere = [pattern for patterns in ignored.values() for pattern in patterns]
-
-    def is_ignored(one: Finding) -> bool:
-        if one.file is not None:
-            return False
-        return _matches(one.rule, anywhere if one.line is None else ignored.get(one.line, ()))
-
-    return tuple(one for one in findings if not is_ignored(one))
+    return tuple(one for one in findings if one.file or not _matches(one.rule, ignored.get(one.line, ())))
 
 
-def _ignored_lines(text: str) -> dict[int, list[str]]:
-    """Return the rules that comments ignore, by line."""
-    ignored: dict[int, list[str]] = {}
+def _ignored_lines(text: str) -> dict[int | None, list[str]]:
+    """Return the rules that comments ignore, by line; None: in findings without one."""
+    ignored: dict[int | None, list[str]] = {}
     for number, line in enumerate(text.split("\n"), 1):
         match = _COMMENT.search(line)
         if match:
             patterns = [part.strip() for part in (match[1] or "*").split(",")]
             alone = line.strip() == match[0]
-            for at in (number, number + 1) if alone else (number,):
+            for at in (None, number, number + 1) if alone else (None, number):
                 ignored.setdefault(at, []).extend(patterns)
     return ignored
 

@@ -107,7 +107,16 @@ def difference(old_name: str, old: str, new_name: str, new: str) -> str:
 
 def sarif(found: Found, rules: Sequence[Rule]) -> dict[str, Any]:
     """Return findings as a SARIF 2.1.0 log (OASIS), which code reviews show next to the lines."""
-    described = {rule.id: _sarif_rule(rule) for rule in rules}
+    described: dict[str, dict[str, Any]] = {
+        rule.id: {
+            "id": rule.id,
+            "shortDescription": {"text": rule.what},
+            "fullDescription": {"text": rule.why},
+            "help": {"text": rule.remedy},
+            "defaultConfiguration": {"level": rule.severity},
+        }
+        for rule in rules
+    }
     every = [(name, one) for name, findings in found.items() for one in findings]
     for _, one in every:
         described.setdefault(one.rule, {"id": one.rule})
@@ -118,16 +127,6 @@ def sarif(found: Found, rules: Sequence[Rule]) -> dict[str, Any]:
         "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
         "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
-    }
-
-
-def _sarif_rule(rule: Rule) -> dict[str, Any]:
-    return {
-        "id": rule.id,
-        "shortDescription": {"text": rule.what},
-        "fullDescription": {"text": rule.why},
-        "help": {"text": rule.remedy},
-        "defaultConfiguration": {"level": rule.severity},
     }
 
 

@@ -52,13 +52,9 @@ def program_words(script: Script, launch: Launch) -> tuple[str, ...]:
 
 def _option_words(script: Script, launch: Launch) -> list[str]:
     """Return the options of a torchrun that was read as a launcher, as words."""
-    found = []
-    for option in launch.options:
-        value = "" if option.value is None else partly_expanded(script, option.value)
-        found.append(
-            f"--{option.name}={value[option.prefix :]}" if option.value is not None else f"--{option.name}"
-        )
-    return found
+    values = [partly_expanded(script, one.value) if one.value else None for one in launch.options]
+    pairs = zip(launch.options, values, strict=True)
+    return [f"--{one.name}" if text is None else f"--{one.name}={text[one.prefix :]}" for one, text in pairs]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ environment) is unknown and never guessed.
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -111,12 +111,6 @@ class Variables:
             if one.value is not None and (text := self.expand(one.value).text):
                 yield one, text
 
-    def last_assignment(self, name: str, before: int) -> Assignment | None:
-        """Return the last assignment before an offset."""
-        made = self.assignments.get(name, [])
-        index = bisect_left([one.offset for one in made], before)
-        return made[index - 1] if index else None
-
     def expand(self, word: Word, *, meant: bool = False) -> Expansion:
         """Return a word's value where it has only one; ``meant``: unset variables have the meant value."""
         found = self.values(word, meant=meant)
@@ -151,10 +145,7 @@ class Variables:
 
     def reaching_at(self, name: str, offset: int) -> list[Assignment | None]:
         """Return the assignments that may hold at a place, in their order; None: what was there before."""
-        return self._reaching(name, offset, self._path_at(offset))
-
-    def _reaching(self, name: str, offset: int, path: Path) -> list[Assignment | None]:
-        return reaching(self.assignments.get(name, ()), offset, path)
+        return reaching(self.assignments.get(name, ()), offset, self._path_at(offset))
 
     def _values(self, parts: Iterable[Part], offset: int, path: Path, meant: bool) -> tuple[Expansion, ...]:
         found: tuple[Expansion, ...] = (Expansion(""),)
@@ -177,7 +168,7 @@ class Variables:
 
     def _alternatives(self, part: Part, offset: int, path: Path, meant: bool) -> Iterator[Expansion]:
         """Yield the values of a variable by each assignment that may hold."""
-        for one in self._reaching(part.text, offset, path):
+        for one in reaching(self.assignments.get(part.text, ()), offset, path):
             for value in self._assigned(one, part, meant):
                 yield from self._substituted(value, part, offset, path, meant) if part.words else [value]
 
@@ -233,7 +224,7 @@ class Variables:
     def _items(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
         """Return the items of an array as far as they are the same in every case."""
         cases: list[list[str]] = []
-        for one in self._reaching(part.text, offset, path):
+        for one in reaching(self.assignments.get(part.text, ()), offset, path):
             if one is None or one.items is None or _grows(one):
                 cases.append([_shown(part)])
                 continue
@@ -345,18 +336,13 @@ def _words_after(option: str) -> Callable[[list[str]], list[str]]:
     return lambda texts: [name for word, name in pairwise(texts) if word == option]
 
 
-def _words_before_equals(texts: list[str]) -> list[str]:
-    matches = [re.match(r"(\w+)\s*[-+*/%]?=", text) for text in texts]
-    return [match[1] for match in matches if match]
-
-
 # Command -> those of its words that may be names of variables which it sets.
 _NAMES_SET_BY: dict[str, Callable[[list[str]], list[str]]] = {
     **dict.fromkeys(("for", "select"), lambda texts: texts[:1]),
     **dict.fromkeys(("read", "mapfile", "readarray", "getopts", "unset"), lambda texts: texts),
     "printf": _words_after("-v"),
     "set": _words_after("-A"),
-    "let": _words_before_equals,
+    "let": lambda texts: [word for text in texts for word in re.findall(r"^(\w+)\s*[-+*/%]?=", text)],
 }
 
 

@@ -32,13 +32,9 @@ def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
 
 def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
     """Return where a text is in a line; None: nowhere, or more than once."""
-    begin = 0
-    for _ in range(line - 1):
-        begin = script.text.find("\n", begin) + 1
-    end = script.text.find("\n", begin)
-    whole = script.text[begin : len(script.text) if end < 0 else end]
-    at = whole.find(text)
-    return (begin + at, begin + at + len(text)) if text and whole.count(text) == 1 else None
+    *before, whole = script.text.split("\n")[:line]
+    at = sum(len(each) + 1 for each in before) + whole.find(text)
+    return (at, at + len(text)) if text and whole.count(text) == 1 else None
 
 
 @rule("directive-stray-word")
@@ -56,14 +52,10 @@ def directive_comment(context: Context) -> Iterator[Violation]:
     severity: Severity | None = None if context.profile else "note"
     for found in _with_problem(context, "comment"):
         span = _span(context.script, found.line, found.text)
-        begin = span[0] if span else 0
-        while span and context.script.text[begin - 1] in " \t":
-            begin -= 1
-        edits = (Edit(begin, span[1], ""),) if span else ()
-        command = found.reader.submit_command
-        yield Violation(
-            found.line, f"{found.text}: {command} takes it for options", severity=severity, edits=edits
-        )
+        before = context.script.text[: span[0]].rstrip(" \t") if span else ""
+        edits = (Edit(len(before), span[1], ""),) if span else ()
+        message = f"{found.text}: {found.reader.submit_command} takes it for options"
+        yield Violation(found.line, message, severity=severity, edits=edits)
 
 
 @rule("directive-equals")
@@ -107,9 +99,8 @@ def scheduler_not_read(context: Context) -> Iterator[Violation]:
     if context.script.unread and context.script.reader is None:
         line, name = context.script.unread[0]
         count = sum(1 for _, other in context.script.unread if other == name)
-        yield Violation(
-            line, f"{count} directives of {name}: lint does not read them, so they are not checked"
-        )
+        message = f"{count} directives of {name}: lint does not read them, so they are not checked"
+        yield Violation(line, message)
 
 
 @rule("no-directives")
@@ -138,14 +129,10 @@ def language_not_read(context: Context) -> Iterator[Violation]:
 @rule("site-other-scheduler")
 def site_other_scheduler(context: Context) -> Iterator[Violation]:
     profile, script = context.profile, context.script
-    if profile is None:
-        return
-    if script.reader is not None and script.reader.kind != profile.scheduler.kind:
+    if profile and script.reader and script.reader.kind != profile.scheduler.kind:
         line = next(iter(script.active_directives or script.directives)).line
-        message = (
-            f"directives for {script.reader.submit_command}, but {profile.name} has {profile.scheduler.kind}"
-        )
-        yield Violation(line, message)
+        given = f"directives for {script.reader.submit_command}"
+        yield Violation(line, f"{given}, but {profile.name} has {profile.scheduler.kind}")
 
 
 @rule("placeholder")
@@ -166,10 +153,8 @@ def placeholder(context: Context) -> Iterator[Violation]:
 @rule("time-missing")
 def time_missing(context: Context) -> Iterator[Violation]:
     script = context.script
-    asks = (
-        script.active_directives and script.reader is not None and "walltime" in script.reader.roles.values()
-    )
-    if asks and script.directive("walltime") is None:
+    asks = script.reader is not None and "walltime" in script.reader.roles.values()
+    if asks and script.active_directives and script.directive("walltime") is None:
         yield Violation(None, "no walltime is requested: the queue's default holds")
 
 

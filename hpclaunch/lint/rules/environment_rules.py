@@ -12,7 +12,7 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
-from hpclaunch.shell.shell_syntax import Assignment, Command, Part, variable_name
+from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
 _EPHEMERAL = (32768, 60999)
 """Ports that Linux gives to outgoing connections (ip_local_port_range, man 7 ip)."""
@@ -34,15 +34,11 @@ def export_comma_value(context: Context) -> Iterator[Violation]:
             name, value = next(iter(torn.items()))
             edits = _export_fix(script, launch.command, option, torn)
             yield Violation(option.line, _torn_message(name, value), edits=edits)
-    yield from _torn_in_directives(script)
-
-
-def _torn_in_directives(script: Script) -> Iterator[Violation]:
     for found in script.directives:
-        if found.role == "export" and found.active:
-            for name, value in _torn_values(script, found.value or "").items():
-                remedy = f"write export {name}={value} in the script"
-                yield Violation(found.line, _torn_message(name, value), remedy)
+        given = (found.value or "") if found.role == "export" and found.active else ""
+        for name, value in _torn_values(script, given).items():
+            remedy = f"write export {name}={value} in the script"
+            yield Violation(found.line, _torn_message(name, value), remedy)
 
 
 def _torn_message(name: str, value: str) -> str:
@@ -50,8 +46,9 @@ def _torn_message(name: str, value: str) -> str:
 
 
 def _torn_values(script: Script, text: str) -> dict[str, str]:
-    """Return the variables of an --export whose value is cut off at a comma."""
-    return {name: value for name, value in _export_items(script, text).items() if "," in _unquoted(value)}
+    """Return the variables of an --export whose value is cut off at a comma, outside of quotes."""
+    items = _export_items(script, text).items()
+    return {name: value for name, value in items if "," in re.sub(r"'[^']*'|\"[^\"]*\"", "", value)}
 
 
 def _export_items(script: Script, text: str) -> dict[str, str]:
@@ -67,11 +64,6 @@ def _export_items(script: Script, text: str) -> dict[str, str]:
         else:
             last = ""
     return items
-
-
-def _unquoted(value: str) -> str:
-    """Return what is outside of the quotes that srun reads."""
-    return re.sub(r"'[^']*'|\"[^\"]*\"", "", value)
 
 
 def _export_fix(script: Script, command: Command, option: Option, torn: dict[str, str]) -> tuple[Edit, ...]:
@@ -100,25 +92,21 @@ def _is_own_line(script: Script, command: Command) -> bool:
 
 @rule("master-port-ephemeral")
 def master_port_ephemeral(context: Context) -> Iterator[Violation]:
-    for one, low, high in _ports(context.script):
+    for line, name, low, high in _ports(context.script):
         if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1] and high <= _MOST_PORT:
             ports = str(low) if low == high else f"{low} to {high}"
-            message = f"MASTER_PORT {ports} is in the ephemeral range of Linux, 32768 to 60999"
+            message = f"{name} {ports} is in the ephemeral range of Linux, 32768 to 60999"
             severity: Severity | None = None if low == high else "note"
-            yield Violation(one.line, message, _port_of_job(context), severity)
-    for line, name, port in fixed_ports(context.script):
-        if _EPHEMERAL[0] <= port <= _EPHEMERAL[1]:
-            message = f"{name} {port} is in the ephemeral range of Linux, 32768 to 60999"
-            yield Violation(line, message, _port_of_job(context))
+            yield Violation(line, message, _port_of_job(context), severity)
 
 
 @rule("master-port-too-high")
 def master_port_too_high(context: Context) -> Iterator[Violation]:
-    for one, low, high in _ports(context.script):
-        if _MOST_PORT < high < _MAX_VALUE:
+    for line, name, low, high in _ports(context.script):
+        if _MOST_PORT < high < _MAX_VALUE and name == "MASTER_PORT":
             severity: Severity | None = "error" if low > _MOST_PORT else None
             message = f"MASTER_PORT is up to {high}, the highest port is {_MOST_PORT}"
-            yield Violation(one.line, message, _port_of_job(context), severity)
+            yield Violation(line, message, _port_of_job(context), severity)
 
 
 @rule("master-port-fixed")
@@ -126,9 +114,8 @@ def master_port_fixed(context: Context) -> Iterator[Violation]:
     alone = context.owns_node or not 0 < (context.requested.gpus_of_node or 0) < _FEWEST_GPUS
     severity: Severity | None = "note" if alone else None
     seen: set[int] = set()
-    found = [(one.line, "MASTER_PORT", low) for one, low, high in _ports(context.script) if low == high]
-    for line, name, port in [*found, *fixed_ports(context.script)]:
-        if not _EPHEMERAL[0] <= port <= _EPHEMERAL[1] and line not in seen:
+    for line, name, port, high in _ports(context.script):
+        if port == high and not _EPHEMERAL[0] <= port <= _EPHEMERAL[1] and line not in seen:
             seen.add(line)
             message = f"{name} is always {port}, for every job"
             yield Violation(line, message, _port_of_job(context), severity)
@@ -141,15 +128,18 @@ def _port_of_job(context: Context) -> str:
     return f"derive it from the job: export MASTER_PORT=$((10000 + {number} % 10000))"
 
 
-def _ports(script: Script) -> Iterator[tuple[Assignment, int, int]]:
-    """Yield each assignment of MASTER_PORT with the lowest and the highest possible port."""
+def _ports(script: Script) -> Iterator[tuple[int, str, int, int]]:
+    """Yield line and name of each port that a variable or an option gives, its lowest and highest value."""
     for one in script.variables.all_assignments("MASTER_PORT"):
         if one.value is None:
             continue
         text = script.variables.expand(one.value).text
         span = _span(text) if text is not None else _arithmetic(one.value.parts)
         if span is not None:
-            yield one, *span
+            yield one.line, "MASTER_PORT", *span
+    for launch in script.launches:
+        for name, port in _ports_of_launch(script, launch):
+            yield _line_of_port(script, launch, port), f"--{name}", int(port), int(port)
 
 
 def _span(text: str) -> _Bounds | None:
@@ -165,10 +155,9 @@ def _arithmetic(parts: tuple[Part, ...]) -> _Bounds | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of Python's reader about 10if and the like
-            bounds = _bounds(ast.parse(inside.strip(), mode="eval").body)
+            return _bounds(ast.parse(inside.strip(), mode="eval").body)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return bounds
 
 
 def _bounds(node: ast.expr) -> _Bounds | None:
@@ -216,32 +205,20 @@ def master_addr_unused(context: Context) -> Iterator[Violation]:
         yield Violation(made[-1].line, message, severity=severity)
 
 
-_ENDPOINT = re.compile(r".*:(\d{2,5})")
+_PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
+"""Option of torchrun -> the form of a value with a port."""
 
 
-def fixed_ports(script: Script) -> Iterator[tuple[int, str, int]]:
-    """Yield line, option and port of each port that an option gives as a number."""
-    for launch in script.launches:
-        run = torch_run(script, launch)
-        options = run.options if run else {}
-        for name in ("master-port", "rdzv-endpoint"):
-            value = options.get(name, "")
-            match = (
-                _ENDPOINT.fullmatch(value) if name == "rdzv-endpoint" else re.fullmatch(r"(\d{2,5})", value)
-            )
-            if match and int(match[1]):
-                yield _line_of_port(script, launch, match[1]), f"--{name}", int(match[1])
-    yield from _ports_of_programs(script)
-
-
-def _ports_of_programs(script: Script) -> Iterator[tuple[int, str, int]]:
-    """Yield the ports that deepspeed, accelerate and programs get as an option."""
-    for launch in script.launches:
-        run = torch_run(script, launch)
-        if run is None or any(name.startswith("$") for name in run.options):
-            text = " ".join(program_words(script, launch))
-            for match in re.finditer(r"--(master[-_]port|main[-_]process[-_]port)[= ](\d{2,5})(?!\d)", text):
-                yield _line_of_port(script, launch, match[2]), f"--{match[1]}", int(match[2])
+def _ports_of_launch(script: Script, launch: Launch) -> Iterator[tuple[str, str]]:
+    """Yield option and number of each port that torchrun, deepspeed, accelerate or a program gets."""
+    run = torch_run(script, launch)
+    options = run.options if run else {}
+    for name, form in _PORTS.items():
+        if (match := re.fullmatch(form, options.get(name, ""))) and int(match[1]):
+            yield name, match[1]
+    if run is None or any(name.startswith("$") for name in options):
+        text = " ".join(program_words(script, launch))
+        yield from re.findall(r"--(master[-_]port|main[-_]process[-_]port)[= ](\d{2,5})(?!\d)", text)
 
 
 def _line_of_port(script: Script, launch: Launch, port: str) -> int:

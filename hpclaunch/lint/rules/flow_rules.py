@@ -10,7 +10,7 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded
-from hpclaunch.shell.shell_syntax import Command, Redirect, Word
+from hpclaunch.shell.shell_syntax import Command, Word
 
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
 _SET_NAMES = [*_SET_LETTERS, *TABLE["set_names"].split()]
@@ -191,21 +191,13 @@ def _discards(command: Command) -> bool:
     targets = {"1": "", "2": ""}
     for redirect in command.redirects:
         target = redirect.target.text or ""
-        if _redirects_both(redirect):
-            targets["1"] = targets["2"] = target
-        elif redirect.operator == ">&":
+        if redirect.operator == ">&" and (redirect.fd or target.isdigit()):
             targets[redirect.fd or "1"] = targets.get(target, "")
+        elif redirect.operator in ("&>", "&>>", ">&"):  # of both
+            targets["1"] = targets["2"] = target
         elif redirect.operator in (">", ">>", ">|"):
             targets[redirect.fd or "1"] = target
     return targets["2"] == "/dev/null"
-
-
-def _redirects_both(redirect: Redirect) -> bool:
-    """Tell whether a redirection is for stdout and stderr: ``&>log``, ``>&log``."""
-    to_number = (redirect.target.text or "").isdigit()
-    return redirect.operator in ("&>", "&>>") or (
-        redirect.operator == ">&" and not redirect.fd and not to_number
-    )
 
 
 @rule("tee-without-pipe")
@@ -230,9 +222,8 @@ def set_option_misspelt(context: Context) -> Iterator[Violation]:
     if context.script.shebang.split("/")[-1].startswith(("bash -", "sh -")):
         for text in context.script.shebang.split()[1:]:
             if right := _right_option(text):  # bash knows letters that set does not, such as -l
-                yield Violation(
-                    1, f"#! line: {text} is misspelt, bash reads it letter by letter", f"write {right}"
-                )
+                message = f"#! line: {text} is misspelt, bash reads it letter by letter"
+                yield Violation(1, message, f"write {right}")
 
 
 def _set_words(words: list[Word]) -> Iterator[Violation]:

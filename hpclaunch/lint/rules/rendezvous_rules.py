@@ -54,9 +54,8 @@ def torchrun_one_node(context: Context) -> Iterator[Violation]:
             idle = "it waits for the other nodes" if "nnodes" in run.options else "the other nodes are idle"
             yield Violation(run.launch.line, f"torchrun starts on one of {nodes} nodes, and {idle}")
         elif "nnodes" not in run.options and not _has_open_options(run, script):
-            yield Violation(
-                run.launch.line, f"torchrun without --nnodes on {nodes} nodes: each one trains on its own"
-            )
+            message = f"torchrun without --nnodes on {nodes} nodes: each one trains on its own"
+            yield Violation(run.launch.line, message)
 
 
 def _has_open_options(run: WorkerRun, script: Script) -> bool:
@@ -66,9 +65,8 @@ def _has_open_options(run: WorkerRun, script: Script) -> bool:
 
 def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
     """Tell whether other nodes may start it, too: by ssh, or by steps in a loop."""
-    return launch.command.block > 0 or bool(
-        re.search(r"\b(ssh|pdsh|clush|pbsdsh|mpiexec|mpirun)\b", script.text)
-    )
+    others = re.search(r"\b(ssh|pdsh|clush|pbsdsh|mpiexec|mpirun)\b", script.text)
+    return launch.command.block > 0 or others is not None
 
 
 @rule("torchrun-nodes-differ")
@@ -165,16 +163,12 @@ def processes_over_gpus(context: Context) -> Iterator[Violation]:
     if not gpus:
         return
     for launch in context.script.launches:
-        found = _processes(context, launch)
-        if found and found[1] > gpus and "cpu" not in " ".join(program_words(context.script, launch)).lower():
-            yield Violation(launch.line, f"{found[0]}={found[1]} processes per node, {gpus} GPUs per node")
-
-
-def _processes(context: Context, launch: Launch) -> tuple[str, int] | None:
-    """Return the option of torchrun or deepspeed that gives the processes per node, and its number."""
-    run = worker_run(context.script, launch)
-    number = context.number(run.given(*run.row.workers)) if run and run.row.workers else None
-    return (run.row.workers[0], number) if run and number else None
+        run = worker_run(context.script, launch)
+        number = context.number(run.given(*run.row.workers)) if run else None
+        words = " ".join(program_words(context.script, launch)).lower()
+        if run and number and number > gpus and "cpu" not in words:
+            message = f"{run.row.workers[0]}={number} processes per node, {gpus} GPUs per node"
+            yield Violation(launch.line, message)
 
 
 @rule("rendezvous-localhost")
@@ -269,9 +263,8 @@ def rank_variable_too_early(context: Context) -> Iterator[Violation]:
     severity: Severity | None = None if nodes * ranks > 1 else "note"
     for ref in script.shell.refs:
         if _is_early(script, ref):
-            yield Violation(
-                ref.line, f"${ref.name} is replaced before the ranks start: all get one value", None, severity
-            )
+            message = f"${ref.name} is replaced before the ranks start: all get one value"
+            yield Violation(ref.line, message, None, severity)
 
 
 def _is_early(script: Script, ref: Ref) -> bool:

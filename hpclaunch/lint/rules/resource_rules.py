@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import partial
 from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import Script
@@ -13,6 +14,7 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     Given,
     RequestedResources,
+    Role,
     last_directive,
 )
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
@@ -71,9 +73,8 @@ def _gres_and_per_node(context: Context) -> Iterator[Violation]:
 
 def _gres(context: Context) -> Directive | None:
     """Return the directive ``--gres`` that requests GPUs."""
-    return next(
-        (one for one in context.directives if one.name == "gres" and "gpu" in (one.value or "")), None
-    )
+    listed = (one for one in context.directives if one.name == "gres" and "gpu" in (one.value or ""))
+    return next(listed, None)
 
 
 @rule("cpus-over-node")
@@ -153,20 +154,18 @@ def _gpus_requested(requested: RequestedResources) -> Iterator[tuple[int, Given]
         yield -(-total.value // requested.node_count), total
 
 
-@rule("walltime-over-limit")
-def walltime_over_limit(context: Context) -> Iterator[Violation]:
-    given = context.requested.walltime_s
+def _over_limit(by_nodes: bool, context: Context) -> Iterator[Violation]:
+    """Report what exceeds the limits of a queue: the nodes alone, or the walltime."""
+    given = context.requested.nodes if by_nodes else context.requested.walltime_s
     for name, queue, about, why in _misfits(context):
-        if given and about != "nodes":
-            yield _limit(context.profile, given, name, queue, f"walltime: {why}")
+        if given and (about == "nodes") is by_nodes:
+            prefix = "" if by_nodes else "walltime: "
+            source = f" ({cite(context.profile, queue.source)})" if context.profile else ""
+            yield Violation(given.line, f"{queue.kind} {name}: {prefix}{why}{source}")
 
 
-@rule("nodes-over-limit")
-def nodes_over_limit(context: Context) -> Iterator[Violation]:
-    given = context.requested.nodes
-    for name, queue, about, why in _misfits(context):
-        if given and about == "nodes":
-            yield _limit(context.profile, given, name, queue, why)
+rule("walltime-over-limit")(partial(_over_limit, False))
+rule("nodes-over-limit")(partial(_over_limit, True))
 
 
 def _misfits(context: Context) -> Iterator[tuple[str, Queue, About, str]]:
@@ -188,11 +187,6 @@ def _qos_limits(context: Context, partition: str, limit: str) -> bool:
     """
     queues = [queue for _, _, queue in context.queues if queue is not None]
     return any(queue.with_partition == partition and getattr(queue, limit) for queue in queues)
-
-
-def _limit(profile: SiteProfile | None, given: Given, name: str, queue: Queue, why: str) -> Violation:
-    source = f" ({cite(profile, queue.source)})" if profile else ""
-    return Violation(given.line, f"{queue.kind} {name}: {why}{source}")
 
 
 _SHORTEST_S = 60
@@ -243,11 +237,6 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
             yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} requests them")
 
 
-def _account(context: Context, profile: SiteProfile) -> Directive | None:
-    """Return the script's last option that names the account of a site."""
-    return context.script.directive("project" if profile.account.option == "-P" else "account")
-
-
 _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
 """In scripts of programs whose ranks may use NCCL or RCCL."""
 
@@ -261,7 +250,8 @@ def directive_missing(context: Context) -> Iterator[Violation]:
 
 def _missing(context: Context, profile: SiteProfile, reader: DirectiveReader) -> Iterator[Violation]:
     """Report the account, and each directive of the profile, that is not given and needed."""
-    if profile.account.required and _account(context, profile) is None:
+    role: Role = "project" if profile.account.option == "-P" else "account"
+    if profile.account.required and context.script.directive(role) is None:
         yield _account_missing(profile, reader)
     for advised in profile.directives:
         given = all(context.script.has_option(one.name) for one in reader.read_text(advised.text))
@@ -487,6 +477,5 @@ def line_endings(context: Context) -> Iterator[Violation]:
     ends = [match.start() for match in re.finditer(r"\r\n", text)]
     if ends:
         edits = tuple(Edit(at, at + 1, "") for at in ends)
-        yield Violation(
-            context.script.line_at(ends[0]), f"{len(ends)} lines end with CR LF, as on Windows", edits=edits
-        )
+        message = f"{len(ends)} lines end with CR LF, as on Windows"
+        yield Violation(context.script.line_at(ends[0]), message, edits=edits)

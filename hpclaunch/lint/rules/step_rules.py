@@ -40,10 +40,8 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     if nodes == 1 and _only_counts_cores(context, started[0]):
         return
     if not _starts_others(script, started[0]):
-        over = f"{nodes} nodes" if nodes > 1 else "one node"
-        yield Violation(
-            started[0].line, f"{tasks} tasks on {over} are requested, this line starts one process"
-        )
+        over = f"{tasks} tasks on {f'{nodes} nodes' if nodes > 1 else 'one node'}"
+        yield Violation(started[0].line, f"{over} are requested, this line starts one process")
 
 
 def _only_counts_cores(context: Context, launch: Launch) -> bool:
@@ -60,12 +58,8 @@ def _launches_elsewhere(script: Script) -> bool:
 
 def _starts_others(script: Script, launch: Launch) -> bool:
     """Tell whether a program may start further processes itself."""
-    words = " ".join(program_words(script, launch))
-    return (
-        bool(_STARTS_ITSELF.search(words))
-        or not python_files(launch)
-        or torch_run(script, launch) is not None
-    )
+    itself = _STARTS_ITSELF.search(" ".join(program_words(script, launch)))
+    return bool(itself or not python_files(launch) or torch_run(script, launch))
 
 
 def _may_launch(command: Command) -> bool:
@@ -132,6 +126,10 @@ def _gets_cpus(context: Context) -> bool:
     return all_of_a_node or any(map(_gives_cpus, context.script.launches))
 
 
+def _gives_cpus(launch: Launch) -> bool:
+    return launch.option("cpus-per-task", "cpus-per-gpu") is not None or bind_option(launch) is not None
+
+
 def _asks_for_cpus(context: Context) -> bool:
     """Tell whether the directives request CPUs, or there are none."""
     script, requested = context.script, context.requested
@@ -141,27 +139,21 @@ def _asks_for_cpus(context: Context) -> bool:
     return many or any(map(script.has_option, TABLE["requests_cpus"].split()))
 
 
-def _gives_cpus(launch: Launch) -> bool:
-    return launch.option("cpus-per-task", "cpus-per-gpu") is not None or bind_option(launch) is not None
-
-
 @rule("steps-without-wait")
 def steps_without_wait(context: Context) -> Iterator[Violation]:
     script = context.script
-    for command, launcher in _behind(script)[-1:]:
-        later = _new_after(script, command)
-        twins = [one for one in later if _same_program(script, one, command)]
+    for launch in _behind(script)[-1:]:
+        later = _new_after(script, launch.command)
+        twins = [one for one in later if _same_program(script, one, launch.command)]
         if not any(_waits(one) or _is_launch(script, one) for one in later if one not in twins):
             line = f"with line {twins[-1].line}, " if twins else ""
-            message = f"{launcher} runs in the background, and the script ends {line}without wait"
-            yield Violation(command.line, message, severity="warning" if twins else None)
+            message = f"{launch.launcher} runs in the background, and the script ends {line}without wait"
+            yield Violation(launch.line, message, severity="warning" if twins else None)
 
 
-def _behind(script: Script) -> list[tuple[Command, str]]:
-    """Return what a batch script starts in the background, in order, and by what."""
-    if script.reader is None:
-        return []
-    return [(one.command, one.launcher) for one in _in_background(script)]
+def _behind(script: Script) -> list[Launch]:
+    """Return what a batch script starts in the background, in order."""
+    return _in_background(script) if script.reader else []
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:
@@ -232,10 +224,8 @@ def _exclusive_steps(script: Script) -> list[Launch]:
 
 def _launchers_after(script: Script, steps: list[Launch]) -> set[str]:
     """Return what starts ranks after these steps began and before the script waits, apart from them."""
-    waits = [
-        one.start for one in script.commands if one.name == "wait" and one.start > steps[0].command.start
-    ]
-    end = min(waits, default=len(script.text))
+    waits = (one.start for one in script.commands if one.name == "wait")
+    end = min((at for at in waits if at > steps[0].command.start), default=len(script.text))
     return {one.launcher for one in script.launches if _is_later(one, steps) and one.command.start < end}
 
 
@@ -295,9 +285,8 @@ def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
         own = _nodes_of_step(context, launch)
         if own and own < min(nodes, tasks) and not _UNSET_TASKS.search(context.script.text):
             one_each = context.requested.ranks_per_node == 1 or launch.option("ntasks-per-node")
-            message = (
-                f"srun without -n takes the {tasks} tasks of the job: all start on {own} of {nodes} nodes"
-            )
+            takes = f"srun without -n takes the {tasks} tasks of the job"
+            message = f"{takes}: all start on {own} of {nodes} nodes"
             yield Violation(launch.line, message, f"write -n {own}", None if one_each else "warning")
 
 
@@ -450,12 +439,8 @@ def status_lost(context: Context) -> Iterator[Violation]:
     launch = launches[-1]
     later = _after(script, launch.command)
     plain = _is_plain(launch.command) and (launch.command.after != "&" or _waits_for_all(later))
-    if (
-        later
-        and plain
-        and all(map(_hides, later))
-        and not _READ_STATUS & script.uses_after(launch.command.start)
-    ):
+    read = _READ_STATUS & script.uses_after(launch.command.start)
+    if later and plain and all(map(_hides, later)) and not read:
         by = f"{later[-1].name} on line {later[-1].line}"
         yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
 

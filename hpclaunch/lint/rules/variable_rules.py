@@ -79,16 +79,10 @@ def _by_module(script: Script, name: str) -> bool:
 @rule("scheduler-variable-misspelt")
 def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
     script = context.script
+    made = SLURM | script.variables.assignments.keys() | script.variables.provided
     for ref in script.shell.refs:
         name = ref.name
-        if (
-            not name.startswith("SLURM_")
-            or ref.guarded
-            or name in SLURM
-            or re.search(r"_HET_GROUP|PACK|SPANK", name)
-        ):
-            continue
-        if name in script.variables.assignments or name in script.variables.provided:
+        if ref.guarded or name in made or re.search(r"^(?!SLURM_)|_HET_GROUP|PACK|SPANK", name):
             continue
         if near := get_close_matches(name, SLURM, n=1, cutoff=0.9):
             yield Violation(ref.line, f"${name}: Slurm sets no such variable", f"write ${near[0]}", None,
@@ -109,12 +103,10 @@ def variable_name_unknown(context: Context) -> Iterator[Violation]:
         if right is None or name in variables.used or right in variables.assignments:
             continue
         for one in variables.assignments[name]:
-            edits = (Edit(one.offset, one.offset + len(name), right),)
             plain = context.script.text[one.offset : one.offset + len(name)] == name
+            edits = (Edit(one.offset, one.offset + len(name), right),) if plain else ()
             if one.exported or name in variables.exported:
-                yield Violation(
-                    one.line, f"nothing reads {name}", f"write {right}", edits=edits if plain else ()
-                )
+                yield Violation(one.line, f"nothing reads {name}", f"write {right}", edits=edits)
 
 
 def _nearest(name: str) -> str | None:
@@ -193,9 +185,8 @@ def gpus_overridden(context: Context) -> Iterator[Violation]:
                 continue
             harmless = context.owns_node or numbers == list(range(context.requested.gpus_of_node or 0))
             severity: Severity | None = "note" if harmless else None
-            yield Violation(
-                one.line, f"{one.name}={text} replaces what the scheduler assigns", None, severity
-            )
+            message = f"{one.name}={text} replaces what the scheduler assigns"
+            yield Violation(one.line, message, None, severity)
 
 
 def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:
@@ -298,11 +289,8 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
     text = context.script.text
     for match in re.finditer(r"[ \t]*\\\n(?=[ \t]*(\n|\Z))", text):
         line = context.script.line_at(match.start())
-        inside = (
-            line in context.script.text_lines
-            or text[text.rfind("\n", 0, match.start()) + 1 :].lstrip()[:1] == "#"
-        )
-        if not inside:
+        comment = text[text.rfind("\n", 0, match.start()) + 1 :].lstrip().startswith("#")
+        if not comment and line not in context.script.text_lines:
             edit = Edit(match.start(), match.end() - 1, "")
             yield Violation(line, "the backslash joins an empty line to this command", edits=(edit,))
 
@@ -329,10 +317,8 @@ def continuation_missing(context: Context) -> Iterator[Violation]:
             message = f"the shell takes {command.name} for a program: the line before does not go on here"
             yield Violation(command.line, message)
         elif before is not None and _was_meant_to_go_on(script, before, command):
-            message = (
-                f"the command of line {before.line} ends before this line, which is indented as a part of it"
-            )
-            yield Violation(command.line, message, severity="warning")
+            ends = f"the command of line {before.line} ends before this line"
+            yield Violation(command.line, f"{ends}, which is indented as a part of it", severity="warning")
         before = command
 
 
@@ -369,9 +355,8 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
     for name, ref in script.first_uses.items():
         options = TABLE["by_option"].get(name, "").split()
         if options and name not in known and not any(map(script.has_option, options)):
-            yield Violation(
-                ref.line, f"${name} is empty: --{options[0]} is not given", f"give --{options[0]}"
-            )
+            message = f"${name} is empty: --{options[0]} is not given"
+            yield Violation(ref.line, message, f"give --{options[0]}")
 
 
 @rule("assignment-space")

@@ -122,10 +122,8 @@ class Values:
         items = self._array(name, made.offset) if made.append else []
         if items is None:
             return None
-        split = (
-            self.split(Word(one.raw, made.offset, made.offset, one.line, one.parts)) for one in made.items
-        )
-        return [*items, *(each for one in split for each in one or [])] or None
+        words = (Word(one.raw, made.offset, made.offset, one.line, one.parts) for one in made.items)
+        return [*items, *(each for word in words for each in self.split(word) or [])] or None
 
     def _word(self, word: Word, offset: int) -> Value:
         plain: str | None = ""
@@ -291,10 +289,9 @@ def _piece(text: str) -> Value:
 
 def _name_of(part: Part) -> str | None:
     """Return a variable as it stands in the script."""
-    plain = (
-        part.kind == "variable" and variable_name(part.text) and not re.search(r"[\s$`\\\"]", part.operator)
-    )
-    return f"${{{part.text}{part.operator}}}" if plain else None
+    if part.kind != "variable" or not variable_name(part.text) or re.search(r"[\s$`\\\"]", part.operator):
+        return None
+    return f"${{{part.text}{part.operator}}}"
 
 
 def _joined(text: str, more: str) -> str:

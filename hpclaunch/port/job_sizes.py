@@ -44,6 +44,12 @@ class TargetSizes(msgspec.Struct, frozen=True, kw_only=True):
     least_nodes: int = 1
     """Nodes that the ranks need where nodes may have different numbers of them."""
 
+    @property
+    def known(self) -> dict[str, int]:
+        """The keys of the job file that have a number."""
+        keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
+        return {key: getattr(self, key) for key in keys if getattr(self, key) is not None}
+
 
 class TargetQueue(msgspec.Struct, frozen=True, kw_only=True):
     """A queue of the target that takes the job."""

@@ -6,17 +6,13 @@ always above.
 
 import re
 
+from hpclaunch.port.foreign_values import WORDS
 from hpclaunch.port.line_report import KEPT, Verdict
 from hpclaunch.port.port_state import Port
 from hpclaunch.shell.shell_syntax import Command
 
 BINDS = "in the container: what the job names"
 """The reason of a line that adds binds of the request."""
-_OF_REQUEST = (
-    *("given in the request", BINDS, "given in environment", "module given in environment"),
-    *("more modules, given in environment", "the conda environment"),
-    "the virtual environment, over the Python of the modules",
-)
 _ARRAY = re.compile(r"^(?:gpus|own)=\(([\d,' ]+)\)(?:  #.*)?$", re.MULTILINE)
 _ALL_GPUS = re.compile(
     r"^# all GPUs\b.*\nexport \w+=([\d,]+)$|^export \w+=([\d,]+)  # all GPUs\b", re.MULTILINE
@@ -40,7 +36,7 @@ def request_lines(port: Port) -> dict[int, str]:
         if behind := re.search(r"  # (.*)$", tails.get(number, "")):
             shared = ""
         reason = re.sub(r" \[\d+\]$", "", behind[1] if behind else shared)
-        if reason in _OF_REQUEST:
+        if reason == BINDS or reason in WORDS["reasons of the request"]:
             found[number] = reason
     return found
 

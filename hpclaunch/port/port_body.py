@@ -33,7 +33,7 @@ def port_body(port: Port) -> Iterator[Judged]:
     for command in port.script.commands:
         lines = port.lines_of(command)
         if port.written is not None and command is port.command.inside_at.command:
-            yield from judge_written(port.command.inside_at)
+            yield from judge_written(port, port.command.inside_at)
             yield from (one.behind(port.written.before) for one in port_body(port.written))
             continue
         is_main = main is not None and command.start == main.start  # eval $CMD is read as what it starts

@@ -145,9 +145,8 @@ def _memory(port: Port, directive: Directive) -> Verdict:
 
 def _gib_of_node(port: Port, directive: Directive) -> float | None:
     """Return the memory that an option requests for the ranks of a node here; None: it cannot be read."""
-    match = re.fullmatch(
-        r"(?:\w+=)?(\d{1,9}(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", (directive.value or "").strip(), re.IGNORECASE
-    )
+    value = (directive.value or "").strip()
+    match = re.fullmatch(r"(?:\w+=)?(\d{1,9}(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", value, re.IGNORECASE)
     if match is None:
         return None
     gib = float(match[1]) / {"K": 2**20, "G": 1, "T": 2**-10}.get(match[2].upper(), 2**10)

@@ -260,14 +260,11 @@ def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) 
     return found.but(said=said)
 
 
-_READS_STDIN = re.compile(r"(\S*/)?(ba)?sh( -[sl]+| -)*")
-"""A shell without the name of a script."""
-
-
 def _with_text_fed(found: PortedCommand, launch: Launch) -> tuple[PortedCommand, Written | None]:
     """Return ``bash -c`` for a shell that reads a here-document, and that as a script in the script."""
     bodies = [one for one in launch.command.redirects if one.body is not None and one.fd in ("", "0")]
-    if not bodies or not _READS_STDIN.fullmatch(" ".join(word.plain or "?" for word in found.words)):
+    shown = " ".join(word.plain or "?" for word in found.words)
+    if not bodies or not re.fullmatch(r"(\S*/)?(ba)?sh( -[sl]+| -)*", shown):
         return found, None
     words = (found.words[0], Value("-c", "-c"), Value(None, None))
     return found.but(words=words), here_document(launch.command, bodies[-1], in_launch=True)

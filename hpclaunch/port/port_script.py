@@ -43,12 +43,7 @@ from hpclaunch.port.port_launch import (
 from hpclaunch.port.port_state import Port, gpus_of, number
 from hpclaunch.port.port_variables import is_other_size, to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.scheduler.directive_reader import (
-    DirectiveReader,
-    Fact,
-    RequestedResources,
-    whole_number,
-)
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import JobContainer, SiteProfile
@@ -207,21 +202,16 @@ def _sized(port: Port) -> tuple[Port, Verdict]:
     queue = _same_queue(port, same, sizes.nodes, given or None) if port.same_machine and same else None
     queue = queue or fit_queue(port.target, sizes.nodes, given or None)
     if queue.nodes is not None and sizes.nodes is not None:
-        fits = f"no queue of {port.here} takes {sizes.nodes} nodes for this time"
-        fits += f", {queue.name} takes {queue.nodes}"
         each = sizes.tasks_per_node
         ranks = f": {each * queue.nodes} ranks here instead of {each * sizes.nodes}" if each else ""
-        to_do.append(f"nodes: {fits}, which the job file has{ranks}")
-        said = f"undecided: {fits}, which the job file has{ranks}; {sizes.said}"
+        to_do.append(task("other nodes", here=port.here, nodes=sizes.nodes, queue=queue, ranks=ranks))
+        said = f"undecided: {to_do[0].removeprefix('nodes: ')}; {sizes.said}"
         sizes = msgspec.structs.replace(sizes, nodes=queue.nodes, said=said, same=False)
     if queue.name is not None:
         keys["queue"] = queue.name
     elif port.target.queues:
         to_do.append(f"queue: {queue.why}: change nodes or time in the job file")
-    numbers = {
-        key: getattr(sizes, key) for key in ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
-    }
-    keys |= {key: value for key, value in numbers.items() if value is not None}
+    keys |= sizes.known
     if queue.walltime_s is not None:
         keys["time"] = format_walltime(queue.walltime_s)
     if queue.walltime_why:
@@ -343,8 +333,7 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     image, binds = found.get("container"), found.get("container_bind", ())
     to_do = _without_container(port, image, binds)
     modules = " ".join(dict.fromkeys(found.get("loads", ())))
-    plan = f"hpclaunch software plan --site {port.here} --for NAME"
-    gave = [f"software: {port.here} must have what {modules} gave: {plan}"] if modules else []
+    gave = [task("modules loaded", modules=modules, here=port.here)] if modules else []
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
     return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, [*to_set, *to_do, *gave]
@@ -353,8 +342,7 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
 def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) -> list[str]:
     """Return what is to do where the job here has no container; nothing: it has one, or needs none."""
     if not image:
-        said = f"container_bind: {', '.join(binds)}: the job has no container: name one, or no binds"
-        return [said] if binds else []
+        return [task("binds alone", binds=", ".join(binds))] if binds else []
     refused = undocumented(port.target, JobContainer(image=image))
     shown = {"container": image, **({"container_bind": binds} if binds else {})}
     return [f"{refused} ({key}: {value} is left out)" for key, value in shown.items()] if refused else []
@@ -394,14 +382,9 @@ def _scalar(value: object) -> str:
     return f'"{printable(escaped)}"'
 
 
-_ARGUMENTS = re.compile(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])")
-_SCRIPT = re.compile(r".*\.(sh|bash|job|slurm)")
-
-
 def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the user has to check or to decide, each with the lines of the script that it is about."""
     yield from _gpus(port)
-    yield from _gpus_unsaid(port)
     yield from _nodes(port)
     yield from _other_sizes(port)
     yield from _defaults(port, settings)
@@ -451,9 +434,8 @@ def _counts(port: Port) -> Iterator[str]:
     for name in sorted(names_in_launch(port)[1] & port.words.variables.keys()):
         fact = port.words.variables[name]
         if fact in started and asked.get(fact) != started[fact] and not port.command.inner:
-            yield task(
-                "other count", name=name, there=asked.get(fact), line=_line(port), here=port.sizes_text
-            )
+            there = asked.get(fact)
+            yield task("other count", name=name, there=there, line=_line(port), here=port.sizes_text)
 
 
 _STARTERS = LAUNCHERS | READERS.keys() | frozenset(WORDS["names of launchers"])
@@ -469,8 +451,8 @@ def _other_sizes(port: Port) -> Iterator[str]:
     """Yield the arguments that are sizes of the job, by their names."""
     for name, value in _options(port):
         if is_other_size(port, name, value):
-            there = f"was a size of the job on {port.there}"
-            yield f"command: {name} {value} of line {_line(port)} {there}; here it has {port.sizes_text}"
+            what = f"command: {name} {value} of line {_line(port)}"
+            yield task("other size", what=what, there=port.there, here=port.sizes_text)
 
 
 def _starters(port: Port) -> Iterator[str]:
@@ -500,43 +482,32 @@ def _folder(port: Port) -> Iterator[str]:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
 
 
-def _gpus_unsaid(port: Port) -> Iterator[str]:
-    """Yield that the script speaks of GPUs, and requests no number of them that can be read."""
-    hints = _hints(port)
-    if hints and gpus_of(port.target) and port.source_sizes.gpus is None:
-        yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
-
-
-def _hints(port: Port) -> list[int]:
-    """Return the lines that speak of GPUs."""
-    hint = re.compile(WORDS["speaks of GPUs"])
-    return [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
-
-
 _MOST_GPUS = 16
 """GPUs of a node, of any machine: NVIDIA's DGX-2."""
 
 
 def _gpus(port: Port) -> Iterator[str]:
-    """Compare the ranks of a node with its GPUs."""
+    """Compare the ranks of a node with its GPUs, and the GPUs requested with the lines that speak of some."""
     gpus = gpus_of(port.target)
     per_node, source = port.sizes.tasks_per_node, port.source_sizes
-    shared = source.gpus and source.ranks and source.ranks > source.gpus  # there, too
-    if not gpus or not per_node or per_node <= gpus or source.gpus == 0:
-        return
+    hint = re.compile(WORDS["speaks of GPUs"])
+    hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
     # more ranks than a node of any machine has GPUs, and no word about one: they shared none there
-    without = source.nodes and source.ranks and source.ranks > _MOST_GPUS * source.nodes and not _hints(port)
-    if source.gpus is None and not without:
-        yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
-    elif source.gpus is not None and not shared:
-        yield task("shared GPUs", per_node=per_node, gpus=gpus)
+    without = source.nodes and source.ranks and source.ranks > _MOST_GPUS * source.nodes and not hints
+    if gpus and per_node and per_node > gpus:
+        if source.gpus is None and not without:
+            yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
+        elif source.gpus and not (source.ranks and source.ranks > source.gpus):  # there, too
+            yield task("shared GPUs", per_node=per_node, gpus=gpus)
+    if hints and gpus and source.gpus is None:
+        yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
 
 
 def _arguments(port: Port) -> Iterator[str]:
     """Yield the words of the launch that stand for arguments of the script, and the lines that read some."""
     for part in filter(None, (port, port.written)):
         for word in part.launch.program if part.launch else ():
-            if match := _ARGUMENTS.search(word.raw):
+            if match := re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", word.raw):
                 yield task("arguments", shown=match[0])
     functions = [range(one.start, one.end) for one in port.script.commands if one.function]  # have their own
     read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
@@ -549,6 +520,6 @@ def _script_file(port: Port) -> Iterator[str]:
     words = [word.plain or word.seen for word in port.command.words]
     if words and re.fullmatch(r"(.*/)?(ba)?sh", words[0]):
         words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))
-    if words and _SCRIPT.fullmatch(words[0]):
+    if words and re.fullmatch(r".*\.(sh|bash|job|slurm)", words[0]):
         where = f" of line {port.launch.line}" if port.launch else ""
         yield task("script started", script=words[0], where=where, there=port.there)

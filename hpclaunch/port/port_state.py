@@ -102,9 +102,7 @@ class Port:
     @property
     def sizes_text(self) -> str:
         """The sizes as the job file has them."""
-        keys = ("nodes", "tasks_per_node", "gpus_per_task", "cpus_per_task")
-        known = {key: getattr(self.sizes, key) for key in keys}
-        return ", ".join(f"{key}: {value}" for key, value in known.items() if value is not None)
+        return ", ".join(f"{key}: {value}" for key, value in self.sizes.known.items())
 
     def job_name(self, text: str) -> str:
         """Return a name that the target's scheduler takes."""

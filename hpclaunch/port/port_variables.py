@@ -49,16 +49,17 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
     if group is not None and not (group.name == "threads" and _fits(port, value)):
         return _replaced(port, name, group, site, value)
     if site is not None and group is None:
-        return port.says(
-            "set by the site", port.cited(site.source), to=_set_to(name, site), reason=site.reason
-        )
+        to = _set_to(name, site)
+        return port.says("set by the site", port.cited(site.source), to=to, reason=site.reason)
     if reason := _refused(name):
         secret = (f"secret: {name} is left out: export it in the shell that submits",)
         return left_out(reason).doing(*(secret if looks_secret(name) else ()))
     if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
-        return KEPT.setting(env={name: value.plain}).doing(
-            *_paths(port, name, value.plain), *_sized(port, name, value)
-        )
+        tasks = _paths(port, name, value.plain)
+        if is_other_size(port, name, value.plain):
+            what = f"env {name}: {value.plain}"
+            tasks.append(task("other size", what=what, there=port.there, here=port.sizes_text))
+        return KEPT.setting(env={name: value.plain}).doing(*tasks)
     if value.shell is not None and "\n" not in value.shell:
         line = f'export {name}="{value.shell}"'
         said = port.says("exported line", line=line)
@@ -82,12 +83,6 @@ def is_other_size(port: Port, name: str, value: str | None) -> bool:
     same = here.same and there.nodes and there.ranks == (here.tasks_per_node or 0) * there.nodes
     is_size = re.fullmatch(WORDS["names of sizes"], name.strip("-"), re.IGNORECASE)
     return not same and bool(is_size and re.fullmatch(r"\d+", value or ""))
-
-
-def _sized(port: Port, name: str, value: Value) -> list[str]:
-    if not is_other_size(port, name, value.plain):
-        return []
-    return [f"env {name}: {value.plain} was a size of the job on {port.there}; here it has {port.sizes_text}"]
 
 
 def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.port.foreign_values import Value, Values
-from hpclaunch.port.line_report import Judged, Verdict
-from hpclaunch.port.port_state import JOB_FILE, Port
+from hpclaunch.port.line_report import Judged
+from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.shell.shell_syntax import Command, Redirect, Word
 
@@ -101,11 +101,8 @@ def _expanded(values: Values, written: Written) -> tuple[str, bool]:
     return _EXPANDED.sub(value, written.text), bool(unknown)
 
 
-def judge_written(written: Written) -> list[Judged]:
+def judge_written(port: Port, written: Written) -> list[Judged]:
     """Return that the file's lines are judged one by one; its end is a line, too."""
-    if written.in_launch:
-        return []
     end = written.line + written.text.count("\n")
-    to = "its last program is the command"
-    why = "the launch starts the file that it writes, so the file's lines are judged one by one"
-    return [Judged([written.command.line, end], Verdict("changed", to, why, JOB_FILE))]
+    said = Judged([written.command.line, end], port.says("written file"))
+    return [] if written.in_launch else [said]

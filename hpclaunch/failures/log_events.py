@@ -198,18 +198,13 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
     """Return the traceback with frames at these indexes and its exception at ``end``."""
     message = _message(lines, end)
     frames = [match for index in at if (match := _FRAME.match(lines[index][1]))]
-    source = _source(lines, at)
-    raised = bool(source) and source[-1].startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
+    source = [text.lstrip() for index in at for _, text in lines[index + 1 : index + 2]]
+    raised = "".join(source[-1:]).startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
     files = "\n".join(frame[1] for frame in frames)
     start = frames[0][3] if frames else None
     inner = not _START.fullmatch(start or "<module>") or bool(log_words("files_of_a_child").search(files))
     cleans = bool(log_words("cleans_up").search("\n".join(source)))
     return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner, cleans)
-
-
-def _source(lines: Sequence[Line], at: Sequence[int]) -> list[str]:
-    """Return the lines of the program that stand below these frames."""
-    return [text.lstrip() for index in at for _, text in lines[index + 1 : index + 2]]
 
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:

@@ -26,10 +26,7 @@ Language = Literal["bash", "sh", "ksh", "zsh", "csh", "python", "other"]
 """bash, sh, ksh, zsh: read as a shell script. csh: csh or tcsh, of which only the lines that start programs
 and set variables are read. python and other: only the directives are read."""
 
-_SHELLS: dict[str, Language] = {
-    "bash": "bash", "sh": "sh", "dash": "sh", "ksh": "ksh", "mksh": "ksh", "ksh93": "ksh", "zsh": "zsh",
-    "csh": "csh", "tcsh": "csh",
-}  # fmt: skip
+_SHELLS: dict[str, Language] = TABLE["shells"]
 _PYTHON_LINE = re.compile(r"(import|from)\s+[A-Za-z_.]+|\"\"\"|'''|def \w+\(|class \w+")
 
 
@@ -45,9 +42,7 @@ def language_of(text: str) -> Language:
 def _by_interpreter(words: str) -> Language:
     """Return the language of the program that a ``#!`` line names; a template's placeholder is a shell."""
     names = [word.rpartition("/")[2] for word in words.split()]
-    names = [
-        name for name in names if name and not name.startswith("-") and "=" not in name and name != "env"
-    ]
+    names = [name for name in names if name not in ("", "env") and not re.search("^-|=", name)]
     name = names[0] if names else "bash"
     if re.match(r"(python|pypy|ipython)[\d.]*$", name):
         return "python"

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
+from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, TABLE
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.scheduler.directive_reader import name_set
@@ -11,10 +11,7 @@ from hpclaunch.shell.launcher_options import LIST_OPTIONS, continues_list, read_
 from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
-LAUNCHERS = name_set(
-    "srun mpirun mpiexec mpiexec.hydra mpiexec.slurm mpiexec_mpt mpirun.lsf mpirun_rsh ibrun aprun jsrun"
-    " horovodrun torchrun flux"
-)
+LAUNCHERS = name_set(TABLE["launchers"])
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
 _SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")

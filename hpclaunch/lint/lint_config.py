@@ -134,10 +134,7 @@ def _own_table(file: Path) -> Tree | None:
     try:
         data = msgspec.toml.decode(text).get("tool", {}).get("hpclaunch")
     except ImportError:
-        raise BadInputError(
-            f"{shown}: Python 3.10 cannot read [tool.hpclaunch.lint]",
-            f"pip install tomli, or write the keys into {OWN_FILE}",
-        ) from None
+        raise BadInputError.case("lint: Python 3.10", file=shown, other=OWN_FILE) from None
     except msgspec.DecodeError as error:
         raise BadInputError(f"{shown}: not TOML: {error}") from None
     return None if data is None else _tree(data, shown, text.count("\n", 0, table.start()) + 1)

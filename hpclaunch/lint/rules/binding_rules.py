@@ -88,11 +88,8 @@ def _has_blank(word: Word) -> bool:
 
 
 def _inside_quotes(line: int, word: Word) -> Violation:
-    plain = (
-        word.start >= 0
-        and "\\" not in word.raw
-        and all(part.kind in ("text", "variable") for part in word.parts)
-    )
+    kinds = {part.kind for part in word.parts}
+    plain = word.start >= 0 and "\\" not in word.raw and kinds <= {"text", "variable"}
     edits = (Edit(word.start, word.end, re.sub(_BLANK, "", word.raw)),) if plain else ()
     return Violation(line, f"the bind list {word.visible!r} has spaces in it", _ONE_WORD, edits=edits)
 
@@ -189,10 +186,8 @@ def _gpus_chosen(context: Context, entry: BindList) -> bool:
 
 def _starts_wrapper(launch: Launch) -> bool:
     """Tell whether a launch starts a script that may select GPUs: by its name, or as a shell script."""
-    return any(
-        re.search(r"gpu|affinity|select|bind|wrap|\.sh$|^(ba)?sh$", word.visible)
-        for word in launch.program[:1]
-    )
+    first = "".join(word.visible for word in launch.program[:1])
+    return re.search(r"gpu|affinity|select|bind|wrap|\.sh$|^(ba)?sh$", first) is not None
 
 
 RULE_OF_PROBLEM: dict[str, str] = TABLE["of_bind_lists"]

@@ -96,17 +96,15 @@ def master_port_ephemeral(context: Context) -> Iterator[Violation]:
         if high >= _EPHEMERAL[0] and low <= _EPHEMERAL[1] and high <= _MOST_PORT:
             ports = str(low) if low == high else f"{low} to {high}"
             message = f"{name} {ports} is in the ephemeral range of Linux, 32768 to 60999"
-            severity: Severity | None = None if low == high else "note"
-            yield Violation(line, message, _port_of_job(context), severity)
+            yield Violation(line, message, _port_of_job(context), None if low == high else "note")
 
 
 @rule("master-port-too-high")
 def master_port_too_high(context: Context) -> Iterator[Violation]:
     for line, name, low, high in _ports(context.script):
         if _MOST_PORT < high < _MAX_VALUE and name == "MASTER_PORT":
-            severity: Severity | None = "error" if low > _MOST_PORT else None
             message = f"MASTER_PORT is up to {high}, the highest port is {_MOST_PORT}"
-            yield Violation(line, message, _port_of_job(context), severity)
+            yield Violation(line, message, _port_of_job(context), "error" if low > _MOST_PORT else None)
 
 
 @rule("master-port-fixed")
@@ -192,17 +190,13 @@ _OPERATIONS: dict[type[ast.operator], Callable[[_Bounds, _Bounds], _Bounds | Non
 def master_addr_unused(context: Context) -> Iterator[Violation]:
     variables = context.script.variables
     made = variables.assignments.get("MASTER_ADDR", [])
-    if (
-        made
-        and "MASTER_ADDR" not in variables.exported | variables.used
-        and context.script.on_from("a", "allexport") == inf
-    ):
+    read = "MASTER_ADDR" in variables.exported | variables.used
+    if made and not read and context.script.on_from("a", "allexport") == inf:
         ranks = any(one.by_launcher and one.launcher != "torchrun" for one in context.script.launches)
         counted = context.requested.tasks or context.requested.tasks_per_node
         alone = not ranks or (counted and context.requested.all_tasks == 1)
-        severity: Severity | None = "note" if alone else None
         message = "MASTER_ADDR is set but unused: neither exported nor read"
-        yield Violation(made[-1].line, message, severity=severity)
+        yield Violation(made[-1].line, message, severity="note" if alone else None)
 
 
 _PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}

@@ -1,12 +1,12 @@
 """Rules about the modules that a script loads."""
 
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
-from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.software.known_pairs import cuda_addresses, first_cuda
 
@@ -23,6 +23,9 @@ _EMPTYING = ("purge", "reset")
 _CHANGING = (*_LOADING, *_REPLACING, *_UNLOADING, *_EMPTYING)
 _OTHER_ML_VERBS = ("use", "list", "avail", "spider", "restore", "show", "unuse")
 _GPU_NAMES: dict[str, str] = TABLE["gpu_names"]
+
+
+_V = TypeVar("_V")
 
 
 class Module(NamedTuple):
@@ -84,17 +87,17 @@ def _without(modules: list[Module], names: list[str]) -> list[Module]:
 @rule("module-cuda-mismatch")
 def module_cuda_mismatch(context: Context) -> Iterator[Violation]:
     for stack, pattern in (("CUDA", _CUDA), ("ROCm", _ROCM)):
-        first: tuple[Module, tuple[int, int]] | None = None
-        for module, version in _versions(context.script, pattern):
-            if first is None:
-                first = module, version
-            elif version != first[1]:
-                severity: Severity | None = "warning" if version[0] == first[1][0] else None
-                other = f"{first[0].name} (line {first[0].line}) for {stack} {_dotted(first[1])}"
-                message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
-                yield Violation(
-                    module.line, message, f"load modules that were built with one {stack}", severity
-                )
+        remedy = f"load modules that were built with one {stack}"
+        for first, wanted, module, version in _differing(_versions(context.script, pattern)):
+            other = f"{first.name} (line {first.line}) for {stack} {_dotted(wanted)}"
+            message = f"{module.name} is for {stack} {_dotted(version)}, {other}"
+            yield Violation(module.line, message, remedy, "warning" if version[0] == wanted[0] else None)
+
+
+def _differing(found: Iterable[tuple[Module, _V]]) -> list[tuple[Module, _V, Module, _V]]:
+    """Return the first module and its version, with each later module whose version is another one."""
+    every = list(found)
+    return [(*every[0], module, version) for module, version in every if version != every[0][1]]
 
 
 def _versions(script: Script, pattern: re.Pattern[str]) -> Iterator[tuple[Module, tuple[int, int]]]:
@@ -116,25 +119,21 @@ def cuda_too_old_for_gpu(context: Context) -> Iterator[Violation]:
         if cuda_addresses(_dotted(version), arch) is False:
             gpu = f"{arch} ({_GPU_NAMES[arch]})" if arch in _GPU_NAMES else arch
             first = f"the first version that does is {first_cuda(arch)}"
-            yield Violation(
-                module.line, f"{module.name}: CUDA {_dotted(version)} does not support {gpu}; {first}"
-            )
+            message = f"{module.name}: CUDA {_dotted(version)} does not support {gpu}; {first}"
+            yield Violation(module.line, message)
 
 
 @rule("module-toolchain-mismatch")
 def module_toolchain_mismatch(context: Context) -> Iterator[Violation]:
-    first: tuple[Module, str] | None = None
-    given_up = any(_gives_up_compiler(one) for one in context.script.commands)
+    given_up = any(map(_gives_up_compiler, context.script.commands))
+    found: list[tuple[Module, str]] = []
     for module in () if given_up else loaded(context.script):
         foss, gcc = _TOOLCHAIN.search(module.name), _GCC.search(module.name)
-        compiler = TABLE["gcc_of_foss"].get(foss[1]) if foss else (gcc[1] if gcc else None)
-        if compiler is None:
-            continue
-        if first is None:
-            first = module, compiler
-        elif compiler != first[1]:
-            other = f"{first[0].name} (line {first[0].line}) with GCC {first[1]}"
-            yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
+        if compiler := TABLE["gcc_of_foss"].get(foss[1]) if foss else (gcc[1] if gcc else None):
+            found.append((module, compiler))
+    for first, wanted, module, compiler in _differing(found):
+        other = f"{first.name} (line {first.line}) with GCC {wanted}"
+        yield Violation(module.line, f"{module.name} was built with GCC {compiler}, {other}")
 
 
 def _gives_up_compiler(command: Command) -> bool:

@@ -25,9 +25,7 @@ from hpclaunch.shell.shell_syntax import Ref, Word
 
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
-_STEP_VARIABLES = frozenset(
-    {"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "PMI_RANK", "PALS_RANKID", "OMPI_COMM_WORLD_RANK"}
-)
+_STEP_VARIABLES = name_set(TABLE["of_ranks_only"])
 
 
 def _torch_runs(script: Script) -> list[WorkerRun]:
@@ -236,8 +234,7 @@ def rendezvous_own_host(context: Context) -> Iterator[Violation]:
             if found := _own_host(word):
                 line = word.line + word.raw.count("\n", 0, found.start())
                 message = f"{found[0].strip()}...: each of {nodes or 'several'} nodes takes itself"
-                severity: Severity | None = None if nodes else "warning"
-                yield Violation(line, message, severity=severity)
+                yield Violation(line, message, severity=None if nodes else "warning")
 
 
 def _own_host(word: Word) -> re.Match[str] | None:

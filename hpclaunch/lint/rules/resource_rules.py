@@ -325,9 +325,8 @@ def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Vi
     near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
     if near or found.line not in open_lines:
         meant = f"did you mean --{near[0]}?" if near else None
-        severity: Severity | None = "error" if near and found.text.startswith("--") else None
         message = f"{found.text}: no such option of {found.reader.submit_command}"
-        yield Violation(found.line, message, meant, severity)
+        yield Violation(found.line, message, meant, "error" if near and found.text.startswith("--") else None)
 
 
 def _is_switched_off(word: str) -> bool:

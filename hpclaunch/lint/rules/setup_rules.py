@@ -36,9 +36,8 @@ def conda_not_set_up(context: Context) -> Iterator[Violation]:
     commands = () if script.reader is None or _may_know_conda(script) else script.commands
     for one in takewhile(lambda each: not _defines_conda(each), commands):
         if [word.visible for word in one.words[:2]] == ["conda", "activate"]:
-            yield Violation(
-                one.line, "conda activate: nothing before it makes conda a function of this shell"
-            )
+            message = "conda activate: nothing before it makes conda a function of this shell"
+            yield Violation(one.line, message)
             return
 
 

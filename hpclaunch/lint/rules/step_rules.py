@@ -10,16 +10,13 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
-from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Command, Word
 from hpclaunch.topology.node_topology import NodeTopology
 
-_STARTS_ITSELF = re.compile(
-    r"(?i)(?<![a-z])(submitit|dask|ray|vllm|parsl|snakemake|nextflow|slurm|srun|mpi(run|exec)|launch|horovodrun|deepspeed|"
-    r"accelerate|torchrun|jupyter|wandb|ssh|pdsh|spawn|lightning|mlflow|hydra|runner?)"
-)
+_STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
 _SETUP, _ENDING = name_set(TABLE["prepares"]), name_set(TABLE["ends"])
 _ONE_TASK, _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("one_task", "limits", "own_slots"))
 
@@ -64,12 +61,9 @@ def _starts_others(script: Script, launch: Launch) -> bool:
 
 def _may_launch(command: Command) -> bool:
     """Tell whether a command may start ranks: a script, or a program in a variable."""
-    word = command.words[0] if command.words else None
-    return word is not None and (
-        word.raw in ("ssh", "pdsh")
-        or word.raw.startswith(("$", "./", "/", '"$'))
-        or word.visible.endswith((".sh", ".csh"))
-    )
+    raw, text = (command.words[0].raw, command.words[0].visible) if command.words else ("", "")
+    by_name = raw in ("ssh", "pdsh") or text.endswith((".sh", ".csh"))
+    return by_name or raw.startswith(("$", "./", "/", '"$'))
 
 
 @rule("launcher-foreign")
@@ -112,9 +106,8 @@ def one_cpu_per_gpu_rank(context: Context) -> Iterator[Violation]:
     gpus = requested.gpus or requested.gpus_per_node or requested.gpus_per_task
     if gpus is None or not gpus.value or _asks_for_cpus(context) or _gets_cpus(context):
         return
-    severity: Severity | None = None if context.node else "note"
     message = f"{gpus.text} requests GPUs, but nothing requests more than one CPU per task"
-    yield Violation(gpus.line, message, None, severity)
+    yield Violation(gpus.line, message, None, None if context.node else "note")
 
 
 def _gets_cpus(context: Context) -> bool:
@@ -310,11 +303,7 @@ def _nodes_of_step(context: Context, launch: Launch) -> int | None:
     return count - int(less[1]) if less and count else context.script.number(launch, "nodes")
 
 
-_NO_PROGRAM = re.compile(
-    r"--(help|usage|version|mpi=list|cpu[-_]bind=help|check-build|app|configfile|multi-prog)|"
-    r"(^| )-(V|h|f|info|app|configfile)\b"
-)
-"""Options with which a launcher starts none, or reads it from a file."""
+_NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
 
 
 @rule("srun-without-program")

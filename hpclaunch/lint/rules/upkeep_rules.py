@@ -18,10 +18,7 @@ _WRITTEN = 2026
 """The year in which these rules were written."""
 _OLD = 4
 """Years after which sites have removed a software stack: of yearly toolchains they keep about three."""
-_DATED = re.compile(
-    r"(?:/(20\d\d)[-._]\d\d\b|^(?:LUMI|CrayEnv|cpe|EESSI|Stages|NRIS)/(?:20)?(\d\d)[.-]?\d?\d?|"
-    r"[-/](?:foss|gompi|gfbf|intel)-(20\d\d)[ab]\b)"
-)
+_DATED = re.compile("|".join(TABLE["dated_modules"]))
 _HOMES = re.compile(
     r"(?:/[\w.-]+)*?/(?:home|users|global/homes?/[a-z]|ccs/home|gpfs/home)/([a-z][a-z0-9_-]{2,})(?=/)"
 )
@@ -29,11 +26,7 @@ _NO_PERSON = re.compile(r"user|your|name|shared|project|group|software|apps?|pub
 _NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?TMPDIR\}?|/mnt/bb)(/|$)")
 _SWITCHED_OFF = re.compile(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec)\s")
 """A launch that is a comment for now, as in samples with several launches to choose from."""
-_FETCHES = re.compile(
-    r"((ba)?sh -l?c )?"
-    r"(wget|git clone|(python[\d.]* -m )?(pip3?|conda|mamba) (un)?install|"
-    r"curl\b.* (-o|-O|--output|--remote-name)|unzip|tar( --[\w=-]+)* -?[a-z]*x[a-z]*)\b"
-)
+_FETCHES = re.compile(rf"((ba)?sh -l?c )?({'|'.join(TABLE['fetches'])})\b")
 _MAYBE_LOCAL = re.compile(r"\$|/tmp|/dev/shm|/local|/mnt/bb")
 _OWN_TARGET = re.compile(r"\$\{?(SLURM_(PROCID|LOCALID)|PMI_RANK|PALS_RANKID|OMPI_COMM_WORLD_(LOCAL_)?RANK)")
 

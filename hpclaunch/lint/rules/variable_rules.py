@@ -184,9 +184,8 @@ def gpus_overridden(context: Context) -> Iterator[Violation]:
             if _in_another_order(context, text, numbers):
                 continue
             harmless = context.owns_node or numbers == list(range(context.requested.gpus_of_node or 0))
-            severity: Severity | None = "note" if harmless else None
             message = f"{one.name}={text} replaces what the scheduler assigns"
-            yield Violation(one.line, message, None, severity)
+            yield Violation(one.line, message, None, "note" if harmless else None)
 
 
 def _in_another_order(context: Context, text: str, numbers: list[int]) -> bool:

@@ -132,9 +132,8 @@ def _torchruns(lines: Sequence[tuple[str | None, str]]) -> list[FailedRank]:
         time, host, rank, code = match.groups()
         words = f"exited with exit code {code}"
         root = "Root Cause (first observed failure):" in log[last : match.start()]
-        found.append(
-            (not root, time, FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}"))
-        )
+        failed = FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}")
+        found.append((not root, time, failed))
         last = match.end()
     return [rank for _, _, rank in sorted(found, key=lambda each: each[:2])]
 
@@ -146,6 +145,5 @@ def _code_of_words(words: str) -> int | None:
     if words.startswith("Out Of Memory"):
         return 128 + signal.SIGKILL
     plain = words.removesuffix(" (core dumped)")
-    return next(
-        (128 + number for number in signal.valid_signals() if signal.strsignal(number) == plain), None
-    )
+    numbers = (number for number in signal.valid_signals() if signal.strsignal(number) == plain)
+    return next((128 + number for number in numbers), None)

@@ -97,9 +97,8 @@ def _accused(event: Event, lines: Sequence[Line]) -> str | None:
         return _spawned(event, lines)
     after = (text for place, text in lines if event.at < place <= event.at + _LINES_OF_THE_ACCUSED)
     found = (match for text in (*event.lines, *after) if (match := accuses.search(text)))
-    return next(
-        (",".join(re.findall(r"\d+", ",".join(filter(None, match.groups())))) for match in found), None
-    )
+    ranks = (re.findall(r"\d+", ",".join(filter(None, match.groups()))) for match in found)
+    return next(map(",".join, ranks), None)
 
 
 def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
@@ -209,12 +208,10 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
 
 def _message(lines: Sequence[Line], at: int) -> tuple[str, ...]:
     message = [lines[at][1]]
+    others = tuple(map(log_words, ("traceback_heads", "ends_of_a_process", "ends_a_message")))
     for _, text in lines[at + 1 : at + _MOST_LINES_OF_A_MESSAGE]:
         ends = (not text.strip() and len(message) > 2) or text in _CHAIN
-        if ends or any(
-            each.match(text)
-            for each in map(log_words, ("traceback_heads", "ends_of_a_process", "ends_a_message"))
-        ):
+        if ends or any(each.match(text) for each in others):
             break
         message.append(text)
     while len(message) > 1 and not message[-1].strip():

@@ -91,11 +91,8 @@ def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     in_lists = unset_in_lists(script)
     found: dict[str, tuple[Ref, Assignment]] = {}
     for ref in islice(script.unset_uses(longer_than=2), _MOST_NAMES):
-        candidates = [
-            one
-            for one in unused
-            if (ref.name in in_lists or not one.exported) and not _made_of(script, one, ref.name)
-        ]
+        meant = (one for one in unused if ref.name in in_lists or not one.exported)
+        candidates = [one for one in meant if not _made_of(script, one, ref.name)]
         likest = max(candidates, key=lambda one: _likeness(ref.name, one.name), default=None)
         if likest is not None and _likeness(ref.name, likest.name) >= _ALIKE:
             found[ref.name] = (ref, likest)

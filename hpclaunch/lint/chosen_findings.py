@@ -22,11 +22,8 @@ _COMMENT = re.compile(r"#\s*hpclaunch:\s*ignore(?:\[([^\]\n]*)\])?")
 
 def chosen(findings: Iterable[Finding], select: Sequence[str], ignore: Sequence[str]) -> tuple[Finding, ...]:
     """Return the findings of the selected rules (all if none is named) without the ignored ones."""
-    return tuple(
-        one
-        for one in findings
-        if (not select or _matches(one.rule, select)) and not _matches(one.rule, ignore)
-    )
+    selected = (one for one in findings if not select or _matches(one.rule, select))
+    return tuple(one for one in selected if not _matches(one.rule, ignore))
 
 
 def _matches(rule: str, patterns: Iterable[str]) -> bool:

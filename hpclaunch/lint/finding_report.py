@@ -99,9 +99,8 @@ def _counted(findings: Iterable[Finding]) -> str:
 
 def difference(old_name: str, old: str, new_name: str, new: str) -> str:
     """Return how two scripts differ, as a unified diff."""
-    lines = difflib.unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), old_name, new_name
-    )
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    lines = difflib.unified_diff(before, after, old_name, new_name)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
 

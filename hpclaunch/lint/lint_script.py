@@ -110,9 +110,8 @@ def fix(text: str, findings: Iterable[Finding]) -> tuple[str, tuple[Finding, ...
     applied: list[Finding] = []
     for finding in findings:
         pairs = ((one, other) for one in finding.edits for other in taken)
-        if finding.edits and not any(
-            one.start <= other.end and other.start <= one.end for one, other in pairs
-        ):
+        touches = any(one.start <= other.end and other.start <= one.end for one, other in pairs)
+        if finding.edits and not touches:
             taken += finding.edits
             applied.append(finding)
     for edit in sorted(taken, key=lambda one: one.start, reverse=True):

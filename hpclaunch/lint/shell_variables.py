@@ -161,9 +161,8 @@ class Variables:
         if part.kind != "variable" or (part.operator and not part.words):
             return (Expansion(part.text) if part.kind == "text" else Expansion(None, shown=_shown(part)),)
         if not (known or part.words):
-            return (
-                Expansion(self.meant.get(part.text, "") if meant else "", (part.text,), shown=_shown(part)),
-            )
+            value = self.meant.get(part.text, "") if meant else ""
+            return (Expansion(value, (part.text,), shown=_shown(part)),)
         return tuple(dict.fromkeys(self._alternatives(part, offset, path, meant)))
 
     def _alternatives(self, part: Part, offset: int, path: Path, meant: bool) -> Iterator[Expansion]:
@@ -217,9 +216,8 @@ class Variables:
             pieces = [piece for item in items for piece in (None, *([item] if part.quoted else _split(item)))]
             return pieces[1:]
         found = self._part(part, offset, path, meant=False)
-        return _split_as_one(
-            part, [one.shown if one.text is None or one.unset else one.text for one in found]
-        )
+        texts = [one.shown if one.text is None or one.unset else one.text for one in found]
+        return _split_as_one(part, texts)
 
     def _items(self, part: Part, offset: int, path: Path, depth: int) -> list[str]:
         """Return the items of an array as far as they are the same in every case."""
@@ -228,9 +226,8 @@ class Variables:
             if one is None or one.items is None or _grows(one):
                 cases.append([_shown(part)])
                 continue
-            before = (
-                self._items(part, one.offset, one.path, depth + 1) if one.append and depth < _DEPTH else []
-            )
+            adds = one.append and depth < _DEPTH
+            before = self._items(part, one.offset, one.path, depth + 1) if adds else []
             own = [each for word in one.items for each in self._fields(word, one.offset, one.path, depth + 1)]
             cases.append([*before, *own])
         same, differ = _common(cases)

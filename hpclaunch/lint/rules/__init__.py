@@ -1,21 +1,6 @@
 """All rules. Importing this package registers them, in the order of the docs."""
 
-# ruff: noqa: I001
+# ruff: noqa: F401, I001
 from hpclaunch.lint.rules import binding_rules, flow_rules, resource_rules
 from hpclaunch.lint.rules import environment_rules, module_rules, python_rules, setup_rules
 from hpclaunch.lint.rules import directive_rules, step_rules, rendezvous_rules, variable_rules, upkeep_rules
-
-__all__ = [
-    "binding_rules",
-    "directive_rules",
-    "environment_rules",
-    "flow_rules",
-    "module_rules",
-    "python_rules",
-    "rendezvous_rules",
-    "resource_rules",
-    "setup_rules",
-    "step_rules",
-    "upkeep_rules",
-    "variable_rules",
-]

@@ -161,9 +161,7 @@ def _is_pool(entry: BindList, judged: Judgement) -> bool:
 
 
 def _joined(findings: list[Judged]) -> str:
-    shown = [
-        f"rank {one.rank}: {one.message}" if one.rank is not None else one.message for one in findings[:3]
-    ]
+    shown = [one.message if one.rank is None else f"rank {one.rank}: {one.message}" for one in findings[:3]]
     more = f"; and {len(findings) - 3} more ranks" if len(findings) > 3 else ""
     return f"the bind list: {'; '.join(shown)}{more}"
 

@@ -331,9 +331,8 @@ def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Vi
 
 def _is_switched_off(word: str) -> bool:
     """Tell whether a word is a sentinel, or one with further letters, as people switch a line off."""
-    return word in (*_LONG_SENTINELS, *_OTHER_SENTINELS) or any(
-        sentinel in word.upper() and len(word) > len(sentinel) for sentinel in _LONG_SENTINELS
-    )
+    longer = [one for one in _LONG_SENTINELS if one in word.upper() and len(word) > len(one)]
+    return bool(longer) or word in (*_LONG_SENTINELS, *_OTHER_SENTINELS)
 
 
 def _is_command(word: str, line: str) -> bool:

@@ -44,17 +44,12 @@ class Event(NamedTuple):
 
 
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:,? in (.+))?$')
-_START = re.compile(r"<module>|_run_module_as_main")
-"""The function of the first frame of an exception that nothing caught."""
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:: .*|:?)$")
-_OF_ANOTHER = re.compile(r"Original Traceback|Traceback .*: \(RANK \d+\)$")
 _NOT, _FROM, _MEMBER = 0, 1, 2
 """How an exception is linked to the one before it: not on purpose, raised from it, or made of it."""
 _CHAIN = {
     "The above exception was the direct cause of the following exception:": _FROM,
     "During handling of the above exception, another exception occurred:": _NOT,
 }
-_BOXED = re.compile(r"^│ (\S+):(\d+) in (\S+) *│$")
 _MOST_LINES_OF_A_MESSAGE = 15
 
 
@@ -82,7 +77,9 @@ def events(lines: Sequence[Line]) -> list[Event]:
 
 def _undrawn(line: str) -> str:
     """Return a line without what CPython draws around exceptions of a group, and rich around tracebacks."""
-    text = _BOXED.sub(r'  File "\1", line \2, in \3', log_words("of_a_group").sub("", line))
+    text = log_words("frames_in_a_box").sub(
+        r'  File "\1", line \2, in \3', log_words("of_a_group").sub("", line)
+    )
     return (text.replace("│", " ") if text.startswith("│") else text).rstrip()
 
 
@@ -178,7 +175,7 @@ def _one_traceback(lines: Sequence[Line], at: int) -> _Trace | None:
             frames.append(index)
         elif log_words("traceback_heads").match(text):
             return None  # of another rank, or this one was cut
-        elif _EXCEPTION.match(text):
+        elif log_words("exceptions").match(text):
             return _with_exception(lines, frames, index)
         elif text.strip() and not text[0].isspace():
             strangers += 1
@@ -201,7 +198,9 @@ def _with_exception(lines: Sequence[Line], at: Sequence[int], end: int) -> _Trac
     raised = "".join(source[-1:]).startswith(("raise ", "assert ")) and bool(_where(frames[-1:]))
     files = "\n".join(frame[1] for frame in frames)
     start = frames[0][3] if frames else None
-    inner = not _START.fullmatch(start or "<module>") or bool(log_words("files_of_a_child").search(files))
+    inner = not log_words("starts_of_a_program").fullmatch(start or "<module>") or bool(
+        log_words("files_of_a_child").search(files)
+    )
     cleans = bool(log_words("cleans_up").search("\n".join(source)))
     return _Trace(end + len(message), message[0], message, _where(frames), files, raised, inner, cleans)
 
@@ -253,7 +252,7 @@ def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:
     """
     found: list[_Trace] = []
     after = lines[group.end][1] if group.end < len(lines) else ""
-    if "ExceptionGroup: " not in group.exception and not _OF_ANOTHER.match(after):
+    if "ExceptionGroup: " not in group.exception and not log_words("tracebacks_of_another").match(after):
         return found
     at = _next(lines, group.end)
     while at < len(lines):

@@ -3,12 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from hpclaunch.failures.known_errors import each_of, log_words
+from hpclaunch.failures.known_errors import each_of, launchers_own, log_words
 
-_FRAMEWORK = re.compile(r"\[rank(\d+)\]: ?|\[Rank (\d+)\]:? |(\[[a-z_]+\d+\]): ?")
-"""Labels that a rank itself puts before a line, after a launcher's label or alone; torchrun's after one."""
-_SURE = re.compile(r"<|pid=|default|:\\d\{1,3\}")
-"""Parts of labels that no program writes."""
 _SHARE = 0.5
 """The least share of lines with a launcher's label in a log with labels."""
 
@@ -46,9 +42,9 @@ class RankLines:
 def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
     """Return each line's rank, or the label of its process, and its text; None where nothing names either.
 
-    A launcher's label is one only where half of the lines or more have it: "3: x" may be a program's own. Of
-    labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts nodes, or
-    the ranks of one of them, is the label of a process.
+    A launcher's label is one only where half of the lines or more have it, its reports aside: "3: x" may be
+    a program's own. Of labels that no program writes, "[1,0]<stderr>:", two will do. A number that counts
+    nodes, or the ranks of one of them, is the label of a process.
     """
     plain = [log_words("before_labels").sub("", line) for line in lines]
     label = _label_of(plain)
@@ -68,11 +64,11 @@ def _counts_nodes(label: re.Pattern[str] | None, found: Iterable[tuple[str | Non
 
 
 def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
-    full = [line for line in lines if line.strip()]
+    full = [line for line in lines if not launchers_own(line)]
     kinds = ("rank_labels", "rank_labels_at_best", "process_labels")
     counts = {label: _count(label, full) for kind in kinds for label in each_of(kind)}
     best = max(counts, key=lambda label: counts[label])
-    least = 0 if _SURE.search(best.pattern) else _SHARE * _stretch(best, full)
+    least = 0 if log_words("parts_of_sure_labels").search(best.pattern) else _SHARE * _stretch(best, full)
     return best if counts[best] >= max(2, least) else None
 
 
@@ -96,6 +92,6 @@ def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str | 
     outer = own = None
     if label and (match := label.match(line)):
         outer, line = match[label.groups].rstrip(), line[match.end() :]
-    if (match := _FRAMEWORK.match(line)) and (outer or not match[3]):
+    if (match := log_words("labels_of_frameworks").match(line)) and (outer or not match[3]):
         own, line = match[1] or match[2] or f"{outer} {match[3]}", line[match.end() :]
     return outer, own, line

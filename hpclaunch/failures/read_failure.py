@@ -109,12 +109,14 @@ def _without_times(log: FailureLog) -> FailureLog:
 
 
 def _reports(log: FailureLog, failed: bool) -> str:
-    """Return the reports of failed ranks; of a job that may be done those that nothing usual follows."""
-    if failed:
-        return log.ranks
-    usual = [place for place, (_, text) in enumerate(by_rank(log.lines)) if _went_on(text)]
-    earlier = set(log.lines[: max(usual, default=0)])
-    return "\n".join(line for line in log.ranks.splitlines() if line not in earlier)
+    """Return the reports of failed ranks that do not follow a limit by which Slurm ends all of them.
+
+    Of a job that may be done those that nothing usual follows.
+    """
+    limits = (place for place, line in enumerate(log.lines) if log_words("limits").search(line))
+    usual = (place for place, (_, text) in enumerate(by_rank(log.lines)) if not failed and _went_on(text))
+    others = {*log.lines[: max(usual, default=0)], *log.lines[next(limits, len(log.lines)) :]}
+    return "\n".join(line for line in log.ranks.splitlines() if line not in others)
 
 
 def _with_words_before(event: Event, lines: Sequence[str]) -> Event:

@@ -285,9 +285,19 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
     streams = _streams(log.lines)
     told = _ranks_of_processes(streams)
     found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, told)]
+    found = _without_gone_on(found, streams, failed)
     found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
+
+
+def _without_gone_on(
+    found: list[Event], streams: Mapping[str | None, Sequence[Line]], failed: bool
+) -> list[Event]:
+    """Return the events without those of no label after which all labels go on, if the job may be done."""
+    labels = (lines for process, lines in streams.items() if process)
+    went_on = min((_last_usual(lines, set()) for lines in labels), default=-1)
+    return [event for event in found if failed or event.process or event.at > went_on]
 
 
 def _of_log(process: str | None, lines: Sequence[Line], failed: bool, told: Mapping[str, str]) -> list[Event]:

@@ -154,14 +154,17 @@ class _Reader:
         """The blocks around the list of commands that is read."""
         self._heredocs: list[tuple[Command, Redirect, bool]] = []
 
+    def place_of(self, offset: int) -> int:
+        """Return where a character stands in the outer text; behind a quote that is not closed, its end."""
+        return self.place[min(offset, len(self.text))]
+
     def line_of(self, offset: int) -> int:
-        return bisect_right(self._newlines, self.place[min(offset, len(self.text))] - 1) + 1
+        return bisect_right(self._newlines, self.place_of(offset) - 1) + 1
 
     def word_at(self, start: int, parts: list[Part]) -> Word:
         """Return the word from ``start`` to here, at its place in the whole text."""
         raw = self.text[start : self.at]
-        end = self.place[min(self.at, len(self.text))]
-        return Word(raw, self.place[min(start, len(self.text))], end, self.line_of(start), _joined(parts))
+        return Word(raw, self.place_of(start), self.place_of(self.at), self.line_of(start), _joined(parts))
 
     def peek(self, count: int = 1) -> str:
         return self.text[self.at : self.at + count]
@@ -730,7 +733,7 @@ class _ListState:
         if command is not None:
             command.after = operator
             command.piped_out = operator in _PIPES
-            command.end = command.end or self.reader.place[self.reader.at]
+            command.end = command.end or self.reader.place_of(self.reader.at)
             self._commands.append(command)
             if command.name == "exit" and command.path:
                 command.path[-1][0].left_by.add(command.path[-1][1])

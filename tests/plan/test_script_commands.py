@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hpclaunch.plan.program import find_framework
@@ -37,6 +37,8 @@ def test_commands_count_in_functions_loops_and_conditions() -> None:
 
 
 @given(st.text())
+@example("<'")
+@example("<\\")
 def test_no_text_is_too_strange(text: str) -> None:
     commands = script_commands(("bash", "x"), lambda name: text if name == "x" else None)
     assert all(one.words and one.where.startswith("x, line ") for one in commands)

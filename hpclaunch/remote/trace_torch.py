@@ -74,8 +74,10 @@ class Trace:
         own = [*self.parameters, *network.buffers()]
         self.own = {id(tensor): tensor for tensor in own}
         self.held: list[Any] = []  # a storage that is freed could give its address to another
-        self.fixed, self.saved = set[int](), set[int]()
-        """Storages whose size does not depend on the samples; those that are counted."""
+        self.fixed: set[int] = set()
+        """Storages whose size does not depend on the samples."""
+        self.saved: set[int] = set()
+        """Storages that are counted."""
         self.hold(own, self.fixed)
         self.begin("outside")
         for name, module in network.named_modules():
@@ -254,12 +256,8 @@ def traced(torch: Any, network: Any, inputs: Any, how: str) -> Trace:
     operations = mode(torch.utils._python_dispatch.TorchDispatchMode, "__torch_dispatch__", trace.operation)
     calls = mode(torch.overrides.TorchFunctionMode, "__torch_function__", trace.call)
     halves = torch.autocast("cpu", torch.bfloat16, enabled=trace.casts)
-    with (
-        halves,
-        torch.autograd.graph.saved_tensors_hooks(trace.pack, lambda tensor: tensor),
-        operations,
-        calls,
-    ):
+    hooks = torch.autograd.graph.saved_tensors_hooks(trace.pack, lambda tensor: tensor)
+    with halves, hooks, operations, calls:  # in one line: Python 3.9 knows no parentheses here
         network(**inputs) if isinstance(inputs, dict) else network(inputs)
     rest = sum(one.numel() for one in trace.parameters)
     if rest:

@@ -257,7 +257,7 @@ def test_a_lint_rule(tmp_path: Path) -> None:
     made.write("hpclaunch/lint/rules/NAME_rules.yaml", TEXTS)
     made.write("hpclaunch/lint/rules/NAME_rules.py", RULE)
     imported = "from hpclaunch.lint.rules import tide_rules\n"
-    made.insert("hpclaunch/lint/rules/__init__.py", r"^# ruff: noqa: I001\n", imported)
+    made.insert("hpclaunch/lint/rules/__init__.py", r"^# ruff: noqa: F401, I001\n", imported)
     script = made.cwd / "job.sh"
     script.write_text("#!/bin/bash\n#SBATCH --nodes=1\n#SBATCH --time=10\nlow_tide\n")
     found = json.loads(made.hpclaunch("lint", "--json", script, code=1))

@@ -65,26 +65,39 @@ def predicted(setup: str, python: str) -> Pair:
 
 
 HEAD = ["training", "half", "GiB", "measured", "error", "s", "measured", "error"]
+CONVOLUTIONS = ("convnext", "mobilenet", "poolformer", "regnet", "resnet50")
+
+
+class Error(NamedTuple):
+    """How far a prediction is off, as a share of what was measured."""
+
+    groups: tuple[str, ...]
+    gib: float
+    step: float
 
 
 def table(rows: list[tuple[dict[str, Any], Pair]]) -> str:
-    """Return each training and, by half, how many are near."""
-    cells = [HEAD]
-    errors = list[tuple[str, float, float]]()
+    """Return each training; by half and kind, how many are near; what the allocator held."""
+    cells, errors = [HEAD], list[Error]()
     for row, found in rows:
-        was = row["measured"]
-        gib, step = found.gib / was["allocated_gib"] - 1, found.step_s / was["step_s"] - 1
-        errors.append((row["half"], gib, step))
-        memory = [f"{found.gib:.1f}", f"{was['allocated_gib']:.1f}", f"{gib:+.0%}"]
-        times = [f"{found.step_s:.3f}", f"{was['step_s']:.3f}", f"{step:+.0%}"]
+        was, kind = row["measured"], row["name"].startswith(CONVOLUTIONS)
+        groups = (row["half"], "convolutions" if kind else "transformers", "all")
+        error = Error(groups, found.gib / was["allocated_gib"] - 1, found.step_s / was["step_s"] - 1)
+        errors.append(error)
+        memory = [f"{found.gib:.1f}", f"{was['allocated_gib']:.1f}", f"{error.gib:+.0%}"]
+        times = [f"{found.step_s:.3f}", f"{was['step_s']:.3f}", f"{error.step:+.0%}"]
         cells.append([row["name"], row["half"], *memory, *times])
     lines = [text_table(cells)]
-    for half in dict.fromkeys(half for half, _, _ in errors):
-        some = [(gib, step) for one, gib, step in errors if one == half]
-        near = sum(abs(gib) <= 0.1 for gib, _ in some), sum(abs(step) <= 0.25 for _, step in some)
-        middle = median(gib for gib, _ in some)
-        lines.append(f"{half}: memory within 10 %: {near[0]} of {len(some)} (median {middle:+.1%}); "
-                     f"step within 25 %: {near[1]} of {len(some)}")  # fmt: skip
+    for group in dict.fromkeys(group for error in errors for group in error.groups):
+        some = [error for error in errors if group in error.groups]
+        near = sum(abs(error.gib) <= 0.1 for error in some), sum(abs(error.step) <= 0.25 for error in some)
+        middle = median(error.gib for error in some)
+        memory_text = f"memory within 10 %: {near[0]} of {len(some)} (median {middle:+.1%})"
+        lines.append(f"{group}: {memory_text}; step within 25 %: {near[1]} of {len(some)}")
+    held = sorted(row["measured"]["reserved_gib"] / row["measured"]["allocated_gib"] for row, _ in rows)
+    libraries = median(row["measured"]["used_gib"] - row["measured"]["reserved_gib"] for row, _ in rows)
+    span = f"{held[0]:.2f} to {held[-1]:.2f} times its peak (median {median(held):.2f})"
+    lines.append(f"the allocator held {span}, libraries {libraries:.2f} GiB")
     return "\n".join(lines)
 
 

@@ -6,7 +6,9 @@ virtual environment for it (tests/horovod/build.sh torch). ``--judge FOLDER`` ju
 and adds it to benchmarks/data/straggler_results.tsv, of which the table is made.
 
 A run counts where its delay is at least the noise that the verdict prints. Where a file cannot name the rank
-(the response cache), what counts is that a rank is said to be late.
+(the response cache), what counts is that a rank is said to be late. In the later half the ranks also write
+when they were ready in each step, by the clock that they share: a rank that came last in at least half of the
+steps was late, whether a delay was put into it or the machine gave it less of its cores.
 """
 
 from __future__ import annotations
@@ -42,7 +44,14 @@ KINDS = {
 BUSY = {0: "none", -1: "other work"}
 OPEN = {"most": 10, "pauses": 10, "death": 10, "healthy": 18}
 """The last number of each kind with which rules are made."""
-RESULTS = ("recorder", "busy", "kind", "number", "load", "noise_ms", "named", "unnamed")
+KEPT = {"most": 20, "pauses": 20, "death": 20, "healthy": 36}
+"""The last number of each kind that was judged on 2026-11-24; later ones have the ranks' clocks."""
+HALVES = {
+    "open": "With which rules were made",
+    "kept": "Kept apart",
+    "later": "Drawn on 2026-11-28, with the ranks' clocks",
+}
+RESULTS = ("recorder", "busy", "kind", "number", "load", "noise_ms", "named", "unnamed", "last")
 
 
 class Plan(NamedTuple):
@@ -56,8 +65,11 @@ class Plan(NamedTuple):
     line: str
 
     @property
-    def kept(self) -> bool:
-        return self.number > OPEN[self.kind]
+    def half(self) -> str:
+        """open, kept or later."""
+        if self.number > KEPT[self.kind]:
+            return "later"
+        return "kept" if self.number > OPEN[self.kind] else "open"
 
 
 class Run(NamedTuple):
@@ -74,6 +86,8 @@ class Run(NamedTuple):
     """Ranks, separated by commas."""
     unnamed: int
     """Whether a rank without a name is said to be late."""
+    last: str
+    """Ranks that came last in at least half of the steps by the ranks' clock; -: none, ?: not recorded."""
 
 
 def plans() -> dict[tuple[str, int], Plan]:
@@ -111,6 +125,16 @@ def record(folder: Path, recorder: str, chosen: Iterable[Plan], busy: int) -> No
             process.kill()
 
 
+def often_last(files: list[Path]) -> str:
+    """Return the ranks that were ready last in at least half of the steps."""
+    ready = {file.suffixes[-2].removeprefix(".rank"): file.read_text().split() for file in files}
+    if not ready:
+        return "?"
+    steps = list(zip(*([float(word) for word in words] for words in ready.values()), strict=True))
+    last = Counter(list(ready)[step.index(max(step))] for step in steps)
+    return ",".join(rank for rank in ready if 2 * last[rank] >= len(steps)) or "-"
+
+
 def judged(folder: Path, busy: int) -> list[Run]:
     """Judge what is recorded in a folder."""
     runs = []
@@ -126,16 +150,17 @@ def judged(folder: Path, busy: int) -> list[Run]:
             named = ",".join(map(str, ranks))  # one that was late before it ended has two verdicts
             noise = max((verdict.noise_ms or 0.0 for verdict in accused or found), default=0.0)
             unnamed = int(any(verdict.rank is None for verdict in accused))
-            runs.append(
-                Run(recorder, busy, kind, int(number), float(load), round(noise, 2), named or "-", unnamed)
-            )
+            last = often_last(sorted(folder.glob(f"{recorder}-{kind}-{number}.*ready")))
+            said = (round(noise, 2), named or "-", unnamed, last)
+            runs.append(Run(recorder, busy, kind, int(number), float(load), *said))
     return runs
 
 
 def result(run: Run, plan: Plan) -> str:
-    """Return right, unnamed, nothing, wrong or below; of healthy runs, nothing or wrong."""
+    """Return right, unnamed, nothing, wrong or below; of healthy runs right by the clock, or not."""
     if run.named != "-":
-        return "right" if run.named == str(plan.bad) else "wrong"
+        bad, late = {str(plan.bad)} - {"-1"}, set(run.last.split(","))
+        return "right" if bad <= set(run.named.split(",")) <= bad | late else "wrong"
     if plan.kind in ("most", "pauses") and plan.delay_ms < run.noise_ms:
         return "below"
     return "unnamed" if run.unnamed and plan.kind != "healthy" else "nothing"
@@ -167,7 +192,7 @@ def show(title: str, runs: list[Run], known: dict[tuple[str, int], Plan]) -> Non
 
 def _read(file: Path) -> list[Run]:
     lines = file.read_text().splitlines()[1:] if file.exists() else []
-    types: tuple[Any, ...] = (str, int, str, int, float, float, str, int)
+    types: tuple[Any, ...] = (str, int, str, int, float, float, str, int, str)
     return [Run(*(of(word) for of, word in zip(types, line.split("\t"), strict=True))) for line in lines]
 
 
@@ -177,15 +202,16 @@ def main() -> None:
     parser.add_argument("--record", type=Path, metavar="FOLDER")
     parser.add_argument("--judge", type=Path, metavar="FOLDER")
     parser.add_argument("--recorder", choices=RECORDERS, action="append")
-    parser.add_argument("--half", choices=("open", "kept"), default="open")
+    parser.add_argument("--half", choices=HALVES, default="open")
     parser.add_argument("--busy", type=int, default=0, help="busy processes beside the training")
     parser.add_argument("--most", type=int, default=99, help="trainings of each kind, at most")
     parser.add_argument("--results", type=Path, default=DATA / "straggler_results.tsv")
     given = parser.parse_args()
     known, runs = plans(), _read(given.results)
     if given.record:
-        half = [plan for plan in known.values() if plan.kept == (given.half == "kept")]
-        chosen = [plan for plan in half if plan.number - plan.kept * OPEN[plan.kind] <= given.most]
+        half = [plan for plan in known.values() if plan.half == given.half]
+        first = {"open": dict.fromkeys(OPEN, 0), "kept": OPEN, "later": KEPT}[given.half]
+        chosen = [plan for plan in half if plan.number - first[plan.kind] <= given.most]
         for recorder in given.recorder or RECORDERS:
             record(given.record, recorder, chosen, given.busy)
         return
@@ -195,8 +221,8 @@ def main() -> None:
         runs = [run for run in runs if run[:4] not in same] + new
         text = "\n".join("\t".join(map(str, each)) for each in (RESULTS, *runs))
         given.results.write_text(text + "\n")
-    for title, kept in (("With which rules were made", False), ("Kept apart", True)):
-        half_runs = [run for run in runs if known[run.kind, run.number].kept == kept]
+    for half_name, title in HALVES.items():
+        half_runs = [run for run in runs if known[run.kind, run.number].half == half_name]
         if half_runs:
             show(title, half_runs, known)
 

@@ -69,18 +69,26 @@ def lost_ms(plan: Plan, step: int, rank: int, own: random.Random, alike: random.
     return of_form.get(plan.form, 0.0)  # balanced, and deaths
 
 
-def train(plan: Plan, rank: int, model: Any, optimizer: Any, stepped: Any) -> None:
-    """Take the steps, and die in one where the plan says so."""
+def train(plan: Plan, rank: int, model: Any, optimizer: Any, stepped: Any) -> list[float]:
+    """Take the steps, and die in one where the plan says so. Returns when each was ready, in s."""
+    ready = []
     own, alike = random.Random(f"{plan.kind} {plan.number} {rank}"), random.Random(plan.number)
     for step in range(plan.steps):
         if plan.kind == "death" and (rank, step) == (plan.bad, plan.every):
             time.sleep((plan.work_ms + plan.late_ms) / 1e3 if plan.late_ms else 0.0)
             _die(plan.form)
         time.sleep((plan.work_ms + lost_ms(plan, step, rank, own, alike)) / 1e3)
+        ready.append(time.monotonic())
         optimizer.zero_grad()
         model(torch.ones(4, 128)).sum().backward()
         optimizer.step()
         stepped()
+    return ready
+
+
+def _write_ready(file: Path, rank: int, ready: list[float]) -> None:
+    """Write what the ranks' own clock, which is one on one machine, says of who came last."""
+    file.with_name(f"{file.stem}.rank{rank}.ready").write_text("".join(f"{each:.6f}\n" for each in ready))
 
 
 def _die(form: str) -> None:
@@ -112,7 +120,7 @@ def train_horovod(plan: Plan, rank: int, file: Path, port: int, cache: bool) -> 
     optimizer: Any = torch.optim.SGD(model.parameters(), lr=0.01)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    train(plan, rank, model, optimizer, lambda: None)
+    _write_ready(file, rank, train(plan, rank, model, optimizer, lambda: None))
     hvd.barrier()
     hvd.shutdown()
 
@@ -126,7 +134,7 @@ def train_ddp(plan: Plan, rank: int, file: Path) -> None:
     profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
     profiler.start()
     try:
-        train(plan, rank, model, optimizer, profiler.step)
+        _write_ready(file, rank, train(plan, rank, model, optimizer, profiler.step))
     finally:
         profiler.stop()
         profiler.export_chrome_trace(str(file.with_name(f"{file.stem}.rank{rank}.json")))

@@ -72,10 +72,11 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
     """Return the record and the files of a job, copied to this machine if it ran elsewhere."""
     import tempfile
 
-    from hpclaunch.api import find_job
+    from hpclaunch.api import find_job, update
     from hpclaunch.observe.job_timelines import brought, timeline_files
 
     handle = find_job(name)
+    update([handle])  # whether it has failed since the last look
     record = handle.record if index is None else handle.index(index).record
     if record.array:
         raise BadInputError.case("timeline: array", record=record, first=min(record.array))
@@ -118,11 +119,10 @@ def _report(
     files: list[TimelineFile], record: JobRecord | None, options: dict[str, Any], paths: Mapping[str, Path]
 ) -> None:
     """Print the summary, and write the files that were requested."""
-    from hpclaunch.timeline.job_timeline import combined
+    from hpclaunch.observe.job_timelines import timeline_of
     from hpclaunch.timeline.timeline_summary import shown, summarised
 
-    within = record is not None and record.request.get("profile") is not None
-    job = combined(files, record.tasks if record else None, begins_within=within)
+    job = timeline_of(record, files)
     places, figures = _places(record), _figures(record)
     document = summarised(job, places, figures, record.id if record else None)
     if options["merge"]:

@@ -11,6 +11,8 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.startup_plan import NODES
+from hpclaunch.timeline.job_timeline import JobTimeline, combined
+from hpclaunch.timeline.read_timeline import TimelineFile
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
 _OURS = ("record.json", "result.json", "progress.json", "stacks.json")
@@ -52,6 +54,19 @@ def rank_nodes(host: Host, record: JobRecord) -> dict[int, str]:
         if rank.isdecimal():
             nodes.setdefault(int(rank), set()).add(path.rpartition("/")[2])
     return {rank: min(names) for rank, names in nodes.items() if len(names) == 1}
+
+
+def timeline_of(record: JobRecord | None, files: Sequence[TimelineFile]) -> JobTimeline:
+    """Put a job's files together, with what its record tells; BadInputError where two are of one rank."""
+    if record is None:
+        return combined(files)
+    rank = (record.failure.rank if record.failure else None) or ""
+    return combined(
+        files,
+        record.tasks,
+        begins_within=record.request.get("profile") is not None,
+        failed=int(rank) if rank.isdecimal() else None,
+    )
 
 
 def brought(host: Host, record: JobRecord, files: Sequence[RemoteFile], folder: Path) -> dict[str, Path]:

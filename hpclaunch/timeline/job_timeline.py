@@ -49,6 +49,8 @@ class JobTimeline:
     """Rank -> waiting per step, without the first steps; empty where the traces do not tell."""
     begins_within: bool
     """Whether recording began after some steps, so that the start of the run is not in it."""
+    failed: int | None = None
+    """The rank that ended the job by its output, which a timeline may not show."""
 
     @property
     def steady(self) -> tuple[float, ...]:
@@ -67,12 +69,17 @@ class JobTimeline:
 
 
 def combined(
-    files: Sequence[TimelineFile], ranks: int | None = None, *, begins_within: bool = False
+    files: Sequence[TimelineFile],
+    ranks: int | None = None,
+    *,
+    begins_within: bool = False,
+    failed: int | None = None,
 ) -> JobTimeline:
     """Put the files of one job together; BadInputError where two are of the same rank.
 
     ``ranks``: of the job, where it is known; a timeline that was started within a run may not tell.
-    ``begins_within``: that it was; Horovod's times begin with the run all the same.
+    ``begins_within``: that it was; Horovod's times begin with the run all the same. ``failed``:
+    see `JobTimeline`.
     """
     traces: dict[int, RankTrace] = {}
     names: dict[int, str] = {}
@@ -109,6 +116,7 @@ def combined(
         columns,
         waits,
         begins_within or any(trace.begins_within for trace in traces.values()),
+        failed,
     )
 
 

@@ -354,12 +354,15 @@ def _waited_for(job: JobTimeline, waiting: Sequence[RankTrace]) -> Sequence[int]
 def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]:
     waiting = [trace for trace in job.traces.values() if trace.unfinished]
     ranks = _waited_for(job, waiting)
-    if ranks is None:
+    if not ranks and job.failed is not None:
+        ranks, found = [job.failed], _verdict("ended: by its output", rank=job.failed)
+    elif ranks is None:
         return ()
-    names = f"rank {', '.join(map(str, ranks[:8]))}" if ranks else "a rank that is not in the file"
+    else:
+        names = f"rank {', '.join(map(str, ranks[:8]))}" if ranks else "a rank that is not in the file"
+        found = _verdict("ended: waited for", names=names, collective=waiting[0].unfinished[0])
     rank = ranks[0] if len(ranks) == 1 else None
     place = places.get(-1 if rank is None else rank, Place())
-    found = _verdict("ended", names=names, collective=waiting[0].unfinished[0])
     return (replace(found, rank=rank, node=place.node, gpu=place.gpu),)
 
 

@@ -17,11 +17,11 @@ from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import binding_verdict, to_stderr
-from hpclaunch.observe.job_timelines import brought, timeline_files
+from hpclaunch.observe.job_timelines import brought, timeline_files, timeline_of
 from hpclaunch.package_data import note_text, shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
-from hpclaunch.timeline.job_timeline import Place, combined
+from hpclaunch.timeline.job_timeline import Place
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 from hpclaunch.timeline.timeline_documents import TimelineDocument
 from hpclaunch.timeline.timeline_summary import summarised
@@ -192,7 +192,7 @@ def _timeline(
     if not read:
         return None, []
     try:
-        return summarised(combined(read, record.tasks), places, (), record.id), []
+        return summarised(timeline_of(record, read), places, (), record.id), []
     except BadInputError as error:
         return None, [f"the timelines are not read: {error.message}"]
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
 from hpclaunch.cli.main import program
-from hpclaunch.job.record import ArrayJob
+from hpclaunch.job.record import ArrayJob, Failure
 from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
 from tests.timeline.made_timelines import Training, always, each, horovod, kineto, runner
@@ -95,6 +95,23 @@ def test_a_time_that_is_none_costs_only_its_event(bad: str, tmp_path: Path) -> N
     path.write_text(re.sub(r'("ts": )\d+', rf"\g<1>{bad}", text, count=40))
     (verdict,) = json.loads(timeline(path, "--json").stdout)["verdicts"][:1]
     assert (verdict["kind"], verdict["rank"]) == ("straggler", 1)
+
+
+def test_a_rank_that_failed_by_the_jobs_output_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Horovod over Gloo shuts down at once where a rank ends while all compute: a timeline tells nothing."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    store = Store()
+    record = new_record(store, "local", tmp_path)
+    store.save(replace(record, state="failed", failure=Failure(rank="2")))
+    Path(record.folder, "job.sh").touch()
+    Path(record.folder, "t.json").write_bytes(horovod(Training(ranks=3), cache=False))
+    ended = document("last")["verdicts"][0]
+    assert (ended["kind"], ended["rank"]) == ("ended", 2)
+    assert "the job's output says so" in ended["evidence"]
+    store.save(replace(record, state="failed", failure=Failure(rank="1-2")))
+    assert "ended" not in {verdict["kind"] for verdict in document("last")["verdicts"]}
 
 
 def test_each_job_of_an_array_has_its_own_timelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

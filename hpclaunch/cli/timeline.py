@@ -83,16 +83,11 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
     with handle.connected() as host:
         files = timeline_files(host, handle.record, index)
         if not files:
-            raise _no_timeline(record)
+            asked = record.request.get("profile") is not None
+            case = "timeline: nothing recorded" if asked else "timeline: none"
+            raise BadInputError.case(case, record=record)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-")))
         return record, brought(host, record, files, folder)
-
-
-def _no_timeline(record: JobRecord) -> BadInputError:
-    """Return why a job has none, as far as its request tells."""
-    if record.request.get("profile") is None:
-        return BadInputError.case("timeline: none", record=record)
-    return BadInputError.case("timeline: nothing recorded", record=record)
 
 
 def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
@@ -141,7 +136,7 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
     if record is None:
         return {}
     from hpclaunch.api import JobHandle
-    from hpclaunch.observe.job_timelines import rank_nodes
+    from hpclaunch.observe.job_timelines import bound_places, rank_nodes
     from hpclaunch.timeline.job_timeline import Place
 
     verdict, nodes = record.binding, dict[int, str]()
@@ -153,10 +148,7 @@ def _places(record: JobRecord | None) -> Mapping[int, Place]:
                 nodes = {} if verdict else rank_nodes(host, record)
         except HpclaunchError as error:
             click.echo(f"note: the ranks' nodes are not known: {error.message}", err=True)
-    ranks = verdict.ranks if verdict else ()
-    return {rank: Place(node) for rank, node in nodes.items()} | {
-        rank.rank: Place(rank.host, rank.gpus if rank.gpus not in ("", "none") else None) for rank in ranks
-    }
+    return {rank: Place(node) for rank, node in nodes.items()} | bound_places(verdict)
 
 
 def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:

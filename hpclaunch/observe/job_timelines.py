@@ -8,10 +8,11 @@ from pathlib import Path
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.startup_plan import NODES
-from hpclaunch.timeline.job_timeline import JobTimeline, combined
+from hpclaunch.timeline.job_timeline import JobTimeline, Place, combined
 from hpclaunch.timeline.read_timeline import TimelineFile
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
@@ -54,6 +55,12 @@ def rank_nodes(host: Host, record: JobRecord) -> dict[int, str]:
         if rank.isdecimal():
             nodes.setdefault(int(rank), set()).add(path.rpartition("/")[2])
     return {rank: min(names) for rank, names in nodes.items() if len(names) == 1}
+
+
+def bound_places(verdict: BindingVerdict | None) -> dict[int, Place]:
+    """Return where ranks ran by their reports of binding."""
+    ranks = verdict.ranks if verdict else ()
+    return {rank.rank: Place(rank.host, rank.gpus.replace("none", "") or None) for rank in ranks}
 
 
 def timeline_of(record: JobRecord | None, files: Sequence[TimelineFile]) -> JobTimeline:

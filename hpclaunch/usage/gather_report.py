@@ -17,7 +17,7 @@ from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import binding_verdict, to_stderr
-from hpclaunch.observe.job_timelines import brought, timeline_files, timeline_of
+from hpclaunch.observe.job_timelines import bound_places, brought, timeline_files, timeline_of
 from hpclaunch.package_data import note_text, shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
@@ -92,7 +92,7 @@ def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
     try:
         facts = replace(facts, result=None if record.array else result_of(host, record, to_stderr))
         facts = replace(facts, lost=_lost_work(host, record), progress=_progress(host, record))
-        timeline, why = _timeline(host, record, _places(facts.binding))
+        timeline, why = _timeline(host, record, bound_places(facts.binding))
         facts = replace(facts, timeline=timeline)
         unknown += why
     except HpclaunchError as error:
@@ -169,11 +169,6 @@ def _lost_work(host: Host, record: JobRecord) -> tuple[LostWork, ...]:
         with suppress(msgspec.DecodeError):  # cut on a full disk
             found.append(msgspec.json.decode(line, type=LostWork))
     return tuple(found)
-
-
-def _places(verdict: BindingVerdict | None) -> dict[int, Place]:
-    ranks = verdict.ranks if verdict else ()
-    return {rank.rank: Place(rank.host, rank.gpus or None) for rank in ranks}
 
 
 def _timeline(

@@ -124,6 +124,17 @@ class Script:
         found = [one for one in self.directives if one.problem != "comment"]
         return frozenset(one.line for one in found if placeholder_in(one.text))
 
+    @cached_property
+    def open_words(self) -> dict[int, str]:
+        """Line and text of what its commands leave open, but for what they print."""
+        found = dict(reversed(self.shell.placeholders))
+        shown = {one.line for one in self.commands if one.name in ("echo", "printf", "mktemp")}
+        for number, line in enumerate(self.text.split("\n") if self.is_posix else (), 1):
+            code = "" if number in shown else re.split(r"(?:^|\s)#", line, maxsplit=1)[0]
+            if match := _OPEN_WORD.search(code):
+                found.setdefault(number, match[0])
+        return found
+
     def directive(self, role: Role) -> Directive | None:
         """Return the last active directive of a role; the last one holds."""
         return next((one for one in reversed(self.active_directives) if one.role == role), None)
@@ -295,7 +306,8 @@ def _lines_of_texts(shell: Shell) -> frozenset[int]:
     return frozenset(lines)
 
 
-_PLACEHOLDER = re.compile("|".join(TABLE["placeholders"]))
+_OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
+_PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
 
 
 def placeholder_in(text: str) -> str | None:

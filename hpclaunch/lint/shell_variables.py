@@ -38,7 +38,9 @@ _SCHEDULER = re.compile("|".join(TABLE["by_schedulers"]))
 
 
 # What a script sources or evaluates for its environment: it sets PATH and the like.
-_ENVIRONMENT = re.compile(r"activate|conda|mamba|profile|bashrc|modules?\.sh|/init/|ssh-agent|/lmod|spack")
+_ENVIRONMENT = re.compile(
+    r"activate|conda|mamba|profile|bashrc|modules?\.sh|/init/|ssh-agent|/lmod|spack|GMXRC|vars\.(ba)?sh|thisroot\.sh"
+)
 
 _Text = TypeVar("_Text")
 

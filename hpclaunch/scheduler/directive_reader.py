@@ -58,9 +58,10 @@ class After(NamedTuple):
     any_end: bool
 
 
-Problem = Literal["stray", "comment", "equals"]
+Problem = Literal["stray", "comment", "equals", "empty"]
 """Mistakes in the form of an option. stray: a word that is neither option nor value. comment: one in a
-line of a scheduler that has none. equals: ``-n=4``, whose value is then ``=4``."""
+line of a scheduler that has none. equals: ``-n=4``, whose value is then ``=4``. empty: its value is
+missing."""
 
 COMPONENT_SEPARATORS = ("hetjob", "packjob")
 """Slurm's words between the components of a heterogeneous job; their options have no other name."""
@@ -397,7 +398,7 @@ def gnu_options(kind: str, **more: Any) -> GnuOptions:
 
 def _with_value(name: str, word: str, value: str, rest: deque[str]) -> DirectiveOption:
     if value or not rest:
-        return DirectiveOption(name, value or None, word)
+        return DirectiveOption(name, value or None, word, problem=None if value else "empty")
     value = rest.popleft()
     return DirectiveOption(name, value, f"{word} {value}")
 
@@ -420,5 +421,7 @@ def word_options(words: Sequence[str], values: Mapping[str, int]) -> Iterator[Di
         if len(word) < 2 or not word.startswith("-"):
             yield DirectiveOption("", None, word, known=False, problem="stray")
             continue
+        problem: Problem | None = "empty" if len(rest) < values.get(name, 0) else None
         value = " ".join(rest.popleft() for _ in range(min(values.get(name, 0), len(rest))))
-        yield DirectiveOption(name, value or None, f"{word} {value}".strip(), known=name in values)
+        text = f"{word} {value}".strip()
+        yield DirectiveOption(name, value or None, text, known=name in values, problem=problem)

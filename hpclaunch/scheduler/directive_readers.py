@@ -109,7 +109,7 @@ def _directive_line(line: str) -> tuple[DirectiveReader | None, str]:
 
 _UNREAD = {"OAR": "OAR", "PJM": "PJM", "MSUB": "Moab", "@$": "NQS"}
 """Sentinel -> scheduler of directives that are recognised, and not read."""
-_UNREAD_LINE = re.compile(rf"\s*#\s?({'|'.join(map(re.escape, _UNREAD))})[ \t]+(?=-)")
+_UNREAD_LINE = re.compile(rf"\s*#(?: (?=@))?({'|'.join(map(re.escape, _UNREAD))})[ \t]+(?=-)")
 
 
 def unread_directives(text: str, not_code: frozenset[int]) -> tuple[tuple[int, str], ...]:

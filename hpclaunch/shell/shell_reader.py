@@ -37,6 +37,7 @@ _SUBSTITUTE = re.compile(r":?[-=+?]")
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
 _PLAIN = {'"': re.compile(r'[^"\\$`]+'), "}": re.compile(r"[^}\"'\\$`]+")}
 """The end of a text in quotes or braces -> the characters in it without a meaning."""
+_OLD_ARITHMETIC = re.compile(r"\$\[[^]\n]*\]")
 _PARENTHESES = re.compile(r"\([ \t]*\)")
 # Text in $'...', and its escapes (man bash, QUOTING).
 _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -186,10 +187,12 @@ class _Reader:
                 break
             if state.take():
                 break
+        else:  # a compound command or substitution is open where the text ends
+            if state.blocks:
+                self._note_open(state.blocks[-1].block.kind, state.blocks[-1].start)
+            elif closing == ")":
+                self._note_open("$(", self.at)
         state.end_command("")
-        if not closing and state.blocks:
-            opened = state.blocks[-1]
-            self._note_open(opened.block.kind, opened.start)
         self.state = outer
 
     def skip_blanks(self) -> bool:
@@ -227,7 +230,7 @@ class _Reader:
         line = self.line_of(self.at)
         self.at = match.end()
         self.skip_blanks()
-        if self.at < len(self.text) and self.peek() not in _META - {"<", ">"}:
+        if self.at < len(self.text) and (self.peek() not in _META or self.peek(2) in ("<(", ">(")):
             target = self.word()
         else:
             self.shell.misplaced.append((line, "newline" if self.peek() in ("\n", "") else self.peek()))
@@ -252,6 +255,9 @@ class _Reader:
                 if (line.lstrip("\t") if redirect.operator == "<<-" else line) == delimiter:
                     end = line_start
                     break
+            else:
+                open_ones = [] if self.depth else self.shell.misplaced
+                open_ones.append((redirect.line, f"end of the file: << {delimiter} is not closed"))
             body = self.text[start:end]
             place = self.place[start]
             command.redirects.append(
@@ -367,7 +373,7 @@ class _Reader:
         """Read an expansion; ``at`` is at its dollar or backquote."""
         if self.peek() == "`":
             parts.append(self._substitution(1, "`", quoted=quoted))
-        elif self.peek(3) == "$((":
+        elif self.text.startswith(("$((", "$["), self.at):
             parts.append(self._arithmetic())
         elif self.peek(2) == "$(":
             parts.append(self._substitution(2, ")", quoted=quoted))
@@ -409,7 +415,10 @@ class _Reader:
     def _arithmetic(self) -> Part:
         start = self.at
         self.at += 3
-        self.skip_arithmetic()
+        if old := _OLD_ARITHMETIC.match(self.text, start):
+            self.at = old.end()
+        else:
+            self.skip_arithmetic()
         return Part("arithmetic", self.text[start : self.at])
 
     def skip_arithmetic(self) -> None:
@@ -534,9 +543,11 @@ class _ListState:
         self.blocks.append(_Open(block, len(self._commands), self.path, self.chain, self.reader.at - 1))
         self.chain = None
 
-    def _next_branch(self, *, last: bool = False) -> None:
+    def _next_branch(self, word: str = "") -> None:
+        if word in ("elif", "else") and (not self.blocks or self.blocks[-1].block.lacks_body):
+            self.reader.shell.misplaced.append((self.reader.line_of(self.reader.at - 1), word))
         if self.blocks:
-            self.blocks[-1].block.exhaustive |= last
+            self.blocks[-1].block.exhaustive |= word == "else"
             self.blocks[-1].block.branches += 1
 
     def take(self) -> bool:
@@ -638,7 +649,7 @@ class _ListState:
             self.functions = 0
             self._open("function" if raw == "{" and functions else raw)
         if raw in ("then", "elif", "else", "do"):
-            self._next_branch(last=raw == "else")
+            self._next_branch(raw)
         if raw in ("if", "elif", "while", "until"):
             self.condition = True
         elif raw in ("then", "do", "else"):
@@ -689,6 +700,8 @@ class _ListState:
         reader.at += len(operator)
         if operator == ")":
             return self._close_parenthesis()
+        if operator == "\n" and self.command and [self.command.name, len(self.command.words)] == ["case", 2]:
+            return False
         self.end_command(operator)
         if operator in (";;", ";&", ";;&"):
             self.patterns = True
@@ -725,6 +738,8 @@ class _ListState:
                 self.blocks.pop()
             self._close(")")
             return False
+        if self.closing != ")":
+            self.reader.shell.misplaced.append((self.reader.line_of(self.reader.at - 1), ")"))
         return self.closing == ")"
 
     def end_command(self, operator: str) -> None:

@@ -90,8 +90,9 @@ class Block:
 
     @property
     def lacks_body(self) -> bool:
-        """Tell whether ``then`` or ``do`` is missing, at its end."""
-        return self.kind in ("if", "while", "until") and not self.branches
+        """Tell whether ``then`` or ``do`` is missing, at its end or where its next branch begins."""
+        waits = self.branches % 2 == 0 and not self.exhaustive if self.kind == "if" else not self.branches
+        return self.kind in ("if", "while", "until", "for", "select") and waits
 
     def covered_by(self, branches: set[int]) -> bool:
         """Tell whether the script goes on after the block only behind one of these branches."""

@@ -8,7 +8,7 @@ from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpcla
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
-from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
+from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS, reader_by_variables
 from hpclaunch.scheduler.registry import THIS_MACHINE
 
 _SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS]
@@ -60,14 +60,13 @@ def directive_comment(context: Context) -> Iterator[Violation]:
 
 @rule("directive-equals")
 def directive_equals(context: Context) -> Iterator[Violation]:
-    for found in context.script.directives:
-        if found.active and found.problem == "equals":
-            right = found.text.replace("=", " ", 1)
-            span = _span(context.script, found.line, found.text)
-            edits = (Edit(*span, right),) if span else ()
-            severity: Severity | None = "warning" if found.name in _TEXTS else None
-            message = f"{found.text}: the value is '={found.value}', with the sign"
-            yield Violation(found.line, message, f"write {right}", severity, edits)
+    for found in _with_problem(context, "equals"):
+        right = found.text.replace("=", " ", 1)
+        span = _span(context.script, found.line, found.text)
+        edits = (Edit(*span, right),) if span else ()
+        severity: Severity | None = "warning" if found.name in _TEXTS else None
+        message = f"{found.text}: the value is '={found.value}', with the sign"
+        yield Violation(found.line, message, f"write {right}", severity, edits)
 
 
 @rule("directive-not-read")
@@ -115,6 +114,7 @@ def no_directives(context: Context) -> Iterator[Violation]:
         yield Violation(None, f"no directives, and {script.language_name} is not read: nothing was checked")
     else:
         submits = any(one.name in _SUBMIT_COMMANDS for one in script.commands)
+        submits |= reader_by_variables(script.first_uses).kind != ""  # its options are on the command line
         message = "no directives: what the job requests is not known, so it is not checked"
         yield Violation(None, message, None, "note" if submits else None)
 
@@ -138,11 +138,10 @@ def site_other_scheduler(context: Context) -> Iterator[Violation]:
 @rule("placeholder")
 def placeholder(context: Context) -> Iterator[Violation]:
     script = context.script
-    in_commands = dict(reversed(script.shell.placeholders))
     in_directives = {
         one.line: one.text for one in reversed(script.directives) if one.line in script.placeholder_lines
     }
-    texts = {**in_commands, **in_directives}
+    texts = {**script.open_words, **in_directives}
     lines = sorted(texts)
     if lines:
         first = texts[lines[0]]
@@ -183,15 +182,19 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
     for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
         text = script.value(option).text
         given.append((option.line, f"--{option.name}={text}", option.name, text))
+    for found in _with_problem(context, "empty"):
+        yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
     for line, text, name, value in given:
-        written = re.split(r"[=\s]", text)[0].lstrip("-")  # an option may have an older name
+        written = re.split(r"[=\s]", text)[0].removeprefix("--")  # an option may have an older name
         known = values.get(written, values.get(name))
-        if known and _is_refused(known["form"], value or ""):
+        if known and _is_refused(known["form"], value):
             yield Violation(line, f"{text} is refused: {known['reads']}")
 
 
-def _is_refused(form: str, value: str) -> bool:
-    return bool(value) and "$" not in value and not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)
+def _is_refused(form: str, value: str | None) -> bool:
+    if not value or re.search(r"[$?]", value):  # its value is not known
+        return False
+    return not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)
 
 
 @rule("options-contradict")

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import partial
 from itertools import pairwise
 
 from hpclaunch.lint.batch_script import Script
@@ -79,67 +80,43 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
 
 @rule("folder-made-twice")
 def folder_made_twice(context: Context) -> Iterator[Violation]:
-    script = context.script
+    script, moved = context.script, False
     stops = script.on_from("e", "errexit")
-    for command in (one for one in script.commands if one.name == "mkdir" and one.start > stops):
-        folders = " ".join(partly_expanded(script, word) for word in command.words[1:])
-        if not (_OWN_FOLDER.search(folders) or _is_cautious(command) or _may_be_new(script, command)):
-            message = f"mkdir {folders} fails where the folder exists, and set -e then ends the job"
-            yield Violation(command.line, message, f"write mkdir -p {folders}")
-
-
-_OWN_FOLDER = re.compile(r"[$?*]|(^| )(/tmp|-)")
-"""Folders of one job or node, and options."""
-
-
-def _is_cautious(command: Command) -> bool:
-    """Tell whether a command runs only sometimes, or may fail."""
-    return bool(command.path or command.condition or command.piped_out or command.after == "||")
-
-
-def _may_be_new(script: Script, command: Command) -> bool:
-    """Tell whether the script removes a folder that a command makes, or went into another one before."""
-    removed = {word.visible for one in script.commands if one.name == "rm" for word in one.words}
-    moved = any(one.name in ("cd", "pushd") and one.start < command.start for one in script.commands)
-    return moved or any(word.visible in removed for word in command.words[1:])
+    for command in script.commands:
+        moved |= command.name in ("cd", "pushd", "rm")
+        careful = bool(command.path) or command.piped_out or command.after == "||" or moved
+        if command.name == "mkdir" and command.start > stops and not careful:
+            folders = " ".join(partly_expanded(script, word) for word in command.words[1:])
+            if not re.search(r"[$?*]|(^| )(/tmp|-)", folders):  # of one job or node, and options
+                message = f"mkdir {folders} fails where the folder exists, and set -e then ends the job"
+                yield Violation(command.line, message, f"write mkdir -p {folders}")
 
 
 @rule("signal-not-trapped")
 def signal_not_trapped(context: Context) -> Iterator[Violation]:
+    traps = [one for one in reversed(context.script.commands) if one.name == "trap"]
+    lines = {word.visible.removeprefix("SIG"): one.line for one in traps for word in one.words}
     for one in (one for one in context.script.active_directives if one.name == "signal"):
-        options, _, text = (one.value or "").rpartition(":")
+        options, _, text = str(one.value).rpartition(":")
         name = text.partition("@")[0].removeprefix("SIG")
-        for line in [] if "B" in options else _traps(context.script, name)[:1]:
-            message = f"{one.text} reaches the steps only, not the trap on line {line}"
+        if "B" not in options and name in lines:
+            message = f"{one.text} reaches the steps only, not the trap on line {lines[name]}"
             yield Violation(one.line, message, f"write B:{name}")
 
 
-def _traps(script: Script, name: str) -> list[int]:
-    """Return the lines of the traps of a signal."""
-    traps = [one for one in script.commands if one.name == "trap"]
-    return [one.line for one in traps if {name, f"SIG{name}"} & {word.visible for word in one.words}]
-
-
-@rule("needs-root")
-def needs_root(context: Context) -> Iterator[Violation]:
+def _refused(forms: dict[re.Pattern[str], dict[str, str]], context: Context) -> Iterator[Violation]:
+    """Report commands that begin as a row says."""
     script = context.script
-    for command in script.variables.commands if script.active_directives else ():
-        words = [word.visible for word in command.words[:3]]
-        tool = " ".join(words) if words[:1] == ["sudo"] or words[:2] in _INSTALLS else ""
-        what = _system_file(command) or tool
-        if what and not command.condition:
-            yield Violation(command.line, f"{what}: a job's user is not root")
-            return
+    for command in script.variables.commands if script.is_posix else ():
+        text = script.text[command.start : command.end][:300].replace("\\\n", " ")
+        for row in (row for form, row in forms.items() if form.match(text)):
+            if command.name not in row.get("not", "").split():
+                yield Violation(command.line, f"{text[:60]}: {row['says']}", row.get("write"))
+                break
 
 
-def _system_file(command: Command) -> str:
-    """Return a file of the system that a command writes; empty where it writes none."""
-    files = [one.target.raw for one in command.redirects if one.operator in (">", ">>")]
-    files += [word.raw for word in command.words[1:] if command.name == "tee"]
-    return next((name for name in files if name.startswith(("/proc/sys/", "/sys/", "/etc/"))), "")
-
-
-_INSTALLS = [[tool, "install"] for tool in ("apt-get", "apt", "yum", "dnf")]
+for _rule_id, _rows in TABLE["refused_commands"].items():
+    rule(_rule_id)(partial(_refused, {re.compile(row["form"]): row for row in _rows}))
 
 
 @rule("script-path-copied")
@@ -164,17 +141,12 @@ def stderr_discarded(context: Context) -> Iterator[Violation]:
     for launch in script.steps():
         if not (launch.trivial or launch.command.depth) and _loses_stderr(script, launch):
             yield Violation(launch.line, f"stderr of {launch.launcher} is discarded (/dev/null)")
-    for line in _exec_lines(script):
-        yield Violation(line, "stderr of all commands after this line is discarded (/dev/null)")
+    for one in script.commands:
+        if (one.name, len(one.words)) == ("exec", 1) and _discards(one):
+            yield Violation(one.line, "stderr of all commands after this line is discarded (/dev/null)")
     error = script.directive("error")
     if error is not None and error.value == "/dev/null":
         yield Violation(error.line, "stderr of the job is discarded (/dev/null)")
-
-
-def _exec_lines(script: Script) -> list[int]:
-    """Return the lines of ``exec 2>/dev/null``."""
-    alone = [one for one in script.commands if [word.visible for word in one.words] == ["exec"]]
-    return [one.line for one in alone if _discards(one)]
 
 
 def _loses_stderr(script: Script, launch: Launch) -> bool:

@@ -144,8 +144,7 @@ def _gives_up_compiler(command: Command) -> bool:
 
 @rule("module-gpu-vendor")
 def module_gpu_vendor(context: Context) -> Iterator[Violation]:
-    profile = context.profile
-    node = context.node
+    profile, node = context.profile, context.node
     pattern = TABLE["of_other_vendors"].get(node.gpu_vendor) if node else None
     if profile is None or node is None or pattern is None:
         return

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
+from hpclaunch.framework_table import WorkerLauncher
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import (
+    WORKER_LAUNCHERS,
     WorkerRun,
     line_of,
     program_words,
@@ -18,7 +20,7 @@ from hpclaunch.lint.program_words import (
     worker_run,
 )
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
-from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED
+from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS
 from hpclaunch.shell.shell_syntax import Ref, Word
@@ -28,8 +30,8 @@ _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
 _STEP_VARIABLES = name_set(TABLE["of_ranks_only"])
 
 
-def _torch_runs(script: Script) -> list[WorkerRun]:
-    return [found for launch in script.launches if (found := torch_run(script, launch)) is not None]
+def _runs(script: Script, *rows: WorkerLauncher) -> list[WorkerRun]:
+    return [found for launch in script.launches if (found := worker_run(script, launch, rows)) is not None]
 
 
 def _nodes(context: Context, launch: Launch) -> int | None:
@@ -44,21 +46,22 @@ def _nodes(context: Context, launch: Launch) -> int | None:
 @rule("torchrun-one-node")
 def torchrun_one_node(context: Context) -> Iterator[Violation]:
     script = context.script
-    for run in _torch_runs(script):
-        nodes = _nodes(context, run.launch)
-        if not nodes or nodes < 2 or _in_loop_or_ssh(run.launch, script) or script.has_option("array"):
+    for run in _runs(script, TORCHRUN, ACCELERATE):
+        nodes = _nodes(context, run.launch) or 1
+        if nodes < 2 or _in_loop_or_ssh(run.launch, script) or script.has_option("array"):
             continue
         if starts_here(run.launch):
-            idle = "it waits for the other nodes" if "nnodes" in run.options else "the other nodes are idle"
-            yield Violation(run.launch.line, f"torchrun starts on one of {nodes} nodes, and {idle}")
+            waits = run.given(run.row.nodes) is not None
+            idle = "it waits for the other nodes" if waits else "the other nodes are idle"
+            yield Violation(run.launch.line, f"{run.row.name} starts on one of {nodes} nodes, and {idle}")
         elif "nnodes" not in run.options and not _has_open_options(run, script):
             message = f"torchrun without --nnodes on {nodes} nodes: each one trains on its own"
             yield Violation(run.launch.line, message)
 
 
 def _has_open_options(run: WorkerRun, script: Script) -> bool:
-    """Tell whether a part of the options is in variables: of unknown value, or torchrun's own."""
-    return "PET_NNODES" in script.text or run.is_open
+    """Tell whether options may stand elsewhere: in variables, or in a file that accelerate reads."""
+    return "PET_NNODES" in script.text or run.is_open or run.row is ACCELERATE
 
 
 def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
@@ -69,7 +72,7 @@ def _in_loop_or_ssh(launch: Launch, script: Script) -> bool:
 
 @rule("torchrun-nodes-differ")
 def torchrun_nodes_differ(context: Context) -> Iterator[Violation]:
-    for run in _torch_runs(context.script):
+    for run in _runs(context.script, TORCHRUN):
         started, wanted = _started(context, run.launch), context.number(run.options.get("nnodes"))
         if started and wanted and started != wanted and not _in_loop_or_ssh(run.launch, context.script):
             message = f"torchrun --nnodes={wanted} starts on {started} {'node' if started == 1 else 'nodes'}"
@@ -126,17 +129,32 @@ def torchrun_per_task(context: Context) -> Iterator[Violation]:
             given = run.given(*run.row.workers, run.row.processes)
             workers = f"{given} workers" if given else "its workers"
             yield Violation(launch.line, f"{tasks} tasks per node each start {run.row.name} with {workers}")
+        elif run and _by_ssh(context, run):
+            message = "each node starts deepspeed, which starts the workers of all its hosts itself"
+            yield Violation(launch.line, message)
 
 
 def _starts_several(context: Context, run: WorkerRun) -> bool:
     """Tell whether each start surely has several workers."""
-    if run.row is ACCELERATE:  # counts the workers of the whole job
-        nodes = context.number(run.given(run.row.nodes)) or 1
-        return (context.number(run.given(run.row.processes)) or 1) > nodes
-    each = run.given(*run.row.workers)
-    if each is None:
+    if run.given(*run.row.workers) is None and run.row is not ACCELERATE:
         return run.row is DEEPSPEED and not run.options.keys() & {"include", "hostfile", "H"}
-    return each in ("gpu", "auto") or (context.number(each) or 1) > 1
+    return run.given(*run.row.workers) in ("gpu", "auto") or (_workers(context, run) or 1) > 1
+
+
+def _workers(context: Context, run: WorkerRun) -> int | None:
+    """Return the workers of a node; None: not known."""
+    if run.row is not ACCELERATE:
+        return context.number(run.given(*run.row.workers))
+    whole = context.number(run.given(run.row.processes))
+    nodes = context.number(run.given(run.row.nodes) or "1")
+    return -(-whole // nodes) if whole and nodes else None
+
+
+def _by_ssh(context: Context, run: WorkerRun) -> bool:
+    """Tell whether srun starts deepspeed on several nodes, with a file of hosts that it reaches by ssh."""
+    alone = run.options.keys() & {"no-ssh", "launcher", "node-rank", "include"}
+    hosts = run.options.keys() & {"hostfile", "H"} and (_nodes(context, run.launch) or 1) > 1
+    return run.row is DEEPSPEED and run.launch.launcher == "srun" and bool(hosts) and not alone
 
 
 @rule("node-rank-constant")
@@ -153,20 +171,34 @@ def node_rank_constant(context: Context) -> Iterator[Violation]:
         if is_static and rank.isdigit():
             line = line_of(script, launch, run.row.node_rank.lstrip("-"))
             yield Violation(line, f"{run.row.node_rank} is {rank} on each of {nodes} nodes")
+    yield from _in_turn(context)
+
+
+def _in_turn(context: Context) -> Iterator[Violation]:
+    """Report the start of a node's workers behind that of another node, which waits for it."""
+    runs = _runs(context.script, *WORKER_LAUNCHERS)
+    for before, run in pairwise(one for one in runs if str(one.given(one.row.node_rank)).isdigit()):
+        first, then = before.launch.command, run.launch.command
+        differ = before.given(run.row.node_rank) != run.given(run.row.node_rank)
+        several = (context.number(before.given(run.row.nodes)) or 1) > 1
+        if differ and several and first.after in ("\n", ";") and first.path == then.path:
+            message = f"starts when the command of line {first.line} has ended, which waits for this one"
+            yield Violation(then.line, message, "write & behind the first one, and wait behind the last")
 
 
 @rule("processes-over-gpus")
 def processes_over_gpus(context: Context) -> Iterator[Violation]:
     gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
-    if not gpus:
-        return
-    for launch in context.script.launches:
-        run = worker_run(context.script, launch)
-        number = context.number(run.given(*run.row.workers)) if run else None
-        words = " ".join(program_words(context.script, launch)).lower()
-        if run and number and number > gpus and "cpu" not in words:
-            message = f"{run.row.workers[0]}={number} processes per node, {gpus} GPUs per node"
-            yield Violation(launch.line, message)
+    for run in _runs(context.script, *WORKER_LAUNCHERS) if gpus else ():
+        number = _workers(context, run)
+        words = " ".join(program_words(context.script, run.launch)).lower()
+        if number and gpus and number > gpus and not _ON_CPUS.search(words):
+            option = (*run.row.workers, run.row.processes)[0]
+            message = f"{option}={number} processes per node, {gpus} GPUs per node"
+            yield Violation(run.launch.line, message)
+
+
+_ON_CPUS = re.compile(r"(^|[\s=-])cpu(\s|$)|gloo")
 
 
 @rule("rendezvous-localhost")
@@ -272,7 +304,7 @@ def _is_early(script: Script, ref: Ref) -> bool:
 
 def _is_unread_node_rank(script: Script, ref: Ref) -> bool:
     """Tell whether a use is torchrun's --node_rank, which only the static rendezvous reads."""
-    backends = [run.given("--rdzv-backend") for run in _torch_runs(script)]
+    backends = [run.given("--rdzv-backend") for run in _runs(script, TORCHRUN)]
     names = "|".join([ref.name, *_assigned_with(script, ref)])
     dynamic = bool(backends) and not {None, "static"}.intersection(backends)
     return dynamic and re.search(rf"--node[-_]rank[=\s]+[\"']?\$\{{?({names})\b", script.text) is not None

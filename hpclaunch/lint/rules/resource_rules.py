@@ -354,7 +354,7 @@ def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
 @rule("directive-variable")
 def directive_variable(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
-        variable = re.search(r"\$(?:[A-Za-z_]\w*|\{\w+\}?|\([^)]*\)?)|`[^`]*`?", found.value or "")
+        variable = re.search(r"\$(?:[A-Za-z_]\w*|\{[^}]*\}?|\([^)]*\)?)|`[^`]*`?", found.value or "")
         allowed = found.reader.dollar_options
         if allowed is None or not found.active or not variable or found.name in allowed:
             continue

@@ -10,24 +10,10 @@ from hpclaunch.lint.program_words import program_words
 from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.shell.shell_syntax import Command
 
-_VENV = re.compile(r".*(^|/)bin/activate")
 _BRINGS_CONDA = re.compile(r"(?i)conda|mamba|forge|py|torch|tensorflow|learn|jupyter|^(ai|ml|dl|nlp)\b")
 _CONTAINER = re.compile(r"\b(?:singularity|apptainer) (?:\S+ )*?(?:exec|run|shell) (.*)")
 _USES_GPU = re.compile(r"(?i)\b(cuda|gpus?|nvidia-smi)\b|\bpython|torchrun|\btrain")
 _HAS_GPU = re.compile(r"(?i)--(nv|nvccli|rocm|oci|cleanenv-nv)\b|nvidia|libcuda|/dev\b|/usr/local/cuda")
-
-
-@rule("activation-without-effect")
-def activation_without_effect(context: Context) -> Iterator[Violation]:
-    for one in context.script.commands:
-        words = [word.visible for word in one.words[:3]]
-        by_conda = words[:2] in (["source", "activate"], [".", "activate"], ["conda", "activate"])
-        if by_conda and _VENV.fullmatch("".join(words[2:])):
-            message = f"{' '.join(words)}: conda has no environment of this name; it is a script of venv"
-            yield Violation(one.line, message, f"write source {words[2]}")
-        elif words[:1] in (["bash"], ["sh"]) and len(words) > 1 and _VENV.fullmatch(words[1]):
-            message = f"{' '.join(words[:2])}: a second shell is activated, which then ends"
-            yield Violation(one.line, message, f"write source {words[1]}")
 
 
 @rule("conda-not-set-up")

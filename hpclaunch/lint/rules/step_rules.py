@@ -392,7 +392,7 @@ def nothing_started(context: Context) -> Iterator[Violation]:
     if any(map(_runs_something, commands)) or _is_no_program(script, commands):
         return
     message = f"no command of the script starts a program{_switched_off(script)}"
-    yield Violation(None, message, severity=None if commands else "note")
+    yield Violation(None, message, severity=None if commands and _switched_off(script) else "note")
 
 
 def _is_no_program(script: Script, commands: list[Command]) -> bool:

@@ -11,7 +11,7 @@ from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS,
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
-from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word, variable_name
+from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
@@ -254,33 +254,17 @@ def _known(script: Script, name: str) -> bool:
     return name in script.variables.assignments or name.startswith(("SLURM_", "PBS_"))
 
 
-@rule("lone-dollar")
-def lone_dollar(context: Context) -> Iterator[Violation]:
-    variables = context.script.variables
-    for one in (one for made in variables.assignments.values() for one in made):
-        if one.value is not None and re.fullmatch(r"[\w./-]+\$", one.value.raw):
-            yield Violation(one.line, f"{one.name}={one.value.raw}: the dollar is a character")
-
-
 @rule("array-of-one")
 def array_of_one(context: Context) -> Iterator[Violation]:
-    if context.script.language not in ("bash", "ksh"):
-        return
     arrays: set[str] = set()
-    for command in context.script.commands:
-        for name, body, line in _arrays_in(context.script.text, command):
-            match = re.fullmatch(r"\s*\$\{?([A-Za-z_]\w*)\}?\s*", body)
-            if match and match[1] in arrays:
-                yield Violation(line, f"{name} gets the first item of {match[1]} only")
-            arrays.add(name)
-
-
-def _arrays_in(text: str, command: Command) -> Iterator[tuple[str, str, int]]:
-    """Yield the arrays that a command makes: name, what is between the parentheses, line."""
-    for one in command.assignments:
-        match = re.match(r"\w+=\((.*)\)", text[one.offset : command.end], re.DOTALL)
-        if match:
-            yield one.name, match[1], one.line
+    made = chain.from_iterable(context.script.variables.assignments.values())
+    for one in (
+        sorted(made, key=lambda each: each.offset) if context.script.language in ("bash", "ksh") else ()
+    ):
+        match = re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", " ".join(word.raw for word in one.items or ()))
+        if match and match[1] in arrays:
+            yield Violation(one.line, f"{one.name} gets the first item of {match[1]} only")
+        arrays |= {one.name} if one.items is not None else set()
 
 
 @rule("continuation-dangling")
@@ -297,12 +281,13 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
 @rule("continuation-blank")
 def continuation_blank(context: Context) -> Iterator[Violation]:
     script = context.script
-    for match in re.finditer(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*-)", script.text if script.is_posix else ""):
+    for match in re.finditer(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*-|#)", script.text if script.is_posix else ""):
         line = script.line_at(match.start())
         begins = script.text.rfind("\n", 0, match.start()) + 1
         if line not in script.text_lines and not script.text[begins:].lstrip().startswith("#"):
             message = "a blank behind the backslash: the command ends here, without the next line"
-            yield Violation(line, message, edits=(Edit(match.start(), match.end(), ""),))
+            whole = Edit(match.start(), match.end(), "")
+            yield Violation(line, message, edits=() if script.text[match.end()] == "#" else (whole,))
 
 
 @rule("continuation-missing")
@@ -349,31 +334,17 @@ def _blanks(line: str) -> int:
 def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
     script = context.script
     known = _tested(script) | script.variables.assignments.keys() | script.variables.provided
-    if not script.active_directives:
+    if script.reader is None or not script.active_directives:
         return
+    own = re.compile(TABLE["of_schedulers"].get(script.reader.sentinel, ""))
     for name, ref in script.first_uses.items():
-        options = TABLE["by_option"].get(name, "").split()
-        if options and name not in known and not any(map(script.has_option, options)):
-            message = f"${name} is empty: --{options[0]} is not given"
-            yield Violation(ref.line, message, f"give --{options[0]}")
-
-
-@rule("assignment-space")
-def assignment_space(context: Context) -> Iterator[Violation]:
-    script = context.script
-    for command in script.variables.commands if script.is_posix else ():
-        if name := _not_set(command):
-            starts = command.words[0].visible.split()[0]
-            yield Violation(command.line, f"{name} is not set: the shell starts a program {starts}")
-
-
-def _not_set(command: Command) -> str:
-    """Return the variable that a command was meant to set; empty where it is none."""
-    raws = [word.raw for word in command.words[:2]]
-    if len(raws) == 2 and re.match(r"=(?!=)", raws[1]):
-        return raws[0] if variable_name(raws[0]) else ""
-    empty = [one.name for one in command.assignments[-1:] if one.value is not None and not one.value.raw]
-    return "".join(empty) if command.words and command.words[0].visible.startswith("-") else ""
+        elsewhere = TABLE["by_command_line"].get(name, "")
+        options = (elsewhere or TABLE["by_option"].get(name, "")).split()
+        lacks = options and own.fullmatch(name) and name not in known
+        if lacks and not any(map(script.has_option, options)):
+            option = script.reader.shown(options[0])
+            severity: Severity | None = "note" if elsewhere else None
+            yield Violation(ref.line, f"${name} is empty: {option} is not given", f"give {option}", severity)
 
 
 @rule("test-bracket-joined")

@@ -42,7 +42,8 @@ def _option(word: str, rest: deque[str]) -> Iterator[DirectiveOption]:
     if letter == "l" and value:
         yield from (DirectiveOption(f"l:{name}", amount, text) for name, amount in _resources(value))
     else:
-        yield DirectiveOption(letter, value or None, text)
+        empty = letter in _VALUED and not value
+        yield DirectiveOption(letter, value or None, text, problem="empty" if empty else None)
 
 
 def _resources(text: str) -> Iterator[tuple[str, str]]:

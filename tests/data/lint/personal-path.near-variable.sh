@@ -5,3 +5,4 @@ cd /home/$USER/train
 # /home/jdoe/old
 srun /users/shared/bin/app /home/username/x
 # site: unknown
+# expect: 6 placeholder

@@ -1,5 +1,6 @@
 #!/bin/bash
-#SBATCH --time=10 --nodes=2 --ntasks=8
-srun ./app $SLURM_NTASKS_PER_NODE
+#SBATCH --nodes=2
+#SBATCH --time=01:00:00
+mpirun -np $SLURM_NTASKS ./app
 # site: unknown
-# expect: 3 scheduler-variable-unset
+# expect: 4 scheduler-variable-unset

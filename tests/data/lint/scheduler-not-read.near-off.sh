@@ -1,0 +1,4 @@
+#!/bin/sh
+# PJM -L "node=2"
+mpiexec ./app
+# site: unknown

@@ -37,10 +37,7 @@ _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SCHEDULER = re.compile("|".join(TABLE["by_schedulers"]))
 
 
-# What a script sources or evaluates for its environment: it sets PATH and the like.
-_ENVIRONMENT = re.compile(
-    r"activate|conda|mamba|profile|bashrc|modules?\.sh|/init/|ssh-agent|/lmod|spack|GMXRC|vars\.(ba)?sh|thisroot\.sh"
-)
+_ENVIRONMENT = re.compile("|".join(TABLE["of_environments"]))
 
 _Text = TypeVar("_Text")
 

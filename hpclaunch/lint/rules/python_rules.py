@@ -3,7 +3,7 @@
 import ast
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from hpclaunch.lint.known_variables import TABLE
@@ -66,11 +66,7 @@ def _mistake(call: ast.Call, names: list[str], required: int) -> str | None:
     starred = any(isinstance(argument, ast.Starred) for argument in call.args)
     if starred or len(given) < len(call.keywords):
         return None
-    if unknown := _not_among(names, given):
+    if unknown := sorted({*given} - {*names}):
         return f"no argument {', '.join(unknown)}; it takes {', '.join(names)}"
-    missing = _not_among(given, names[len(call.args) : required])
+    missing = sorted({*names[len(call.args) : required]} - {*given})
     return f"{', '.join(missing)} is required" if missing else None
-
-
-def _not_among(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    return [name for name in names if name not in known]

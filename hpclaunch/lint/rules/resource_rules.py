@@ -16,6 +16,7 @@ from hpclaunch.scheduler.directive_reader import (
     RequestedResources,
     Role,
     last_directive,
+    whole_number,
 )
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.shell.shell_syntax import Command
@@ -75,6 +76,15 @@ def _gres(context: Context) -> Directive | None:
     """Return the directive ``--gres`` that requests GPUs."""
     listed = (one for one in context.directives if one.name == "gres" and "gpu" in (one.value or ""))
     return next(listed, None)
+
+
+@rule("tasks-below-nodes")
+def tasks_below_nodes(context: Context) -> Iterator[Violation]:
+    tasks, nodes = context.requested.tasks, last_directive(context.directives, "nodes")
+    count = whole_number(nodes.value) if nodes else None
+    if tasks and nodes and count and 0 < tasks.value < count:
+        message = f"{tasks.text} with {nodes.text}: the job gets {tasks.value} of {count} nodes"
+        yield Violation(tasks.line, message)
 
 
 @rule("cpus-over-node")

@@ -23,7 +23,7 @@ _HOMES = re.compile(
     r"(?:/[\w.-]+)*?/(?:home|users|global/homes?/[a-z]|ccs/home|gpfs/home)/([a-z][a-z0-9_-]{2,})(?=/)"
 )
 _NO_PERSON = re.compile(r"user|your|name|shared|project|group|software|apps?|public|common")
-_NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?TMPDIR\}?|/mnt/bb)(/|$)")
+_NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?(SLURM_)?TMPDIR\}?|/mnt/bb)(/|$)")
 _SWITCHED_OFF = re.compile(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec)\s")
 """A launch that is a comment for now, as in samples with several launches to choose from."""
 _FETCHES = re.compile(rf"((ba)?sh -l?c )?({'|'.join(TABLE['fetches'])})\b")
@@ -93,7 +93,7 @@ def node_local_once(context: Context) -> Iterator[Violation]:
 
 def _local_target(script: Script, command: Command) -> str | None:
     """Return the node-local path that a command makes, fills or removes; None: there is none."""
-    if command.name not in ("mkdir", "cp", "rm", "tar", "rsync") or len(command.words) < 2:
+    if command.name not in ("mkdir", "cp", "rm", "tar", "rsync", "virtualenv") or len(command.words) < 2:
         return None
     path = partly_expanded(script, command.words[-1])
     return path if _NODE_LOCAL.match(path) else None

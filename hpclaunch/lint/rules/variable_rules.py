@@ -20,6 +20,8 @@ _NO_SECRET = re.compile(
     r"(?i)[<\[{(]|x{3,}|\.{3}|your|change|none|null|true|false|dummy|example|path|/|^\d{1,6}$|^$"
 )
 _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
+_OVERRIDE = r"\+{0,2}[a-z_]\w*(\.\w+)+="  # an argument of Hydra; no program has such a name
+_BLANK_BEHIND = re.compile(rf"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*(-|{_OVERRIDE})|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
@@ -281,7 +283,7 @@ def continuation_dangling(context: Context) -> Iterator[Violation]:
 @rule("continuation-blank")
 def continuation_blank(context: Context) -> Iterator[Violation]:
     script = context.script
-    for match in re.finditer(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*-|#)", script.text if script.is_posix else ""):
+    for match in _BLANK_BEHIND.finditer(script.text if script.is_posix else ""):
         line = script.line_at(match.start())
         begins = script.text.rfind("\n", 0, match.start()) + 1
         if line not in script.text_lines and not script.text[begins:].lstrip().startswith("#"):
@@ -308,7 +310,7 @@ def continuation_missing(context: Context) -> Iterator[Violation]:
 
 def _is_option(script: Script, command: Command) -> bool:
     """Tell whether a command begins with an option, and not behind a blank that another rule reports."""
-    begins = re.match(r"--?[A-Za-z]", command.words[0].raw) if command.words else None
+    begins = re.match(rf"--?[A-Za-z]|{_OVERRIDE}", command.words[0].raw) if command.words else None
     line = script.text[: command.start].rpartition("\n")
     alone = not line[2].strip() and not re.search(r"\\[ \t]+$", line[0])
     return bool(begins) and alone and not command.depth

@@ -188,7 +188,7 @@ SCHEDULER = Tidal(
 TEMPLATE = """\
 {% extends "_job.sh.j2" %}
 {% block directives %}
-{{ put(header_alone, "#TIDE ") -}}
+{{ header_alone | put("#TIDE ") -}}
 {% endblock %}
 """
 

@@ -8,7 +8,6 @@ _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34}
 """Name -> its number in ECMA-48's SGR."""
 _NARROWEST = 20
 """To this width columns are narrowed before one is left out."""
-_PIECES = re.compile(r"[^\s,]*(?:,+\s*|\s+|$)")
 """Where a cell may be broken: after a comma and between words."""
 
 
@@ -109,7 +108,7 @@ def wrapped(text: str, width: int | None, *, whole: bool = False) -> list[str]:
     if width is None or len(text) <= width:
         return [text]
     lines = [""]
-    for piece in _PIECES.findall(text):
+    for piece in re.findall(r"[^\s,]*(?:,+\s*|\s+|$)", text):
         line = lines.pop() + piece
         if len(line.rstrip()) > width and line != piece:
             lines.append(line.removesuffix(piece))

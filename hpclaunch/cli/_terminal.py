@@ -82,7 +82,7 @@ def echo_text(text: str, *, err: bool = False) -> None:
 
 # A colour, or the beginning of one at the end of the text; else any control character, and the marks that
 # turn the direction of text. Carriage returns draw progress bars, so they stay.
-_SEQUENCES = re.compile(
+_SEQUENCES = (
     r"(?P<colour>\x1b\[[0-9;:]{0,40}m)|(?P<begun>\x1b(?:\[[0-9;:]{0,40})?\Z)"
     r"|(?P<control>[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069])"
 )
@@ -98,7 +98,7 @@ class TerminalText:
     def __call__(self, data: bytes) -> bytes:
         """Return the piece with control characters written out, such as \\x1b for ESC."""
         self._begun, text = "", self._begun + self._decode(data)
-        return _SEQUENCES.sub(self._shown, text).encode()
+        return re.sub(_SEQUENCES, self._shown, text).encode()
 
     def _shown(self, match: re.Match[str]) -> str:
         if match["control"]:

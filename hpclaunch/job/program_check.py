@@ -1,7 +1,6 @@
 """Requirements that a job's command lacks where it will run: files, and options that its program takes."""
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -58,10 +57,13 @@ def unknown_program(request: JobRequest) -> tuple[Problem, ...]:
     argv = request.command.argv
     name = argv[program_at(argv)] if argv and not request.command.bundled else "/"
     own = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
-    if "/" in name or request.environment is not None or shutil.which(name, path=own):
+    if "/" in name or request.environment is not None:
         return ()
-    from difflib import get_close_matches  # only messages need it
+    import shutil  # few dry runs come here
+    from difflib import get_close_matches
 
+    if shutil.which(name, path=own):
+        return ()
     near = " ".join(get_close_matches(name, ("python", "python3", "bash", "torchrun", "accelerate"), n=1))
     hint = f"did you mean {near}?" if near else "name its path, such as ./program"
     return (Problem(message=f"{name}: there is no such program on PATH", hint=hint),)

@@ -39,7 +39,7 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.walltime import format_walltime
 
 _OPERATORS = {"|", "||", "&", "&&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
-_CONFIG_OPTION = re.compile(r"--(?:\w+[-_])?config(?:[-_]file)?")
+_CONFIG_OPTION = r"--(?:\w+[-_])?config(?:[-_]file)?"
 _CONFIG_FILE = re.compile(r".+\.(?:json|ya?ml|toml|cfg|ini)")
 
 
@@ -100,7 +100,7 @@ def needed_files(request: JobRequest) -> tuple[str, ...]:
 
 def _program_files(argv: tuple[str, ...]) -> list[str]:
     started, config = unwrap(argv), deepspeed_config(argv)
-    named = (file for option, file in option_values(argv) if _CONFIG_OPTION.fullmatch(option))
+    named = (file for option, file in option_values(argv) if re.fullmatch(_CONFIG_OPTION, option))
     given = [config] if config else []
     paths = [*_launched_files(argv, started.at), *given, *filter(_CONFIG_FILE.fullmatch, named)]
     # Where a wrapper changes the folder, the program does not look from the job's.

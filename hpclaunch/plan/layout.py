@@ -4,8 +4,6 @@ Where the scheduler reports the sizes of nodes, while where their GPUs are attac
 part of each node, and its ranks bind there by what they see at their start.
 """
 
-from fractions import Fraction
-
 import msgspec
 from msgspec.structs import replace
 
@@ -64,8 +62,9 @@ def node_share(
     _check_slices(request, node, tasks_per_node, by_local_rank=by_local_rank)
     whole = request.exclusive or choice.is_whole_node
     gpus = _gpus_of_job(request, node, tasks_per_node, whole=whole)
-    part = Fraction(gpus, len(node.gpus)) if gpus else Fraction(whole)
-    cores = request.cpus_per_task or max(1, int(node.cores * part) // tasks_per_node)
+    of = len(node.gpus) or 1
+    part = gpus or of * whole
+    cores = request.cpus_per_task or max(1, node.cores * part // of // tasks_per_node)
     share = NodeShare(gpus=gpus, cores=cores, memory=_memory(request, node, part, tasks_per_node * cores))
     if not _may_bind(request, profile, every_core=whole or tasks_per_node * cores == node.cores):
         return share
@@ -75,7 +74,7 @@ def node_share(
         threads=request.threads_per_core,
         gpus=tuple(share_gpus(range(gpus), tasks_per_node, request.gpus_per_task)) if gpus else (),
         slices=node.gpu_slices,
-        some_gpus=0 < part < 1,
+        some_gpus=0 < part < of,
     )
     return msgspec.structs.replace(share, at_start=at_start)
 
@@ -99,13 +98,13 @@ def _check_slices(request: JobRequest, node: Node, tasks_per_node: int, *, by_lo
         raise BadInputError.case("MIG: several ranks", ranks=ranks, gpu=node.gpu_type, request=request)
 
 
-def _memory(request: JobRequest, node: Node, part: Fraction, cores: int) -> str | None:
-    """Return the part of a node's memory that goes with these GPUs, or these cores where they are more."""
+def _memory(request: JobRequest, node: Node, part: int, cores: int) -> str | None:
+    """Return the part of a node's memory of this many GPUs, or of these cores where they are more."""
     total = kibibytes(node.memory_request or "")
     if not total or request.memory:
         return None
-    share = max(part, Fraction(min(cores, node.cores), node.cores))
-    return f"{int(total * share) >> 10}M"
+    share = max(total * part // (len(node.gpus) or 1), total * min(cores, node.cores) // node.cores)
+    return f"{share >> 10}M"
 
 
 def documented_cores(request: JobRequest, profile: SiteProfile, tasks_per_node: int) -> FrameworkCores | None:

@@ -14,9 +14,8 @@ from hpclaunch.framework_table import FRAMEWORKS
 from hpclaunch.plan.script_commands import ReadText, inner_words, script_commands, unwrap
 from hpclaunch.plan.worker_launchers import ACCELERATE, IN_SCRIPT, TORCHRUN, find_launcher, launched_program
 
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
+_PYTHON = r"(?:python|pypy)[\d.]*"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
-_ENDS_FLAGS = re.compile(r"[mcWX]")
 """In a word of single letters: what follows is a value."""
 _MAX_FILES = 50
 MPI = "mpi4py"
@@ -63,14 +62,14 @@ def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
 
 def _after_python(words: tuple[str, ...]) -> tuple[str, ...] | None:
     """Return the words behind the first interpreter; None: there is none."""
-    places = (at for at, word in enumerate(words) if _PYTHON.fullmatch(PurePosixPath(word).name))
+    places = (at for at, word in enumerate(words) if re.fullmatch(_PYTHON, PurePosixPath(word).name))
     at = next(places, None)
     return None if at is None else words[at + 1 :]
 
 
 def interpreter_of(argv: tuple[str, ...]) -> str:
     """Return the first Python of a command; python3 where it names none."""
-    return next((word for word in argv if _PYTHON.fullmatch(PurePosixPath(word).name)), "python3")
+    return next((word for word in argv if re.fullmatch(_PYTHON, PurePosixPath(word).name)), "python3")
 
 
 def _python_words(words: tuple[str, ...]) -> tuple[str, PythonTarget | None]:
@@ -79,7 +78,7 @@ def _python_words(words: tuple[str, ...]) -> tuple[str, PythonTarget | None]:
     while at < len(words) and words[at].startswith("-") and words[at] != "-":
         word = words[at]
         if not word.startswith("--"):
-            found = _ENDS_FLAGS.search(word)
+            found = re.search(r"[mcWX]", word)
             letters += word[1 : found.start()] if found else word[1:]
             if found and found[0] in "mc":
                 value = word[found.end() :] or next(iter(words[at + 1 :]), "")

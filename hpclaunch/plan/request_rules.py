@@ -97,8 +97,7 @@ def _named_queue(profile: SiteProfile, named: str, nodes: int, walltime_s: int) 
 def _unknown_queue(profile: SiteProfile, name: str) -> Problem:
     from difflib import get_close_matches  # only messages need it
 
-    near = get_close_matches(name, profile.queues, n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
+    meant = "".join(f"; did you mean {each}?" for each in get_close_matches(name, profile.queues, n=1))
     kinds = sorted({queue.kind for queue in profile.queues.values()})
     relation = "extends" if profile.status == "generic" else "part_of"
     own = f"{relation}: {profile.name}, queues: {{{name}: {{}}}}"
@@ -341,7 +340,6 @@ def _is_option(option: DirectiveOption, owned: str) -> bool:
 
 
 _MAX_TASKS = 10_000
-_RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?")
 _HINT = "write --array 0-9, 0-9:2 or 1,4,7, and 0-9%2 for two at once"
 
 
@@ -355,7 +353,7 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
         raise BadInputError(f"--array {text!r}: {at_once!r} tasks at once", _HINT)
     found: set[int] = set()
     for part in ranges.split(","):
-        match = _RANGE.fullmatch(part)
+        match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?", part)
         if not match:
             raise BadInputError(f"--array {text!r}: {part!r} is not a range of indices", _HINT)
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)

@@ -107,7 +107,7 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
         raise BadInputError(f"{where} is empty", "give a value, or leave it out")
     if "\0" in text or _not_utf8(text):
         raise BadInputError.case("text: character", where=where, text=_shown(text))
-    if not free and re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text):
+    if not free and not text.isprintable() and re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text):
         raise BadInputError.case("text: line break", where=where, text=_shown(text))
     name_bytes = len(str(path[1]).encode()) + 1 if path[0] == "env" else 0
     limit = _MAX_WORD_BYTES - name_bytes if free else _MAX_BYTES

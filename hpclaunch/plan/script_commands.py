@@ -169,10 +169,8 @@ ReadText = Callable[[str], str | None]
 
 _SHELLS = ("bash", "sh", "dash", "ksh", "zsh")
 _SUFFIXES = (".sh", ".bash")
-_SHELL_LINE = re.compile(r"#!.*\b(?:ba|da|k|z)?sh\b")
 _SOURCES = (".", "source")
 _WITH_VALUE = ("--rcfile", "--init-file")
-_OPTION = re.compile(r"[-+](?P<letters>[A-Za-z]+)|--.*")
 _DIRECTIVE = re.compile(r"^#(SBATCH|PBS|BSUB|FLUX:)[ \t]", re.MULTILINE)
 _MAX_FILES = 10
 
@@ -222,7 +220,7 @@ def _of_shell(words: list[str]) -> ShellTarget | None:
     """Return the script that a shell with these arguments reads (man bash, OPTIONS); None: its stdin."""
     rest = iter(words)
     for word in rest:
-        option = _OPTION.fullmatch(word)
+        option = re.fullmatch(r"[-+](?P<letters>[A-Za-z]+)|--.*", word)
         if option is None:
             return ShellTarget(file=word)
         letters = option["letters"] or ""
@@ -259,7 +257,8 @@ def _script(argv: tuple[str, ...], read: ReadText) -> tuple[str, str | None]:
     if target is None or target.file is None:
         return "the text after -c", target.text if target else None
     text = None if re.search(r"[$`*?~]", target.file) else read(target.file)
-    if text is None or not (target.file.endswith(_SUFFIXES) or named_shell(argv) or _SHELL_LINE.match(text)):
+    script = target.file.endswith(_SUFFIXES) or named_shell(argv)
+    if text is None or not (script or re.match(r"#!.*\b(?:ba|da|k|z)?sh\b", text)):
         return target.file, None
     return target.file, text
 

@@ -249,7 +249,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
 
     def read_text(self, text: str) -> Iterator[DirectiveOption]:
         """Yield the options of a directive line's text after the sentinel."""
-        text = _PLACEHOLDER.sub(lambda match: re.sub(r"\s+", "_", match[0]), text)
+        text = re.sub(_PLACEHOLDER, lambda match: re.sub(r"\s+", "_", match[0]), text)
         plain, hash_sign, comment = _without_comment(text)
         yield from self.read(_split(plain))
         if hash_sign and not self.comments:
@@ -276,7 +276,7 @@ def read_after_ok(text: str) -> After | None:
 
 
 # A placeholder of several words, such as <your project> or [budget code], is one word.
-_PLACEHOLDER = re.compile(r"<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}")
+_PLACEHOLDER = r"<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}"
 
 
 def _without_comment(text: str) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from hpclaunch.errors import BadInputError
 PLAIN_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,:+=@/-]{0,254}")
 """A name that every scheduler reads in a directive as it stands: no quote, blank, ``#``, ``$`` or ``%``."""
 _PLAIN_FIELDS = ("account", "queue", "qos", "memory", "select", "gpu_type")
-_JOB_ID = re.compile(r"[A-Za-z0-9ƒ][A-Za-z0-9_.\[\]-]*")  # an array of Flux has those of its jobs
+_JOB_ID = r"[A-Za-z0-9ƒ][A-Za-z0-9_.\[\]-]*"  # an array of Flux has those of its jobs
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadInputError.case("header: no plain text", field=field, text=text[:60])
 
         for job in self.after:
-            if not _JOB_ID.fullmatch(job):
+            if not re.fullmatch(_JOB_ID, job):
                 raise BadInputError.case("after: no job", job=job[:60])
 
     @property

@@ -148,16 +148,14 @@ def with_arrays(jobs: Iterable[tuple[str, str, int | None, JobStatus]]) -> dict[
     return known | {array: array_status(found) for array, found in arrays.items()}
 
 
-_PROGRAM = re.compile(
-    r"^(?:\w+: (?:error|fatal)|allocation failure|q(?:sub|stat|del)|flux-\w+(?:: ERROR)?): "
-)
+_PROGRAM = r"^(?:\w+: (?:error|fatal)|allocation failure|q(?:sub|stat|del)|flux-\w+(?:: ERROR)?): "
 
 
 def own_words(answer: CommandResult) -> str:
     """Return what a scheduler's command printed, on one line, without its programs' names."""
     text = answer.stderr.strip() or answer.stdout.strip()
     text = text or f"exit status {answer.exit_code}, no reason given"
-    found = (_PROGRAM.sub("", line.strip()) for line in text.splitlines())
+    found = (re.sub(_PROGRAM, "", line.strip()) for line in text.splitlines())
     return "; ".join(line for line in found if line)
 
 

@@ -1,7 +1,5 @@
 """The scheduler and the launcher that a site's profile names, and the profiles that name nothing else."""
 
-import shutil
-
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.registry import get_scheduler, schedulers
@@ -66,6 +64,8 @@ def base_here() -> str:
 
     Raises BadInputError for a scheduler to which nothing is submitted.
     """
+    import shutil  # no plan for a named site needs it
+
     for its in schedulers():
         if its.told_by and shutil.which(its.told_by):
             raise BadInputError.case("sites new: scheduler", its=its)

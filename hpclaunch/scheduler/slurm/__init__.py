@@ -124,8 +124,8 @@ class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
 # sbatch prints this also where nodes are only temporarily away; the same job, submitted, waits for them.
 _MAY_BE_TEMPORARY = "Requested node configuration is not available"
 # States that end sometime, in sinfo's compact form (man sinfo); an asterisk: the node does not respond.
-_AWAY = re.compile(r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*")
-_EXPECTED = re.compile(
+_AWAY = r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*"
+_EXPECTED = (
     r"to start at (\S+)(?: on cluster \S+)?(?: a)? using \d+ processors on nodes (\S+)"
     r"(?: in partition (\S+))?"
 )
@@ -139,7 +139,7 @@ def _parse_trial(answer: CommandResult) -> str | None:
     """
     if answer.exit_code != 0:
         raise RefusedError(f"Slurm would refuse the job: {own_words(answer)}")
-    match = _EXPECTED.search(answer.stderr)
+    match = re.search(_EXPECTED, answer.stderr)
     if not match:
         return None
     time, nodes, partition = match.groups()
@@ -165,7 +165,7 @@ def _parse_doubt(answer: CommandResult, queue: str | None, nodes: int) -> str | 
     """
     rows = [line.split("|") for line in answer.stdout.splitlines() if line.count("|") == 2]
     states = {node: state for node, state, partition in rows if queue or partition.endswith("*")}
-    away = sorted(node for node, state in states.items() if _AWAY.fullmatch(state))
+    away = sorted(node for node, state in states.items() if re.fullmatch(_AWAY, state))
     if answer.exit_code != 0 or len(states) < nodes or len(states) - len(away) >= nodes:
         return None
     shown = listed([f"{node} {states[node]}" for node in away])

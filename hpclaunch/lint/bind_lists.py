@@ -88,10 +88,10 @@ def _unset_in(word: Word, expanded: Expansion, refs: list[Ref]) -> Iterator[Ref]
 def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     """Return variables that nothing sets -> (use, assignment of the variable that was probably meant)."""
     unused = _unused_assignments(script.variables)
-    in_lists = unset_in_lists(script)
+    in_lists, elsewhere = unset_in_lists(script), script.variables.sources_unknown
     found: dict[str, tuple[Ref, Assignment]] = {}
     for ref in islice(script.unset_uses(longer_than=2), _MOST_NAMES):
-        meant = (one for one in unused if ref.name in in_lists or not one.exported)
+        meant = (one for one in unused if ref.name in in_lists or not (one.exported or elsewhere))
         candidates = [one for one in meant if not _made_of(script, one, ref.name)]
         likest = max(candidates, key=lambda one: _likeness(ref.name, one.name), default=None)
         if likest is not None and _likeness(ref.name, likest.name) >= _ALIKE:

@@ -71,7 +71,7 @@ def read_shell(text: str) -> Shell:
     """Read a script, and the scripts that it gives to other shells. Never raises."""
     newlines = [match.start() for match in re.finditer("\n", text)]
     shell = _read(text, range(len(text) + 1), newlines, (), 0)
-    shell.template = bool(shell.placeholders) or "{%" in text
+    shell.template = bool(shell.placeholders or re.search(r"\{%|%\([a-z_]+\)[sd]", text))
     return shell
 
 
@@ -726,9 +726,9 @@ class _ListState:
             self._open("(", 1)
 
     def _note_parenthesis(self, words: list[Word]) -> None:
-        """Note a parenthesis among words; not behind a foreign letter, a template's sign."""
+        """Note a parenthesis among words; not behind a foreign letter, a template's sign, or in a pattern."""
         reader = self.reader
-        if words and reader.text[reader.at - 1].isascii():
+        if words and reader.text[reader.at - 1].isascii() and "extglob" not in reader.text:
             reader.shell.misplaced.append((reader.line_of(reader.at), "("))
 
     def _close_parenthesis(self) -> bool:

@@ -72,7 +72,7 @@ def directive_equals(context: Context) -> Iterator[Violation]:
 @rule("directive-not-read")
 def directive_not_read(context: Context) -> Iterator[Violation]:
     script = context.script
-    active = {(found.reader.sentinel, found.name) for found in script.active_directives}
+    severity: Severity | None = "note" if script.active_directives else None
     for number, line in enumerate(script.text.split("\n"), 1):
         match = _NOT_READ.match(line)
         if match is None or number in script.text_lines:
@@ -80,9 +80,8 @@ def directive_not_read(context: Context) -> Iterator[Violation]:
         reader = next(one for one in DIRECTIVE_READERS if one.sentinel == match["sentinel"])
         options = list(reader.read_text(match["rest"]))
         if _is_meant(script, reader, match, options):
-            again = any((reader.sentinel, option.name) in active for option in options)
             message = f"{line.strip()[:60]}: {reader.submit_command} takes it for a comment"
-            yield Violation(number, message, severity="note" if again else None)
+            yield Violation(number, message, severity=severity)
 
 
 def _is_meant(

@@ -14,7 +14,7 @@ from hpclaunch.failures.rank_labels import by_rank
 
 ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
-FROM_OUTSIDE = frozenset(128 + n for n in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2))
+OUTSIDE = frozenset(128 + n for n in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2))
 """Exit codes of ranks that no fault of theirs has ended: Slurm's --signal sends the last two."""
 _FAULTS = frozenset(128 + n for n in (signal.SIGILL, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV))
 

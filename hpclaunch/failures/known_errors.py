@@ -9,7 +9,7 @@ from hpclaunch.package_data import package_table
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
 RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out", ("MPI_Abort", "aborted")
-DID_NOT_MEET = "ranks did not find each other"
+WAITED = (TIMED_OUT, "ranks did not find each other")
 """Causes that the reader itself has to know."""
 
 _FOLLOWS = {None: 0, "maybe": 1, "always": 2}

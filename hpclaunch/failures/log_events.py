@@ -92,7 +92,7 @@ def _accused(event: Event, lines: Sequence[Line]) -> str | None:
     accuses = event.error.accuses
     if accuses is None:
         return _spawned(event, lines)
-    after = (text for place, text in lines if event.at < place <= event.at + _LINES_OF_THE_ACCUSED)
+    after = (text for place, text in lines if event.named_at < place <= event.at + _LINES_OF_THE_ACCUSED)
     found = (match for text in (*event.lines, *after) if (match := accuses.search(text)))
     ranks = (re.findall(r"\d+", ",".join(filter(None, match.groups()))) for match in found)
     return next(map(",".join, ranks), None)

@@ -7,23 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
-from hpclaunch.failures.failed_ranks import (
-    FROM_OUTSIDE,
-    FailedRank,
-    failed_ranks,
-    first_failed_rank,
-    ranks_named,
-)
+from hpclaunch.failures.failed_ranks import OUTSIDE, FailedRank, failed_ranks, first_failed_rank, ranks_named
 from hpclaunch.failures.known_errors import (
     ABORTED_ITSELF,
     CERTAINLY,
-    DID_NOT_MEET,
     KILLED,
     OWN_ERROR,
     RANK_ENDED,
     RANKS_DIFFER,
     SLURM_SAYS,
-    TIMED_OUT,
+    WAITED,
     KnownError,
     error_named,
     error_of,
@@ -158,27 +151,28 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
 
 def _with_absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> Event:
     """Return the event with the rank that all others write of, where its error accuses none."""
-    absent = None if best.accused else _absent(best, found, launchers, ranks)
+    itself = (failed for failed in failed_ranks(launchers) if failed.exit_code not in OUTSIDE)
+    reported = frozenset[str]().union(*(ranks_named(failed.rank) for failed in itself))
+    absent = None if best.accused else _absent(best, found, reported, ranks)
     left = absent and best.error.follows == CERTAINLY
     error = error_named(RANKS_DIFFER) if left else best.error
     return best._replace(accused=best.accused or absent, error=error)
 
 
-def _absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> str | None:
+def _absent(best: Event, found: Sequence[Event], reported: Set[str], ranks: int) -> str | None:
     """Return the one rank that all others write of: they lost it, or waited for it; None: that is not known.
 
     It wrote no error itself, or one without a label. One whose connection all lost must have left too early
     with exit code 0, so that no launcher reports it; one for which they waited is ended with them, and of two
     both may have waited.
     """
-    reported = frozenset[str]().union(*(ranks_named(failed.rank) for failed in failed_ranks(launchers)))
     left = set[str]()
     if best.error.cause == RANK_ENDED:
         left = _without_words(found, ranks) - reported
-    elif best.error.cause in (TIMED_OUT, DID_NOT_MEET) and ranks > 2:
+    elif best.error.cause in WAITED and ranks > 2:
         left = _without_words(found, ranks) or _elsewhere(found)
     elif not (best.rank or best.process or reported):
-        left = _without_words(filter(lambda event: event.error.cause == RANK_ENDED, found), ranks)
+        left = _without_words(filter(lambda event: event.error.cause in (RANK_ENDED, *WAITED), found), ranks)
     return left.pop() if len(left) == 1 else None
 
 
@@ -195,14 +189,15 @@ def _elsewhere(found: Iterable[Event]) -> set[str]:
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
     """Return the ranks that wrote no error; none where it is not known who wrote one, or where none did."""
-    told = {event.rank for event in found if event.lines and not launchers_own(event.lines[0])}
+    said = (event for event in found if event.lines and not launchers_own(event.lines[0]))
+    told = {event.rank for event in said if event.rank or event.error.cause not in (RANK_ENDED, *WAITED)}
     return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 
 def _first(ranks: str, after: Set[str | None]) -> FailedRank | None:
     """Return the rank that the launcher names as the first to fail; None where all of them were ended."""
     first = first_failed_rank(ranks, after)
-    if first is None or first.exit_code in FROM_OUTSIDE:
+    if first is None or first.exit_code in OUTSIDE:
         return None
     own = ranks_named(first.rank) - after
     return first._replace(rank=format_cpu_list(map(int, own))) if own else first
@@ -257,7 +252,7 @@ def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> Fail
     if best and (best.error.follows != CERTAINLY or best.accused):
         return None
     after = _followers(found)
-    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in FROM_OUTSIDE)
+    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 
@@ -303,7 +298,8 @@ def _without_gone_on(
 def _of_log(process: str | None, lines: Sequence[Line], failed: bool, told: Mapping[str, str]) -> list[Event]:
     said, heads = [event._replace(process=process) for event in events(lines)], dict(lines)
     said = said if failed else _uncaught(said, lines)
-    return [event._replace(rank=_rank(process or heads[event.start], told)) for event in said]
+    texts = (process or "\n".join((heads[event.start], *event.lines)) for event in said)
+    return [event._replace(rank=_rank(text, told)) for event, text in zip(said, texts, strict=True)]
 
 
 def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
@@ -317,7 +313,8 @@ def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
 def _rank(label: str, told: Mapping[str, str]) -> str | None:
     """Return the rank that a label is, or that of the process that it, or a line of NCCL's, names."""
     names = (label, *(pid for match in log_words("pid").finditer(label) for pid in match.groups()))
-    return label if label.isdigit() else next((told[name] for name in names if name in told), None)
+    own = next((match[1] for match in matches("writers", label)), None)
+    return label if label.isdigit() else next((told[name] for name in names if name in told), own)
 
 
 def _ranks_of_processes(streams: Mapping[str | None, Sequence[Line]]) -> dict[str, str]:

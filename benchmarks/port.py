@@ -20,8 +20,8 @@ others were kept apart, and opened on 2026-11-25. The second file was written by
 port; half of its scripts, by lot, were opened after all had been judged once, the others, called unseen, on
 2026-11-28, after they had been counted five times. The third file was written on 2026-11-28 by the author of
 the rules that came after it; half of its scripts, by lot, were opened at once, the others, called drawn,
-later that day. So the author of the rules has read all scripts of these three files, but none of the fourth,
-called fifth: somebody who had not read port wrote it, and another judged it.
+later that day. Somebody who had not read port wrote the fourth file, called fifth, and another judged it; it
+was opened afterwards. So the author of the rules has read all scripts.
 """
 
 from __future__ import annotations

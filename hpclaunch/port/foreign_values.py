@@ -93,22 +93,17 @@ class Values:
             return [_piece(text) for text in value.named.split()]
         return [replace(value, splits=unquoted)]
 
-    def translated(self, text: str) -> tuple[str, list[str]]:
-        """Return a text that a shell will read with the scheduler's variables as the target has them, and the
-        names of those that it has not."""
-        unknown: list[str] = []
+    def translated(self, text: str) -> str:
+        """Return a text that a shell will read with the scheduler's variables as the target has them."""
 
         def value(match: re.Match[str]) -> str:
             fact = self.words.variables.get(match[1] or match[2])
-            if fact is None:
-                return match[0]
-            number = self.numbers.get(fact)
-            text = str(number) if number is not None else self.target.get(fact)
-            if text is None and match[0] not in unknown:
-                unknown.append(match[0])
-            return match[0] if text is None else text
+            number = self.numbers.get(fact) if fact else None
+            return (
+                str(number) if number is not None else self.target.get(fact, match[0]) if fact else match[0]
+            )
 
-        return re.sub(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text), unknown
+        return re.sub(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text)
 
     def _array(self, name: str, offset: int) -> list[Value] | None:
         """Return the items of an array, where the same assignments of it hold in any case."""

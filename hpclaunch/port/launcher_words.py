@@ -59,7 +59,8 @@ def read_options(launch: Launch, values: Values) -> ReadLaunch:
         options.append(option)
         last, rest = rest[:taken][-1].text, rest[taken:]
         if option.name in LIST_OPTIONS:
-            rest = _without_torn(last, rest)
+            while rest and continues_list(last, rest[0].text):  # a list of cores that blanks have torn
+                last, rest = rest[0].text, rest[1:]
     return ReadLaunch(options, rest[1:] if rest and rest[0].text == "--" else rest)
 
 
@@ -111,10 +112,3 @@ def _read_one(rest: list[Piece], launcher: str) -> tuple[LaunchOption, int]:
             third = rest[2].value.plain if len(rest) > 2 else None
             value = f"{value}={third}" if value is not None and third is not None else None
     return LaunchOption(name, value, first.word), taken
-
-
-def _without_torn(last: str, rest: list[Piece]) -> list[Piece]:
-    """Drop the words that continue a list of cores which blanks have torn."""
-    while rest and continues_list(last, rest[0].text):
-        last, rest = rest[0].text, rest[1:]
-    return rest

@@ -14,7 +14,6 @@ from hpclaunch.port.port_directives import binding_verdict
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
-from hpclaunch.port.written_script import judge_written
 from hpclaunch.scheduler.directive_readers import is_directive_like
 from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
@@ -33,12 +32,18 @@ def port_body(port: Port) -> Iterator[Judged]:
     for command in port.script.commands:
         lines = port.lines_of(command)
         if port.written is not None and command is port.command.inside_at.command:
-            yield from judge_written(port, port.command.inside_at)
+            inside = port.command.inside_at
+            if not inside.in_launch:  # the file's lines are judged one by one; its end is a line, too
+                end = inside.line + inside.text.count("\n")
+                yield Judged([command.line, end], port.says("written file"))
             yield from (one.behind(port.written.before) for one in port_body(port.written))
             continue
         is_main = main is not None and command.start == main.start  # eval $CMD is read as what it starts
         if is_main and port.launch is None:
             yield Judged(lines, port.says("sole program"))
+        prints = any(one.command is command and one.trivial for one in port.script.launches)
+        if command.depth and not (prints or _reads_only(command)):
+            yield Judged(lines, port.says("inner command", name=command.name))
         if is_main or command.depth:
             continue
         if own.get(command.line) == BINDS:
@@ -128,7 +133,9 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
 
 
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
-    if is_list(one) or _in_bind_list(port, one.name):
+    bound = port.launch.option("cpu-bind", "cpu_bind") if port.launch else None
+    parts = bound.value.parts if bound and bound.value else ()
+    if is_list(one) or any(part.kind == "variable" and part.text == one.name for part in parts):
         return binding_verdict(port, f"{one.name}, a list of cores,")
     in_block = command.function or command.block > 0
     exported = exported or one.name in port.script.variables.exported
@@ -153,13 +160,6 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     return port.says("unused variable")
 
 
-def _in_bind_list(port: Port, name: str) -> bool:
-    """Tell whether the launch's list of cores uses a variable."""
-    option = port.launch.option("cpu-bind", "cpu_bind") if port.launch else None
-    parts = option.value.parts if option and option.value else ()
-    return any(part.kind == "variable" and part.text == name for part in parts)
-
-
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     """Return the variables of the launcher's options and of the program, with those of their values."""
     command = port.launch.command if port.launch else last_program(port)
@@ -167,7 +167,7 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
         return set(), set()
     program = port.launch.program if port.launch else command.words
     first = min((word.start for word in program if word.start >= command.start), default=command.end)
-    return _names_in(port, [(command.start, first)]), _names_in(port, [(first, command.end)])
+    return names_in(port, [(command.start, first)]), names_in(port, [(first, command.end)])
 
 
 def used_names(port: Port) -> set[str]:
@@ -183,10 +183,10 @@ def used_names(port: Port) -> set[str]:
         body = port.command.inside_at.text
         start = port.script.text.find(body, port.command.inside_at.command.start)
         offsets.append((start, start + len(body)))
-    return _names_in(port, offsets)
+    return names_in(port, offsets)
 
 
-def _names_in(port: Port, offsets: list[tuple[int, int]]) -> set[str]:
+def names_in(port: Port, offsets: list[tuple[int, int]]) -> set[str]:
     """Return the variables that these parts of the script use, and those that their values use."""
     variables = port.script.variables
     names: set[str] = set()
@@ -213,11 +213,26 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return port.says("condition")
     if (name in PRINTS or name in _FILTERS) and (file := _writes_to(command)):
         return port.says("writes text", file=file)
-    if name in PRINTS or (command.piped_in and name in _FILTERS):
+    if _prints(command) or (command.piped_in and name in _FILTERS):
         return port.says("prints or waits")
     if port.launch is None and _is_program(command) and (taken := last_program(port)):
         return port.says("other program", line=taken.line)
     return port.says("no place")
+
+
+def _prints(command: Command) -> bool:
+    """Tell whether a command only prints: some do with a few arguments only."""
+    name = command.name.rpartition("/")[2]
+    given = " ".join(word.visible or word.raw for word in command.words[1:])
+    only = (args for names, args in WORDS["prints only with"].items() if re.fullmatch(names, name))
+    return name in PRINTS and re.fullmatch(next(only, ".*"), given, re.DOTALL) is not None
+
+
+def _reads_only(command: Command) -> bool:
+    """Tell whether a command in a substitution changes nothing."""
+    name = command.name.rpartition("/")[2]
+    known = name in _FILTERS or re.fullmatch(WORDS["prints in a substitution"], name) or _prints(command)
+    return not name or (bool(known) and not _writes_to(command))
 
 
 def _writes_to(command: Command) -> str:
@@ -271,6 +286,8 @@ def _module(port: Port, command: Command) -> Verdict:
         return _same_modules(port, command)
     if words[:1] in (["list"], ["avail"]):
         return port.says("module list")
+    if words[:1] and words[0] in WORDS["module folders"]:
+        return port.says("module, folder", shown=" ".join(word.raw for word in command.words))
     setup = [step.text for step in port.target.software.setup]
     if not setup:
         return port.says("module, unknown")

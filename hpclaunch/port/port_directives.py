@@ -40,6 +40,7 @@ def port_directives(port: Port) -> Iterator[Judged]:
 
 def _judge(port: Port, directive: Directive) -> Verdict:
     subject = port.words.options.get(directive.name)
+    subject = WORDS["subjects of options"].get(directive.name, subject)
     handler = _HANDLERS.get(subject) if subject else None
     if handler is not None:
         return handler(port, directive)

@@ -40,7 +40,6 @@ from hpclaunch.port.written_script import Written, find_written, here_document, 
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Redirect, Word
-from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.container_lines import RUNTIMES
 
 
@@ -206,18 +205,13 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
         return requested.gpus.value
     if source is not None and source.node is not None:
         reader = port.script.reader
-        with_gpus = reader is not None and not reader.requests_gpus and _owns_nodes(port, source)
+        queue = source.queues.get(port.script.directive_value("queue"))
+        with_gpus = reader and queue and queue.whole_node and not reader.requests_gpus
         whole = with_gpus or source.scheduler.select is not None or source.scheduler.launcher == "jsrun"
         if not source.node.gpus:
             return 0
         return len(source.node.gpus) * nodes if whole and nodes else None
     return None
-
-
-def _owns_nodes(port: Port, source: SiteProfile) -> bool:
-    """Tell whether the queue of the script gives whole nodes."""
-    queue = source.queues.get(port.script.directive_value("queue"))
-    return queue is not None and queue.whole_node
 
 
 # --- the command -------------------------------------------------------------------------------------------
@@ -283,11 +277,7 @@ def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
 
 def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
     """Return the command with a text of several programs or conditions; a shell in each rank reads it."""
-    text, unknown = inner.values.translated(inner.script.text)
-    line = place.line
-    unknown = [] if port.same_scheduler else unknown
-    for name in unknown:
-        found = found.but(to_do=task("variable of the scheduler", line=line, name=name, here=port.here))
+    text, line = inner.values.translated(inner.script.text), place.line
     names = {ref.name for ref in inner.script.shell.refs} - set(inner.script.variables.assignments)
     for name in sorted(names & set(port.script.variables.assignments)):
         if inner.values.named(name, 0).plain is None and name not in port.script.variables.exported:
@@ -321,7 +311,10 @@ def written_command(port: Port, exports: Sequence[str], given: Mapping[str, Any]
     stdin, to_do = _stdin(port)
     verdict = KEPT.setting(command=command_words(found, exports, stdin)).doing(*to_do)
     if "name" not in given:
-        verdict = verdict.setting(name=_name_of_program(port))
+        words = [text for word in found.words if (text := word.plain or word.shell)]
+        pieces = (text for word in words for text in word.split())
+        file = next((text for text in pieces if text.endswith(".py")), words[0] if words else "")
+        verdict = verdict.setting(name=port.job_name(PurePosixPath(file).stem))
     if found.image:
         verdict = verdict.setting(container=found.image)
     gpus, per_node = gpus_of(port.target), sizes.tasks_per_node
@@ -344,14 +337,6 @@ def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:
             for name in word.missing if word.named else (placeholder(word),):
                 if name not in known:
                     yield Judged((), fill_in(port, name, lines))
-
-
-def _name_of_program(port: Port) -> str:
-    """Return a name for a job whose script names none: that of its Python file or its program."""
-    words = [text for word in port.command.words if (text := word.plain or word.shell)]
-    texts = [text for word in words for text in word.split()]
-    file = next((text for text in texts if text.endswith(".py")), words[0] if words else "")
-    return port.job_name(PurePosixPath(file).stem)
 
 
 def _stdin(port: Port) -> tuple[str | None, list[str]]:

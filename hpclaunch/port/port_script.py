@@ -43,6 +43,7 @@ from hpclaunch.port.port_launch import (
 from hpclaunch.port.port_state import Port, gpus_of, number
 from hpclaunch.port.port_variables import is_other_size, to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
+from hpclaunch.port.result_check import foreign_words
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
@@ -313,6 +314,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings)])
+    to_do |= dict.fromkeys(foreign_words(port, settings))
     for why, lines in undecided(judged).items():
         if not any(why in said for said in to_do):
             to_do[f"{at_lines(lines)}: {why}"] = None
@@ -449,7 +451,10 @@ def _options(port: Port) -> list[tuple[str, str]]:
 
 def _other_sizes(port: Port) -> Iterator[str]:
     """Yield the arguments that are sizes of the job, by their names."""
+    threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
     for name, value in _options(port):
+        if re.fullmatch(WORDS["options of threads"], name) and value.isdigit() and not threads:
+            yield task("other threads", name=name, value=value, line=_line(port))
         if is_other_size(port, name, value):
             what = f"command: {name} {value} of line {_line(port)}"
             yield task("other size", what=what, there=port.there, here=port.sizes_text)
@@ -472,6 +477,8 @@ def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
     if lines and read and "array" not in port.subjects:
         yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
+    if lines and FILL_IN in str(settings.get("env")):
+        yield task("by the index", at=at_lines(lines), array=settings.get("array", ""))
 
 
 def _folder(port: Port) -> Iterator[str]:

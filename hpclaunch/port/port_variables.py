@@ -45,7 +45,9 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
     group = group_of(name)
     if port.same_machine and group is not None and group.name in ("fabric", "proxy"):
         group = group if name.endswith("SOCKET_IFNAME") else None
-    site = _site_variable(port, name) if group is not None or not port.same_machine else None
+    fabric, several = port.target.fabric, (port.sizes.nodes or 1) > 1
+    here = {**fabric.common, **(fabric.multi_node if several else fabric.single_node), **port.target.env}
+    site = here.get(name) if group is not None or not port.same_machine else None
     if group is not None and not (group.name == "threads" and _fits(port, value)):
         return _replaced(port, name, group, site, value)
     if site is not None and group is None:
@@ -124,13 +126,6 @@ def _refused(name: str) -> str | None:
         submits = "export it in the shell that submits"
         return f"{name} looks like a secret: {submits}, job files are no place for it"
     return None
-
-
-def _site_variable(port: Port, name: str) -> EnvVar | None:
-    """Return what the target's profile sets a variable to, for a job of these nodes."""
-    fabric = port.target.fabric
-    fitting = fabric.multi_node if (port.sizes.nodes or 1) > 1 else fabric.single_node
-    return ({**fabric.common, **fitting, **port.target.env}).get(name)
 
 
 def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: Value) -> Verdict:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.port.foreign_values import Value, Values
-from hpclaunch.port.line_report import Judged
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.shell.shell_syntax import Command, Redirect, Word
@@ -99,10 +98,3 @@ def _expanded(values: Values, written: Written) -> tuple[str, bool]:
         return match[0]
 
     return _EXPANDED.sub(value, written.text), bool(unknown)
-
-
-def judge_written(port: Port, written: Written) -> list[Judged]:
-    """Return that the file's lines are judged one by one; its end is a line, too."""
-    end = written.line + written.text.count("\n")
-    said = Judged([written.command.line, end], port.says("written file"))
-    return [] if written.in_launch else [said]

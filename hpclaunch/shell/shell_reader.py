@@ -44,17 +44,7 @@ _ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
 _ANSI_ESCAPE = re.compile(
     r"((?:\\x[0-9A-Fa-f]{1,2})+)|\\u([0-9A-Fa-f]{1,4})|\\U([0-9A-Fa-f]{1,8})|\\([0-7]{1,3})|\\(.)", re.DOTALL
 )
-_ANSI_LETTERS = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "e": "\x1b",
-    "E": "\x1b",
-}
+_ANSI_LETTERS = dict(zip("ntrabfveE", "\n\t\r\a\b\f\v\x1b\x1b", strict=True))
 # What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
 _PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
 _PIPES = ("|", "|&")

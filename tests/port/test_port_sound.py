@@ -1,0 +1,97 @@
+"""Nothing of a script is lost without a word, and nothing of the other machine stays without one."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpclaunch.port.port_script import Ported, port_script
+from hpclaunch.port.port_text import rendered_port
+from tests.port.fixture_scripts import check_report
+from tests.profiles import shipped
+
+SLURM = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 --gpus-per-node=4 -t 10\n"
+
+
+def port(text: str, to: str = "polaris") -> Ported:
+    target = shipped(to)
+    ported, _ = rendered_port(port_script(text, None, target), target)
+    check_report(text, ported)
+    return ported
+
+
+def to_do(body: str, to: str = "polaris", head: str = SLURM) -> str:
+    return "\n".join(port(f"{head}{body}\n", to).to_do)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("#SBATCH -C v100\nsrun ./a", "line 3: -C v100: port does not know"),
+        ("#SBATCH --licenses=ansys:1\nsrun ./a", "line 3: --licenses=ansys:1: port does not know"),
+        ("#SBATCH --quotatype=spot\nsrun ./a", "line 3: --quotatype=spot: sbatch has no such option"),
+    ],
+)
+def test_a_word_of_a_directive_is_carried_or_named(line: str, said: str) -> None:
+    assert said in to_do(line)
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        ("#!/bin/sh\n#$ -pe impi 8\n#$ -jc pcc.168h\n", "line 3: pcc.168h: qsub has no such option"),
+        ("#!/bin/sh\n#$ -pe impi 8\n#$ -tc 5\n", "line 3: -tc 5"),
+    ],
+)
+def test_a_word_of_other_schedulers_is_carried_or_named(head: str, said: str) -> None:
+    assert said.lower() in to_do("mpirun -n 8 ./a", head=head).lower()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("scontrol write batch_script $SLURM_JOB_ID copy.sh", "line 3: a job file has no place for it"),
+        ("nvcc -o a a.cu", "line 3: a job file has no place for it"),
+        ("X=$(./make_input)", "line 3: it runs ./make_input"),
+        ("module use /opt/other", "line 3: module use /opt/other: modules of the other machine"),
+    ],
+)
+def test_a_command_that_does_something_is_named(line: str, said: str) -> None:
+    assert said in to_do(f"{line}\nsrun ./a")
+
+
+@pytest.mark.parametrize(
+    "line", ["scontrol show job 1", "nvcc --version", "X=$(basename $PWD)", "nvidia-smi -L", "D=/data/x"]
+)
+def test_a_command_that_only_prints_is_no_open_point(line: str) -> None:
+    assert "line 3" not in to_do(f"{line}\nsrun ./a")
+
+
+@pytest.mark.parametrize(
+    ("line", "to", "said"),
+    [
+        ("srun ./a -x hip", "polaris", "command: hip is of amd"),
+        ("srun ./a -x hip", "lumi-g", ""),
+        ("srun python a.py --device cuda:0", "lumi-g", "command: cuda is of nvidia"),
+        ("srun ./a.gnu.CUDA.ex", "lumi-g", "command: a.gnu.CUDA.ex is of nvidia"),
+        ("srun ./a.gnu.CUDA.ex", "polaris", ""),
+        ("export PYOPENCL_CTX=AMD:0\nsrun ./a", "polaris", "env PYOPENCL_CTX: AMD is of amd"),
+        (
+            "srun bash -c 'ROCR_VISIBLE_DEVICES=1 ./a; ./b'",
+            "lumi-g",
+            "ROCR_VISIBLE_DEVICES is of hpclaunch's",
+        ),
+        ("srun nsys -o %q{OMPI_COMM_WORLD_RANK} ./a", "olivia", "OMPI_COMM_WORLD_RANK is of another MPI"),
+        ("srun ./a -ntomp 2", "polaris", "command: -ntomp 2 of line 3 is a number of threads"),
+        ("export OMP_NUM_THREADS=2\nsrun ./a -ntomp 2", "polaris", ""),
+    ],
+)
+def test_what_stays_and_may_be_wrong_here_is_named(line: str, to: str, said: str) -> None:
+    found = to_do(line, to)
+    assert said in found if said else not any(word in found for word in (" is of ", "number of threads"))
+
+
+def test_a_value_that_follows_from_the_index_is_not_filled_in_once() -> None:
+    """One text in env would be the same for all jobs of the array."""
+    body = '#SBATCH --array=1-3\nF=$(sed -n "${SLURM_ARRAY_TASK_ID}p" files)\nsrun ./a $F'
+    assert "env: FILL_IN values are the same in all jobs of the array 1-3" in to_do(body)
+    assert "are the same" not in to_do("#SBATCH --array=1-3\nsrun ./a $SLURM_ARRAY_TASK_ID")

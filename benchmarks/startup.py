@@ -2,10 +2,11 @@
 
     python benchmarks/startup.py [--peers PYTHON] [--runs 15] [--json]
 
+The interpreter that runs this file has hpclaunch installed, whose program is started as a user starts it.
 ``--peers``: an interpreter with hpc-launcher, submitit and psij-python installed (pip install hpc-launcher
-submitit psij-python), best one that has hpclaunch, too, and runs this file; without it only our own commands
-are timed. All are started in turn, so that a busy machine slows all of them alike; medians, and ratios to the
-fastest peer that does the same, are printed.
+submitit psij-python), best the same one; without it only our own commands are timed. All are started in turn,
+so that a busy machine slows all of them alike; medians, and ratios to the fastest peer that does the same,
+are printed.
 
 All start as an installation does: with their modules compiled, whatever PYTHONDONTWRITEBYTECODE says, and
 with what hpclaunch keeps from the run before; the first round, which writes both, does not count.
@@ -27,7 +28,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-OURS = (sys.executable, "-m", "hpclaunch")
+OURS = (str(Path(sys.executable).with_name("hpclaunch")),)
 PLAN = ("submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run", "mnist")
 SUBMITIT = (
     "import submitit, tempfile; e = submitit.AutoExecutor(folder=tempfile.mkdtemp(), cluster='local');"
@@ -53,6 +54,7 @@ def cases(peers: str | None) -> dict[str, Case]:
         "python -c pass": Case("start", (sys.executable, "-c", "pass")),
         "hpclaunch --version": Case("version", (*OURS, "--version")),
         "hpclaunch --help": Case("help", (*OURS, "--help")),
+        "hpclaunch needs click and msgspec": Case("dry run", (sys.executable, "-c", "import click, msgspec")),
         "hpclaunch submit --dry-run": Case("dry run", (*OURS, *PLAN)),
         "hpclaunch submit true": Case("run true", (*OURS, "submit", "--site", "local", "--", "true")),
         "hpclaunch status last": Case("status", (*OURS, "status", "last")),

@@ -4,7 +4,7 @@
 
 A script that is not in FOLDER is left out, and the number of scripts in the table says so.
 
-``benchmarks/data/port_scripts*.yaml`` (the plain one, unseen, drawn and fifth) name public scripts
+``benchmarks/data/port_scripts*.yaml`` (the plain one, unseen, drawn, fifth and sixth) name public scripts
 (repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under
 their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
 
@@ -21,7 +21,8 @@ port; half of its scripts, by lot, were opened after all had been judged once, t
 2026-11-28, after they had been counted five times. The third file was written on 2026-11-28 by the author of
 the rules that came after it; half of its scripts, by lot, were opened at once, the others, called drawn,
 later that day. Somebody who had not read port wrote the fourth file, called fifth, and another judged it; it
-was opened afterwards. So the author of the rules has read all scripts.
+was opened afterwards. The fifth file, called sixth, came about likewise; the author of the rules has read
+all scripts but those.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ UNSEEN = FACTS.with_name("port_scripts_unseen.yaml")
 TARGETS = ("lumi-g", "polaris", "olivia")
 DRAWN = FACTS.with_name("port_scripts_drawn.yaml")
 FIFTH = FACTS.with_name("port_scripts_fifth.yaml")
-Group = Literal["", "unseen", "drawn", "fifth"]
-Half = Literal["open", "kept", "unseen, opened", "unseen", "drawn, opened", "drawn", "fifth"]
+SIXTH = FACTS.with_name("port_scripts_sixth.yaml")
+Group = Literal["", "unseen", "drawn", "fifth", "sixth"]
+Half = Literal["open", "kept", "unseen, opened", "unseen", "drawn, opened", "drawn", "fifth", "sixth"]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,8 +78,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def half(self) -> Half:
         """The half that the lot puts it into, or that of its file."""
         digest = hashlib.sha256(f"{self.repository}/{self.path}".encode()).hexdigest()
-        if self.group == "fifth":
-            return "fifth"
+        if self.group in ("fifth", "sixth"):
+            return self.group
         if self.group == "unseen":
             return "unseen" if int(digest, 16) % 2 else "unseen, opened"
         if self.group == "drawn":
@@ -94,7 +96,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 def read_facts() -> tuple[Facts, ...]:
     """Return the facts about all scripts."""
-    files: dict[Group, Path] = {"": FACTS, "unseen": UNSEEN, "drawn": DRAWN, "fifth": FIFTH}
+    files: dict[Group, Path] = {"": FACTS, "unseen": UNSEEN, "drawn": DRAWN, "fifth": FIFTH, "sixth": SIXTH}
     return tuple(
         msgspec.structs.replace(each, group=group)
         for group, file in files.items()

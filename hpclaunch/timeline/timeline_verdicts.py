@@ -311,6 +311,9 @@ def _nothing(job: JobTimeline) -> Verdict:
     compared = f"{len(job.waits)} ranks are compared, none is late" if job.waits else _not_compared(job)
     noise = common_noise(lateness_by_rank(job.waits)) if len(job.waits) > 1 else None
     by = f" by more than {shown_ms(floor_ms(job))} (noise {shown_ms(noise)})" if noise is not None else ""
+    if _is_hidden(job):
+        noise = deviation(job.columns[0]["negotiating"])
+        by = f" (noise of the waiting {shown_ms(noise)})"
     values = {"steps": len(job.steady), "compared": compared, "by": by, "spent": spent}
     return replace(_verdict("none: nothing", remedy=_what_shows_more(job), **values), noise_ms=rounded(noise))
 

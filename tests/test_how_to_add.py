@@ -188,7 +188,7 @@ SCHEDULER = Tidal(
 TEMPLATE = """\
 {% extends "_job.sh.j2" %}
 {% block directives %}
-{{ header_alone | put("#TIDE ") -}}
+{{ put(header_alone, "#TIDE ") -}}
 {% endblock %}
 """
 

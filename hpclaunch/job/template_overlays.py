@@ -4,81 +4,142 @@ An overlay is a small template, ``templates/job.sh.j2`` in their folder, which e
 by block. A file of shell lines, ``blocks/NAME.sh``, fills one of two blocks.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from traceback import walk_tb
-from typing import Any
+from typing import Any, NoReturn
 
 import jinja2
-from jinja2 import FunctionLoader, StrictUndefined, nodes
+from jinja2 import FileSystemLoader, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from hpclaunch.centre_folders import centre_files, centre_folders
 from hpclaunch.errors import BadInputError
+from hpclaunch.host.this_machine import LocalHost
+from hpclaunch.user_folders import user_config_folder
+
+BLOCKS = ("before_environment", "after_environment")
+"""Blocks of the templates that a centre may also fill by a file of shell lines, ``blocks/NAME.sh``."""
+OVERLAY = "job.sh.j2"
+"""File in the folder ``templates`` of the user or a centre; it extends what is below it by this name."""
+Overlays = tuple[tuple[str, Path], ...]
+"""Whose each is, and its file; the one that counts most first."""
 
 
-def overlaid(
-    texts: dict[str, str],
-    overlays: Iterable[tuple[Path, str, str]],
-    facts: Mapping[str, object],
-    filters: Mapping[str, Callable[..., str]],
-    **syntax: Any,
-) -> dict[str, str]:
-    """Return the texts of blocks, by name, with the overlays over them, sandboxed and strict about names.
+def centre_blocks() -> tuple[tuple[str, Path], ...]:
+    """Return name and file of each block that a centre fills. Raises BadInputError for unknown ones."""
+    blocks = {
+        path.stem: path
+        for folder in reversed(centre_folders())
+        for path in centre_files(folder, "blocks/*.sh")
+    }
+    if unknown := sorted(blocks.keys() - BLOCKS):
+        raise BadInputError(f"{blocks[unknown[0]]}: no block has this name", f"there are {', '.join(BLOCKS)}")
+    return tuple(blocks.items())
 
-    ``overlays``: file, text, and the comment that is put before the lines that it adds; the lowest one
-    first. Raises BadInputError with the line of an overlay for what is wrong in it.
-    """
-    # An overlay extends each block alone. Where the lines of that begin and end is a NUL, as in no script.
-    block = '{{% if _block == "{0}" %}}{{% block {0} %}}{{{{ _below }}}}{{% endblock %}}{{% endif %}}'
-    below = "".join(map(block.format, texts))
-    jinja = ImmutableSandboxedEnvironment(
-        loader=FunctionLoader(lambda name: below),
-        undefined=StrictUndefined,
-        autoescape=False,  # a shell script, not HTML: the shquote filter quotes
-        **syntax,
-    )
-    jinja.filters.update(filters)
-    for path, text, mark in overlays:
+
+def overlays() -> Overlays:
+    """Return the overlays of the user and of the centre."""
+    own = user_config_folder() / "templates" / OVERLAY
+    found = [("the user", own)] if own.is_file() else []
+    for folder in centre_folders():
+        found += [("the centre", path) for path in centre_files(folder, f"templates/{OVERLAY}")]
+    return tuple(found)
+
+
+class OverlaidTemplates(ImmutableSandboxedEnvironment):
+    """The shipped templates with the overlays over them: ``1:slurm.sh.j2`` is the second one of that."""
+
+    overlays: Overlays = ()
+
+    def get_template(self, name: Any, parent: str | None = None, globals: Any = None) -> jinja2.Template:
+        """Return a template; one that no other asks for has the overlays over it."""
+        top = f"0:{name}" if parent is None and self.overlays else name
+        return super().get_template(top, parent, globals)
+
+    def join_path(self, template: str, parent: str) -> str:
+        """Return the name of a template that another one names: below an overlay is the next one."""
+        number, colon, shipped = parent.partition(":")
+        if template != OVERLAY or not colon:
+            return template
+        below = int(number) + 1
+        return f"{below}:{shipped}" if below < len(self.overlays) else shipped
+
+    def handle_exception(self, source: str | None = None) -> NoReturn:
+        """Raise BadInputError with the line of an overlay for what went wrong in one."""
         try:
-            tree = jinja.parse(text, path.name, str(path))
-            _check_overlay(tree, path, tuple(texts))
-            code = jinja.compile(tree, path.name, str(path))
-            script = jinja2.Template.from_code(jinja, code, jinja.make_globals(None))
-            for name in {block.name for block in tree.find_all(nodes.Block)}:
-                made = script.render(facts, _block=name, _below=f"\0{texts[name]}\0")
-                texts = {**texts, name: _marked(made, mark)}
+            super().handle_exception(source)
         except BadInputError:
             raise
         except Exception as error:
-            frames = walk_tb(error.__traceback__)
-            lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
-            line = error.lineno if isinstance(error, jinja2.TemplateSyntaxError) else lines[-1]
-            hint = "hpclaunch's own templates show the names that there are: _job.sh.j2"
-            raise BadInputError(f"{path}, line {line}: {error}", hint) from error
-    return texts
+            from traceback import walk_tb  # only messages need it
+
+            files = {str(path) for _, path in self.overlays}
+            places = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+            if isinstance(error, jinja2.TemplateSyntaxError):
+                places.append((error.filename or "", error.lineno))
+            for file, line in reversed(places):
+                if file in files:
+                    hint = "hpclaunch's own templates show the names that there are: _job.sh.j2"
+                    raise BadInputError(f"{file}, line {line}: {error}", hint) from error
+            raise
+
+
+class Script(jinja2.Template):
+    """A template of a whole script."""
+
+    def render(self, *args: Any, **facts: Any) -> str:
+        """Return the script; raises BadInputError where bash cannot read it with the overlays."""
+        text, above = super().render(*args, **facts), getattr(self.environment, "overlays", ())
+        if above and (said := _not_bash(text)):
+            files = ", ".join(str(path) for _, path in above)
+            raise BadInputError(f"{files}: bash cannot read a script with it: {said}", "end what it begins")
+        return text
+
+
+class OverlayLoader(FileSystemLoader):
+    """Reads the shipped templates from a folder, and overlays from their files."""
+
+    def load(self, environment: Any, name: str, globals: Any = None) -> jinja2.Template:
+        """Return a shipped template, or an overlay, in which each block says whose lines it adds."""
+        number, colon, _ = name.partition(":")
+        if not colon:
+            return super().load(environment, name, globals)
+        whose, path = environment.overlays[int(number)]
+        changed, tree = path.stat().st_mtime_ns, environment.parse(_text(path), name, str(path))
+        known = environment.get_template("_job.sh.j2", name).blocks
+        _check_overlay(tree, path, tuple(each for each in known if not each.startswith("_")))
+        for block in tree.find_all(nodes.Block):
+            block.body = list(_marked(block, f"# Of {whose}, {comment(str(path))}:\n"))
+        code = environment.compile(tree, name, str(path))
+        made: jinja2.Template = environment.template_class.from_code(
+            environment, code, globals or {}, lambda: path.stat().st_mtime_ns == changed
+        )
+        return made
 
 
 def _check_overlay(tree: nodes.Template, path: Path, known: tuple[str, ...]) -> None:
     """Refuse an overlay that extends nothing, blocks that no template has, and text outside of blocks."""
     blocks = f"the blocks are {', '.join(known)}"
     first, *rest = [node for node in tree.body if not _is_blank(node)] or [nodes.Output([], lineno=1)]
-    if not (isinstance(first, nodes.Extends) and first.template == nodes.Const(path.name)):
-        begin = f'begin with {{% extends "{path.name}" %}}'
-        raise BadInputError(f"{path}, line {first.lineno}: an overlay extends {path.name}", begin)
+    if not (isinstance(first, nodes.Extends) and first.template == nodes.Const(OVERLAY)):
+        begin = f'begin with {{% extends "{OVERLAY}" %}}'
+        raise BadInputError(f"{path}, line {first.lineno}: an overlay extends {OVERLAY}", begin)
     for node in rest:
         if not isinstance(node, nodes.Block | nodes.Macro | nodes.Assign | nodes.AssignBlock):
-            message = f"{path}, line {node.lineno}: this is in no block, so it has no effect"
-            raise BadInputError(message, blocks)
-    _check_names(tree, path, known, blocks)
-
-
-def _check_names(tree: nodes.Template, path: Path, known: tuple[str, ...], blocks: str) -> None:
+            where = f"{path}, line {node.lineno}"
+            raise BadInputError(f"{where}: this is in no block, so it has no effect", blocks)
     for block in tree.find_all(nodes.Block):
-        if block.name not in known:
-            near = "".join(f"; did you mean {name}?" for name in get_close_matches(block.name, known, n=1))
-            message = f"{path}, line {block.lineno}: no block has the name {block.name}{near}"
-            raise BadInputError(message, blocks)
+        _check_name(block, path, known, blocks)
+
+
+def _check_name(block: nodes.Block, path: Path, known: tuple[str, ...], hint: str) -> None:
+    if block.name not in known:
+        from difflib import get_close_matches  # only messages need it
+
+        near = "".join(f"; did you mean {name}?" for name in get_close_matches(block.name, known, n=1))
+        where = f"{path}, line {block.lineno}"
+        raise BadInputError(f"{where}: no block has the name {block.name}{near}", hint)
 
 
 def _is_blank(node: nodes.Node) -> bool:
@@ -86,13 +147,71 @@ def _is_blank(node: nodes.Node) -> bool:
     return all(isinstance(part, nodes.TemplateData) and not part.data.strip() for part in parts)
 
 
-def _marked(text: str, mark: str) -> str:
-    """Return the lines of a block, whole ones, with the mark before what is not from below (between NULs)."""
-    marked = ""
-    for number, part in enumerate(text.split("\0")):
-        if number % 2:
-            marked += part
-            continue
-        added = part.removeprefix("\n") if number else part  # below, the last line has ended
-        marked += mark + added if added.strip() else added
-    return marked if marked[-1:] in ("", "\n") else f"{marked}\n"
+def _marked(block: nodes.Block, mark: str) -> Iterator[nodes.Node]:
+    """Yield what is in a block of an overlay, in whole lines and with a comment before what it adds."""
+    parts = _parts(block)
+    marked = False
+    for part in parts:
+        if _is_super(part):
+            marked = False
+        elif not marked and not _is_blank(part):
+            yield _data(mark, part.lineno)
+            marked = True
+        yield part if isinstance(part, nodes.Stmt) else nodes.Output([part], lineno=part.lineno)
+    if not all(map(_ends_line, parts[-1:])):
+        yield _data("\n", block.lineno)
+
+
+def _parts(block: nodes.Block) -> list[nodes.Node]:
+    """Return what is in a block; what is below has ended its last line, so the end of that line goes."""
+    parts = [
+        each for node in block.body for each in (node.nodes if isinstance(node, nodes.Output) else [node])
+    ]
+    for before, part in pairwise(parts):
+        if _is_super(before) and isinstance(part, nodes.TemplateData):
+            part.data = part.data.removeprefix("\n")
+    return parts
+
+
+def _is_super(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and node.node.name == "super"
+
+
+def _ends_line(node: nodes.Node) -> bool:
+    if isinstance(node, nodes.TemplateData):
+        return not node.data or node.data.endswith("\n")
+    return isinstance(node, nodes.Stmt) or _is_super(node)
+
+
+def _data(text: str, line: int) -> nodes.Output:
+    return nodes.Output([nodes.TemplateData(text)], lineno=line)
+
+
+def block_text(path: Path) -> str:
+    """Return the shell lines of a centre's block, which bash can read on their own. Raises BadInputError."""
+    text = _text(path).rstrip("\n") + "\n"
+    said = _not_bash(text)
+    if said or text.endswith("\\\n"):
+        # It would swallow the lines after it.
+        raise BadInputError(f"{path}: {said or 'its last line goes on'}", "end what it begins")
+    return text
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path}: {error}", "lines in UTF-8") from error
+
+
+def _not_bash(text: str) -> str:
+    """Return why bash cannot read a text; empty where it can."""
+    check = ("env", "-u", "BASH_ENV", "LC_ALL=C", "bash", "-n")
+    return LocalHost().run(check, stdin=text.encode(), timeout_s=10).stderr.strip()
+
+
+def comment(text: str) -> str:
+    """Make a text safe inside one comment line: no line break may end it, no mark may change its look."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else " " for char in text)

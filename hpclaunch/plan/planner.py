@@ -348,8 +348,6 @@ def about(plan: LaunchPlan) -> dict[str, object]:
     profile = plan.profile
     return {
         "plan": plan,
-        "profile": profile,
-        "node": profile.node,
         "version": __version__,
         "dates": sorted({source.checked for source in profile.sources.values()}),
         "framework": about_framework(plan),
@@ -357,5 +355,4 @@ def about(plan: LaunchPlan) -> dict[str, object]:
         "launcher": site_launcher(profile).name,
         "counted": counted,
         "cpu_list": format_cpu_list,
-        "joined": lambda numbers: ",".join(map(str, numbers)),
     }

@@ -2,8 +2,9 @@
 
 import re
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,11 +16,11 @@ from hpclaunch.plan.startup_plan import STARTUP_CALL
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.software.shell_quoting import WIDTH, continued, literal
 
-Templates = Callable[[str], Callable[..., str]]
-"""The templates by name; each returns the text of its script with the facts that it is given."""
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
-def render(plan: LaunchPlan, place: JobPlace, templates: Templates, *, plain: bool = False) -> str:
+def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain: bool = False) -> str:
     """Return the script. Its text depends on the arguments alone.
 
     ``templates`` has a template ``KIND.sh.j2`` for the scheduler. ``plain``: a script that needs no file of
@@ -36,9 +37,9 @@ def render(plan: LaunchPlan, place: JobPlace, templates: Templates, *, plain: bo
     alone = filter(lambda each: each.text != STARTUP_CALL, plan.environment)
     environment = layout.place(alone if plain else plan.environment)
     ranks = layout.place(plan.rank_setup)
-    head = templates("_about.txt.j2")(**about(plan)).splitlines()
-    return templates(plan.scheduler.template)(
-        about=[line for text in head for line in wrapped(text)],
+    return templates.get_template(plan.scheduler.template).render(
+        about=about(plan),
+        wrapped=wrapped,
         directives=plan.header,
         header=header,
         header_alone=layout.place(plan.header, trailing=False),

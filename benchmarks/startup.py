@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 OURS = (str(Path(sys.executable).with_name("hpclaunch")),)
+NEEDED = "click, jinja2.sandbox, msgspec"
 PLAN = ("submit", "--site", "lumi-g", "--account", "project_465000001", "--dry-run", "mnist")
 SUBMITIT = (
     "import submitit, tempfile; e = submitit.AutoExecutor(folder=tempfile.mkdtemp(), cluster='local');"
@@ -54,7 +55,7 @@ def cases(peers: str | None) -> dict[str, Case]:
         "python -c pass": Case("start", (sys.executable, "-c", "pass")),
         "hpclaunch --version": Case("version", (*OURS, "--version")),
         "hpclaunch --help": Case("help", (*OURS, "--help")),
-        "hpclaunch needs click and msgspec": Case("dry run", (sys.executable, "-c", "import click, msgspec")),
+        "hpclaunch needs these": Case("dry run", (sys.executable, "-c", f"import {NEEDED}")),
         "hpclaunch submit --dry-run": Case("dry run", (*OURS, *PLAN)),
         "hpclaunch submit true": Case("run true", (*OURS, "submit", "--site", "local", "--", "true")),
         "hpclaunch status last": Case("status", (*OURS, "status", "last")),

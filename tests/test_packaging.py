@@ -317,7 +317,7 @@ main()
         ),
         (
             LUMI_DRY_RUN,
-            {"yaml", "jinja2", "shutil", "socket", "hpclaunch.scheduler.pbs", "hpclaunch.software.eessi"},
+            {"yaml", "socket", "hpclaunch.scheduler.pbs", "hpclaunch.software.eessi"},
         ),
     ],
     ids=["jobs", "sites", "dry-run"],

@@ -56,11 +56,11 @@ def report(found: Found, style: Callable[[str, str], str] = lambda text, _: text
 
     Empty where there are none. ``style`` may colour a severity.
     """
-    lines = [
-        f"{_in_words(name, one, style(one.severity, one.severity))}\n  {one.remedy}\n"
-        for name, findings in found.items()
-        for one in findings
-    ]
+    lines = []
+    for name, one in ((name, one) for name, findings in found.items() for one in findings):
+        place = [one.file or name, *(str(at) for at in (one.line, one.column) if at is not None)]
+        severity = style(one.severity, one.severity)
+        lines.append(f"{':'.join(place)}: {severity}: {one.message} [{one.rule}]\n  {one.remedy}\n")
     clean = sum(not findings for findings in found.values())
     about = f"{len(found)} scripts, {clean} without findings" if len(found) > 1 else next(iter(found), "")
     every = chain.from_iterable(found.values())
@@ -82,12 +82,6 @@ def explanation(rule: Rule) -> str:
 def example(rule: Rule) -> str:
     """Return a script with the fault, and one without it."""
     return "\n".join(["# wrong", rule.bad, "", "# right", rule.good])
-
-
-def _in_words(name: str, one: Finding, severity: str) -> str:
-    """Return a finding as ``SCRIPT:LINE:COLUMN: severity: message [rule]``."""
-    place = [one.file or name, *(str(at) for at in (one.line, one.column) if at is not None)]
-    return f"{':'.join(place)}: {severity}: {one.message} [{one.rule}]"
 
 
 def _counted(findings: Iterable[Finding]) -> str:
@@ -130,7 +124,10 @@ def sarif(found: Found, rules: Sequence[Rule]) -> dict[str, Any]:
 
 
 def _sarif_result(name: str, finding: Finding, index: int) -> dict[str, Any]:
-    location: dict[str, Any] = {"artifactLocation": {"uri": _uri(name)}}
+    from urllib.parse import quote
+
+    uri = Path(name).as_uri() if Path(name).is_absolute() else quote(Path(name).as_posix())
+    location: dict[str, Any] = {"artifactLocation": {"uri": uri}}
     if finding.line is not None:
         location["region"] = {"startLine": finding.line}
         if finding.column is not None:
@@ -142,13 +139,6 @@ def _sarif_result(name: str, finding: Finding, index: int) -> dict[str, Any]:
         "message": {"text": f"{finding.message}. {finding.remedy}"},
         "locations": [{"physicalLocation": location}],
     }
-
-
-def _uri(name: str) -> str:
-    from urllib.parse import quote
-
-    path = Path(name)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
 
 
 def rules_list(rules: Sequence[Rule], width: int | None = None) -> str:

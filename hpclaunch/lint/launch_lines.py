@@ -8,7 +8,7 @@ from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.launcher_options import LIST_OPTIONS, continues_list, read_option
-from hpclaunch.shell.shell_syntax import Assignment, Command, Part, Word
+from hpclaunch.shell.shell_syntax import Command, Part, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
 LAUNCHERS = name_set(TABLE["launchers"])
@@ -145,14 +145,9 @@ def _with_options_of_variables(words: list[Word], variables: Variables | None) -
 def _line_of_piece(piece: str, word: Word, variables: Variables | None) -> int:
     """Return the line on which an option in a variable has its value; that of a list may be another one."""
     via = variables.expand(word).via if variables else ()
-    made = [one for one in via[1:] if _is_list_in(one, piece)] or via[:1]
+    texts = [(one, (one.value.text if one.value else None) or "") for one in via[1:]]
+    made = [one for one, text in texts if len(text) >= _SHORTEST_LIST and text in piece] or via[:1]
     return made[0].line if made else word.line
-
-
-def _is_list_in(made: Assignment, piece: str) -> bool:
-    """Tell whether a piece of the options holds the text that a variable is set to."""
-    text = (made.value.text if made.value else None) or ""
-    return len(text) >= _SHORTEST_LIST and text in piece
 
 
 def _read_options(launch: Launch, words: list[Word]) -> None:

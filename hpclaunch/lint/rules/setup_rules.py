@@ -19,18 +19,14 @@ _HAS_GPU = re.compile(r"(?i)--(nv|nvccli|rocm|oci|cleanenv-nv)\b|nvidia|libcuda|
 @rule("conda-not-set-up")
 def conda_not_set_up(context: Context) -> Iterator[Violation]:
     script = context.script
-    commands = () if script.reader is None or _may_know_conda(script) else script.commands
+    started = re.search(r"\s-\w*[li]|--login", script.shebang) or script.language not in ("bash", "sh")
+    known = started or "hook" in script.text or _BRINGS_CONDA.search(" ".join(ever_loaded(script)))
+    commands = () if script.reader is None or known else script.commands
     for one in takewhile(lambda each: not _defines_conda(each), commands):
         if [word.visible for word in one.words[:2]] == ["conda", "activate"]:
             message = "conda activate: nothing before it makes conda a function of this shell"
             yield Violation(one.line, message)
             return
-
-
-def _may_know_conda(script: Script) -> bool:
-    """Tell whether the shell, a module or the script itself may define conda's function."""
-    started = re.search(r"\s-\w*[li]|--login", script.shebang) or script.language not in ("bash", "sh")
-    return bool(started or "hook" in script.text or _BRINGS_CONDA.search(" ".join(ever_loaded(script))))
 
 
 def _defines_conda(command: Command) -> bool:

@@ -33,18 +33,13 @@ _OWN_TARGET = re.compile(r"\$\{?(SLURM_(PROCID|LOCALID)|PMI_RANK|PALS_RANKID|OMP
 
 @rule("module-old")
 def module_old(context: Context) -> Iterator[Violation]:
+    software = msgspec.json.encode(context.profile.software).decode() if context.profile else ""
     for module in loaded(context.script):
         match = _DATED.search(module.name)
         year = int(next(filter(None, match.groups()))) if match else _WRITTEN
-        if year % 100 + 2000 <= _WRITTEN - _OLD and not _is_offered(context, module.name):
+        if year % 100 + 2000 <= _WRITTEN - _OLD and module.name not in software:
             yield Violation(module.line, f"{module.name} is of {year % 100 + 2000}")
             return
-
-
-def _is_offered(context: Context, name: str) -> bool:
-    """Tell whether the site's profile itself names a module."""
-    software = context.profile.software if context.profile else None
-    return software is not None and name in msgspec.json.encode(software).decode()
 
 
 @rule("variable-obsolete")

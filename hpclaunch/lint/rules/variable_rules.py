@@ -87,14 +87,10 @@ def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
         if ref.guarded or name in made or re.search(r"^(?!SLURM_)|_HET_GROUP|PACK|SPANK", name):
             continue
         if near := get_close_matches(name, SLURM, n=1, cutoff=0.9):
-            yield Violation(ref.line, f"${name}: Slurm sets no such variable", f"write ${near[0]}", None,
-                            _rename(script, ref, near[0]))  # fmt: skip
-
-
-def _rename(script: Script, ref: Ref, name: str) -> tuple[Edit, ...]:
-    """Return the edit that gives a used variable another name."""
-    at = script.text.find(ref.name, ref.offset, ref.offset + len(ref.name) + 3)
-    return (Edit(at, at + len(ref.name), name),) if at >= 0 else ()
+            at = script.text.find(name, ref.offset, ref.offset + len(name) + 3)
+            edits = (Edit(at, at + len(name), near[0]),) if at >= 0 else ()
+            said = f"${name}: Slurm sets no such variable"
+            yield Violation(ref.line, said, f"write ${near[0]}", None, edits)
 
 
 @rule("variable-name-unknown")

@@ -37,9 +37,12 @@ def _defines_conda(command: Command) -> bool:
 
 @rule("container-without-gpu")
 def container_without_gpu(context: Context) -> Iterator[Violation]:
-    within = () if _other_gpus(context) else _containers(context.script)
-    given = any(_HAS_GPU.search(text) or "$" in text.split(" exec ")[0] for _, text in within)
-    for line in [line for line, text in within if not given and _needs_gpu(context, text)][:1]:
+    given = re.search(r"(SINGULARITY|APPTAINER)_NV\b|(?i:rocm|mi[23]\d\d|\bhip)", context.script.text)
+    if given or (context.node is not None and context.node.gpu_vendor != "nvidia"):  # AMD's need no option
+        return
+    within = _containers(context.script)
+    has_option = any(_HAS_GPU.search(text) or "$" in text.split(" exec ")[0] for _, text in within)
+    for line in [line for line, text in within if not has_option and _needs_gpu(context, text)][:1]:
         yield Violation(line, "the container is started without --nv: its program finds no GPU")
 
 
@@ -47,12 +50,6 @@ def _containers(script: Script) -> list[tuple[int, str]]:
     """Return line and words of each start of a container."""
     found = [(one.line, _CONTAINER.search(" ".join(program_words(script, one)))) for one in script.launches]
     return [(line, match[0]) for line, match in found if match]
-
-
-def _other_gpus(context: Context) -> bool:
-    """Tell whether a variable gives GPUs to containers, or the GPUs are AMD's, which need no option."""
-    named = re.search(r"(SINGULARITY|APPTAINER)_NV\b|(?i:rocm|mi[23]\d\d|\bhip)", context.script.text)
-    return bool(named) or (context.node is not None and context.node.gpu_vendor != "nvidia")
 
 
 def _needs_gpu(context: Context, text: str) -> bool:

@@ -265,9 +265,18 @@ def _is_program(command: Command) -> bool:
     return starts and not re.fullmatch(_NO_START, first.rpartition("/")[2])
 
 
+def _acts(launch: Launch) -> bool:
+    """Tell whether a launch that prints changes something, too: ``python -c`` may do anything."""
+    words = [word.visible for word in launch.program]
+    name = words[0].rpartition("/")[2] if words else ""
+    code = words[words.index("-c") + 1] if "-c" in words[:-1] and name.startswith("python") else ""
+    return name in CHANGES or re.fullmatch(WORDS["Python that prints"], code) is None
+
+
 def _other_launch(port: Port, launch: Launch) -> Verdict:
-    name = launch.program[0].visible.rpartition("/")[2] if launch.program else ""
-    if launch.trivial and name not in CHANGES and not (port.launch and port.launch.trivial):
+    if file := _writes_to(launch.command):
+        return port.says("writes text", file=file)
+    if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
         return port.says("prints information")
     main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
     return port.says("other launch", main=main)

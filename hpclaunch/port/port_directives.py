@@ -7,9 +7,9 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import WORDS, Value
-from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out, task
 from hpclaunch.port.port_state import Port
-from hpclaunch.port.port_variables import port_variable
+from hpclaunch.port.port_variables import group_of, port_variable
 from hpclaunch.port.ported_command import image_name
 from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive, MailEvent, Subject
 from hpclaunch.walltime import format_walltime
@@ -185,14 +185,17 @@ def _after(port: Port, directive: Directive) -> Verdict:
     return said.doing(to_do).setting(after=after.ids, **({"after_any": True} if after.any_end else {}))
 
 
-def _export(port: Port, directive: Directive) -> Verdict:
-    """Turn ``--export=ALL,NAME=VALUE`` and ``-v NAME=VALUE`` into variables of the job."""
-    named = [part for part in (directive.value or "").split(",") if "=" in part]
-    return exported(port, named) if named else port.says("export")
+def exported(port: Port, text: str, case: str) -> Verdict:
+    """Turn the ``NAME=VALUE`` of an option into variables of the job; ``case``: where it has none."""
+    parts = re.split(r",(?=\w+(?:[=,]|$))", text.strip("\"'"))
+    named = [part for part in parts if "=" in part]
+    names = [part for part in parts if re.fullmatch(r"(?!(ALL|NONE|NIL|all|none)$)[A-Za-z_]\w*", part)]
+    alone = [part for part in names if part not in port.script.variables.exported and group_of(part) is None]
+    said = _with_values(port, named) if named else port.says(case)
+    return said.doing(task("export by name", names=", ".join(alone))) if alone else said
 
 
-def exported(port: Port, named: list[str]) -> Verdict:
-    """Turn ``NAME=VALUE`` of an option into variables of the job."""
+def _with_values(port: Port, named: list[str]) -> Verdict:
     given = [part.strip().partition("=")[::2] for part in named]
     said = [port_variable(port, name, Value(value, value)) for name, value in given]
     fates = {verdict.fate for verdict in said}
@@ -304,11 +307,8 @@ def _nothing(port: Port, directive: Directive) -> Verdict:
     return port.says("nothing", text=directive.text)
 
 
-_SIZES: tuple[Subject, ...] = (
-    *("cpus", "gpus", "gpus per node", "gpus per task", "nodes", "select", "tasks", "tasks per node"),
-)
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
-    **dict.fromkeys(_SIZES, _sizes),
+    **dict.fromkeys((*WORDS["numbers"], "select"), _sizes),
     "account": _account,
     "after": _after,
     "array": lambda port, one: _with_array(port, port.words.read_array(one.value or ""), one),
@@ -317,7 +317,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "carried": _carried,
     "container": _container,
     "exclusive": _exclusive,
-    "export": _export,
+    "export": lambda port, one: exported(port, one.value or "", "export"),
     "fabric": lambda port, one: fabric_verdict(port, one.text),
     "folder": _folder,
     "mail events": _mail_option,

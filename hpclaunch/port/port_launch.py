@@ -461,19 +461,17 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
         return port.says("other launcher", text=text)
     if option.name in known.sizes:
         return port.says("sizes", sizes=port.sizes_text, said=port.sizes.said)
-    handler = _OPTIONS.get(known.about.get(option.name, ""))
-    return handler(port, text, option) if handler else port.says("no setting", text=text)
+    about = known.about.get(option.name, "")
+    if handler := _OPTIONS.get(about):
+        return handler(port, text, option)
+    return port.says(WORDS["options of launchers"].get(about, "no setting"), text=text)
 
 
 def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     """Turn ``--export=ALL,A=b``, ``--env A=b``, ``-e A=b`` into variables of the job."""
-    plain = option.value
-    if plain is None:
+    if option.value is None:
         return port.says("option, run time", text=text)
-    named = [part for part in re.split(r",(?=\w+=)", plain) if "=" in part]
-    if not named:
-        return port.says("environment option", text=text)
-    return exported(port, [part.removeprefix("ALL,") for part in named])
+    return exported(port, option.value, "environment option")
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
@@ -495,7 +493,4 @@ _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
     "fabric": lambda port, text, option: fabric_verdict(port, text),
     "environment": _environment,
     "container": _container,
-    "log": lambda port, text, option: port.says("log", text=text),
-    "nodes by name": lambda port, text, option: port.says("nodes by name", text=text),
-    "nothing": lambda port, text, option: port.says("option not needed", text=text),
 }

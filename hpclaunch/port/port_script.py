@@ -43,7 +43,7 @@ from hpclaunch.port.port_launch import (
 from hpclaunch.port.port_state import Port, gpus_of, number
 from hpclaunch.port.port_variables import is_other_size, to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.port.result_check import foreign_words
+from hpclaunch.port.result_check import unsaid
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
@@ -314,7 +314,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings)])
-    to_do |= dict.fromkeys(foreign_words(port, settings))
+    to_do |= dict.fromkeys(unsaid(port, settings))
     for why, lines in undecided(judged).items():
         if not any(why in said for said in to_do):
             to_do[f"{at_lines(lines)}: {why}"] = None
@@ -489,10 +489,6 @@ def _folder(port: Port) -> Iterator[str]:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
 
 
-_MOST_GPUS = 16
-"""GPUs of a node, of any machine: NVIDIA's DGX-2."""
-
-
 def _gpus(port: Port) -> Iterator[str]:
     """Compare the ranks of a node with its GPUs, and the GPUs requested with the lines that speak of some."""
     gpus = gpus_of(port.target)
@@ -500,7 +496,7 @@ def _gpus(port: Port) -> Iterator[str]:
     hint = re.compile(WORDS["speaks of GPUs"])
     hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
     # more ranks than a node of any machine has GPUs, and no word about one: they shared none there
-    without = source.nodes and source.ranks and source.ranks > _MOST_GPUS * source.nodes and not hints
+    without = source.nodes and source.ranks and source.ranks > WORDS["most GPUs"] * source.nodes and not hints
     if gpus and per_node and per_node > gpus:
         if source.gpus is None and not without:
             yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)

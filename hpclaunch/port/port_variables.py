@@ -27,13 +27,11 @@ class Group(NamedTuple):
 _TABLE: dict[str, dict[str, Any]] = package_table("port/port_variables.yaml")
 GROUPS = tuple(Group(name, "|".join(row["names"]), row["why"]) for name, row in _TABLE.items())
 
-_KEPT = frozenset({"debug"})
-
 
 def group_of(name: str) -> Group | None:
     """Return the group of a variable; None: it is the program's."""
     found = next((group for group in GROUPS if re.fullmatch(group.pattern, name, re.IGNORECASE)), None)
-    return None if found is None or found.name in _KEPT else found
+    return None if found is None or found.name == "debug" else found
 
 
 _MAX_BYTES = 100_000

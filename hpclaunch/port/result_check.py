@@ -1,15 +1,27 @@
-"""The last look at a port: what stays in the job file and may belong to another machine."""
+"""The last look at a port: what of the script is lost, and what stays and may belong to another machine."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from hpclaunch.port.foreign_values import WORDS
-from hpclaunch.port.line_report import task
+from hpclaunch.port.job_sizes import usable_cores
+from hpclaunch.port.line_report import at_lines, task
 from hpclaunch.port.port_state import Port
 
 
-def foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
+def unsaid(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what else is to do, given the keys of the job file."""
+    yield from _foreign_words(port, settings)
+    yield from _unread_sizes(port)
+    cores = (usable_cores(port.target) or 0) // (port.sizes.tasks_per_node or 1)
+    if 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
+        yield task("fewer cores", there=there, here=cores)
+
+
+def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the words of other GPUs, of other schedulers, and of what hpclaunch's script sets up itself."""
     node, command = port.target.node, settings["command"]
     own = {getattr(node, "gpu_vendor", None), port.target.scheduler.kind}
@@ -23,3 +35,28 @@ def foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
         read = re.search(rf"\$\{{?{re.escape(word)}\b", texts[where])
         case, line = "variable of the scheduler" if read else "foreign word", getattr(port.launch, "line", 1)
         yield task(case, where=where, word=word, owner=owner, line=line, here=port.here)
+
+
+def _unread_sizes(port: Port) -> Iterator[str]:
+    """Yield the directives whose number is not read, and the words of others that are lost."""
+    read = {one.line for one in msgspec.structs.astuple(port.requested) if one}
+    for one in () if port.same_machine else port.script.active_directives:
+        subject, at = port.words.options.get(one.name), at_lines([one.line])
+        if subject in WORDS["numbers"] and one.line not in read:
+            yield task("number unread", at=at, text=one.text)
+        if subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
+            yield task("lost words", at=at, words=", ".join(lost), text=one.text, here=port.here)
+
+
+def _lost_words(port: Port, value: str) -> list[str]:
+    """Return the words of a directive that are neither about sizes nor true of each node here."""
+    node, ranks = port.target.node, port.sizes.tasks_per_node or 1
+    texts = (
+        [node.gpu_model, node.gpu_type, node.gpu_vendor, node.gpu_arch, "gpu"] if node and node.gpus else []
+    )
+    known = [port.there, *" ".join(filter(None, texts)).lower().replace("-", " ").split()]
+    asked, memory = re.findall(r"\bmem=(\d+)gb?\b", value), node.memory_gib if node else None
+    if asked and memory and max(map(int, asked)) * ranks <= memory:
+        known.append("mem")
+    said = re.compile("|".join([WORDS["about sizes"], *map(re.escape, known)]))
+    return [word for word in re.findall(r"[^\s=:,;'\"/()\[\]{}|&<>+]+", value) if not said.fullmatch(word)]

@@ -28,11 +28,20 @@ def to_do(body: str, to: str = "polaris", head: str = SLURM) -> str:
     [
         ("#SBATCH -C v100\nsrun ./a", "line 3: -C v100: port does not know"),
         ("#SBATCH --licenses=ansys:1\nsrun ./a", "line 3: --licenses=ansys:1: port does not know"),
+        ("#SBATCH --gres=gpu:v100:4\nsrun ./a", "line 3: v100 of --gres=gpu:v100:4: no part of the job file"),
         ("#SBATCH --quotatype=spot\nsrun ./a", "line 3: --quotatype=spot: sbatch has no such option"),
+        ("#SBATCH --export=ALL,DATA\nsrun ./a", "env: DATA: the shell that submits gives them their values"),
+        ("#SBATCH --nodes=@NODES@\nsrun ./a", "line 3: --nodes=@NODES@ is not read"),
     ],
 )
 def test_a_word_of_a_directive_is_carried_or_named(line: str, said: str) -> None:
     assert said in to_do(line)
+
+
+def test_a_kind_of_gpu_that_all_nodes_have_is_no_open_point() -> None:
+    head = "#!/bin/bash\n#SBATCH -N 2 -n 8 -t 10\n#SBATCH --gres=gpu:a100:4\n"
+    assert "a100" not in to_do("srun ./a", "polaris", head).lower()
+    assert "line 3: a100" in to_do("#SBATCH --gres=gpu:a100:4\nsrun ./a", "lumi-g")
 
 
 @pytest.mark.parametrize(
@@ -40,6 +49,8 @@ def test_a_word_of_a_directive_is_carried_or_named(line: str, said: str) -> None
     [
         ("#!/bin/sh\n#$ -pe impi 8\n#$ -jc pcc.168h\n", "line 3: pcc.168h: qsub has no such option"),
         ("#!/bin/sh\n#$ -pe impi 8\n#$ -tc 5\n", "line 3: -tc 5"),
+        ("#!/bin/sh\n#PBS -l select=1:ncpus=8:gpu_type=V100:mem=9000gb\n", "line 2: v100, mem of -l select"),
+        ("#!/bin/sh\n#BSUB -R 'select[model=Xeon]' -n 4\n", "line 2: xeon of -R"),
     ],
 )
 def test_a_word_of_other_schedulers_is_carried_or_named(head: str, said: str) -> None:
@@ -51,6 +62,7 @@ def test_a_word_of_other_schedulers_is_carried_or_named(head: str, said: str) ->
     [
         ("scontrol write batch_script $SLURM_JOB_ID copy.sh", "line 3: a job file has no place for it"),
         ("nvcc -o a a.cu", "line 3: a job file has no place for it"),
+        ("python -c 'import x; x.fetch()'", "line 3: a job of hpclaunch has one launch"),
         ("X=$(./make_input)", "line 3: it runs ./make_input"),
         ("module use /opt/other", "line 3: module use /opt/other: modules of the other machine"),
     ],
@@ -95,3 +107,8 @@ def test_a_value_that_follows_from_the_index_is_not_filled_in_once() -> None:
     body = '#SBATCH --array=1-3\nF=$(sed -n "${SLURM_ARRAY_TASK_ID}p" files)\nsrun ./a $F'
     assert "env: FILL_IN values are the same in all jobs of the array 1-3" in to_do(body)
     assert "are the same" not in to_do("#SBATCH --array=1-3\nsrun ./a $SLURM_ARRAY_TASK_ID")
+
+
+def test_ranks_with_fewer_cores_than_in_the_script_are_named() -> None:
+    head = "#!/bin/bash\n#SBATCH -n 24 -c 8 -N 1 -t 10\n"
+    assert "ranks: each has 8 cores in the script and 2 here" in to_do("srun ./a", "lumi-g", head)

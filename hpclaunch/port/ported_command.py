@@ -103,10 +103,7 @@ def _without_binder(found: PortedCommand) -> PortedCommand:
 
 
 def _with_words_named(found: PortedCommand) -> PortedCommand:
-    """Name the words that pin ranks, then placeholders."""
-    for text in (PurePosixPath(text).name for text in _texts(found.words)):
-        if text in ("numactl", "taskset", "likwid-pin", "hwloc-bind"):
-            found = found.but(to_do=task("pinning", text=text))
+    """Name the words that are placeholders."""
     for word in found.words:
         if word.plain and (re.search(WORDS["template"], word.plain) or placeholder_in(word.plain)):
             found = found.but(to_do=f"command: {word.plain} is a placeholder of the script: fill it in")

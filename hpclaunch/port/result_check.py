@@ -34,6 +34,7 @@ def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     for where, word, owner in dict.fromkeys(found):
         read = re.search(rf"\$\{{?{re.escape(word)}\b", texts[where])
         case, line = "variable of the scheduler" if read else "foreign word", getattr(port.launch, "line", 1)
+        case = WORDS["tasks of owners"].get(owner, case)
         yield task(case, where=where, word=word, owner=owner, line=line, here=port.here)
 
 

@@ -99,9 +99,9 @@ class Values:
         def value(match: re.Match[str]) -> str:
             fact = self.words.variables.get(match[1] or match[2])
             number = self.numbers.get(fact) if fact else None
-            return (
-                str(number) if number is not None else self.target.get(fact, match[0]) if fact else match[0]
-            )
+            if number is not None:
+                return str(number)
+            return self.target.get(fact, match[0]) if fact else match[0]
 
         return re.sub(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text)
 

@@ -158,9 +158,9 @@ def _of_launcher(launch: Launch, values: Values, nodes: int | None) -> tuple[int
         return (1,)
     if launch.launcher in READ_THEMSELVES:
         return (nodes,)
-    if launch.launcher not in LAUNCHER_OPTIONS and launch.options:
-        return (None,)
-    if _open(launch, values, "tasks") or _open(launch, values, "tasks per node"):
+    known = LAUNCHER_OPTIONS.get(launch.launcher)
+    given = {known.sizes.get(one.name) for one in read_options(launch, values).options} if known else set()
+    if (known is None and launch.options) or given & {"tasks", "tasks per node"}:  # a number that is not read
         return (None,)
     return (1,) if launch.launcher == "aprun" else None  # man aprun, -n
 
@@ -179,13 +179,6 @@ def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> in
     if launch is None or not (launch.launcher == "srun" or port.own):
         return None
     return nodes or (None if requested.gpus else 1)
-
-
-def _open(launch: Launch, values: Values, size: Size) -> bool:
-    """Tell whether a launch has an option for a size, whose value could then not be read."""
-    known = LAUNCHER_OPTIONS.get(launch.launcher)
-    sizes = known.sizes if known else {}
-    return any(sizes.get(option.name) == size for option in read_options(launch, values).options)
 
 
 def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int | None) -> int | None:
@@ -269,9 +262,7 @@ def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
     at = shell_text_at(found.words)
     if at is None:
         return None
-    starts = [
-        start for start, values in found.sources.items() if any(one is found.words[at] for one in values)
-    ]
+    starts = [start for start, each in found.sources.items() if any(one is found.words[at] for one in each)]
     return next((text_of_shell(launch.command, w) for w in launch.command.words if w.start in starts), None)
 
 

@@ -314,7 +314,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings)])
-    to_do |= dict.fromkeys(unsaid(port, settings))
+    to_do |= dict.fromkeys(unsaid(port, settings, judged))
     for why, lines in undecided(judged).items():
         if not any(why in said for said in to_do):
             to_do[f"{at_lines(lines)}: {why}"] = None
@@ -440,9 +440,6 @@ def _counts(port: Port) -> Iterator[str]:
             yield task("other count", name=name, there=there, line=_line(port), here=port.sizes_text)
 
 
-_STARTERS = LAUNCHERS | READERS.keys() | frozenset(WORDS["names of launchers"])
-
-
 def _options(port: Port) -> list[tuple[str, str]]:
     """Return the words of the command as options: each with the next word, and those with a value in them."""
     words = [word.plain or word.shell or "" for word in port.command.words]
@@ -462,11 +459,12 @@ def _other_sizes(port: Port) -> Iterator[str]:
 
 def _starters(port: Port) -> Iterator[str]:
     """Yield the arguments that name what starts processes, or are options of it."""
-    same = (port.target.scheduler.kind, port.launcher.name)
+    others = {*LAUNCHERS, *READERS, *WORDS["names of launchers"]}
+    others -= {port.target.scheduler.kind, port.launcher.name}
     for name, value in _options(port):
         if re.fullmatch(WORDS["option of a launcher"], name):
             yield task("option of a launcher", name=name, line=_line(port))
-        if name.startswith("-") and value in _STARTERS and value not in same:
+        if name.startswith("-") and value in others:
             yield task("names a launcher", name=name, value=value, line=_line(port), here=port.here)
 
 

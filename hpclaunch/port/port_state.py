@@ -21,8 +21,6 @@ from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
-JOB_FILE = "docs/reference/job.md"
-
 
 @dataclass(frozen=True)
 class Port:
@@ -122,7 +120,7 @@ class Port:
         if self.same_scheduler and not why:
             return Verdict("kept")
         title = self.scheduler.title
-        return Verdict("changed", to, why or f"{title} has another option for it", JOB_FILE)
+        return Verdict("changed", to, why or f"{title} has another option for it", "docs/reference/job.md")
 
     def lines_of(self, command: Command) -> range:
         """Return the lines of a command, those of its here-documents included."""

@@ -34,10 +34,6 @@ def group_of(name: str) -> Group | None:
     return None if found is None or found.name == "debug" else found
 
 
-_MAX_BYTES = 100_000
-"""Of a variable; Linux takes 131,071 with its name (man execve, MAX_ARG_STRLEN)."""
-
-
 def port_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on ``export NAME=VALUE``; a variable of the program becomes one of the job."""
     group = group_of(name)
@@ -54,7 +50,7 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
     if reason := _refused(name):
         secret = (f"secret: {name} is left out: export it in the shell that submits",)
         return left_out(reason).doing(*(secret if looks_secret(name) else ()))
-    if value.plain is not None and len(value.plain.encode()) < _MAX_BYTES:
+    if value.plain is not None and len(value.plain.encode()) < WORDS["bytes of a variable"]:
         tasks = _paths(port, name, value.plain)
         if is_other_size(port, name, value.plain):
             what = f"env {name}: {value.plain}"

@@ -189,9 +189,8 @@ def workers_of(started: Started) -> tuple[int | None, bool]:
     """Return the workers that a launcher names, and whether they are those of the whole job."""
     row, options = started.launcher, started.options
     names = (*row.workers, row.processes, "-np")
-    number = next(
-        (options[name] for name in names if name in options), "1" if row.name == "torchrun" else None
-    )
+    given = (options[name] for name in names if name in options)
+    number = next(given, "1" if row.name == "torchrun" else None)
     return whole_number(number), bool(row.processes)
 
 

@@ -1,20 +1,26 @@
 """The last look at a port: what of the script is lost, and what stays and may belong to another machine."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from hpclaunch.port.foreign_values import WORDS
 from hpclaunch.port.job_sizes import usable_cores
-from hpclaunch.port.line_report import at_lines, task
+from hpclaunch.port.line_report import Judged, at_lines, task
+from hpclaunch.port.port_body import names_in_launch
 from hpclaunch.port.port_state import Port
+from hpclaunch.shell.shell_syntax import Assignment
+
+_PIECE = r"[^\s=:,;'\"/()\[\]{}|&<>+]+"
 
 
-def unsaid(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what else is to do, given the keys of the job file."""
+def unsaid(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield what else is to do, given the keys of the job file and the verdicts on all lines."""
     yield from _foreign_words(port, settings)
+    yield from _lost_values(port, settings, judged)
     yield from _unread_sizes(port)
     cores = (usable_cores(port.target) or 0) // (port.sizes.tasks_per_node or 1)
     if 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
@@ -60,4 +66,23 @@ def _lost_words(port: Port, value: str) -> list[str]:
     if asked and memory and max(map(int, asked)) * ranks <= memory:
         known.append("mem")
     said = re.compile("|".join([WORDS["about sizes"], *map(re.escape, known)]))
-    return [word for word in re.findall(r"[^\s=:,;'\"/()\[\]{}|&<>+]+", value) if not said.fullmatch(word)]
+    return [word for word in re.findall(_PIECE, value) if not said.fullmatch(word)]
+
+
+def _lost_values(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield the lines whose values are said to stand in the job file, where it does not have them."""
+    said, result = port.says("script variable"), str(settings)
+    used = set(chain.from_iterable(one.lines for one in judged if one.verdict == said))
+    options, program = names_in_launch(port)
+    assigned = port.script.variables.assignments
+    made = chain.from_iterable(assigned.get(name, ()) for name in sorted(program - options))
+    if lost := [one for one in made if one.line in used and _lacks(result, one)]:
+        names = ", ".join(dict.fromkeys(one.name for one in lost))
+        yield task("lost values", at=at_lines(one.line for one in lost), names=names)
+
+
+def _lacks(result: str, made: Assignment) -> bool:
+    """Tell whether a text lacks a word that a variable is set to, other than a number."""
+    texts = [part.text for part in made.value.parts if part.kind == "text"] if made.value else []
+    words = chain.from_iterable(re.findall(_PIECE, text) for text in texts)
+    return any(not word.isdigit() and word not in result for word in words)

@@ -112,3 +112,9 @@ def test_a_value_that_follows_from_the_index_is_not_filled_in_once() -> None:
 def test_ranks_with_fewer_cores_than_in_the_script_are_named() -> None:
     head = "#!/bin/bash\n#SBATCH -n 24 -c 8 -N 1 -t 10\n"
     assert "ranks: each has 8 cores in the script and 2 here" in to_do("srun ./a", "lumi-g", head)
+
+
+def test_a_value_that_the_command_reads_and_lacks_is_named() -> None:
+    """Bash here cuts the end off a variable that no line of the job file sets."""
+    assert "line 3: A: the command reads them" in to_do("A=one.txt\nsrun ./a ${A%.txt}")
+    assert "the command reads them" not in to_do("A='-x one'\nsrun ./a $A")

@@ -345,17 +345,14 @@ def _is_switched_off(word: str) -> bool:
     return bool(longer) or word in (*_LONG_SENTINELS, *_OTHER_SENTINELS)
 
 
-def _is_command(word: str, line: str) -> bool:
-    """Tell whether a comment shows how the job is submitted: ``#sbatch -p gpu job.sh``."""
-    last = line.partition("#")[2].split(" #")[0].split()[-1]
-    return word == "sbatch" and ("." in last or last.startswith(("$", "'", '"')))
-
-
 def _misspelt_sentinels(script: Script) -> Iterator[Violation]:
     """Find misspelt directives next to right ones; alone they may be those of another program."""
     for number, line in enumerate(script.text.split("\n") if script.active_directives else (), 1):
         match = re.match(r"#([A-Za-z]{5,8})[ \t]+--?[A-Za-z]", line)
-        if match is None or _is_switched_off(match[1]) or _is_command(match[1], line):
+        if match is None or _is_switched_off(match[1]):
+            continue
+        last = line.partition("#")[2].split(" #")[0].split()[-1]
+        if match[1] == "sbatch" and re.search(r"^[$'\"]|\.", last):  # it shows how the job is submitted
             continue
         for sentinel in get_close_matches(match[1].upper(), _LONG_SENTINELS, n=1, cutoff=0.75):
             yield Violation(number, f"#{match[1]} is a comment, not a directive", f"write #{sentinel}")

@@ -274,6 +274,8 @@ def _acts(launch: Launch) -> bool:
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
+    if launch.program and launch.program[0].visible == "ray":
+        return _ray(port, launch.command)
     if file := _writes_to(launch.command):
         return port.says("writes text", file=file)
     if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
@@ -286,7 +288,9 @@ def _cd(port: Port, command: Command) -> Verdict:
     value = port.values.value(command.words[1]) if len(command.words) > 1 else Value(None, None)
     if value.shell in ("$PWD", "${PWD}") or value.plain == ".":
         return port.says("submit folder")
-    return port.says("other folder", shown=command.words[1].raw if len(command.words) > 1 else "home")
+    shown = command.words[1].raw if len(command.words) > 1 else "home"
+    known = f" ({value.plain})" if value.plain and value.plain != shown.strip("\"'") else ""
+    return port.says("other folder", shown=shown + known)
 
 
 def _module(port: Port, command: Command) -> Verdict:
@@ -394,6 +398,11 @@ def _sets_up(port: Port, command: Command) -> bool:
     return name in _DECLARING or name in PRINTS or any(re.fullmatch(each, name) for each in patterns)
 
 
+def _ray(port: Port, command: Command) -> Verdict:
+    verb = re.search(r"\bray +(start|stop|status)\b", " ".join(word.visible for word in command.words))
+    return port.says("ray cluster").setting(framework="ray") if verb else port.says("no place")
+
+
 def _set(port: Port, command: Command) -> Verdict:
     words = [word.raw for word in command.words[1:]]
     words = [word for word in words if word not in WORDS["modes"]]
@@ -410,6 +419,7 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     (r"source|\.", _source),
     ("exit", lambda port, command: port.says("exit")),
     ("unset", lambda port, command: port.says("unset")),
+    ("ray", _ray),
     ("tee", lambda port, command: port.says("tee")),
     ("for|select", lambda port, command: port.says("loop")),
 )

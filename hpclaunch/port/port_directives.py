@@ -295,15 +295,7 @@ def _folder(port: Port, directive: Directive) -> Verdict:
     return port.says("other folder", shown=directive.value)
 
 
-def _output(port: Port, directive: Directive) -> Verdict:
-    if directive.name in WORDS["stdin"]:
-        return port.says("input", text=directive.text)
-    return port.says("output")
-
-
 def _nothing(port: Port, directive: Directive) -> Verdict:
-    if directive.name in port.words.input_options:
-        return _output(port, directive)
     return port.says("nothing", text=directive.text)
 
 
@@ -326,7 +318,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "name": _name,
     "interactive": _nothing,
     "nothing": _nothing,
-    "output": _output,
+    "output": lambda port, one: port.says("input" if one.name in WORDS["stdin"] else "output", text=one.text),
     "qos": _queue,
     "queue": _queue,
     "requeue": _carried,

@@ -56,7 +56,7 @@ def launches_of(port: Port) -> list[Launch]:
 
 
 def _only_prints(launch: Launch) -> bool:
-    """Tell whether a launch only prints information; a shell's text counts by all that is in it."""
+    """Tell whether a launch only prints, or starts Ray; a shell's text counts by all that is in it."""
     words = [word.visible for word in launch.program]
     if len(words) == 3 and words[0].rpartition("/")[2] in ("bash", "sh") and re.fullmatch(r"-\w*c", words[1]):
         commands = [one for one in read_shell(words[2]).commands if one.words]
@@ -69,7 +69,7 @@ def _only_prints(launch: Launch) -> bool:
     if runtime and ("ldd" in words[1:] or (runtime.verbs and not {*words[1:]}.intersection(runtime.verbs))):
         return True  # ldd shows the libraries of a program
     installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
-    return launch.trivial or bool(installs) or name in PRINTS
+    return launch.trivial or bool(installs) or name in PRINTS or (name, *words[1:2]) == ("ray", "start")
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:
@@ -141,6 +141,8 @@ def _rank_count(
     port: Port, values: Values, launch: Launch | None, given: dict[Size, int], nodes: int | None
 ) -> int | None:
     """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
+    if port.starts_ray:
+        return None
     if launch is None and last_program(port) is not None:
         return 1
     if "tasks" in given:

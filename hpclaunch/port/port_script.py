@@ -142,7 +142,10 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
             each = found.gpus // nodes if found.gpus else None
             found = msgspec.structs.replace(found, nodes=command.nodes, gpus=each and each * command.nodes)
     found = _with_workers(found, command)
-    port = replace(port, launch=launch, source_sizes=found, sizes=fit_sizes(found, port.target))
+    sizes = fit_sizes(found, port.target)
+    if port.starts_ray:
+        sizes = msgspec.structs.replace(sizes, said="a Ray cluster: one process on each node")
+    port = replace(port, launch=launch, source_sizes=found, sizes=sizes)
     account = _account(port)
     port, sized = _sized(replace(port, account=account.sets.get("account")))
     values = replace(port.values, numbers=_target_numbers(port), target=_target_facts(port))
@@ -410,7 +413,7 @@ def _nodes(port: Port) -> Iterator[str]:
         yield f"nodes: the script requests {used} and starts {ranks} ranks: set nodes and tasks_per_node"
     if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
         yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
-    if here.tasks_per_node is None:
+    if here.tasks_per_node is None and not port.starts_ray:
         at = f" (line {_line(port)})" if _line(port) else ""
         yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
 

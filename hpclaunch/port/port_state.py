@@ -64,6 +64,11 @@ class Port:
         return self.target.name
 
     @property
+    def starts_ray(self) -> bool:
+        """Whether the script starts a Ray cluster itself."""
+        return re.search(r"^[^#\n]*\bray +start\b", self.script.text, re.MULTILINE) is not None
+
+    @property
     def there(self) -> str:
         """The other machine's name."""
         return self.source.name if self.source else "the other machine"

@@ -107,7 +107,7 @@ def _fits(port: Port, value: Value) -> bool:
     threads = whole_number(value.plain)
     if threads is None:
         return False
-    return cores is None or per_node is None or threads <= max(1, cores // per_node)
+    return cores is None or (per_node is not None and threads <= max(1, cores // per_node))
 
 
 def _refused(name: str) -> str | None:
@@ -124,18 +124,26 @@ def _refused(name: str) -> str | None:
 
 def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: Value) -> Verdict:
     if group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
-        return port.says("search path", name=name, why=group.why)
+        shown = value.plain or value.shell
+        return port.says("search path", name=name, why=group.why, shown=f": {shown}" if shown else "")
     if site is not None:
         source, to = port.cited(site.source), _set_to(name, site)
         return port.says("replaced by the site", source, to=to, why=group.why, reason=site.reason)
     if group.name in ("rendezvous", "ranks", "threads", "scheduler"):
-        return port.says(group.name, name=name, why=group.why)
+        return port.says(group.name, name=name, why=group.why).doing(*_threads(port, name, group, value))
     if group.name == "binding":
         binding = port.target.binding
         gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
         said = port.says("replaced by the binding", port.cited(binding.source), gpus=gpus, why=group.why)
         return said.doing(*_visible(port, name, value))
     return port.says("not needed here", why=group.why)
+
+
+def _threads(port: Port, name: str, group: Group, value: Value) -> list[str]:
+    """Return the task about a number of threads that is left out, where the cores of a rank are not known."""
+    if group.name != "threads" or value.plain is None or port.sizes.tasks_per_node is not None:
+        return []
+    return [task("threads, unknown", name=name, value=value.plain)]
 
 
 def _visible(port: Port, name: str, value: Value) -> list[str]:

@@ -215,7 +215,8 @@ def _without_inner(found: PortedCommand) -> PortedCommand:
     row = started.launcher
     before = started.program[: len(started.program) - started.tail]
     own = tuple(Value(text, text) for text in (*before[:1], *flags, *before[1:]))
-    own = (*found.words[: program_at(tuple(_texts(found.words)))], *own)
+    at = program_at(tuple(_texts(found.words)))
+    own = (*found.words[:at], *_by_path(found.words[at], own))
     workers, workers_of_job = workers_of(started)
     inner = row.name.partition(" ")[0]
     if unread := _workers_unread(started, found.words[: len(found.words) - started.tail + 1]):
@@ -235,6 +236,18 @@ def _without_inner(found: PortedCommand) -> PortedCommand:
         framework=row.framework,
         said=f"without {inner}: hpclaunch starts one rank for each of its workers",
     )
+
+
+def _by_path(launcher: Value, own: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Return a command with the Python beside a launcher that is started by its path: of its environment."""
+    path = launcher.plain or launcher.named or ""
+    if own[:1] != (Value("python", "python"),) or "/bin/" not in path:
+        return own
+    if re.fullmatch(WORDS["of the system"], path):
+        return own
+    texts = (launcher.plain, launcher.shell, launcher.named)
+    plain, shell, named = (text and re.sub(r"/(?!python)[^/]+$", "/python", text) for text in texts)
+    return replace(launcher, plain=plain, shell=shell, named=named), *own[1:]
 
 
 def _gives_local_rank(started: Started, texts: list[str]) -> bool:

@@ -193,8 +193,6 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """A job begins in the home folder, not where it was submitted."""
     file_of_slots: bool = False
     """The file of nodes has a line for each slot."""
-    input_options: Sequence[str] = ()
-    """Options that name the file of the job's stdin."""
     dashes: str = "--"
     """Before an option as it is typed."""
     read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()

@@ -309,3 +309,53 @@ def test_the_facts_of_the_benchmark_are_whole() -> None:
     assert all(re.fullmatch(r"[0-9a-f]{40}", one.commit) and one.line > 0 for one in facts)
     assert "#SBATCH" not in "".join(file.read_text() for file in (FACTS, UNSEEN, DRAWN))
     assert len(TARGETS) == 3
+
+
+def test_a_launcher_started_by_its_path_leaves_the_python_of_its_folder() -> None:
+    """The path alone names the environment."""
+    for launcher, python in (
+        ("/proj/envs/torch/bin/accelerate launch", "/proj/envs/torch/bin/python"),
+        ("srun -n 2 ./venv/bin/torchrun --nproc_per_node=8", "./venv/bin/python"),
+        (
+            "E=/proj/e\nsrun -n 2 $E/bin/python3 -m torch.distributed.run --nproc_per_node=8",
+            "/proj/e/bin/python3",
+        ),
+        ("/usr/bin/torchrun --nproc_per_node=8", "python"),
+        ("torchrun --nproc_per_node=8", "python"),
+    ):
+        ported = port(f"{LUMI}{launcher} train.py --lr 1\n", "lumi-g", "polaris")
+        assert ported.settings["command"] == (python, "train.py", "--lr", "1")
+    said = to_do(f"{LUMI}/proj/envs/torch/bin/accelerate launch train.py\n")
+    assert "command: /proj/envs/torch/bin/python has to be a path on polaris" in said
+
+
+def test_threads_for_the_old_node_are_left_out_where_the_ranks_of_a_node_are_not_known() -> None:
+    text = (
+        "#!/bin/bash\n\n#COBALT -n 4 -t 60\naprun -n $((COBALT_JOBSIZE * 4)) -N 4 -e OMP_NUM_THREADS=64 ./a\n"
+    )
+    ported = port(text, "theta", "polaris")
+    assert "env" not in ported.settings
+    assert any(text.startswith("env OMP_NUM_THREADS: 64 threads are left out") for text in ported.to_do)
+
+
+def test_a_ray_cluster_of_the_script_is_hpclaunchs_and_its_driver_the_command() -> None:
+    text = LUMI.replace("ntasks-per-node=8", "ntasks-per-node=1")
+    text += "nodes=($(scontrol show hostnames $SLURM_JOB_NODELIST))\nexport TRIALS=$((SLURM_NNODES * 4))\n"
+    text += (
+        'srun -N 1 -n 1 -w ${nodes[0]} ray start --head --node-ip-address="${nodes[0]}i" --block &\nsleep 9\n'
+    )
+    text += "srun -N 1 -n 1 ray start --address ${nodes[0]}i:6379 --block &\npython3 -u tune.py --samples 2\n"
+    ported = port(text, "lumi-g", "polaris")
+    settings = ported.settings
+    assert settings["command"] == ("python3", "-u", "tune.py", "--samples", "2")
+    assert (settings["nodes"], settings["framework"], settings["env"]) == (4, "ray", {"TRIALS": "16"})
+    said = "\n".join(ported.to_do)
+    assert "framework: ray start is left out: hpclaunch starts a Ray cluster" in said
+    assert not any(each in said for each in ("ranks:", "a job that follows", "nodes: the script"))
+
+
+def test_the_folder_and_the_search_path_of_a_variable_are_shown() -> None:
+    text = f"{POLARIS}PBS_O_WORKDIR=/work/me/\ncd ${{PBS_O_WORKDIR}}\nexport MPI_HOME=/opt/openmpi\n"
+    said = to_do(text + "export PATH=$MPI_HOME/bin:$PATH\nmpiexec -n 8 --ppn 4 ./a\n", "polaris", "olivia")
+    assert "takes the place of ${PBS_O_WORKDIR} (/work/me/)" in said
+    assert "what it finds there by it: /opt/openmpi/bin:$PATH" in said

@@ -192,15 +192,12 @@ class Values:
         return Value(None, None, (name,))
 
     def _assigned(self, name: str, made: Assignment) -> Value:
+        found = self._word(made.value, made.offset) if made.value else Value(None, None, (name,))
         if made.append:
-            before, added = self._variable(name, made.offset), made.value
-            more = self._word(added, made.offset) if added else Value(None, None, (name,))
-            if before.plain is None or more.plain is None:
+            before = self._variable(name, made.offset).plain
+            if before is None or found.plain is None:
                 return Value(None, None, (name,))
-            return Value(before.plain + more.plain, _in_quotes(before.plain + more.plain))
-        if made.value is None:
-            return Value(None, None, (name,))
-        found = self._word(made.value, made.offset)
+            return Value(before + found.plain, _in_quotes(before + found.plain))
         if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
             return Value(None, f"${name}")
         return found if found.named != f"${{{_UNREADABLE}}}" else Value(None, None, (name,))
@@ -251,11 +248,7 @@ class Values:
             counts = (one.format(file=file) for one in WORDS["counts of a file"])
             if fact == "node file" and any(re.fullmatch(one, inside) for one in counts):
                 return "nodes" if re.search(r"\buniq\b|sort -u", inside) else self.node_file
-        if re.fullmatch(WORDS["counts of nodes"], inside):
-            return "nodes"
-        if re.fullmatch(r"nvidia-smi (-L|--list-gpus)\s*\|\s*wc -l", inside):
-            return "gpus per node"
-        return None
+        return next((fact for fact, each in WORDS["counts of"].items() if re.fullmatch(each, inside)), None)
 
     def _is_first_node(self, inside: str) -> bool:
         """Tell whether a pipe of commands prints the first of the job's nodes."""

@@ -275,7 +275,7 @@ def _acts(launch: Launch) -> bool:
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
     if launch.program and launch.program[0].visible == "ray":
-        return _ray(port, launch.command)
+        return port.says("ray cluster")
     if file := _writes_to(launch.command):
         return port.says("writes text", file=file)
     if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
@@ -398,11 +398,6 @@ def _sets_up(port: Port, command: Command) -> bool:
     return name in _DECLARING or name in PRINTS or any(re.fullmatch(each, name) for each in patterns)
 
 
-def _ray(port: Port, command: Command) -> Verdict:
-    verb = re.search(r"\bray +(start|stop|status)\b", " ".join(word.visible for word in command.words))
-    return port.says("ray cluster").setting(framework="ray") if verb else port.says("no place")
-
-
 def _set(port: Port, command: Command) -> Verdict:
     words = [word.raw for word in command.words[1:]]
     words = [word for word in words if word not in WORDS["modes"]]
@@ -417,9 +412,7 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("module|ml", _module),
     (WORDS["environments"], _environment),
     (r"source|\.", _source),
-    ("exit", lambda port, command: port.says("exit")),
-    ("unset", lambda port, command: port.says("unset")),
-    ("ray", _ray),
-    ("tee", lambda port, command: port.says("tee")),
+    ("exit|unset|tee", lambda port, command: port.says(command.name.rpartition("/")[2])),
+    ("ray", lambda port, command: port.says("ray cluster" if port.starts_ray else "no place")),
     ("for|select", lambda port, command: port.says("loop")),
 )

@@ -295,8 +295,8 @@ def _folder(port: Port, directive: Directive) -> Verdict:
     return port.says("other folder", shown=directive.value)
 
 
-def _nothing(port: Port, directive: Directive) -> Verdict:
-    return port.says("nothing", text=directive.text)
+def _or_stdin(case: str) -> Callable[[Port, Directive], Verdict]:
+    return lambda port, one: port.says("input" if one.name in WORDS["stdin"] else case, text=one.text)
 
 
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
@@ -316,9 +316,9 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "mail user": _mail_option,
     "memory": _memory,
     "name": _name,
-    "interactive": _nothing,
-    "nothing": _nothing,
-    "output": lambda port, one: port.says("input" if one.name in WORDS["stdin"] else "output", text=one.text),
+    "interactive": _or_stdin("nothing"),
+    "nothing": _or_stdin("nothing"),
+    "output": _or_stdin("output"),
     "qos": _queue,
     "queue": _queue,
     "requeue": _carried,

@@ -100,9 +100,6 @@ def _end_of_first(launch: Launch, program: list[Piece]) -> int:
     return colons[0] if colons else len(program)
 
 
-# --- sizes -------------------------------------------------------------------------------------------------
-
-
 def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSizes:
     """Return what the directives request and a launch starts, as far as the script says it."""
     requested = port.requested
@@ -209,9 +206,6 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
     return None
 
 
-# --- the command -------------------------------------------------------------------------------------------
-
-
 def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
     """Return the command of a launch, and with it the script that the launch starts and this script holds."""
     if launch is not None:
@@ -313,8 +307,8 @@ def written_command(port: Port, exports: Sequence[str], given: Mapping[str, Any]
     gpus, per_node = gpus_of(port.target), sizes.tasks_per_node
     if found.inner and gpus and per_node and per_node > gpus:
         verdict = verdict.setting(framework="none")
-    elif found.framework:
-        verdict = verdict.setting(framework=found.framework)
+    elif framework := "ray" if port.starts_ray else found.framework:
+        verdict = verdict.setting(framework=framework)
     if port.same_machine or found.image:
         return verdict
     texts = [word.plain or word.shell or "" for word in found.words]
@@ -355,9 +349,6 @@ def _read_from(port: Port, redirect: Redirect, at: str) -> tuple[str | None, lis
         return word, [] if word else [f"{at} reads {raw}, which is known at run time only"]
     of_shell = port.written is not None or port.command.words[-1].plain is None
     return None, [] if of_shell else [f"{at} gives the program a text as stdin: write it to a file"]
-
-
-# --- verdicts ----------------------------------------------------------------------------------------------
 
 
 def judge_words(port: Port) -> Iterator[Judged]:

@@ -1,5 +1,6 @@
 """A foreign batch script as a job file for another machine, with a report on each of its lines. Pure."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -353,8 +354,6 @@ def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) ->
     return [f"{refused} ({key}: {value} is left out)" for key, value in shown.items()] if refused else []
 
 
-# --- the text of the job file ------------------------------------------------------------------------------
-
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./+@=-]*")
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
@@ -363,28 +362,20 @@ def job_file_text(settings: Mapping[str, Any], reasons: Mapping[str, str], head:
     """Return the job file as YAML; ``reasons``: key -> why it has its value, ``head``: lines above it."""
     lines = [f"# {printable(line)}" for line in head]
     for name, value in settings.items():
-        reason = reasons.get(name, "")
-        if reason:
+        if reason := reasons.get(name, ""):
             lines.append(f"# {printable(reason)}")
+        lines.append(f"{name}:" if isinstance(value, Mapping | tuple | list) else f"{name}: {_scalar(value)}")
         if isinstance(value, Mapping):
-            lines.append(f"{name}:")
             lines += [f"  {_scalar(key)}: {_scalar(item)}" for key, item in value.items()]
         elif isinstance(value, tuple | list):
-            lines.append(f"{name}:")
             lines += [f"  - {_scalar(item)}" for item in value]
-        else:
-            lines.append(f"{name}: {_scalar(value)}")
     return "\n".join(lines) + "\n"
 
 
 def _scalar(value: object) -> str:
-    if isinstance(value, int):  # or true and false
-        return str(value).lower()
-    text = str(value)
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
-        return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{printable(escaped)}"'
+    text = printable(json.dumps(value, ensure_ascii=False))  # JSON is YAML
+    bare = text.strip('"')
+    return bare if _PLAIN.fullmatch(bare) and bare.lower() not in _WORDS else text
 
 
 def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:

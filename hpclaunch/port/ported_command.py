@@ -239,11 +239,10 @@ def _without_inner(found: PortedCommand) -> PortedCommand:
 
 
 def _by_path(launcher: Value, own: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return a command with the Python beside a launcher that is started by its path: of its environment."""
+    """Return a command with the Python next to a launcher started by its path: that of its environment."""
     path = launcher.plain or launcher.named or ""
-    if own[:1] != (Value("python", "python"),) or "/bin/" not in path:
-        return own
-    if re.fullmatch(WORDS["of the system"], path):
+    of_system = "/bin/" not in path or re.fullmatch(WORDS["of the system"], path)
+    if of_system or own[:1] != (Value("python", "python"),):
         return own
     texts = (launcher.plain, launcher.shell, launcher.named)
     plain, shell, named = (text and re.sub(r"/(?!python)[^/]+$", "/python", text) for text in texts)

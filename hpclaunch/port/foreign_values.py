@@ -166,7 +166,7 @@ class Values:
         default = re.fullmatch(r":?-(?:\"([^$`\\\"]*)\"|([^$`\\\"]*))", part.operator)
         found = self._variable(part.text, offset)
         if default is None:
-            return Value(None, None, () if found.plain is not None else (part.text,))
+            return Value(None, None, (part.text,))
         if found.plain:
             return found
         text = default[1] or default[2] or ""

@@ -116,5 +116,6 @@ def test_ranks_with_fewer_cores_than_in_the_script_are_named() -> None:
 
 def test_a_value_that_the_command_reads_and_lacks_is_named() -> None:
     """Bash here cuts the end off a variable that no line of the job file sets."""
-    assert "line 3: A: the command reads them" in to_do("A=one.txt\nsrun ./a ${A%.txt}")
+    assert "line 3: A: the command reads them" in to_do("A='-x one'\nsrun ./a ${A% *}")
+    assert "env A: FILL_IN_A: the command needs it (line 3)" in to_do("A=one.txt\nsrun ./a ${A%.txt}")
     assert "the command reads them" not in to_do("A='-x one'\nsrun ./a $A")

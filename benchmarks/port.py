@@ -21,8 +21,8 @@ port; half of its scripts, by lot, were opened after all had been judged once, t
 2026-11-28, after they had been counted five times. The third file was written on 2026-11-28 by the author of
 the rules that came after it; half of its scripts, by lot, were opened at once, the others, called drawn,
 later that day. Somebody who had not read port wrote the fourth file, called fifth, and another judged it; it
-was opened afterwards. The fifth file, called sixth, came about likewise; the author of the rules has read
-all scripts but those.
+was opened afterwards. The fifth file, called sixth, came about likewise, and was opened after that
+count; the author of the rules has read all scripts.
 """
 
 from __future__ import annotations

@@ -189,7 +189,8 @@ class Values:
             return Value(None, self.target[fact]) if number is None else Value(str(number), str(number))
         if name in WORDS["of a job here, too"] and (made is None or name.startswith("MASTER_")):
             return Value(None, f"${name}")
-        return Value(None, None, (name,))
+        name = f"{_UNREADABLE}_{name}" if re.fullmatch(r"[2-9]|\d\d+", name) else name
+        return Value(None, None, (name,), named=f"${{{name}}}" if name.startswith(_UNREADABLE) else None)
 
     def _assigned(self, name: str, made: Assignment) -> Value:
         found = self._word(made.value, made.offset) if made.value else Value(None, None, (name,))
@@ -200,7 +201,8 @@ class Values:
             return Value(before + found.plain, _in_quotes(before + found.plain))
         if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
             return Value(None, f"${name}")
-        return found if found.named != f"${{{_UNREADABLE}}}" else Value(None, None, (name,))
+        named = re.fullmatch(rf"\$\{{{_UNREADABLE}\w*\}}", found.named or "") is None
+        return found if named else Value(None, None, (name,))
 
     def _arithmetic(self, text: str, offset: int) -> int | None:
         text = re.sub(r"\$\{?(\w+)\}?", r"\1", text.strip())

@@ -505,6 +505,7 @@ def _arguments(port: Port) -> Iterator[str]:
             if match := re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", word.raw):
                 yield task("arguments", shown=match[0])
     functions = [range(one.start, one.end) for one in port.script.commands if one.function]  # have their own
+    functions += [range(word.start, word.end) for word in (port.launch.program if port.launch else ())]
     read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
     if lines := {ref.line for ref in read if not any(ref.offset in part for part in functions)}:
         yield task("arguments read", at=at_lines(lines))

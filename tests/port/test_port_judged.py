@@ -359,3 +359,18 @@ def test_the_folder_and_the_search_path_of_a_variable_are_shown() -> None:
     said = to_do(text + "export PATH=$MPI_HOME/bin:$PATH\nmpiexec -n 8 --ppn 4 ./a\n", "polaris", "olivia")
     assert "takes the place of ${PBS_O_WORKDIR} (/work/me/)" in said
     assert "what it finds there by it: /opt/openmpi/bin:$PATH" in said
+
+
+def test_each_argument_of_the_script_is_a_value_of_its_own_and_named_once() -> None:
+    ported = port(f"{LUMI}srun ./a --config $1 --hpo $2\n", "lumi-g", "polaris")
+    assert ported.settings["command"][2] == "exec ./a --config ${FILL_IN_WORD} --hpo ${FILL_IN_WORD_2}"
+    assert {"FILL_IN_WORD", "FILL_IN_WORD_2"} == set(ported.settings["env"])
+    said = "\n".join(ported.to_do)
+    assert "$2 stands for the arguments" in said
+    assert "arguments of the script are read" not in said
+
+
+def test_variables_of_a_container_and_a_table_of_processes_are_nothing_to_do() -> None:
+    said = to_do(f"{LUMI}export DATA=x\nsrun --container-env=DATA --container-image=a.sif ./a\n")
+    assert "container-env" not in said
+    assert "proctable" not in to_do(f"{POLARIS}mpirun -output-proctable -n 8 ./a\n", "polaris", "olivia")

@@ -374,3 +374,10 @@ def test_variables_of_a_container_and_a_table_of_processes_are_nothing_to_do() -
     said = to_do(f"{LUMI}export DATA=x\nsrun --container-env=DATA --container-image=a.sif ./a\n")
     assert "container-env" not in said
     assert "proctable" not in to_do(f"{POLARIS}mpirun -output-proctable -n 8 ./a\n", "polaris", "olivia")
+
+
+@pytest.mark.parametrize("mark", ":;")
+def test_threads_in_the_select_of_pbs_are_named(mark: str) -> None:
+    text = f"#!/bin/bash\n#PBS -l select=4:mpiprocs=16{mark}ompthreads=2\nmpiexec -np 64 ./a\n"
+    said = to_do(text, None, "olivia")
+    assert "ompthreads of -l select" in said

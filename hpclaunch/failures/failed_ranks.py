@@ -56,10 +56,7 @@ def ranks_to_read(log: str, written: Sequence[str]) -> list[str]:
     """
     first = first_failed_rank(log)
     named = ranks_named(first.rank) if first else frozenset()
-    return sorted(written, key=lambda rank: rank not in named)[:_RANKS_READ]
-
-
-_RANKS_READ = 64
+    return sorted(written, key=lambda rank: rank not in named)[:64]
 
 
 def ranks_named(ranks: str | None) -> frozenset[str]:

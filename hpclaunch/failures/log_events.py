@@ -5,7 +5,8 @@ faulthandler, ``terminate called`` of libstdc++ and, in any other line, the tabl
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, each_of, error_named, error_of, log_words
@@ -51,6 +52,9 @@ _CHAIN = {
     "During handling of the above exception, another exception occurred:": _NOT,
 }
 _MOST_LINES_OF_A_MESSAGE = 15
+_PLACE_BEFORE, _PLACE_AFTER = 2, 25
+_MOST_STRANGERS = 5
+"""Lines of other origin between the frames of a traceback."""
 
 
 def harmless(line: str) -> bool:
@@ -83,19 +87,22 @@ def _undrawn(line: str) -> str:
     return (text.replace("│", " ") if text.startswith("│") else text).rstrip()
 
 
-_LINES_OF_THE_ACCUSED = 6
-_PLACE_BEFORE, _PLACE_AFTER = 2, 25
-
-
 def _accused(event: Event, lines: Sequence[Line]) -> str | None:
     """Return the ranks that an error's own lines call late or missing, or the one of which they tell."""
     accuses = event.error.accuses
     if accuses is None:
         return _spawned(event, lines)
-    after = (text for place, text in lines if event.named_at < place <= event.at + _LINES_OF_THE_ACCUSED)
+    after = [text for place, text in lines if event.named_at < place <= event.at + 6]
     found = (match for text in (*event.lines, *after) if (match := accuses.search(text)))
     ranks = (re.findall(r"\d+", ",".join(filter(None, match.groups()))) for match in found)
-    return next(map(",".join, ranks), None)
+    parts = filter(None, map(log_words("parts_of_ranks").match, after))
+    return next(map(",".join, ranks), None) or next(iter(odd_ones({m[1]: m[2] for m in parts})), None)
+
+
+def odd_ones(parts: Mapping[str, str]) -> set[str]:
+    """Return the ranks whose part no other rank has, where others share theirs."""
+    counts = Counter(parts.values())
+    return {rank for rank, part in parts.items() if counts[part] == 1 < max(counts.values())}
 
 
 def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
@@ -138,10 +145,6 @@ def _compiled(lines: Sequence[Line], at: int) -> str | None:
     around = lines[max(0, at - _PLACE_BEFORE) : at + _PLACE_AFTER]
     found = next((match for _, text in around for match in matches("places", text)), None)
     return f"{found['file']}:{found['line']}" if found else None
-
-
-_MOST_STRANGERS = 5
-"""Lines of other origin between the frames of a traceback."""
 
 
 class _Trace(NamedTuple):
@@ -363,9 +366,6 @@ def refined(event: Event, among: Iterable[Event]) -> Event:
     return event
 
 
-_NEAR = 12
-
-
 def _explains(event: Event, other: Event) -> bool:
     """Whether an event is of the same process as another, or as sure, and near enough to explain it.
 
@@ -374,5 +374,5 @@ def _explains(event: Event, other: Event) -> bool:
     """
     same = other.rank == event.rank and (event.rank is not None or other.inner or not other.traced)
     traced = other.traced and not (other.inner and other.at > event.at)
-    near = event.error.cause != OWN_ERROR or traced or 0 <= event.at - other.at <= _NEAR
+    near = event.error.cause != OWN_ERROR or traced or 0 <= event.at - other.at <= 12
     return near and (same or other.error.follows <= event.error.follows)

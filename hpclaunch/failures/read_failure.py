@@ -2,8 +2,8 @@
 
 import re
 import signal
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import groupby
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
@@ -24,7 +24,7 @@ from hpclaunch.failures.known_errors import (
     launchers_own,
     log_words,
 )
-from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, rank_told, refined
+from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, odd_ones, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank
 
 
@@ -57,8 +57,8 @@ class Verdict(NamedTuple):
 
 
 _LINES_SHOWN = 3
-_WORDS_BEFORE = 5
-"""How far before a program's abort its words about it stand."""
+_MOST_ON_A_NODE = 8
+_SIGKILL = 128 + signal.SIGKILL
 
 
 def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict:
@@ -68,7 +68,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     ``ranks``: how many it had; 0 where that is not known.
     """
     log = _without_times(log)
-    reports = _reports(log, failed)
+    reports = _reports(log, failed, ranks)
     said = _said(log, reports, failed)
     after = _followers(said)
     first = _first(reports, after)
@@ -89,34 +89,32 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict
     return _of_event(best, of_rank, found, first, reports)
 
 
-_STAMPED = 0.9
-
-
 def _without_times(log: FailureLog) -> FailureLog:
     """Return the log without the times that something has put before nearly all of its lines."""
     full = [line for line in log.lines if line.strip()]
-    if sum(map(bool, map(log_words("times").match, full))) <= _STAMPED * len(full):
+    if sum(map(bool, map(log_words("times").match, full))) <= 0.9 * len(full):
         return log
     lines = tuple(log_words("times").sub("", line, count=1) for line in log.lines)
     return log._replace(lines=lines, ranks="\n".join(filter(log_words("rank_lines").search, lines)))
 
 
-def _reports(log: FailureLog, failed: bool) -> str:
+def _reports(log: FailureLog, failed: bool, ranks: int) -> str:
     """Return the reports of failed ranks that do not follow a limit by which Slurm ends all of them.
 
-    Of a job that may be done those that nothing usual follows.
+    Of a job that may be done those that nothing usual follows, and of one larger than a node no local ranks.
     """
     limits = (place for place, line in enumerate(log.lines) if log_words("limits").search(line))
     usual = (place for place, (_, text) in enumerate(by_rank(log.lines)) if not failed and _went_on(text))
     others = {*log.lines[: max(usual, default=0)], *log.lines[next(limits, len(log.lines)) :]}
-    return "\n".join(line for line in log.ranks.splitlines() if line not in others)
+    local = log_words("ranks_of_a_node" if ranks > _MOST_ON_A_NODE else "none")
+    return "\n".join(line for line in log.ranks.splitlines() if line not in others and not local.search(line))
 
 
 def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
-    """Return a program's abort with what it wrote right before, if that sounds like an error."""
+    """Return a program's abort with what it wrote in the five lines before, if that sounds like an error."""
     if event.error.cause not in ABORTED_ITSELF:
         return event
-    said = _error_words(event.rank, lines[max(0, event.start - _WORDS_BEFORE) : event.start])
+    said = _error_words(event.rank, lines[max(0, event.start - 5) : event.start])
     words = tuple(text for _, text in said)
     rank = event.rank or next(filter(None, map(rank_told, words)), None)
     return event._replace(error=error_named(OWN_ERROR), lines=words, rank=rank) if words else event
@@ -183,8 +181,7 @@ def _elsewhere(found: Iterable[Event]) -> set[str]:
         for event in found
         if event.rank and (match := log_words("work_of_a_watchdog").search(" ".join(event.lines)))
     }
-    counts = Counter(told.values())
-    return {rank for rank, work in told.items() if counts[work] == 1 < max(counts.values())}
+    return odd_ones(told)
 
 
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
@@ -279,7 +276,7 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
     known = {event.lines[0] for event in own}
     streams = _streams(log.lines)
     told = _ranks_of_processes(streams)
-    found = [event for process, lines in streams.items() for event in _of_log(process, lines, failed, told)]
+    found = [event for process, lines in streams.items() for event in _of_log(process, lines, told)]
     found = _without_gone_on(found, streams, failed)
     found = [event for event in found if event.process or event.lines[0] not in known]
     placed = _placed(own, streams.values(), len(log.lines))
@@ -289,15 +286,26 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
 def _without_gone_on(
     found: list[Event], streams: Mapping[str | None, Sequence[Line]], failed: bool
 ) -> list[Event]:
-    """Return the events without those of no label after which all labels go on, if the job may be done."""
+    """Return the events after which neither their label nor, of those without one, all labels go on."""
+    if failed:
+        return found
     labels = (lines for process, lines in streams.items() if process)
     went_on = min((_last_usual(lines, set()) for lines in labels), default=-1)
-    return [event for event in found if failed or event.process or event.at > went_on]
+    of_labels = groupby(found, key=lambda event: event.process)
+    left = [event for process, own in of_labels for event in _uncaught([*own], streams[process])]
+    return [event for event in _unmet(found, left) if event.process or event.at > went_on]
 
 
-def _of_log(process: str | None, lines: Sequence[Line], failed: bool, told: Mapping[str, str]) -> list[Event]:
+def _unmet(found: Iterable[Event], left: Sequence[Event]) -> list[Event]:
+    """Return the events that are left, without exceptions that another label met and went on."""
+    last = {(event.process, _words(event)) for event in left}
+    traced = (event for event in found if event.process and event.traced and _counts_alone(event))
+    met = {_words(event) for event in traced if (event.process, _words(event)) not in last}
+    return [event for event in left if _words(event) not in met]
+
+
+def _of_log(process: str | None, lines: Sequence[Line], told: Mapping[str, str]) -> list[Event]:
     said, heads = [event._replace(process=process) for event in events(lines)], dict(lines)
-    said = said if failed else _uncaught(said, lines)
     texts = (process or "\n".join((heads[event.start], *event.lines)) for event in said)
     return [event._replace(rank=_rank(text, told)) for event, text in zip(said, texts, strict=True)]
 
@@ -391,9 +399,6 @@ def _silent(ranks: str, first: FailedRank | None) -> list[Event]:
     return found
 
 
-_SIGKILL = 128 + signal.SIGKILL
-
-
 def _without_later_kills(said: list[Event], first: FailedRank | None, lines: Sequence[str]) -> list[Event]:
     """Return the events without kills that stand after the report of a rank that ended otherwise."""
     if first is None or first.exit_code == _SIGKILL:
@@ -441,11 +446,8 @@ def _certain(event: Event) -> bool:
     return event.traced or any(re.search(SLURM_SAYS, line) for line in event.lines[:1])
 
 
-_LIMITS = ("time limit", "preempted", "terminated")
-
-
 def _of_limit(event: Event) -> bool:
-    return event.error.cause in _LIMITS
+    return event.error.cause in ("time limit", "preempted", "terminated")
 
 
 def _rank_of(event: Event, first: FailedRank | None) -> str | None:

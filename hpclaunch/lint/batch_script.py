@@ -178,16 +178,16 @@ class Script:
     @cached_property
     def first_uses(self) -> dict[str, Ref]:
         """The first use of each variable."""
-        return _by_name(self.shell.refs)
+        return {ref.name: ref for ref in reversed(self.shell.refs)}
 
     @cached_property
     def unguarded_uses(self) -> dict[str, Ref]:
         """The first use of each variable that does not handle the unset case."""
-        return _by_name(ref for ref in self.shell.refs if not ref.guarded)
+        return {ref.name: ref for ref in reversed(self.shell.refs) if not ref.guarded}
 
     def unset_uses(self, longer_than: int) -> Iterator[Ref]:
         """Yield the first use of each variable that nothing sets, of those with such long names."""
-        long = (ref for name, ref in self.unguarded_uses.items() if len(name) > longer_than)
+        long = (ref for name, ref in reversed(self.unguarded_uses.items()) if len(name) > longer_than)
         return (ref for ref in long if not self.variables.is_set(ref.name))
 
     def uses_after(self, offset: int) -> set[str]:
@@ -207,13 +207,6 @@ class Script:
         known = [text for text in texts if text is not None]
         whole = "".join(known) if len(known) == len(texts) else None
         return Expansion(whole, expanded.unset, expanded.via)
-
-
-def _by_name(refs: Iterable[Ref]) -> dict[str, Ref]:
-    found: dict[str, Ref] = {}
-    for ref in refs:
-        found.setdefault(ref.name, ref)
-    return found
 
 
 def _is_helper(launch: Launch) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.lint.batch_script import Script, read_script
+from hpclaunch.lint.batch_script import Script, placeholder_in, read_script
 from hpclaunch.lint.chosen_findings import chosen, without_ignored
 from hpclaunch.lint.finding_report import difference
 from hpclaunch.lint.lint_config import LintSettings
@@ -126,7 +126,10 @@ def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tupl
     findings = lint_script(script, profile, Files(folders))
     if task.shellcheck is None or script.language not in LANGUAGES:
         return findings
-    return in_order((*findings, *run_shellcheck(task.shellcheck, script.text, LocalHost())))
+    lines = script.text.split("\n") if script.placeholder_lines else []  # of a template
+    more = run_shellcheck(task.shellcheck, script.text, LocalHost())
+    left = (one for one in more if not (lines and placeholder_in(lines[(one.line or 1) - 1])))
+    return in_order((*findings, *left))
 
 
 def _fix(task: LintTask, old: str, findings: tuple[Finding, ...]) -> tuple[str, str]:

@@ -398,6 +398,8 @@ class _Reader:
         before, self._backquotes = self._backquotes, int(closing == "`")
         path, self.path = self.path, (*(self.state.path if self.state else self.path), (Block("("), 1))
         self.read_list(closing, "|" if self.text.startswith(">(", start) else "")
+        if closing == "`" and "`" not in self.text[start + 1 :]:
+            self._note_open("`", start)
         self._backquotes, self._heredocs, self.path = before, waiting, path
         self.depth -= 1
         return Part("command", self.text[start : self.at], "", quoted)
@@ -424,7 +426,7 @@ class _Reader:
                 nesting -= 1
             self.at += 1
         for match in re.finditer(r"(?<![\w#])[A-Za-z_]\w*", self.text[start : self.at], re.ASCII):
-            self._ref(match[0], start + match.start(), guarded=True)
+            self._ref(match[0], start + match.start(), guarded=self.text[start + match.start() - 1] != "$")
         self.at += 2 if self.peek(2) == "))" else 1
 
     def _parameter(self, *, quoted: bool) -> Part:

@@ -369,6 +369,19 @@ def test_warnings_of_shellcheck_are_notes(tmp_path: Path) -> None:
     assert answer.returncode == 0
 
 
+def test_shellcheck_is_not_heard_on_what_a_template_leaves_open(tmp_path: Path) -> None:
+    job = tmp_path / "job.sh"
+    lines = [
+        "#!/bin/bash",
+        "#SBATCH -n XXXmpinodesXXX",
+        "[ XXXmpinodesXXX -eq 1 ] && srun ./app",
+        "cd /scratch",
+    ]
+    job.write_text("\n".join([*lines, "srun ./app", ""]))
+    listed = findings_of(run_lint("--json", job, cwd=tmp_path))
+    assert [one["line"] for one in listed if one["rule"].startswith("shellcheck")] == [4]
+
+
 def test_a_shellcheck_that_does_not_answer_is_refused(tmp_path: Path) -> None:
     fake = tmp_path / "shellcheck"
     fake.write_text("#!/bin/sh\necho broken >&2\nexit 2\n")

@@ -74,6 +74,24 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
     assert found == [severity]
 
 
+@pytest.mark.parametrize(
+    ("script", "severity"),
+    [
+        ("directive-stray-word.torque", "note"),
+        ("directive-stray-word.pbs", "error"),
+        ("directive-stray-word.words", "error"),
+        ("placeholder.dots", "note"),
+        ("scheduler-variable-unset.array", "note"),
+        ("scheduler-variable-unset.array-off", "note"),
+    ],
+)
+def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> None:
+    case = read_case(DATA / f"{script}.sh")
+    rule = script.partition(".")[0]
+    found = findings(case.text, case.site)
+    assert [one.severity for one in found if one.rule == rule] == [severity]
+
+
 @pytest.mark.parametrize(("line", "severity"), [("srun ./app", "warning"), ("sbatch -N2 job.sh", "note")])
 def test_a_script_that_submits_another_needs_no_directives(line: str, severity: str) -> None:
     found = findings(f"#!/bin/bash\n{line}\n", "unknown")

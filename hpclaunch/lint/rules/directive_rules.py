@@ -22,11 +22,11 @@ _NOT_READ = re.compile(
 
 
 def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
-    """Yield the first directive of each line that has a problem of this kind."""
-    lines: set[int] = set()
+    """Yield the directives with a problem of this kind; of several words of a line the first."""
+    seen: set[tuple[int, str]] = set()
     for found in context.script.directives:
-        if found.active and found.problem == problem and found.line not in lines:
-            lines.add(found.line)
+        if found.active and found.problem == problem and (found.line, found.name) not in seen:
+            seen.add((found.line, found.name))
             yield found
 
 
@@ -39,8 +39,10 @@ def _span(script: Script, line: int, text: str) -> tuple[int, int] | None:
 
 @rule("directive-stray-word")
 def directive_stray_word(context: Context) -> Iterator[Violation]:
+    certain = context.profile or context.script.has_option("l:select")
     for found in _with_problem(context, "stray"):
-        yield Violation(found.line, f"{found.text}: {found.reader.submit_command} knows no such option")
+        message = f"{found.text}: {found.reader.submit_command} knows no such option"
+        yield Violation(found.line, message, severity=None if certain or found.reader.comments else "note")
 
 
 @rule("directive-comment")
@@ -191,7 +193,7 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
 
 
 def _is_refused(form: str, value: str | None) -> bool:
-    if not value or re.search(r"[$?]", value):  # its value is not known
+    if not value or (re.search(r"[$?]", value) and r"\$" not in form):  # its value is not known
         return False
     return not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)
 

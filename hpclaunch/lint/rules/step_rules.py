@@ -428,7 +428,7 @@ def status_lost(context: Context) -> Iterator[Violation]:
     launch = launches[-1]
     later = _after(script, launch.command)
     plain = _is_plain(launch.command) and (launch.command.after != "&" or _waits_for_all(later))
-    read = _READ_STATUS & script.uses_after(launch.command.start)
+    read = {"?", "PIPESTATUS"} & script.uses_after(launch.command.start)
     if later and plain and all(map(_hides, later)) and not read:
         by = f"{later[-1].name} on line {later[-1].line}"
         yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
@@ -449,9 +449,6 @@ def _is_plain(command: Command) -> bool:
 def _waits_for_all(later: list[Command]) -> bool:
     """Tell whether ``wait`` without a process follows, whose status is 0 (POSIX, wait)."""
     return any(_texts(one.words) == ["wait"] for one in later)
-
-
-_READ_STATUS = {"?", "PIPESTATUS"}
 
 
 def _hides(command: Command) -> bool:

@@ -17,6 +17,7 @@ from hpclaunch.scheduler.directive_reader import (
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s, read_mail, write_mail
 
 _VALUES = word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
+_LEFT_OUT = re.compile(r"^(?=:)|(?<=:)(?=:|$)")  # a number of H:M:S that is zero (man sge_types)
 
 
 def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
@@ -37,7 +38,7 @@ _ON_ONE_HOST = re.compile(
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    walltime = given_number(directives, "l:h_rt", pbs_time_s)
+    walltime = given_number(directives, "l:h_rt", lambda text: pbs_time_s(_LEFT_OUT.sub("0", text)))
     slots = given_number(directives, "pe", _slots)
     if slots and _ON_ONE_HOST.match(slots.text):  # perhaps ranks, perhaps threads of one process
         return RequestedResources(nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime)

@@ -47,8 +47,10 @@ def code(table: str) -> list[ast.AST]:
 
 @cache
 def words(table: str) -> set[object]:
-    """The constants of that code."""
-    return {node.value for node in code(table) if isinstance(node, ast.Constant)}
+    """The constants of that code, and the cases that the room's tables of words name."""
+    named = [row for row in package_table("port/port_words.yaml").values() if isinstance(row, dict)]
+    said = {case for row in named for case in row.values()} if table.startswith("port/") else set()
+    return {node.value for node in code(table) if isinstance(node, ast.Constant)} | said
 
 
 def rows(tree: Any, above: str = "") -> Iterator[tuple[str, Any]]:

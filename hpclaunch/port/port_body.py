@@ -412,7 +412,9 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("module|ml", _module),
     (WORDS["environments"], _environment),
     (r"source|\.", _source),
-    ("exit|unset|tee", lambda port, command: port.says(command.name.rpartition("/")[2])),
+    ("exit", lambda port, command: port.says("exit")),
+    ("unset", lambda port, command: port.says("unset")),
+    ("tee", lambda port, command: port.says("tee")),
     ("ray", lambda port, command: port.says("ray cluster" if port.starts_ray else "no place")),
     ("for|select", lambda port, command: port.says("loop")),
 )

@@ -405,18 +405,16 @@ class _Reader:
         return Part("command", self.text[start : self.at], "", quoted)
 
     def _arithmetic(self) -> Part:
-        start = self.at
-        self.at += 3
-        if old := _OLD_ARITHMETIC.match(self.text, start):
-            self.at = old.end()
-        else:
-            self.skip_arithmetic()
-        return Part("arithmetic", self.text[start : self.at])
+        start, old = self.at, _OLD_ARITHMETIC.match(self.text, self.at)
+        self.at += 2 if old else 3
+        self.skip_arithmetic(old.end() - 1 if old else len(self.text))
+        text = self.text[start : self.at]
+        return Part("arithmetic", f"$(({text[2:-1]}))" if old else text)
 
-    def skip_arithmetic(self) -> None:
-        """Skip an arithmetic expression up to its ``))`` and note the variables in it."""
+    def skip_arithmetic(self, end: int) -> None:
+        """Skip an arithmetic expression up to its ``))`` or ``end``, and note the variables in it."""
         start, nesting = self.at, 0
-        while self.at < len(self.text):
+        while self.at < end:
             char = self.peek()
             if char == "(":
                 nesting += 1
@@ -706,7 +704,7 @@ class _ListState:
         parentheses = _PARENTHESES.match(reader.text, reader.at) if len(words) == 1 else None
         if reader.peek(2) == "((" and (self._is_empty() or (words and words[0].visible == "for")):
             reader.at += 2
-            reader.skip_arithmetic()
+            reader.skip_arithmetic(len(reader.text))
             self.command = self.command if words else None
         elif parentheses:  # NAME (): a function
             reader.at = parentheses.end()

@@ -119,3 +119,10 @@ def test_a_value_that_the_command_reads_and_lacks_is_named() -> None:
     assert "line 3: A: the command reads them" in to_do("A='-x one'\nsrun ./a ${A% *}")
     assert "env A: FILL_IN_A: the command needs it (line 3)" in to_do("A=one.txt\nsrun ./a ${A%.txt}")
     assert "the command reads them" not in to_do("A='-x one'\nsrun ./a $A")
+
+
+def test_arithmetic_in_brackets_is_computed() -> None:
+    """Bash's old form: ``$[2 * 4]``."""
+    ported = port(f"{SLURM}N=120\nsrun -n $[2*4] ./a $[N*4]\n")
+    assert (ported.settings["tasks_per_node"], ported.settings["command"]) == (4, ("./a", "480"))
+    assert "its value stands in" in str(ported.report)

@@ -185,12 +185,13 @@ def _after(port: Port, directive: Directive) -> Verdict:
     return said.doing(to_do).setting(after=after.ids, **({"after_any": True} if after.any_end else {}))
 
 
-def exported(port: Port, text: str, case: str) -> Verdict:
-    """Turn the ``NAME=VALUE`` of an option into variables of the job; ``case``: where it has none."""
-    parts = re.split(r",(?=\w+(?:[=,]|$))", text.strip("\"'"))
+def exported(port: Port, text: str, case: str, ends: str) -> Verdict:
+    """Turn ``NAME=VALUE,...`` into variables; ``case``: where there are none, ``ends``: what ends a name."""
+    parts = re.split(rf",\s*(?=[A-Za-z_]\w*(?:{ends}))", text)
     named = [part for part in parts if "=" in part]
     names = [part for part in parts if re.fullmatch(r"(?!(ALL|NONE|NIL|all|none)$)[A-Za-z_]\w*", part)]
-    alone = [part for part in names if part not in port.script.variables.exported and group_of(part) is None]
+    known = port.script.variables.exported.union(WORDS["of a job here, too"])
+    alone = [part for part in names if part not in known and group_of(part) is None]
     said = _with_values(port, named) if named else port.says(case)
     return said.doing(task("export by name", names=", ".join(alone))) if alone else said
 
@@ -309,7 +310,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "carried": _carried,
     "container": _container,
     "exclusive": _exclusive,
-    "export": lambda port, one: exported(port, one.value or "", "export"),
+    "export": lambda port, one: exported(port, one.value or "", "export", "[=,]|$"),
     "fabric": lambda port, one: fabric_verdict(port, one.text),
     "folder": _folder,
     "mail events": _mail_option,

@@ -455,7 +455,8 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     """Turn ``--export=ALL,A=b``, ``--env A=b``, ``-e A=b`` into variables of the job."""
     if option.value is None:
         return port.says("option, run time", text=text)
-    return exported(port, option.value, "environment option")
+    ends = "=" if "=" in option.value and option.name != "export" else "[=,]|$"  # -x A=1,2 has one value
+    return exported(port, option.value, "environment option", ends)
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:

@@ -126,3 +126,18 @@ def test_arithmetic_in_brackets_is_computed() -> None:
     ported = port(f"{SLURM}N=120\nsrun -n $[2*4] ./a $[N*4]\n")
     assert (ported.settings["tasks_per_node"], ported.settings["command"]) == (4, ("./a", "480"))
     assert "its value stands in" in str(ported.report)
+
+
+@pytest.mark.parametrize(
+    ("line", "env"),
+    [
+        ("mpirun -x A=a,b -x B=0,1 ./a", {"A": "a,b", "B": "0,1"}),
+        ("mpiexec -genv A a,b ./a", {"A": "a,b"}),
+        ("srun --export=ALL,A=0,1,HOME,B=b ./a", {"A": "0,1", "B": "b"}),
+        ("#SBATCH --export='A=1, B=b'\nsrun ./a", {"A": "1", "B": "b"}),
+    ],
+)
+def test_values_of_exported_variables_are_whole(line: str, env: dict[str, str]) -> None:
+    ported = port(f"{SLURM}{line}\n")
+    assert ported.settings["env"] == env
+    assert "the shell that submits" not in str(ported.to_do)

@@ -270,7 +270,8 @@ def _acts(launch: Launch) -> bool:
     words = [word.visible for word in launch.program]
     name = words[0].rpartition("/")[2] if words else ""
     code = words[words.index("-c") + 1] if "-c" in words[:-1] and name.startswith("python") else ""
-    return name in CHANGES or re.fullmatch(WORDS["Python that prints"], code) is None
+    prints = (re.fullmatch(WORDS["Python that prints"], one.strip()) for one in re.split("[;\n]", code))
+    return name in CHANGES or not all(prints)
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:

@@ -63,6 +63,8 @@ def test_a_word_of_other_schedulers_is_carried_or_named(head: str, said: str) ->
         ("scontrol write batch_script $SLURM_JOB_ID copy.sh", "line 3: a job file has no place for it"),
         ("nvcc -o a a.cu", "line 3: a job file has no place for it"),
         ("python -c 'import x; x.fetch()'", "line 3: a job of hpclaunch has one launch"),
+        ("python -c '" + 40 * "import x ; " + "x.fetch()'", "line 3: a job of hpclaunch has one launch"),
+        ('python -c \'with open("a", "w") as f: f.write("b")\'', "line 3: a job of hpclaunch has one launch"),
         ("X=$(./make_input)", "line 3: it runs ./make_input"),
         ("module use /opt/other", "line 3: module use /opt/other: modules of the other machine"),
     ],

@@ -167,7 +167,7 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
         return set(), set()
     program = port.launch.program if port.launch else command.words
     first = min((word.start for word in program if word.start >= command.start), default=command.end)
-    return names_in(port, [(command.start, first)]), names_in(port, [(first, command.end)])
+    return _names_in(port, [(command.start, first)]), _names_in(port, [(first, command.end)])
 
 
 def used_names(port: Port) -> set[str]:
@@ -183,10 +183,10 @@ def used_names(port: Port) -> set[str]:
         body = port.command.inside_at.text
         start = port.script.text.find(body, port.command.inside_at.command.start)
         offsets.append((start, start + len(body)))
-    return names_in(port, offsets)
+    return _names_in(port, offsets)
 
 
-def names_in(port: Port, offsets: list[tuple[int, int]]) -> set[str]:
+def _names_in(port: Port, offsets: list[tuple[int, int]]) -> set[str]:
     """Return the variables that these parts of the script use, and those that their values use."""
     variables = port.script.variables
     names: set[str] = set()
@@ -253,6 +253,11 @@ def last_program(port: Port) -> Command | None:
     return next((one for one in reversed(port.script.commands) if _is_program(one)), None)
 
 
+def launch_line(port: Port) -> int | None:
+    """Return the line of the launch, or of the program where there is none."""
+    return port.launch.line if port.launch else last.line if (last := last_program(port)) else None
+
+
 def _is_program(command: Command) -> bool:
     hidden = command.depth or command.block or command.function or command.condition
     if hidden or not command.words:
@@ -275,7 +280,7 @@ def _acts(launch: Launch) -> bool:
 
 
 def _other_launch(port: Port, launch: Launch) -> Verdict:
-    if launch.program and launch.program[0].visible == "ray":
+    if port.starts_ray and launch.program and launch.program[0].visible == "ray":
         return port.says("ray cluster")
     if file := _writes_to(launch.command):
         return port.says("writes text", file=file)

@@ -30,7 +30,7 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, last_program, names_in_launch, port_body, port_rest
+from hpclaunch.port.port_body import content_lines, launch_line, names_in_launch, port_body, port_rest
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     filled_in,
@@ -405,13 +405,8 @@ def _nodes(port: Port) -> Iterator[str]:
     if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
         yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
     if here.tasks_per_node is None and not port.starts_ray:
-        at = f" (line {_line(port)})" if _line(port) else ""
+        at = f" (line {launch_line(port)})" if launch_line(port) else ""
         yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
-
-
-def _line(port: Port) -> int | None:
-    """Return the line of the launch, or of the program where there is none."""
-    return port.launch.line if port.launch else last.line if (last := last_program(port)) else None
 
 
 def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -419,7 +414,7 @@ def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
     names = [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]
     if names:
-        yield task("defaults", line=_line(port), names=", ".join(names))
+        yield task("defaults", line=launch_line(port), names=", ".join(names))
 
 
 def _counts(port: Port) -> Iterator[str]:
@@ -431,7 +426,7 @@ def _counts(port: Port) -> Iterator[str]:
         fact = port.words.variables[name]
         if fact in started and asked.get(fact) != started[fact] and not port.command.inner:
             there = asked.get(fact)
-            yield task("other count", name=name, there=there, line=_line(port), here=port.sizes_text)
+            yield task("other count", name=name, there=there, line=launch_line(port), here=port.sizes_text)
 
 
 def _options(port: Port) -> list[tuple[str, str]]:
@@ -445,9 +440,9 @@ def _other_sizes(port: Port) -> Iterator[str]:
     threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
     for name, value in _options(port):
         if re.fullmatch(WORDS["options of threads"], name) and value.isdigit() and not threads:
-            yield task("other threads", name=name, value=value, line=_line(port))
+            yield task("other threads", name=name, value=value, line=launch_line(port))
         if is_other_size(port, name, value):
-            what = f"command: {name} {value} of line {_line(port)}"
+            what = f"command: {name} {value} of line {launch_line(port)}"
             yield task("other size", what=what, there=port.there, here=port.sizes_text)
 
 
@@ -457,9 +452,9 @@ def _starters(port: Port) -> Iterator[str]:
     others -= {port.target.scheduler.kind, port.launcher.name}
     for name, value in _options(port):
         if re.fullmatch(WORDS["option of a launcher"], name):
-            yield task("option of a launcher", name=name, line=_line(port))
+            yield task("option of a launcher", name=name, line=launch_line(port))
         if name.startswith("-") and value in others:
-            yield task("names a launcher", name=name, value=value, line=_line(port), here=port.here)
+            yield task("names a launcher", name=name, value=value, line=launch_line(port), here=port.here)
 
 
 def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -470,7 +465,7 @@ def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     if lines and read and "array" not in port.subjects:
         yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
     if lines and FILL_IN in str(settings.get("env")):
-        yield task("by the index", at=at_lines(lines), array=settings.get("array", ""))
+        yield task("by the index", at=at_lines(lines), array=settings.get("array", "to request"))
 
 
 def _folder(port: Port) -> Iterator[str]:

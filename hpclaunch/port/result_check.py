@@ -10,7 +10,7 @@ import msgspec
 from hpclaunch.port.foreign_values import WORDS
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task
-from hpclaunch.port.port_body import names_in_launch
+from hpclaunch.port.port_body import launch_line, names_in_launch
 from hpclaunch.port.port_state import Port
 from hpclaunch.shell.shell_syntax import Assignment
 
@@ -39,7 +39,7 @@ def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     ]
     for where, word, owner in dict.fromkeys(found):
         read = re.search(rf"\$\{{?{re.escape(word)}\b", texts[where])
-        case, line = "variable of the scheduler" if read else "foreign word", getattr(port.launch, "line", 1)
+        case, line = "variable of the scheduler" if read else "foreign word", launch_line(port)
         case = WORDS["tasks of owners"].get(owner, case)
         yield task(case, where=where, word=word, owner=owner, line=line, here=port.here)
 

@@ -95,6 +95,9 @@ def test_a_command_that_only_prints_is_no_open_point(line: str) -> None:
             "ROCR_VISIBLE_DEVICES is of hpclaunch's",
         ),
         ("srun nsys -o %q{OMPI_COMM_WORLD_RANK} ./a", "olivia", "OMPI_COMM_WORLD_RANK is of another MPI"),
+        ("srun bash -c './a ${SGE_X}; ./b'", "polaris", "command: line 3 reads $SGE_X, which"),
+        ("srun bash -c './a ${COBALT_FOO}; ./b'", "polaris", "command: line 3 reads $COBALT_FOO, which"),
+        ("bash -c './a $LSB_FOO; ./b'", "polaris", "command: line 3 reads $LSB_FOO, which"),
         ("srun ./a -ntomp 2", "polaris", "command: -ntomp 2 of line 3 is a number of threads"),
         ("export OMP_NUM_THREADS=2\nsrun ./a -ntomp 2", "polaris", ""),
     ],
@@ -143,3 +146,8 @@ def test_values_of_exported_variables_are_whole(line: str, env: dict[str, str]) 
     ported = port(f"{SLURM}{line}\n")
     assert ported.settings["env"] == env
     assert "the shell that submits" not in str(ported.to_do)
+
+
+def test_a_file_that_cobalt_gives_as_stdin_is_named() -> None:
+    head = "#!/bin/bash\n#COBALT -n 2 -t 10\n#COBALT --inputfile in.txt\n"
+    assert "the program reads it as stdin" in to_do("aprun -n 2 ./a", head=head)

@@ -534,7 +534,7 @@ class _ListState:
         self.chain = None
 
     def _next_branch(self, word: str = "") -> None:
-        if word in ("elif", "else") and (not self.blocks or self.blocks[-1].block.lacks_body):
+        if word in ("elif", "else") and (not self.blocks or self.blocks[-1].block.lacks_body(word)):
             self.reader.shell.misplaced.append((self.reader.line_of(self.reader.at - 1), word))
         if self.blocks:
             self.blocks[-1].block.exhaustive |= word == "else"
@@ -667,7 +667,7 @@ class _ListState:
         """Close a compound command; the next operator decides where its output goes."""
         self.patterns = self.condition = False
         reader, opened = self.reader, self.blocks.pop() if self.blocks else None
-        if opened is None or opened.block.lacks_body:
+        if opened is None or opened.block.lacks_body(word):
             reader.shell.misplaced.append((reader.line_of(reader.at - 1), word))
         first = opened.commands if opened else len(self._commands)
         self.chain = opened.chain if opened else None

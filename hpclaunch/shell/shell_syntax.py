@@ -88,11 +88,10 @@ class Block:
     left_by: set[int] = field(default_factory=set)
     """The branches that end the script."""
 
-    @property
-    def lacks_body(self) -> bool:
-        """Tell whether ``then`` or ``do`` is missing, at its end or where its next branch begins."""
+    def lacks_body(self, word: str) -> bool:
+        """Tell whether ``then`` or ``do`` is missing before a word: its end, or that of its next branch."""
         waits = self.branches % 2 == 0 and not self.exhaustive if self.kind == "if" else not self.branches
-        return self.kind in ("if", "while", "until", "for", "select") and waits
+        return self.kind in ("if", "while", "until", "for", "select") and waits and self.kind + word != "for}"
 
     def covered_by(self, branches: set[int]) -> bool:
         """Tell whether the script goes on after the block only behind one of these branches."""

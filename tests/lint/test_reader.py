@@ -44,6 +44,11 @@ def test_words(text: str, words: list[list[str]]) -> None:
     assert commands(text) == words
 
 
+def test_braces_may_hold_the_body_of_a_loop_over_numbers() -> None:
+    assert read_shell("for ((i = 0; i < 2; i++)) { a; }\nb").misplaced == []
+    assert read_shell("while a; }\nb").misplaced[:1] == [(1, "}")]
+
+
 def test_lines_are_those_of_the_first_word() -> None:
     text = "a\n\n  b \\\n c\nd $(\n e\n)\n"
     assert [(one.name, one.line) for one in read_shell(text).commands] == [

@@ -95,6 +95,8 @@ def test_a_command_that_only_prints_is_no_open_point(line: str) -> None:
             "ROCR_VISIBLE_DEVICES is of hpclaunch's",
         ),
         ("srun nsys -o %q{OMPI_COMM_WORLD_RANK} ./a", "olivia", "OMPI_COMM_WORLD_RANK is of another MPI"),
+        ("srun bash -c 'cd /x; ./a; ./b'", "polaris", "cd is of hpclaunch's script here, which sets up"),
+        ("srun bash -c 'RANK=1; ./a $RANK; ./b'", "polaris", "command: RANK is of hpclaunch's script here"),
         ("srun bash -c './a ${SGE_X}; ./b'", "polaris", "command: line 3 reads $SGE_X, which"),
         ("srun bash -c './a ${COBALT_FOO}; ./b'", "polaris", "command: line 3 reads $COBALT_FOO, which"),
         ("bash -c './a $LSB_FOO; ./b'", "polaris", "command: line 3 reads $LSB_FOO, which"),

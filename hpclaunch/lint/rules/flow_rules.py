@@ -107,10 +107,12 @@ def signal_not_trapped(context: Context) -> Iterator[Violation]:
 def _refused(forms: dict[re.Pattern[str], dict[str, str]], context: Context) -> Iterator[Violation]:
     """Report commands that begin as a row says."""
     script = context.script
+    own = re.findall(r"(?m)^\s*(?:function\s+)?([\w-]+)\s*\(\)", script.text)
     for command in script.variables.commands if script.is_posix else ():
+        job = script.active_directives and not command.condition
         text = script.text[command.start : command.end][:300].replace("\\\n", " ")
         for row in (row for form, row in forms.items() if form.match(text)):
-            if command.name not in row.get("not", "").split():
+            if command.name not in (*row.get("not", "").split(), *own) and (job or "of_jobs" not in row):
                 yield Violation(command.line, f"{text[:60]}: {row['says']}", row.get("write"))
                 break
 

@@ -1,0 +1,4 @@
+#!/bin/bash
+sudo apt-get install libopenmpi-dev
+# site: unknown
+# expect: - no-directives

@@ -112,3 +112,19 @@ def test_the_only_rank_that_an_error_names_is_at_fault(words: str) -> None:
 )
 def test_a_process_whose_rank_the_program_tells(form: str, end: str) -> None:
     assert rank_of([*(form.format(rank, 4200 + rank) for rank in range(RANKS)), "step 1", end]) == "3"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ValueError: Shape must be rank 2 but is rank 3", "ValueError: LoRA rank 3 is above max_lora_rank 2",
+        "ValueError: Expected rank 2, got rank 3", "ValueError: tensor rank 3 is not supported",
+        "RuntimeError: only rank 0 may call this",
+    ],
+)  # fmt: skip
+def test_the_rank_of_a_tensor_is_no_process(words: str) -> None:
+    assert rank_of(trace(words)) is None
+
+
+def test_a_coefficient_of_determination_is_no_rank() -> None:
+    assert rank_of(["step 1", "R2 = NaN"]) is None

@@ -255,9 +255,8 @@ def _known(script: Script, name: str) -> bool:
 @rule("array-of-one")
 def array_of_one(context: Context) -> Iterator[Violation]:
     arrays: set[str] = set()
-    made = list(chain.from_iterable(context.script.variables.assignments.values()))
-    made.sort(key=lambda each: each.offset)
-    for one in made if context.script.language in ("bash", "ksh") else ():
+    made = context.script.variables.assignments if context.script.language in ("bash", "ksh") else {}
+    for one in sorted(chain.from_iterable(made.values()), key=lambda each: each.offset):
         match = re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", " ".join(word.raw for word in one.items or ()))
         if match and match[1] in arrays:
             yield Violation(one.line, f"{one.name} gets the first item of {match[1]} only")

@@ -1,4 +1,3 @@
 #!/bin/bash
 sudo apt-get install libopenmpi-dev
 # site: unknown
-# expect: - no-directives

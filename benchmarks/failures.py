@@ -104,8 +104,12 @@ def _files(half: str) -> list[Path]:
 
 
 def _ended(record: JobRecord, truth: dict[str, Any]) -> JobRecord:
-    """The record of a job as its scheduler reports it: it failed, or nothing is known."""
-    return replace(record, tasks=truth["ranks"], exit_code=1 if truth["kind"] == "failure" else None)
+    """The record of a job as its scheduler reports it: it failed, or nothing is known.
+
+    No case names its nodes: more than eight ranks are counted as a job of several.
+    """
+    ranks, code = truth["ranks"], 1 if truth["kind"] == "failure" else None
+    return replace(record, tasks=ranks, nodes=1 + (ranks > 8), exit_code=code)
 
 
 def share(part: int, whole: int) -> str:

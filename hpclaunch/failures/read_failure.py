@@ -57,18 +57,17 @@ class Verdict(NamedTuple):
 
 
 _LINES_SHOWN = 3
-_MOST_ON_A_NODE = 8
 _SIGKILL = 128 + signal.SIGKILL
 
 
-def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0) -> Verdict:
+def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int = 1) -> Verdict:
     """Return why a job failed, as far as its log and the stderr of its ranks tell.
 
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
-    ``ranks``: how many it had; 0 where that is not known.
+    ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
     log = _without_times(log)
-    reports = _reports(log, failed, ranks)
+    reports = _reports(log, failed, nodes)
     said = _said(log, reports, failed)
     after = _followers(said)
     first = _first(reports, after)
@@ -98,16 +97,16 @@ def _without_times(log: FailureLog) -> FailureLog:
     return log._replace(lines=lines, ranks="\n".join(filter(log_words("rank_lines").search, lines)))
 
 
-def _reports(log: FailureLog, failed: bool, ranks: int) -> str:
+def _reports(log: FailureLog, failed: bool, nodes: int) -> str:
     """Return the reports of failed ranks that do not follow a limit by which Slurm ends all of them.
 
-    Of a job that may be done those that nothing usual follows, and of one larger than a node no local ranks.
+    Of a job that may be done those that nothing usual follows; of one on several nodes no local ranks.
     """
     limits = (place for place, line in enumerate(log.lines) if log_words("limits").search(line))
     usual = (place for place, (_, text) in enumerate(by_rank(log.lines)) if not failed and _went_on(text))
     others = {*log.lines[: max(usual, default=0)], *log.lines[next(limits, len(log.lines)) :]}
-    local = log_words("ranks_of_a_node" if ranks > _MOST_ON_A_NODE else "none")
-    return "\n".join(line for line in log.ranks.splitlines() if line not in others and not local.search(line))
+    ranks = log_words("ranks_of_a_node").sub("", log.ranks) if nodes > 1 else log.ranks
+    return "\n".join(line for line in ranks.splitlines() if line not in others)
 
 
 def _with_words_before(event: Event, lines: Sequence[str]) -> Event:

@@ -16,7 +16,7 @@ _LINE_SHOWN = 200  # characters of a log's line in a reason
 
 def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     """Return what a failed job's log tells: the rank, its node, its exit code, the error and its lines."""
-    found = verdict(log, failed=bool(record.exit_code), ranks=record.tasks)
+    found = verdict(log, failed=bool(record.exit_code), ranks=record.tasks, nodes=record.nodes)
     # Lines by which Slurm announces an end are left out: the job's state says the same.
     lines = tuple(line for line in found.lines if not re.search(SLURM_ENDS, line))
     own = len(lines) if found.stderr_rank else 0

@@ -18,9 +18,9 @@ def trace(words: str) -> list[str]:
     return [line.format(words) for line in ERROR]
 
 
-def rank_of(lines: list[str], ranks: int = RANKS) -> str | None:
+def rank_of(lines: list[str], ranks: int = RANKS, nodes: int = 1) -> str | None:
     launcher = "\n".join(filter(log_words("rank_lines").search, lines))
-    return verdict(FailureLog(launcher, tuple(lines)), failed=True, ranks=ranks).rank
+    return verdict(FailureLog(launcher, tuple(lines)), failed=True, ranks=ranks, nodes=nodes).rank
 
 
 def labelled(label: str, words: dict[int, list[str]]) -> list[str]:
@@ -84,6 +84,7 @@ AGENT = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: {
 def test_the_number_that_the_agent_of_the_only_node_tells_is_the_rank(code: int) -> None:
     assert rank_of(["step 1", AGENT.format(code, 2)]) == "2"
     assert rank_of([*trace("KeyError: 'age'"), AGENT.format(code, 2)]) == "2"
+    assert rank_of([*trace("KeyError: 'age'"), AGENT.format(code, 1)], nodes=2) is None
 
 
 @pytest.mark.parametrize(

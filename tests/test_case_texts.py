@@ -36,6 +36,7 @@ READERS: dict[str, dict[str, set[str] | None]] = {
     "usage/next_request.yaml": {"_said": {"ask"}},
 }
 NO_VALUES = {"status"}
+NAME_CASES = ("options of launchers", "tasks of owners")
 PARTS = {"text", "to", "why", "commands", "source", "to_do"}
 
 
@@ -48,8 +49,8 @@ def code(table: str) -> list[ast.AST]:
 @cache
 def words(table: str) -> set[object]:
     """The constants of that code, and the cases that the room's tables of words name."""
-    named = [row for row in package_table("port/port_words.yaml").values() if isinstance(row, dict)]
-    said = {case for row in named for case in row.values()} if table.startswith("port/") else set()
+    table_of_words = package_table("port/port_words.yaml") if table.startswith("port/") else {}
+    said = {case for row in NAME_CASES for case in table_of_words.get(row, {}).values()}
     return {node.value for node in code(table) if isinstance(node, ast.Constant)} | said
 
 

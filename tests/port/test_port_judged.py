@@ -355,9 +355,9 @@ def test_a_ray_cluster_of_the_script_is_hpclaunchs_and_its_driver_the_command() 
 
 
 def test_the_folder_and_the_search_path_of_a_variable_are_shown() -> None:
-    text = f"{POLARIS}PBS_O_WORKDIR=/work/me/\ncd ${{PBS_O_WORKDIR}}\nexport MPI_HOME=/opt/openmpi\n"
+    text = f"{POLARIS}PBS_O_WORKDIR=/scratch/me/\ncd ${{PBS_O_WORKDIR}}\nexport MPI_HOME=/opt/openmpi\n"
     said = to_do(text + "export PATH=$MPI_HOME/bin:$PATH\nmpiexec -n 8 --ppn 4 ./a\n", "polaris", "olivia")
-    assert "takes the place of ${PBS_O_WORKDIR} (/work/me/)" in said
+    assert "takes the place of ${PBS_O_WORKDIR} (/scratch/me/)" in said
     assert "what it finds there by it: /opt/openmpi/bin:$PATH" in said
 
 

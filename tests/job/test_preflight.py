@@ -191,7 +191,8 @@ def test_the_ranks_do_not_start_on_this_machine_where_it_fails(tmp_path: Path) -
     assert good.returncode == 0, good.stderr
     assert started.exists()
     assert {each["status"] for each in record_of(good)["preflight"]} == {"have"}
-    assert record_of(good)["binding"]["ok"]
+    binding = record_of(good)["binding"]
+    assert binding["ok"], binding
 
 
 @pytest.fixture

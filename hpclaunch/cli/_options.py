@@ -2,8 +2,8 @@
 
 A row is the words of a declaration, as click takes them, with its keywords: ``int`` and ``float`` are the
 lowest and the highest value, ``choices`` the values, ``path`` the keywords of ``click.Path``. ``+NAME`` means
-the rows of NAME, which several commands share; ``examples`` end the help of a command. Settings of a job are
-in ``plan/settings_table.py``.
+the rows of NAME, which several commands share. The help of a command: its docstring, then ``details`` and
+``examples``. Settings of a job are in ``plan/settings_table.py``.
 """
 
 import json
@@ -36,10 +36,11 @@ def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Functio
                 more = {"callback": _keep, "expose_value": False}
             kind = click.option if words.startswith("-") else click.argument
             function = kind(*words.split(), **_keywords(row), **more)(function)
+        paragraphs = [cleandoc(function.__doc__ or ""), *_table()["details"].get(command, ())]
         if lines := _table()["examples"].get(command):
-            shown = ["\b", "Examples:", *(f"  {line}" for line in lines)]
-            more_help = shown if len(lines) > 1 else [f"Example: {lines[0]}"]
-            function.__doc__ = "\n".join([cleandoc(function.__doc__ or ""), "", *more_help])
+            shown = "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
+            paragraphs.append(shown if len(lines) > 1 else f"Example: {lines[0]}")
+        function.__doc__ = "\n\n".join(paragraphs)
         return function
 
     return add

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 def probe_here(
     ctx: click.Context, /, site: str | None, yes: bool, output: Path | None, **options: Any
 ) -> None:
-    """Ask this machine what it has, and compare the answers with its profile. Exit 1 where a fact is wrong.
-
-    Run it on a login node. It only reads, for about a minute; --on-a-node submits one small job. The answers
-    go to one file, without names of users, hosts and accounts; what is in it is listed before it is written.
+    """Ask this machine what it has, and compare the answers with its profile. Exit 1 where a fact is
+    wrong.
     """
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.probes.compare_probe import compare
@@ -189,10 +187,8 @@ def import_file(file: Path, into: Path, name: str | None, origin: str | None) ->
 @click.command()
 @options("sites facts")
 def facts(sites: tuple[str, ...]) -> None:
-    """Show how each machine is known: queues, GPUs, account, ... with the day on which their pages were read.
-
-    Each day is followed by its kinds of evidence: m measured, d documented, c community, s stated in a talk,
-    u unverified, x sources disagree. Then come the number of unknown facts and the lines of the profile.
+    """Show how each machine is known: queues, GPUs, account, ... with the day on which their pages were
+    read.
     """
     from hpclaunch.site.fact_sources import SUBJECTS, counted_facts
     from hpclaunch.site.load_profile import load_all, load_site

@@ -9,21 +9,15 @@ from hpclaunch.units import format_bytes
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@options("advise")
 def command() -> None:
-    """Give advice on what a job uses.
-
-    Example: hpclaunch advise io /scratch/project/train --site lumi-g
-    """
+    """Give advice on what a job uses."""
 
 
 @command.command(name="io")
 @options("advise io")
 def advise_io(path: str, site: str | None, limit_s: float) -> None:
-    """Count the files of PATH, read its file system, and say how ranks should read it.
-
-    It reads type, striping and quotas of the file system, and the room of the nodes' own storage. Advice:
-    pack small files, stripe large ones, stage to the nodes, read by shares; each with its source.
-    """
+    """Count the files of PATH, read its file system, and say how ranks should read it."""
     import os
 
     from hpclaunch.check.io_advice import IoDocument

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, job: str | None, form: str, picture: Path | None, **more: Any) -> None:
     """Measure the bundled allreduces on ranks bound as a training's: time by size, against MPI's own
     allreduce and the limit of memory.
-
-    It submits a job, by default on this machine, and waits for it. JOB: show what such a job measured.
-    Arrays of float32 in the memory of CPUs: no GPU, so no NCCL, takes part.
     """
     from hpclaunch.scaling.bench_report import as_csv, as_svg, as_text, bench_of
 

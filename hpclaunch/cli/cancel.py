@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 @options("cancel")
 @click.pass_context
 def command(ctx: click.Context, /, jobs: tuple[str, ...], every: bool, **among: Any) -> None:
-    """Cancel each JOB with all its ranks: an id, either end of one, the scheduler's id, a name, or last.
-
-    With --all: all jobs that have not ended, of these the ones that --site, --name and --since choose. A job
-    that cannot be cancelled does not keep the other jobs from it; the exit status is then 4.
-    """
+    """Cancel each JOB with all its ranks: an id, either end of one, the scheduler's id, a name, or last."""
     found = named_or_all(jobs, every, **among)
     handles = [handle for handle in found if not (every and handle.ended)]
     ctx.exit(0 if act(handles, _cancel) else EXIT_REFUSED)

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 @options("check")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Check that Horovod, MPI and launcher meet the job's requirements; print remedies for this site.
-
-    Each import runs in a separate process with a time limit. Exit status: 0 if all requirements are met,
-    1 otherwise.
-    """
+    """Check that Horovod, MPI and launcher meet the job's requirements; print remedies for this site."""
     _refuse_mixtures(options)
     request = _check_request(options)
     found, unmet = _from_folder(options["folder"], request) if options["folder"] else _live(request)

@@ -13,10 +13,7 @@ from hpclaunch.package_data import resource_dir
 @options("docs")
 @click.pass_context
 def command(ctx: click.Context, page: str | None) -> None:
-    """Show a PAGE of the documentation of this version, in a pager on a terminal; without PAGE list all.
-
-    PAGE: its path, or the end of it.
-    """
+    """Show a PAGE of the documentation of this version, in a pager on a terminal; without PAGE list all."""
     from hpclaunch.cli._terminal import terminal_table
 
     folder = resource_dir("docs")

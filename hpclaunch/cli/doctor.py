@@ -26,11 +26,7 @@ _NO_RUNTIME = "only jobs with --container need one; on a cluster: module load ap
 @options("doctor")
 @click.pass_context
 def command(ctx: click.Context) -> None:
-    """Tell what works on this machine: Python, MPI, scheduler, ssh, containers, folders, site profile.
-
-    Nothing is submitted or changed; no other machine is asked. Exit status: 1 if hpclaunch itself lacks
-    something; what only some jobs need may be missing.
-    """
+    """Tell what works on this machine: Python, MPI, scheduler, ssh, containers, folders, site profile."""
     found = make_report([*_programs(), *_folders(), _site()], _NEEDED)
     if not printed(found):
         lines = [(check.name, check.status, check.evidence, check.remedy) for check in found.checks]

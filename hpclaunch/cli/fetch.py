@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 @click.command()
 @options("fetch")
 def command(job: str, paths: tuple[str, ...], to: Path | None, force: bool) -> None:
-    """Bring the results of JOB here: its id or the start of it, its scheduler's id, or last.
-
-    PATH is a file or folder of the job's working folder, or an absolute one. Without it the job's folder is
-    brought: log, result, checkpoints of the bundled training, and what the job wrote into code that --sync
-    had copied. Links are left out.
-    """
+    """Bring the results of JOB here: its id or the start of it, its scheduler's id, or last."""
     from hpclaunch.host.open_host import open_host
     from hpclaunch.job.fetch_results import fetch, list_results
     from hpclaunch.job.job_documents import FetchDocument, FetchedFile

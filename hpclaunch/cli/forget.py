@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 @options("forget")
 @click.pass_context
 def command(ctx: click.Context, /, jobs: tuple[str, ...], every: bool, force: bool, **among: Any) -> None:
-    """Remove the folder of each JOB on this machine: its record, script, log and result.
-
-    A job that has not ended is left alone, unless --force is given. Of a job on another host the folder there
-    stays; it is named.
-    """
+    """Remove the folder of each JOB on this machine: its record, script, log and result."""
     if every and force:
         raise click.UsageError("--force is for jobs that are named, not for --all")
     found = named_or_all(jobs, every, **among)

@@ -46,12 +46,7 @@ class Place(NamedTuple):
 @options("init")
 @click.pass_context
 def command(ctx: click.Context, /, job: str | None, job_file: Path, check: bool, **given: Any) -> None:
-    """Ask for site, account and Python; write your configuration and a first job file.
-
-    What an option answers is not asked. Without a terminal every question needs its option. Then the job's
-    requirements are checked and its script is shown; nothing is submitted. Without a FILE or command the job
-    is the bundled training.
-    """
+    """Ask for site, account and Python; write your configuration and a first job file."""
     from hpclaunch.job.job_documents import InitDocument
 
     with redirect_stdout(sys.stderr) if wants_document() else nullcontext():

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @options("jobs")
 def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
-    """List the jobs that were submitted from here, the newest last.
-
-    Each scheduler, on this machine or another host, is asked once for all its jobs. JOBID is the scheduler's
-    id. --site, --state and --name may be repeated; a name may hold * and ?.
-    """
+    """List the jobs that were submitted from here, the newest last."""
     from hpclaunch import api
     from hpclaunch.job.refresh import to_stderr
 

@@ -24,15 +24,7 @@ if TYPE_CHECKING:
 @options("lint")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """List what is wrong with batch scripts; - reads standard input.
-
-    Of a folder all files with directives are read. A comment "# hpclaunch: ignore[RULE]" in a script ignores
-    a rule on its line. Settings are those of the nearest .hpclaunch-lint.yaml, or pyproject.toml with
-    [tool.hpclaunch.lint], in the script's folder or above it.
-
-    Exit status: 0 without errors and warnings (notes are allowed), 1 with errors or warnings, 3 if a script
-    cannot be read.
-    """
+    """List what is wrong with batch scripts; - reads standard input."""
     from hpclaunch.lint.chosen_findings import Baseline, new_findings, read_baseline
     from hpclaunch.lint.lint_files import lint_files
 

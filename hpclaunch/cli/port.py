@@ -25,11 +25,7 @@ _LOOK_S = 60.0
 @click.command()
 @options("port")
 def command(script: str, to: str, from_: str | None, output: Path | None, diff: bool) -> None:
-    """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to.
-
-    Every line of SCRIPT is listed as kept, changed (to what, why, source) or left out (why). What cannot be
-    known is left open, and listed. Exit status: 0, also with undecided lines; 3 if SCRIPT cannot be read.
-    """
+    """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to."""
     from hpclaunch.lint.finding_report import difference
     from hpclaunch.port.port_script import port_script
     from hpclaunch.port.port_text import JOB_FILE_NAME, port_document, rendered_port, report_text

@@ -58,11 +58,7 @@ def command(
     gpus: tuple[int, ...],
     **more: Any,
 ) -> None:
-    """Predict step time, memory and limits on a site, for each way to divide a training.
-
-    Always a range, and every parameter with its origin. With --calibrate, two small runs of your program
-    replace what the data sheets promise.
-    """
+    """Predict step time, memory and limits on a site, for each way to divide a training."""
     if more["from_torch"] is not None:
         click.echo(_traced(more["from_torch"], more), nl=False)
         return

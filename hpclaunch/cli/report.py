@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 def command(job: str, site: str | None, html: Path | None, bundle: Path | None) -> None:
     """Show what JOB used: time in the queue and running, CPU, memory, GPUs, energy, speed, cost; and what to
     ask for next time.
-
-    JOB: an id, either end of one, the scheduler's id, a name, or last (the default). A number of the site's
-    scheduler may also be that of a job that hpclaunch did not submit, such as a script of --dry-run that you
-    have submitted: of that the accounting of the scheduler tells.
     """
     from hpclaunch.usage.report_text import shown
 

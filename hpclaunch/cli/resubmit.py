@@ -29,10 +29,7 @@ def command(
     here: bool | None,
     **options: Any,
 ) -> None:
-    """Submit the request of JOB again, in the folder where it ran; options replace what it requested.
-
-    JOB: its id or the start of it, its scheduler's id, or last (the default).
-    """
+    """Submit the request of JOB again, in the folder where it ran; options replace what it requested."""
     from hpclaunch.cli.submit import given_settings, run, settings_table, show
     from hpclaunch.job.prepare import SubmitMode
     from hpclaunch.job.repeat_job import repeat

@@ -34,16 +34,9 @@ class _ScaleGroup(click.Group):
 
 
 @click.group(cls=_ScaleGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@options("scale")
 def command() -> None:
-    """Measure how far a program scales, and write what an allocation proposal needs.
-
-    Without a command name: run (hpclaunch scale run --help lists its options).
-
-    \b
-    Examples:
-      hpclaunch scale --site lumi-g --nodes 1,2,4 --strong --batch 512 -- python train.py {batch}
-      hpclaunch scale import times.csv --kind strong
-    """
+    """Measure how far a program scales, and write what an allocation proposal needs."""
 
 
 @command.command(name="import")
@@ -131,11 +124,7 @@ def run(
     wait: bool,
     **options: Any,
 ) -> None:
-    """Run a study: a job per size and repeat, in turns of all sizes, then the table and the fit.
-
-    Called again, it goes on where it was; with more sizes it adds them. In the command {nodes}, {ranks} and
-    {batch} stand for the size.
-    """
+    """Run a study: a job per size and repeat, in turns of all sizes, then the table and the fit."""
     from hpclaunch.cli.submit import command_words
 
     if not kind:

@@ -37,11 +37,9 @@ _IN_HEAD = ("schema", "name", "description", "extends", "part_of", "node_kind", 
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@options("sites")
 def command() -> None:
-    """Site profiles: list, show, validate, detect, check the age of their facts.
-
-    Example: hpclaunch sites show lumi-g
-    """
+    """Site profiles: list, show, validate, detect, check the age of their facts."""
 
 
 for _each in (probe_here, import_file, facts):
@@ -51,10 +49,7 @@ for _each in (probe_here, import_file, facts):
 @command.command(name="list")
 @options("sites list")
 def list_sites(as_markdown: bool, kinds: bool) -> None:
-    """List the sites: live, generic and retired ones, with the files of the profiles that you wrote.
-
-    Your profile hides a shipped profile of the same name; the list shows which.
-    """
+    """List the sites: live, generic and retired ones, with the files of the profiles that you wrote."""
     from hpclaunch.cli._terminal import echo_text, terminal_table
     from hpclaunch.site.site_documents import listed_sites
 
@@ -82,10 +77,7 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
 @command.command()
 @options("sites show")
 def show(site: str) -> None:
-    """Show a site's profile, merged over what it starts from, with the source and date of its facts.
-
-    SITE is a name or the path of a YAML file; a node kind is shown, too.
-    """
+    """Show a site's profile, merged over what it starts from, with the source and date of its facts."""
     from hpclaunch.site.load_profile import load_kind, load_merged
 
     shown: SiteProfile | NodeKind
@@ -167,12 +159,7 @@ def validate(sites: tuple[str, ...]) -> None:
 @command.command(name="check")
 @options("sites check")
 def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None) -> None:
-    """List the sources of facts that were read more than a year ago. Exit 1 where there are some.
-
-    Limits of queues, modules and partitions change; the pages listed should be read again. Without names, all
-    profiles but those of retired machines are checked. --page compares the profile with the page on which the
-    site announces changes of its software. The file of a probe (.json) is compared with its site's profile.
-    """
+    """List the sources of facts that were read more than a year ago. Exit 1 where there are some."""
     import datetime as dt
 
     from hpclaunch.site.fact_sources import read_sources
@@ -252,10 +239,7 @@ def schema(job_file: bool) -> None:
 def new(
     name: str, base: str | None, output: str | None, folder: str | None, queues_file: TextIO | None
 ) -> None:
-    """Write a profile that describes this node; run it on a compute node.
-
-    On a node that runs no jobs, such as a login node, the nodes are described as the scheduler tells.
-    """
+    """Write a profile that describes this node; run it on a compute node."""
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.site.load_profile import load_site, site_names
     from hpclaunch.site.new_profile import check_name

@@ -18,21 +18,15 @@ if TYPE_CHECKING:
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@options("software")
 def command() -> None:
-    """Show what software a site has for its jobs, and plan the installation of what it has not.
-
-    Example: hpclaunch software show --site lumi-g
-    """
+    """Show what software a site has for its jobs, and plan the installation of what it has not."""
 
 
 @command.command()
 @options("software show")
 def show(sites: tuple[str, ...]) -> None:
-    """Tell what a site has for each framework: version, since when, and from which page that is known.
-
-    "in the setup": every job has it. "taken by submit": a job whose program needs it gets it. "to install":
-    hpclaunch software plan tells how. "unknown": our profile says nothing about it.
-    """
+    """Tell what a site has for each framework: version, since when, and from which page that is known."""
     from hpclaunch.site.load_profile import load_all, load_site
     from hpclaunch.software.site_software import SoftwareDocument, live, site_software
 
@@ -56,12 +50,7 @@ def plan_software(
     account: str | None,
     file: Path | None,
 ) -> None:
-    """List the ways to get a framework on a site, and why some do not work there.
-
-    Ways: what the site has, EasyBuild, EESSI (natively or in its container), an image, the site's container
-    wrapper, pip. --write makes a script that installs and a job file that uses what it installed. Exit
-    status: 1 if no way is known.
-    """
+    """List the ways to get a framework on a site, and why some do not work there."""
     import msgspec
 
     from hpclaunch.site.load_profile import load_site

@@ -11,15 +11,7 @@ from hpclaunch.text_table import printable
 @click.command()
 @options("stacks")
 def command(job: str, index: int | None, watch_s: int | None) -> None:
-    """Tell where each rank of the running JOB stands, and which rank the other ranks wait for.
-
-    Each node is read twice, three seconds apart. A rank whose Python has the start-up file, as it has without
-    --no-stacks, tells its stacks; of any other the state, the system call and the open files are read. No
-    process is stopped or ended. Of a job that --idle-timeout has ended, the roll call before
-    its end is printed again.
-
-    JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
-    """
+    """Tell where each rank of the running JOB stands, and which rank the other ranks wait for."""
     from hpclaunch.observe.job_stacks import stacks_document, stacks_left, stacks_of, stacks_over, state_of
     from hpclaunch.remote.roll_call import text_lines
 

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 @click.command()
 @options("status")
 def command(job: str, watch: float | None) -> None:
-    """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a remedy.
-
-    JOB: an id, either end of one, the scheduler's id, a name, or last (the default).
+    """Show the state of JOB, and why it failed: the rank, the node, the decisive lines of the log, a
+    remedy.
     """
     from hpclaunch.job.job_documents import job_document
 

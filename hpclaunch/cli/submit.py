@@ -279,8 +279,6 @@ def command(
 ) -> None:
     """Submit a program, bound to CPUs and GPUs as the site needs: a Python file or shell script with its
     arguments, any command after --, or the bundled training (mnist).
-
-    Options of hpclaunch stand before the FILE. In FILE -- ARG... all words after -- are the program's.
     """
     from hpclaunch.job.prepare import SubmitMode, prepare
     from hpclaunch.job.settings_files import read_layers

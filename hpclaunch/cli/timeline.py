@@ -28,12 +28,7 @@ _NAMES = ("*.json", "*.json.gz", "*trace*rank*", "*.pickle")
 @click.command()
 @options("timeline")
 def command(sources: tuple[str, ...], **options: Any) -> None:
-    """Summarise the timelines of a job: where its time goes, which rank is late, and what would help.
-
-    FILE is a Horovod timeline, a trace of torch.profiler, a dump of PyTorch's flight recorder or a timeline
-    of the bundled training, also compressed with gzip, cut or never closed; give one per rank. JOB is a job's
-    id, or last: its files are found in its folder, and its ranks are named with node and GPU.
-    """
+    """Summarise the timelines of a job: where its time goes, which rank is late, and what would help."""
     with ExitStack() as stack:
         record, paths = _found(sources or ("last",), options["index"], stack)
         if options["repair"]:

@@ -42,11 +42,7 @@ def _source_options(function: Callable[..., None]) -> Callable[..., None]:
 @options("topology")
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Show a node and the binding of its ranks: this machine, captured files or a site profile.
-
-    --check-mask and --check-map check a hand-written list: exit status 0 when it is right, 1 when it has
-    errors.
-    """
+    """Show a node and the binding of its ranks: this machine, captured files or a site profile."""
     _refuse_two_inputs(options)
     _refuse_two_outputs(options)
     check_picture_name(options["picture"])

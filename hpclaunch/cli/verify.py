@@ -33,11 +33,7 @@ def command(
     picture: Path | None,
     node: str | None,
 ) -> None:
-    """Compare the binding that each rank got with the plan; inside a job, for that job.
-
-    With --attach it reads on the nodes what the ranks of a running job have, and judges it for the site's
-    node. The exit status is 0 if every rank got its binding, 1 if a rank did not get it or has not reported.
-    """
+    """Compare the binding that each rank got with the plan; inside a job, for that job."""
     if attach is not None:
         given = {"JOB": job, "--picture": picture, "--node": node}
         if others := [name for name, value in given.items() if value is not None]:

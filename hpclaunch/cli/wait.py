@@ -15,11 +15,7 @@ _EXIT_TIME_IS_UP = 124  # as that of timeout(1)
 @options("wait")
 @click.pass_context
 def command(ctx: click.Context, job: str, timeout: float | None) -> None:
-    """Wait for the end of JOB: its id or the start of it, its scheduler's id, or last (the default).
-
-    The exit status is 0 if the job succeeded, 124 if it has not ended when --timeout is over, else 1. Ctrl-C
-    ends the waiting, not the job.
-    """
+    """Wait for the end of JOB: its id or the start of it, its scheduler's id, or last (the default)."""
     from hpclaunch.job.job_documents import submitted_document
 
     handle = named(job)

@@ -25,7 +25,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from .allreduce import Array
-from .run_errors import BadCheckpointError, BadRequestError, TrainError
+from .run_errors import BadCheckpointError, BadRequestError, TrainError, text_of
 from .whole_files import prepare_folder, write_whole
 
 BEST = "best.npz"
@@ -76,14 +76,8 @@ class CheckpointFolder:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 lock.seek(0)
                 owner = lock.read().strip() or "another run"
-                raise BadRequestError(
-                    f"--checkpoint-dir {self._folder}: in use by {owner}",
-                    "Wait for its end, or name another folder: two runs would mix their checkpoints.",
-                ) from error
-            return (
-                f"{self._folder}: the file system has no locks ({error.strerror}); "
-                "a second run that writes there would not be noticed"
-            )
+                raise BadRequestError.of("folder in use", folder=self._folder, owner=owner) from error
+            return text_of("no locks", folder=self._folder, error=error)
         lock.truncate(0)
         lock.write(f"process {os.getpid()} on {platform.node()}\n")
         lock.flush()
@@ -111,9 +105,7 @@ class CheckpointFolder:
             for old in sorted(self._folder.glob(f"checkpoint-{self._run}-*.npz"))[: -self._keep]:
                 old.unlink()
         except OSError as error:
-            reason = error.strerror or error
-            hint = "Earlier checkpoints are whole: make room and continue with --resume."
-            raise TrainError(f"{path}: checkpoint not written ({reason})", hint) from error
+            raise TrainError.of("no checkpoint", path=path, reason=error.strerror or error) from error
         return path
 
     def _name_best(self, path: Path, checkpoint: Checkpoint) -> None:
@@ -151,8 +143,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise ValueError("the sha256 does not fit the content")
         facts = json.loads(meta.tobytes())
     except _DAMAGE as error:
-        hint = "Start from scratch without --resume."
-        raise BadCheckpointError(f"{path}: damaged checkpoint ({error})", hint) from error
+        raise BadCheckpointError.of("damaged checkpoint", path=path, error=error) from error
     return Checkpoint(arrays, facts)
 
 
@@ -160,10 +151,7 @@ def check_matches(path: Path, meta: Mapping[str, Any], expected: Mapping[str, An
     """Raise BadCheckpointError, naming file and setting, where ``meta`` differs from ``expected``."""
     for name, value in expected.items():
         if meta.get(name) != value:
-            raise BadCheckpointError(
-                f"{path}: a checkpoint of {name} {meta.get(name)}, but this run has {name} {value}",
-                "Resume with the settings of the interrupted run, or use another --checkpoint-dir.",
-            )
+            raise BadCheckpointError.of("other run", path=path, name=name, found=meta.get(name), value=value)
 
 
 def _digest(arrays: Mapping[str, Array], meta: Array) -> str:

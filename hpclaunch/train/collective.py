@@ -92,9 +92,8 @@ def same_everywhere(comm: MPI.Intracomm, array: Array, what: str) -> list[str]:
     digests: list[str] = comm.allgather(digest(array))
     for rank, other in enumerate(digests):
         if other != digests[0]:
-            message = f"{what} of rank {rank} differ from those of rank 0 (sha256 {other} and {digests[0]})"
-            hint = "A node or the network is faulty: find it, and run again without it."
-            raise AgreedError(TrainError(message, hint))
+            values = {"what": what, "rank": rank, "there": other, "here": digests[0]}
+            raise AgreedError(TrainError.of("sums differ", **values))
     return digests
 
 

@@ -201,11 +201,7 @@ def _world_problem(ranks: int) -> str | None:
     expected = os.environ.get("HPCLAUNCH_TASKS", "")
     if not expected.isdigit() or ranks >= int(expected):
         return None
-    return (
-        f"the job starts {expected} tasks, but this MPI sees {ranks} rank(s): each process would train "
-        "(almost) alone\n  The launcher and mpi4py's MPI library do not fit: use the launcher of that "
-        "library, or the PMI plugin that it supports (srun --mpi=list lists the plugins)."
-    )
+    return str(TrainError.of("small world", expected=expected, ranks=ranks))
 
 
 def _abort(comm: MPI.Intracomm, code: int, message: str | None) -> int:

@@ -71,32 +71,20 @@ class Schedule:
         The message has the arithmetic, the hint what would fit.
         """
         steps = self.epochs * steps_per_epoch
-        run = f"a run of {self.epochs} epoch(s) x {steps_per_epoch} step(s)"
-        warmup = f"--warmup-epochs {self.warmup_epochs:g}"
         last = self.rate((steps - 1) / steps_per_epoch)
+        values = {"schedule": self, "steps": steps_per_epoch, "last": last}
         first = math.ceil(self.warmup_epochs * steps_per_epoch)  # step with the scaled rate, counted from 0
         usual = default_warmup(self.epochs, self.decay)
         if first >= steps and self.warmup_epochs > usual:  # a run of one step has the first rate only
             fits = min(usual, (steps - 1) / steps_per_epoch)
-            raise BadRequestError(
-                f"{warmup}: {run} ends within the warm-up: its last step has the rate {last:.4g}, and no "
-                f"step has the scaled rate {self.peak:.4g}",
-                f"Use --epochs {math.floor(self.warmup_epochs) + 1} or more, "
-                f"or --warmup-epochs {_down(fits)}.",
-            )
+            more = math.floor(self.warmup_epochs) + 1
+            raise BadRequestError.of("long warm-up", more=more, fits=_down(fits), **values)
         falls = _STEPS[0] * self.epochs
         if self.decay == "step" and first >= falls * steps_per_epoch:
-            raise BadRequestError(
-                f"{warmup}: --decay step lowers the rate first after {falls:.3g} of {self.epochs} epochs: no "
-                f"step has the scaled rate {self.peak:.4g}",
-                f"Use --epochs {math.floor(self.warmup_epochs / _STEPS[0]) + 1} or more, or --warmup-epochs "
-                f"{_down(falls / 2)}.",
-            )
+            values |= {"more": math.floor(self.warmup_epochs / _STEPS[0]) + 1, "falls": falls}
+            raise BadRequestError.of("decay in the warm-up", fits=_down(falls / 2), **values)
         if self.decay != "none" and last >= self.peak:
-            raise BadRequestError(
-                f"--decay {self.decay} has no effect: {run} has no step with a lower rate",
-                "Use more --epochs, a smaller --batch-size, or --decay none.",
-            )
+            raise BadRequestError.of("no decay", **values)
 
 
 def _down(epochs: float) -> str:

@@ -18,8 +18,8 @@ def check_compression(text: str, allreduce: str | None) -> None:
         message = f"--compression {text}: not a compression"
         raise BadRequestError(message, f"Use {', '.join(COMPRESSIONS[:-1])} or {COMPRESSIONS[-1]}.")
     if text != "none" and allreduce is not None and allreduce not in _ABLE:
-        message = f"--compression {text} with --allreduce {allreduce}: this algorithm does not compress"
-        raise BadRequestError(message, f"Use --allreduce {' or '.join(_ABLE)}, or leave it out.")
+        able = " or ".join(_ABLE)
+        raise BadRequestError.of("no compression", text=text, allreduce=allreduce, able=able)
 
 
 # By model the default optimiser, and by optimiser the learning rate, which is good for both models.
@@ -104,9 +104,9 @@ class Options:
                 raise BadRequestError(f"{option} {value}: too small", f"Use {smallest} or more.")
         self._check_fractions()
         check_compression(self.compression, self.allreduce)
-        for wrong, message, hint in self._contradictions():
+        for wrong, case in self._contradictions():
             if wrong:
-                raise BadRequestError(message, hint)
+                raise BadRequestError.of(case, options=self)
 
     def _check_fractions(self) -> None:
         if not (math.isfinite(self.lr) and self.lr > 0):
@@ -117,34 +117,17 @@ class Options:
         if target is not None and not 0 < target <= 1:
             raise BadRequestError(f"--target-accuracy {target}: not a share of 1", "Use one such as 0.99.")
 
-    def _contradictions(self) -> Iterator[tuple[object, str, str]]:
-        """Yield whether two options contradict each other, which and why, and what to use instead."""
-        yield (
-            self.warmup_epochs and self.lr_scaling == "none",
-            "--warmup-epochs without --lr-scaling: there is no higher rate to warm up to",
-            "Add --lr-scaling linear or sqrt.",
-        )
-        yield (
-            self.comm in ("ddp", "horovod") and self.engine != "torch",
-            f"--comm {self.comm} with --engine {self.engine}: it sums the gradients of torch's tensors",
-            "Add --engine torch, or use --comm ring.",
-        )
-        yield (
-            self.compression != "none" and self.comm != "ring",
-            f"--compression {self.compression} with --comm {self.comm}: it sends gradients uncompressed",
-            "Use --comm ring.",
-        )
-        yield (
-            self.deterministic and self.comm == "horovod",
-            "--deterministic with --comm horovod: Horovod fuses what is ready when its cycle ends",
-            "Use --comm ring or ddp.",
-        )
-        file, lacks_file = "Name the file of the timeline.", self.timeline is None
-        yield lacks_file and self.timeline_ranks == "all", "--timeline-ranks all without --timeline", file
+    def _contradictions(self) -> Iterator[tuple[object, str]]:
+        """Yield whether two options contradict each other, and the case of ``texts.json``."""
+        yield self.warmup_epochs and self.lr_scaling == "none", "warm-up without scaling"
+        yield self.comm in ("ddp", "horovod") and self.engine != "torch", "torch's tensors without torch"
+        yield self.compression != "none" and self.comm != "ring", "compression without ring"
+        yield self.deterministic and self.comm == "horovod", "deterministic Horovod"
+        lacks_file = self.timeline is None
+        yield lacks_file and self.timeline_ranks == "all", "ranks without timeline"
         some = self.timeline_steps is not None or self.timeline_after > 0
-        yield lacks_file and some, "--timeline-steps and --timeline-after without --timeline", file
-        folder = "Name the folder of the checkpoints."
+        yield lacks_file and some, "steps without timeline"
         lacks_folder = self.checkpoint_dir is None
-        yield lacks_folder and self.resume, "--resume without --checkpoint-dir", folder
-        yield lacks_folder and self.checkpoint_every, "--checkpoint-every without --checkpoint-dir", folder
-        yield lacks_folder and self.keep_best, "--keep-best without --checkpoint-dir", folder
+        yield lacks_folder and self.resume, "resume without folder"
+        yield lacks_folder and self.checkpoint_every, "checkpoints without folder"
+        yield lacks_folder and self.keep_best, "best without folder"

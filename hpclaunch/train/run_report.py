@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from .data.epoch_partition import steps_per_epoch
 from .progress_display import Progress, ProgressFile, TerminalBar
-from .run_errors import BadRequestError
+from .run_errors import BadRequestError, text_of
 from .run_options import Options
 
 
@@ -29,10 +29,7 @@ class EventLog:
             os.ftruncate(self._file, whole)
             os.lseek(self._file, 0, os.SEEK_END)
         except OSError as error:
-            raise BadRequestError(
-                f"--log-json {path}: cannot be written ({error.strerror or error})",
-                "Name a file in a folder that you may write to.",
-            ) from error
+            raise BadRequestError.of("no log", path=path, reason=error.strerror or error) from error
 
     def write(self, event: str, facts: Mapping[str, Any]) -> str | None:
         """Add one line; a message for the user where it cannot be written: no further lines are then."""
@@ -96,10 +93,7 @@ class Reporter:
         lost = self._file.lost_after(step, seconds) if self._file else None
         if lost and lost.steps:
             since = f"its checkpoint of step {step}" if step else "its start"
-            self.line(
-                f"lost: {lost.steps} step(s), {lost.seconds:.1f} s of training, which an earlier run of this "
-                f"job made after {since}"
-            )
+            self.line(text_of("lost work", lost=lost, since=since))
 
     def advance(self, epoch: str, share: float, step: int, seconds: float) -> None:
         """``share`` (0..1) of the epoch is done, and so much of the training. Cheap: call it every step."""
@@ -234,8 +228,6 @@ def _sent(result: Mapping[str, Any]) -> str:
 FEWEST_STEPS = 50
 """Steps per epoch below which a run warns."""
 
-_GOYAL = "Goyal et al. 2017 (arXiv:1706.02677)"
-
 
 def step_lines(options: Options, ranks: int, images: int) -> list[str]:
     """Images per step, steps per epoch of ``images``, and how the rate is scaled: one line each."""
@@ -265,15 +257,8 @@ def step_warnings(options: Options, ranks: int, images: int) -> list[str]:
     if steps < FEWEST_STEPS:
         smaller = images // (FEWEST_STEPS * ranks * options.accumulate)
         remedy = f"--batch-size {smaller} gives {FEWEST_STEPS}" if smaller else "use fewer ranks"
-        found.append(
-            f"only {steps} step(s) per epoch, so few updates seldom train well: {remedy}. {_GOYAL} lose no "
-            "accuracy up to 8,192 of 1.28 million images per step, 156 steps per epoch"
-        )
+        found.append(text_of("few steps", steps=steps, remedy=remedy))
     growth = ranks * options.accumulate
     if growth > 1 and options.schedule(ranks).scale == 1:
-        found.append(
-            f"a step has {growth} times the images of one batch, but the learning rate is that of one rank: "
-            f"{_GOYAL} multiply it by {growth}, after a warm-up (--lr-scaling linear). Ignore this where "
-            "--lr is scaled already"
-        )
+        found.append(text_of("rate not scaled", growth=growth))
     return found

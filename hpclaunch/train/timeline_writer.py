@@ -167,8 +167,7 @@ def open_timeline(comm: MPI.Intracomm, options: Options) -> Timeline | None:
         try:
             return Timeline(mine, start + set_at - by_rank_0, rank if everyone else None, set_at, steps)
         except OSError as error:
-            message = f"--timeline {mine}: cannot write there ({error.strerror or error})"
-            raise BadRequestError(message, "Name a file in a folder that you may write to.") from error
+            raise BadRequestError.of("no timeline", path=mine, reason=error.strerror or error) from error
 
     return on_all_ranks(comm, opened)
 

@@ -39,10 +39,8 @@ def prepare_folder(folder: Path, option: str) -> None:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"\0")
     except OSError as error:
-        raise BadRequestError(
-            f"{option} {folder}: cannot write there ({error.strerror or error})",
-            "Name a folder that you may write to.",
-        ) from error
+        reason = error.strerror or error
+        raise BadRequestError.of("no folder", option=option, folder=folder, reason=reason) from error
 
 
 _CLOSING = b"\n]\n"

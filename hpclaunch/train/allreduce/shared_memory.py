@@ -107,9 +107,7 @@ class SharedAllreduce(Algorithm):
         """
         super().__init__(comm, segment_bytes)
         if not on_one_node(comm):
-            message = "--allreduce shared: the ranks are on several nodes, which share no memory"
-            hint = "Use --allreduce hierarchical: shared memory in each node and a ring between them."
-            raise AgreedError(BadRequestError(message, hint))
+            raise AgreedError(BadRequestError.of("shared on several nodes"))
         self._between = between
         self._owners = owners or self._ranks
         self._buffers: list[SharedMemory] = []

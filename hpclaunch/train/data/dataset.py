@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ..run_errors import BadDataError, BadRequestError
+from ..run_errors import BadDataError, BadRequestError, text_of
 from .idx_format import Bytes, check_pair, parse_content, read_bytes, unpack
 from .mnist_files import MNIST_FILES, Log, NoNetworkError, chosen_mirrors, default_cache, obtain
 from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
@@ -71,10 +71,7 @@ def load_dataset(
     except NoNetworkError:
         if dataset == "mnist":
             raise
-        log(
-            "WARNING: no network: MNIST is not in the cache and no mirror answers. Training on SYNTHETIC "
-            "digits instead; accuracies are not those of MNIST."
-        )
+        log(text_of("no network"))
         return _synthetic("synthetic digits (no network)")
     return _mnist(source, contents, [file.name for file in MNIST_FILES])
 
@@ -115,10 +112,7 @@ def _named_files(folder: Path) -> list[Path]:
         else:
             paths.append(path)
     if missing:
-        raise BadDataError(
-            f"--data {folder}: {', '.join(missing)} missing",
-            "Each file may be gzip (.gz) or plain; a dot before idx is accepted too.",
-        )
+        raise BadDataError.of("no files", folder=folder, missing=", ".join(missing))
     return paths
 
 

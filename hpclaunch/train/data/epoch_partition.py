@@ -52,7 +52,4 @@ def rank_shares(start: int, stop: int, step_images: int, ranks: int, rank: int) 
 
 def _check(n: int, ranks: int) -> None:
     if ranks > n:
-        raise BadRequestError(
-            f"{ranks} ranks but only {n} training images: some ranks would have nothing to train on",
-            f"Use at most {n} ranks, or more training images.",
-        )
+        raise BadRequestError.of("few images", ranks=ranks, images=n)

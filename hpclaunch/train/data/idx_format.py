@@ -85,16 +85,11 @@ def unpack(raw: bytes, where: str) -> bytes:
             head = stream.read(16)
             _, length = _content_length(head, where)
             if length > most:
-                raise BadDataError(
-                    f"{where}: the header says {length:,} bytes, but {len(raw):,} bytes of gzip hold "
-                    f"{most:,} at most",
-                    "The file is cut or its header is damaged; fetch it again.",
-                )
+                raise BadDataError.of("gzip too short", where=where, length=length, found=len(raw), most=most)
             # One byte past the end: finds what is too long and makes gzip check its own checksum.
             content = head + _read_at_most(stream, length + 1 - len(head))
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        message = f"{where}: the gzip data are cut or damaged ({error})"
-        raise BadDataError(message, "Fetch the file again.") from error
+        raise BadDataError.of("gzip damaged", where=where, error=error) from error
     if len(content) != length:
         raise _wrong_length(where, length, len(content))
     return content
@@ -124,18 +119,12 @@ def _content_length(head: bytes, where: str) -> tuple[tuple[int, ...], int]:
         raise BadDataError(f"{where}: starts with 0x{magic:08x}", _RIGHT_MAGIC)
     count = _DIMENSIONS[magic]
     if len(head) < 4 + 4 * count:
-        raise BadDataError(
-            f"{where}: ends inside its header, after {len(head)} bytes",
-            f"The header of 0x{magic:08x} has {4 + 4 * count} bytes.",
-        )
+        raise BadDataError.of("header cut", where=where, found=len(head), magic=magic, whole=4 + 4 * count)
     shape = struct.unpack(f">{count}I", head[4 : 4 + 4 * count])
     length = 4 + 4 * count + math.prod(shape)
     if length > MAX_CONTENT_BYTES:
         sizes = " x ".join(map(str, shape))
-        raise BadDataError(
-            f"{where}: the header says {sizes} values, more than {MAX_CONTENT_BYTES:,} bytes",
-            "The header is damaged, or this is not MNIST (60000 x 28 x 28).",
-        )
+        raise BadDataError.of("too many values", where=where, sizes=sizes, most=MAX_CONTENT_BYTES)
     return shape, length
 
 

@@ -212,19 +212,16 @@ class _File:
 
     def check(self, *, content: bool) -> None:
         """BadDataError where this rank does not see the file that rank 0 saw."""
-        hint = "All values of --reading except broadcast need a folder that all nodes see."
+        where = f"{self.path} on {platform.node()}"
         try:
             size = Path(self.path).stat().st_size
             if size != _HEADER_BYTES + self.images * _IMAGE_BYTES:
-                raise BadDataError(
-                    f"{self.path} on {platform.node()}: {size:,} bytes, another size than on rank 0", hint
-                )
+                found = f"{size:,} bytes, another size than on rank 0"
+                raise BadDataError.of("other file", where=where, found=found)
             if content and digest(self.map()) != self._digest:
-                raise BadDataError(f"{self.path} on {platform.node()}: other images than on rank 0", hint)
+                raise BadDataError.of("other file", where=where, found="other images than on rank 0")
         except OSError as error:
-            raise BadDataError(
-                f"{self.path} on {platform.node()}: {error.strerror or error}", hint
-            ) from error
+            raise BadDataError.of("other file", where=where, found=error.strerror or error) from error
 
     def map(self) -> Bytes:
         """The images where they are in the file."""
@@ -257,10 +254,7 @@ def open_source(
         return BroadcastSource(comm, broadcast_dataset(data, comm))
     name = comm.bcast(data.name if data else None, root=0)
     if name == "synthetic":
-        raise BadRequestError(
-            f"--reading {reading}: synthetic digits are drawn, there is no file to read",
-            "Use --reading broadcast, or name MNIST's folder with --data.",
-        )
+        raise BadRequestError.of("no file to read", reading=reading)
     return _SOURCES[reading](comm, data, cache_dir or default_cache())
 
 
@@ -282,10 +276,7 @@ def _unpacked(images: Bytes, cache: Path) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, lambda file: file.write(content))
     except OSError as error:
-        raise TrainError(
-            f"{path}: cannot be written ({error.strerror or error})",
-            "Unpack the files in the folder of --data, or use --reading broadcast.",
-        ) from error
+        raise TrainError.of("not unpacked", path=path, reason=error.strerror or error) from error
     return path
 
 

@@ -104,10 +104,7 @@ def verified(file: RemoteFile, raw: bytes, where: str) -> bytes:
     content = unpack(raw, where)
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.content_sha256:
-        raise BadDataError(
-            f"{where}: wrong checksum: SHA-256 of the content is {digest}",
-            f"The right content of {file.name} has {file.content_sha256}.",
-        )
+        raise BadDataError.of("wrong checksum", where=where, digest=digest, file=file)
     return content
 
 
@@ -147,11 +144,10 @@ def _from_mirrors(file: RemoteFile, mirrors: Sequence[str], log: Log) -> tuple[s
             failures.append(error.message)
         log(failures[-1])
     listed = "".join(f"\n    {failure}" for failure in failures) or " (the list of mirrors is empty)"
-    hint = f"Name a folder that has it with --data DIR, other mirrors in {MIRRORS_VARIABLE} "
-    hint += "(a proxy in https_proxy is used), or train on synthetic digits with --dataset synthetic."
+    values = {"file": file, "listed": listed, "variable": MIRRORS_VARIABLE}
     if answered:
-        raise BadDataError(f"{file.name}: no mirror has the right file:{listed}", hint)
-    raise NoNetworkError(f"{file.name}: no mirror could be reached:{listed}", hint)
+        raise BadDataError.of("no right mirror", **values)
+    raise NoNetworkError.of("no mirror", **values)
 
 
 def _keep(file: RemoteFile, raw: bytes, cache: Path, log: Log) -> None:
@@ -165,16 +161,13 @@ def _keep(file: RemoteFile, raw: bytes, cache: Path, log: Log) -> None:
 
 def _checked_mirror(mirror: str) -> str:
     """``mirror`` ending in "/", or BadRequestError; an address with a password is not repeated."""
-    right = "A mirror is an address such as https://example.org/mnist/ (http or https)."
     if "@" in mirror:
-        raise BadRequestError(
-            f"mirror at {mirror.rpartition('@')[2]!r}: user names and passwords are not used", right
-        )
+        raise BadRequestError.of("mirror with a password", address=mirror.rpartition("@")[2])
     try:
         parts = urllib.parse.urlsplit(mirror)
         plain = parts.hostname and parts.port != 0 and not (parts.query or parts.fragment)
     except ValueError:  # from a port that is not a number, or half an IPv6 address
         plain = None
     if not plain or parts.scheme not in ("http", "https") or any(c <= " " or c > "~" for c in mirror):
-        raise BadRequestError(f"mirror {mirror!r}: not a plain http(s) address", right)
+        raise BadRequestError.of("bad mirror", mirror=mirror)
     return mirror if mirror.endswith("/") else mirror + "/"

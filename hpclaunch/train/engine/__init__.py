@@ -166,8 +166,7 @@ def _torch(options: Options, rank: int) -> Engine:
     try:
         from .torch_engine import torch_engine
     except ImportError as error:
-        hint = "Activate an environment that has it, or pip install torch."
-        raise TrainError(f"--engine torch: PyTorch does not load ({error})", hint) from error
+        raise TrainError.of("no PyTorch", error=error) from error
     return torch_engine(options, rank)
 
 

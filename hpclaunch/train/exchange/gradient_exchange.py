@@ -35,8 +35,7 @@ def check_threads(comm: MPI.Intracomm) -> None:
     }
     level = comm.allreduce(MPI.Query_thread(), op=MPI.MIN)
     if level < MPI.THREAD_MULTIPLE:
-        message = f"--overlap: this MPI gives {names[level]}, and two threads need MPI_THREAD_MULTIPLE"
-        raise AgreedError(BadRequestError(message, "Use --no-overlap, or an MPI library that gives it."))
+        raise AgreedError(BadRequestError.of("overlap without threads", level=names[level]))
 
 
 class GradientExchange(Exchange):

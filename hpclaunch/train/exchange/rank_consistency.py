@@ -36,9 +36,7 @@ def agree_on_options(comm: MPI.Intracomm, options: Mapping[str, object]) -> None
         lines.append(f"{option} (a path)" if isinstance(value, Path) else f"{option} {shown}")
     if found := _first_difference(comm, lines):
         rank, _, there, here = found
-        raise AgreedError(
-            BadRequestError(f"rank {rank} has {there}, but rank 0 has {here}", "Start all ranks alike.")
-        )
+        raise AgreedError(BadRequestError.of("options differ", rank=rank, there=there, here=here))
 
 
 def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:
@@ -48,9 +46,8 @@ def agree_on_tensors(comm: MPI.Intracomm, engine: Engine) -> None:
     found = _first_difference(comm, lines)
     if found:
         rank, index, there, here = found
-        message = f"tensor {index} of rank {rank} is {there}, but that of rank 0 is {here}"
-        hint = "All ranks must train the same model, from the same versions of the same code."
-        raise AgreedError(TrainError(message, hint))
+        values = {"index": index, "rank": rank, "there": there, "here": here}
+        raise AgreedError(TrainError.of("tensors differ", **values))
 
 
 def not_finite(comm: MPI.Intracomm, engine: Engine, batches: Iterable[MicroBatch]) -> str:

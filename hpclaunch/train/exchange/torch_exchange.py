@@ -196,8 +196,7 @@ def _meet(comm: MPI.Intracomm) -> Any:
                 wait_for_workers=False,
             )
         except RuntimeError as error:
-            hint = "Nodes must reach one another over TCP by their names; --comm ring needs MPI only."
-            raise TrainError(f"--comm ddp: no meeting at {host}:{port} ({error})", hint) from error
+            raise TrainError.of("no meeting", host=host, port=port, error=error) from error
 
     def listen() -> tuple[str, int]:
         stores.append(store(host, 0))
@@ -213,8 +212,7 @@ def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:
 
         has_mpi = hvd.mpi_built()
     except (ImportError, AttributeError) as error:  # without a library for torch it has no such functions
-        hint = "Activate an environment with Horovod for torch and this MPI; `hpclaunch check` checks it."
-        raise TrainError(f"--comm horovod: Horovod does not load ({error})", hint) from error
+        raise TrainError.of("no Horovod", error=error) from error
     if not has_mpi:
         raise TrainError("--comm horovod: this Horovod is built without MPI", "HOROVOD_WITH_MPI=1 builds it.")
     os.environ["HOROVOD_CONTROLLER"] = "mpi"  # another one would not know of these ranks
@@ -222,9 +220,6 @@ def _start_horovod(comm: MPI.Intracomm, options: Options) -> Any:
         os.environ.pop("HOROVOD_TIMELINE", None)  # the file may be that of ours
     hvd.init()
     if (hvd.size(), hvd.rank()) != (comm.Get_size(), comm.Get_rank()):
-        raise TrainError(
-            f"--comm horovod: Horovod sees rank {hvd.rank()} of {hvd.size()}, "
-            f"MPI rank {comm.Get_rank()} of {comm.Get_size()}",
-            "Horovod must be built with the MPI that starts the ranks: `hpclaunch check` checks it.",
-        )
+        by_mpi = f"{comm.Get_rank()} of {comm.Get_size()}"
+        raise TrainError.of("other Horovod", seen=f"{hvd.rank()} of {hvd.size()}", by_mpi=by_mpi)
     return hvd

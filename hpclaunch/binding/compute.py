@@ -341,11 +341,8 @@ def _limited(machine: Machine, rank: int, cores: Block, gpus: tuple[Gpu, ...]) -
     width = machine.width
     if len(cores) < width:
         near = f" near GPU {', '.join(str(gpu.index) for gpu in gpus)}" if gpus else ""
-        share = f"{counted(len(cores), 'core')}{near}"
-        raise BadInputError(
-            f"rank {rank} needs {counted(width, 'core')}, but its share is {share}; {_inventory(machine)}",
-            "request fewer cores per rank or fewer ranks per node",
-        )
+        need, share = counted(width, "core"), f"{counted(len(cores), 'core')}{near}"
+        raise BadInputError.case("cores: few", rank=rank, need=need, share=share, node=_inventory(machine))
     if machine.request.cpus_per_task is None:
         return cores
     for group in machine.parts(cores, L3):

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from hpclaunch.scaling.machine_speed import Parameter
     from hpclaunch.scaling.prediction import Prediction, PredictRequest
 
-_NEEDED = "apt-get install g++ libsimgrid-dev; tried with SimGrid 3.32 of Debian 12"
-
 
 def with_simulation(
     prediction: Prediction, request: PredictRequest, site: str, options: dict[str, Any]
@@ -121,7 +119,7 @@ class _Replay:
         done = self._host.run([self._program, "--log=root.thres:error"], stdin=text.encode())
         if done.exit_code:
             problem = done.stderr.strip().splitlines() or [f"exit {done.exit_code}"]
-            raise RefusedError(f"--simulate: {allreduce} on {gpus} GPUs: {problem[0]}", _NEEDED)
+            raise RefusedError.case("simulate: failed", why=f"{allreduce} on {gpus} GPUs: {problem[0]}")
         return msgspec.structs.replace(
             exchange,
             simulated_s=within_s + float(done.stdout),
@@ -142,13 +140,12 @@ def _compiled(host: LocalHost, folder: Path) -> str:
     try:
         done = host.run(command)
     except RefusedError:
-        raise RefusedError("--simulate: g++ is not installed", _NEEDED) from None
+        raise RefusedError.case("simulate: failed", why="g++ is not installed") from None
     if done.exit_code:
         errors = [line for line in done.stderr.splitlines() if "error" in line]
         if any("simgrid/s4u.hpp" in line or "-lsimgrid" in line for line in done.stderr.splitlines()):
-            raise RefusedError("--simulate: SimGrid is not installed", _NEEDED)
-        raise RefusedError(
-            f"--simulate: {source.name} does not compile: {(errors or ['g++ failed'])[0]}", _NEEDED
-        )
+            raise RefusedError.case("simulate: failed", why="SimGrid is not installed")
+        why = f"{source.name} does not compile: {(errors or ['g++ failed'])[0]}"
+        raise RefusedError.case("simulate: failed", why=why)
     write_cached(name, program.read_bytes())
     return str(program)

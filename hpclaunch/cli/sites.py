@@ -12,6 +12,7 @@ from hpclaunch.cli._in_and_out import print_document, print_reference_page, prin
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError
+from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
@@ -311,12 +312,8 @@ def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Schedu
     if asked is None or asked.profile.node is None:
         raise BadInputError.case("sites new: no node", scheduler=scheduler)
     node = asked.profile.node
-    found = f"{counted(node.cores, 'core')} and {counted(len(node.gpus), 'GPU')}"
-    click.echo(
-        f"note: {counted(node.count or 1, 'node')} with {found}, as {scheduler.title} describes them; on one"
-        " of them this command also finds where GPUs and memory are attached",
-        err=True,
-    )
+    counts = counted(node.count or 1, "node"), counted(node.cores, "core"), counted(len(node.gpus), "GPU")
+    click.echo(note_text("sites new: described", counts=counts, scheduler=scheduler), err=True)
     return described_text(name, base, asked.profile, dt.date.today())
 
 

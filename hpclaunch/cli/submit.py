@@ -186,10 +186,7 @@ def _refuse_words(ctx: click.Context) -> None:
     if ctx.args:
         told = " ".join((*(words[:1] if words[0] == "mnist" else ()), "--"))
         rest = join(words[1:] if words[0] == "mnist" else words)
-        raise click.UsageError(
-            f"{rest}: what is started, with its words, comes after --: hpclaunch submit ... {told} {rest}",
-            ctx,
-        )
+        raise click.UsageError(note_text("submit: words", rest=rest, told=told), ctx)
 
 
 class _Choice(_Names):

@@ -56,17 +56,13 @@ def authenticate(transport: Transport, login: Login, ask: Ask) -> None:
     while not transport.is_authenticated():
         method = next((m for m in attempt.methods if m in offered), None)
         if method is None:
-            remedies = [
-                f"{option} {why}"
+            remedies = "".join(
+                f"{option} {why}; "
                 for name, option, why in _ONLY_SSH
                 if name in offered and option in login.unusable
-            ]
-            raise RefusedError(
-                f"{login.destination}: the login of {login.user} was refused "
-                f"(the host accepts {', '.join(offered)}; tried: {', '.join(attempt.tried) or 'nothing'})",
-                "; ".join([*remedies, "check the user's name and which keys the host knows: ssh -v "])
-                + login.destination,
             )
+            values = {"accepts": ", ".join(offered), "tried": ", ".join(attempt.tried) or "nothing"}
+            raise RefusedError.case("ssh: login", login=login, remedies=remedies, **values)
         offered = attempt.methods.pop(method)() or offered
 
 
@@ -176,11 +172,7 @@ class _Attempt:
         if self._transport.is_active():
             return
         first = len(self.tried) == 1 and self.tried[0] not in ("questions", "password")
-        raise (NoConnectionError if first else RefusedError)(
-            f"{self._login.destination}: the host closed the connection during the login, "
-            "perhaps after too many attempts",
-            "name the right key: IdentityFile and IdentitiesOnly yes in ~/.ssh/config",
-        )
+        raise (NoConnectionError if first else RefusedError).case("ssh: closed", login=self._login)
 
     def _prompt(self, prompt: str) -> str:
         return f"({self._login.user}@{self._login.hostname}) {prompt}"

@@ -186,11 +186,8 @@ def _usable(login: Login, option: str, supported: Sequence[str]) -> list[str]:
     permitted = login.algorithms[option]
     usable = [each for each in permitted if each in supported]
     if not usable:
-        raise RefusedError(
-            f"{login.destination}: {option} permits only {', '.join(permitted)}, and here exist only "
-            f"{', '.join(supported)}",
-            "permit one of these in the ssh configuration, or run hpclaunch on the host itself",
-        )
+        values = {"permitted": ", ".join(permitted), "supported": ", ".join(supported)}
+        raise RefusedError.case("ssh: algorithms", login=login, option=option, **values)
     return usable
 
 

@@ -178,12 +178,9 @@ def read_tree(source: Path, note: Note) -> Manifest:
     if not manifest:
         raise BadInputError(f"{source}: there is nothing to copy", "perhaps .gitignore excludes all of it")
     if total > _MAX_BYTES:
-        largest = sorted(manifest, key=lambda path: -manifest[path].size)[:3]
-        raise BadInputError(
-            f"{source}: {total >> 20} MiB are too much to be copied for every job; "
-            f"the largest: {', '.join(largest)}",
-            f"the limit is {_MAX_BYTES >> 20} MiB: put data into .gitignore and copy them once",
-        )
+        largest = ", ".join(sorted(manifest, key=lambda path: -manifest[path].size)[:3])
+        size, limit = total >> 20, _MAX_BYTES >> 20
+        raise BadInputError.case("sync: too much", source=source, size=size, largest=largest, limit=limit)
     tell = _progress(note, f"{source} is read", total)
     for path, entry in manifest.items():
         if entry.kind == "file":

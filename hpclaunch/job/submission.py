@@ -52,11 +52,8 @@ def submit_once(
     if answer == _NO_ANSWER:
         return _found(host, scheduler, script)
     if (answer.exit_code, answer.stdout) == (_NO_ROOM.exit_code, _NO_ROOM.stdout):
-        raise RefusedError(
-            f"{folder}: nothing can be written there on {host.name}, so nothing was submitted"
-            + f": {answer.stderr.strip()}" * bool(answer.stderr.strip()),
-            "make room: disk or quota may be full",
-        )
+        said = f": {answer.stderr.strip()}" if answer.stderr.strip() else ""
+        raise RefusedError.case("submit: no room", folder=folder, host=host, said=said)
     if answer == _NO_PROGRAM:
         raise RefusedError.case("submit: no program", program=program, host=host)
     return scheduler.parse_submit(answer)

@@ -71,11 +71,8 @@ def read_nodes_of(
     found = attach.parse(job, host.run(attach.query(job), env=dict(scheduler.query_env), timeout_s=_LIMIT_S))
     nodes = _answers(host, attach, launcher, found, environ)
     if len(nodes) < len(found.nodes):
-        raise RefusedError(
-            f"{len(nodes)} of {len(found.nodes)} nodes of job {found.id} have answered"
-            f"; no answer from {_silent(host, attach, found, nodes)}",
-            "python3 must be on the nodes; run it again, or as the user whose job it is",
-        )
+        answered, silent = f"{len(nodes)} of {len(found.nodes)}", _silent(host, attach, found, nodes)
+        raise RefusedError.case("attach: silent nodes", answered=answered, job=found, silent=silent)
     return found, nodes if step is None else tuple(_of_step(node, step) for node in nodes)
 
 

@@ -12,6 +12,7 @@ from hpclaunch.binding.node_binding import NodeBinding, RankBinding
 from hpclaunch.cpuset import parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import FRAMEWORKS, Framework
+from hpclaunch.package_data import note_text
 from hpclaunch.plan.launch_plan import AtStart, Preflight, Staging, Supervision
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
@@ -483,12 +484,8 @@ def check_sharing(job: JobLayout) -> None:
     if framework is None or job.local_rank_fits:
         return
     count = len({gpu for each in job.gpus for gpu in each})
-    raise BadInputError(
-        f"{len(job.gpus)} ranks per node share {counted(count, 'GPU')}, but a program of {framework} takes"
-        f" the GPU whose number is its local rank: from local rank {count} on there is none",
-        f"--tasks-per-node {count} gives each rank its own; --gpus-per-task 0 is for programs without GPUs;"
-        " --framework none shows each rank one GPU, as number 0",
-    )
+    values = {"ranks": len(job.gpus), "gpus": counted(count, "GPU"), "count": count}
+    raise BadInputError.case("GPUs: shared", framework=framework, **values)
 
 
 def sharing_note(job: JobLayout) -> str | None:
@@ -496,7 +493,4 @@ def sharing_note(job: JobLayout) -> str | None:
     if job.local_rank_fits:
         return None
     count = len({gpu for each in job.gpus for gpu in each})
-    return (
-        f"{len(job.gpus)} ranks per node share {counted(count, 'GPU')}: each rank sees only its own, as"
-        " number 0, and LOCAL_RANK is not set, since a program could take it for the number of a GPU"
-    )
+    return note_text("GPUs: shared", ranks=len(job.gpus), gpus=counted(count, "GPU"))

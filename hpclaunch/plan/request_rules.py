@@ -340,7 +340,6 @@ def _is_option(option: DirectiveOption, owned: str) -> bool:
 
 
 _MAX_TASKS = 10_000
-_HINT = "write --array 0-9, 0-9:2 or 1,4,7, and 0-9%2 for two at once"
 
 
 def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
@@ -350,17 +349,15 @@ def array_indices(text: str, scheduler: Scheduler) -> tuple[int, ...]:
     """
     ranges, percent, at_once = text.partition("%")
     if percent and not re.fullmatch(r"0*[1-9][0-9]{0,8}", at_once):
-        raise BadInputError(f"--array {text!r}: {at_once!r} tasks at once", _HINT)
+        raise BadInputError.case("array: at once", text=text, at_once=at_once)
     found: set[int] = set()
     for part in ranges.split(","):
         match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9})(?::([0-9]{1,9}))?)?", part)
         if not match:
-            raise BadInputError(f"--array {text!r}: {part!r} is not a range of indices", _HINT)
+            raise BadInputError.case("array: no range", text=text, part=part)
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1 or (last - first) // step >= _MAX_TASKS:
-            raise BadInputError(
-                f"--array {text!r}: {part!r} is not a range of 1 to {_MAX_TASKS} indices", _HINT
-            )
+            raise BadInputError.case("array: other range", text=text, part=part, most=_MAX_TASKS)
         found.update(range(first, last + 1, step))
     _check_rules(text, scheduler, found, is_list="," in ranges)
     return tuple(sorted(found))
@@ -372,8 +369,6 @@ def _check_rules(text: str, scheduler: Scheduler, indices: set[int], *, is_list:
         raise BadInputError.case("array: cannot", text=text, title=scheduler.title)
     if (is_list and not rules.lists) or len(indices) < rules.fewest_jobs:
         form = "indices" if rules.lists else "one range of at least two indices"
-        raise BadInputError(f"--array {text!r}: {scheduler.title} takes {form}", _HINT)
+        raise BadInputError.case("array: other form", text=text, scheduler=scheduler, form=form)
     if min(indices) < rules.first_index:
-        raise BadInputError(
-            f"--array {text!r}: the indices of {scheduler.title} begin at {rules.first_index}", _HINT
-        )
+        raise BadInputError.case("array: first index", text=text, scheduler=scheduler)

@@ -111,11 +111,9 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
         raise BadInputError.case("text: line break", where=where, text=_shown(text))
     name_bytes = len(str(path[1]).encode()) + 1 if path[0] == "env" else 0
     limit = _MAX_WORD_BYTES - name_bytes if free else _MAX_BYTES
-    if len(text.encode()) > limit:
-        raise BadInputError(
-            f"{where} has {len(text.encode())} bytes; at most {limit} are possible",
-            "put the text into a file and give its name" if free else "shorten it",
-        )
+    if (size := len(text.encode())) > limit:
+        case = "long word" if free else "long"
+        raise BadInputError.case(f"text: {case}", where=where, size=size, limit=limit)
 
 
 def _not_utf8(text: str) -> bool:

@@ -155,11 +155,8 @@ def _without_gpus(choices: list[_Choice], facts: ClusterFacts, want: Wanted, ask
 def _of_type(choices: list[_Choice], named: str, asked: str) -> list[_Choice]:
     found = [each for each in choices if each.gpus and (each.gpus.type or "").lower() == named.lower()]
     if not found:
-        types = ", ".join(_types(choices))
-        raise BadInputError(
-            f"--gpu-type {named}: no node has such GPUs ({asked})",
-            f"there are {types}" if types else "there are none, or the queue has none",
-        )
+        types = ", ".join(_types(choices)) or "none, or the queue has none"
+        raise BadInputError.case("GPUs: other type", named=named, asked=asked, types=types)
     return found
 
 

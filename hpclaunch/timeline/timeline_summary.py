@@ -181,10 +181,8 @@ def _notes(job: JobTimeline) -> list[str]:
     found = []
     for file in job.files:
         if not file.whole or file.repaired:
-            found.append(
-                f"{file.name}: {_damage(file.whole, file.repaired, file.lost)}; --repair OUT writes a whole "
-                f"one"
-            )
+            damage = _damage(file.whole, file.repaired, file.lost)
+            found.append(f"{file.name}: {damage}; --repair OUT writes a whole one")
     missing = job.ranks - len(job.traces)
     if missing > 0 and not any(trace.form == "horovod" for trace in job.traces.values()):
         found.append(f"{missing} of {job.ranks} ranks have no trace here")

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpclaunch.package_data import case_texts
+from hpclaunch.package_data import case_texts, note_text
 from hpclaunch.plural import counted
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, allreduce_gb_s, shares
@@ -412,10 +412,8 @@ def _differences(group: str, by_rank: Mapping[int, Mapping[int, str]]) -> list[s
             wrong = [
                 f"rank {rank} in {what} #{number}" for rank, what in sorted(called.items()) if what != usual
             ]
-            return [
-                f"collectives do not match in process group {group}: {', '.join(wrong[:4])}, other ranks in "
-                f"{usual} #{number}"
-            ]
+            values = {"wrong": ", ".join(wrong[:4]), "usual": usual, "number": number}
+            return [note_text("timeline: mismatch", group=group, **values)]
     return []
 
 
@@ -427,7 +425,5 @@ def _behind(group: str, by_rank: Mapping[int, Mapping[int, str]]) -> list[str]:
         return []
     ahead = next(rank for rank, number in last.items() if number == newest)
     names = ", ".join(f"{rank} (#{last[rank]})" for rank in behind[:8])
-    return [
-        f"process group {group}: rank {names} ended before {by_rank[ahead][newest]} #{newest}, which other "
-        f"ranks called"
-    ]
+    called = f"{by_rank[ahead][newest]} #{newest}"
+    return [f"process group {group}: rank {names} ended before {called}, which other ranks called"]

@@ -130,10 +130,8 @@ def _join(base: Partial, mine: GpuFact, other: Partial, theirs: GpuFact, notes: 
     numa, cpus = mine.numa, mine.cpus
     if numa_differs(numa, theirs.numa):
         kernel = other.kind in ("sysfs", "hwloc")
-        notes.append(
-            f"GPU {mine.index}: {base.name} says NUMA node {numa}, {other.name} says {theirs.numa}; "
-            f"{'the second' if kernel else 'the first'} is used"
-        )
+        values = {"gpu": mine, "base": base, "other": other, "there": theirs}
+        notes.append(note_text("GPUs: two NUMA nodes", used="second" if kernel else "first", **values))
         if kernel:
             numa, cpus = theirs.numa, theirs.cpus
     elif theirs.cpus is not None and (cpus is None or theirs.cpus < cpus):

@@ -209,11 +209,8 @@ def _compare_cores(known: Sequence[Partial], notes: list[str]) -> None:
     siblings = {cpu: threads for core, threads in cores for cpu in core.cpus}
     for other in known[1:]:
         if difference := _first_difference(siblings, other.cores or ()):
-            mine, theirs = difference
-            notes.append(
-                f"{known[0].name} says that CPUs {format_cpu_list(mine)} share a core, {other.name} says "
-                f"{format_cpu_list(theirs)}; the first is used"
-            )
+            mine, theirs = map(format_cpu_list, difference)
+            notes.append(note_text("cores: differ", first=known[0], other=other, mine=mine, theirs=theirs))
 
 
 def _first_difference(siblings: Mapping[int, CpuSet], cores: Sequence[Core]) -> tuple[CpuSet, CpuSet] | None:

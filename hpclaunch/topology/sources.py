@@ -58,10 +58,8 @@ def _same_machine(topology: NodeTopology, site: NodeTopology, notes: list[str]) 
         return True
     moved = sorted(cpu for cpu in mine.keys() & theirs.keys() if numa_differs(mine[cpu], theirs[cpu]))
     if moved:
-        notes.append(
-            f"CPU {moved[0]} is on NUMA node {mine[moved[0]]} here, on {theirs[moved[0]]} in the site "
-            f"profile ({len(moved)} CPUs differ); of the profile only the reserved cores are used"
-        )
+        values = {"cpu": moved[0], "here": mine[moved[0]], "there": theirs[moved[0]]}
+        notes.append(note_text("site: other NUMA node of a CPU", count=len(moved), **values))
         return False
     if extra := mine.keys() - theirs.keys():
         notes.append(f"CPUs {format_cpu_list(extra)} are here, but not in the site profile")
@@ -130,10 +128,8 @@ def _completed(gpu: Gpu, site_gpu: Gpu, notes: list[str]) -> Gpu:
         notes.append(note_text("site: other NUMA node of a GPU", gpu=gpu, site_gpu=site_gpu))
         return gpu
     if gpu.cpus is not None and site_gpu.cpus is not None and gpu.cpus != site_gpu.cpus:
-        notes.append(
-            f"GPU {gpu.index} is near CPUs {format_cpu_list(gpu.cpus)} here, "
-            f"near {format_cpu_list(site_gpu.cpus)} in the site profile"
-        )
+        here, there = format_cpu_list(gpu.cpus), format_cpu_list(site_gpu.cpus)
+        notes.append(f"GPU {gpu.index} is near CPUs {here} here, near {there} in the site profile")
     if gpu.numa is None and site_gpu.numa is not None:
         notes.append(f"the NUMA node of GPU {gpu.index} is the site profile's: no source states it")
     return msgspec.structs.replace(

@@ -30,19 +30,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     times: AllreduceTimes | None = None
 
 
-def have(name: str, evidence: str, remedy: str = "") -> Check:
-    """Return the verdict that something is there and works."""
-    return Check(name=name, status="have", evidence=evidence, remedy=remedy)
-
-
-def missing(name: str, evidence: str, remedy: str = "", instead: Iterable[str] = ()) -> Check:
-    """Return the verdict that something is not there, or is wrong."""
-    return Check(name=name, status="missing", evidence=evidence, remedy=remedy, instead=tuple(instead))
-
-
-def unknown(name: str, evidence: str, remedy: str = "") -> Check:
-    """Return the verdict that the evidence does not decide."""
-    return Check(name=name, status="unknown", evidence=evidence, remedy=remedy)
+def plain(status: Status, name: str, evidence: str, remedy: str = "") -> Check:
+    """Return a verdict whose texts are in no table."""
+    return Check(name=name, status=status, evidence=evidence, remedy=remedy)
 
 
 def verdict(case: str, name: str | None = None, status: Status | None = None, **values: object) -> Check:
@@ -51,8 +41,7 @@ def verdict(case: str, name: str | None = None, status: Status | None = None, **
     ``name``, ``status``: where they are not those of the table.
     """
     usual, evidence, *remedy = case_texts("check/verdicts.yaml", case, name=name, **values)
-    check = name or case.partition(": ")[0]
-    return Check(name=check, status=status or usual, evidence=evidence, remedy="".join(remedy))
+    return plain(status or usual, name or case.partition(": ")[0], evidence, "".join(remedy))
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True):

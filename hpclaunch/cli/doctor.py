@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hpclaunch.check.check_report import Check, Requirement, have, make_report, missing, unknown
+from hpclaunch.check.check_report import Check, Requirement, make_report, plain
 from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import terminal_table
@@ -41,13 +41,13 @@ def _programs() -> Iterator[Check]:
 
     here = versions()
     ours = [f"{name} {here[name]}" for name in ("hpclaunch", "commit", "numpy", "mpi4py") if name in here]
-    yield have("python", f"{here['python']} ({sys.executable}); {', '.join(ours)}")
+    yield plain("have", "python", f"{here['python']} ({sys.executable}); {', '.join(ours)}")
     yield _first("mpi", [("mpiexec", "--version")], _NO_MPI)
     yield _scheduler()
     if find_spec("paramiko"):
-        yield have("ssh", "paramiko is installed: --host reaches other machines")
+        yield plain("have", "ssh", "paramiko is installed: --host reaches other machines")
     else:
-        yield missing("ssh", "no paramiko: --host reaches no other machine", "pip install paramiko")
+        yield plain("missing", "ssh", "no paramiko: --host reaches no other machine", "pip install paramiko")
     names = [name for name, one in RUNTIMES.items() if one.start not in ("engine", "pyxis")]
     yield _first("container", [(name, "--version") for name in names], _NO_RUNTIME)
 
@@ -60,13 +60,13 @@ def _first(name: str, commands: Sequence[Sequence[str]], remedy: str) -> Check:
     found = ((shutil.which(words[0], path=path), words) for words in commands)
     program, words = next((each for each in found if each[0]), (None, ()))
     if program is None:
-        return missing(name, f"no {' or '.join(words[0] for words in commands)} on PATH", remedy)
+        return plain("missing", name, f"no {' or '.join(words[0] for words in commands)} on PATH", remedy)
     try:
         answer = LocalHost().run((program, *words[1:]), timeout_s=_LIMIT_S)
     except RefusedError as error:
-        return unknown(name, f"{program}: {error.message}", "its version is not known")
+        return plain("unknown", name, f"{program}: {error.message}", "its version is not known")
     lines = (answer.stdout.strip() or answer.stderr.strip() or "it names no version").splitlines()
-    return (unknown if answer.exit_code else have)(name, f"{' '.join(lines[0].split())} ({program})")
+    return plain("unknown" if answer.exit_code else "have", name, f"{' '.join(lines[0].split())} ({program})")
 
 
 def _scheduler() -> Check:
@@ -76,7 +76,9 @@ def _scheduler() -> Check:
         signs = filter(None, (one.submit_program, one.told_by))
         if not one.starts_at_once and all(map(shutil.which, signs)):
             return _first("scheduler", [one.version_command], "")
-    return missing("scheduler", "none is here: jobs run on this machine, or by --host on another one")
+    return plain(
+        "missing", "scheduler", "none is here: jobs run on this machine, or by --host on another one"
+    )
 
 
 def _folders() -> Iterator[Check]:
@@ -87,17 +89,17 @@ def _folders() -> Iterator[Check]:
         try:
             folder = of_user()
         except RuntimeError:
-            yield missing(name, "this user has no home folder", remedy)
+            yield plain("missing", name, "this user has no home folder", remedy)
             continue
         there = next(one for one in (folder, *folder.parents) if one.exists())
         if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
-            yield have(name, f"{folder}{'' if there == folder else ' (is made when it is needed)'}")
+            yield plain("have", name, f"{folder}{'' if there == folder else ' (is made when it is needed)'}")
         else:
-            yield missing(name, f"{there} cannot be written to", remedy)
+            yield plain("missing", name, f"{there} cannot be written to", remedy)
 
 
 def _site() -> Check:
     from hpclaunch.cli.init import look
 
     place = look()
-    return (have if place.site else missing)("site", place.words)
+    return plain("have" if place.site else "missing", "site", place.words)

@@ -184,9 +184,9 @@ def _refuse_words(ctx: click.Context) -> None:
     if words and (name := words[0].lstrip("\u2010\u2011\u2012\u2013\u2014\u2212")) != words[0]:
         raise click.UsageError(f"{words[0]} begins with a dash of a text program: type --{name}", ctx)
     if ctx.args:
-        told = " ".join((*(words[:1] if words[0] == "mnist" else ()), "--"))
+        begin = " ".join((*(words[:1] if words[0] == "mnist" else ()), "--"))
         rest = join(words[1:] if words[0] == "mnist" else words)
-        raise click.UsageError(note_text("submit: words", rest=rest, told=told), ctx)
+        raise click.UsageError(note_text("submit: words", rest=rest, begin=begin), ctx)
 
 
 class _Choice(_Names):

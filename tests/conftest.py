@@ -13,18 +13,15 @@ from collections.abc import Generator, Iterator
 from heapq import merge
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.how_much import LONG
+from tests import how_much
 
 HERE = Path(__file__).parent
-# A busy machine is no fault of a test. Where CI is set, hypothesis' own profile says the same.
-if settings.default and settings.default.deadline is not None:
-    settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("busy machine")
 USERS_ENVIRONMENT = dict(os.environ)
 
 # Recorded data that cannot be shipped: without the folder that holds them their tests do not exist.
@@ -99,9 +96,13 @@ _REAL_LIMIT_S = 900  # default of the other tests: timeout in pyproject.toml
 _WHOLLY_SLOW = re.compile(rf"^pytestmark = .*\bmark\.({'|'.join(_REAL | {'slow'})})\b", re.MULTILINE)
 
 
+def _leaves_slow_ones_out(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr == "not slow")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """In the inner loop, do not import a module of which every test is slow: a quarter of all modules."""
-    if config.option.markexpr != "not slow" or not collection_path.match("test_*.py"):
+    if not _leaves_slow_ones_out(config) or not collection_path.match("test_*.py"):
         return None
     return True if _WHOLLY_SLOW.search(collection_path.read_text("utf-8")) else None
 
@@ -114,6 +115,14 @@ def pytest_configure(config: pytest.Config) -> None:
     start: a shell without job control starts background commands with SIGINT ignored, nohup with SIGHUP
     ignored, and a child inherits that.
     """
+    how_much.INNER_LOOP = _leaves_slow_ones_out(config) and not _all_tests_required()
+    # A busy machine is no fault of a test. Where CI is set, hypothesis' own profile says the same.
+    if settings.default and settings.default.deadline is not None:
+        number, no_hurry = 25 if how_much.INNER_LOOP else 100, [HealthCheck.too_slow]
+        settings.register_profile(
+            "busy machine", deadline=None, max_examples=number, suppress_health_check=no_hurry
+        )
+        settings.load_profile("busy machine")
     config.option.loadscopereorder = False  # pytest-xdist takes the order that is made below
     gc.set_threshold(100_000, 50, 50)  # looking through all that is loaded takes a fifth of the time
     for name in [n for n in os.environ if n.startswith(_FOREIGN) and not n.startswith(_OURS)]:
@@ -129,6 +138,11 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Cut the name of a test that is a long text: it is sent to and fro several times."""
+    return ascii(val[:40])[1:-1] if isinstance(val, str) and len(val) > 200 else None
+
+
 def _markers(item: pytest.Item) -> set[str]:
     return {marker.name for marker in item.iter_markers()}
 
@@ -137,25 +151,40 @@ def _markers(item: pytest.Item) -> set[str]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests out that are marked ``long``; put slow ones first, so that all workers end together.
 
-    A module's slow tests run in one worker, which makes what they share once. Modules with servers wait most
-    of the time, the other slow ones compute: they come in turn, so that cores are neither idle nor crowded.
+    Modules with servers wait most of the time, the other slow ones compute: they come in turn, so that cores
+    are neither idle nor crowded. Of the rest, groups of several modules come first: they are the largest.
     """
-    if not LONG and (left_out := [item for item in items if item.get_closest_marker("long")]):
+    if not how_much.LONG and (left_out := [item for item in items if item.get_closest_marker("long")]):
         items[:] = [item for item in items if not item.get_closest_marker("long")]
         config.hook.pytest_deselected(items=left_out)
     modules: dict[Path, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("slow"):
             modules.setdefault(item.path, []).append(item)
-            if not item.get_closest_marker("xdist_group"):
-                item.add_marker(pytest.mark.xdist_group(item.path.stem))
     waiting: list[list[pytest.Item]] = []
     computing: list[list[pytest.Item]] = []
     for module in modules.values():
         (waiting if any(map(_waits, module)) else computing).append(module)
     turns = ([(i / len(kind), module) for i, module in enumerate(kind)] for kind in (waiting, computing))
     slow = [item for _, module in merge(*turns, key=lambda turn: turn[0]) for item in module]
-    items[:] = slow + [item for item in items if not item.get_closest_marker("slow")]
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    items[:] = slow + sorted(quick, key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a module's tests, or those of a group, to one worker, which makes what they share once.
+
+    pytest-xdist's own ``loadgroup`` takes each test without a group as one: for each it counts all others.
+    """
+    from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
+
+    class ByModule(LoadGroupScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            scope = super()._split_scope(nodeid)
+            return str(scope if scope != nodeid else nodeid.partition("::")[0])
+
+    return ByModule(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def _waits(item: pytest.Item) -> bool:
@@ -164,6 +193,11 @@ def _waits(item: pytest.Item) -> bool:
 
 def pytest_collection_finish() -> None:
     """Leave modules and items out of what the collector looks through."""
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Leave all out that is left: pytest collects five times at its end, the interpreter once more."""
     gc.freeze()
 
 
@@ -217,6 +251,14 @@ def _folders_of_its_own(
             # A killed mpiexec of Open MPI 5.0 leaves its folder ompi.PID; a later one with this PID fails.
             patch.setenv("PRTE_MCA_prte_tmpdir_base", str(home))
         yield
+
+
+@pytest.fixture
+def tmp_path(_folders_of_its_own: None, request: pytest.FixtureRequest) -> Path:
+    """A folder for the test's files; pytest's own fixture counts all that it has made, each time."""
+    folder: Path = request.node.stash[_HOME] / "tmp"
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture

@@ -93,16 +93,20 @@ USED = (
 )
 
 
-# Whether any of them is in a text, found out at once: almost no text has one.
-ANY_NOT_USED = re.compile(
-    rf"\b(?:{'|'.join(f'(?:{phrase.pattern})' for phrase in NOT_USED)})\b", re.IGNORECASE
-)
+# Whether any of them is in a text, found out at once: almost no text has one. To search a text in small
+# letters takes less than half of the time of a search that ignores the case.
+_ANY = re.compile(rf"\b(?:{'|'.join(f'(?:{phrase.pattern.lower()})' for phrase in NOT_USED)})\b")
+
+
+def any_not_used(text: str) -> bool:
+    """Whether any of ``NOT_USED`` stands in a text."""
+    return _ANY.search(text.lower()) is not None
 
 
 def misused(text: str) -> list[str]:
     """What of ``NOT_USED`` stands in a text, each with what to write instead."""
     found: list[str] = []
-    for phrase in NOT_USED if ANY_NOT_USED.search(text) else ():
+    for phrase in NOT_USED if any_not_used(text) else ():
         for match in re.finditer(rf"\b(?:{phrase.pattern})\b", text, re.IGNORECASE):
             found.append(
                 f"{match[0]!r} -> {phrase.instead}: ...{text[max(0, match.start() - 30) : match.end() + 30]}"
@@ -125,7 +129,7 @@ def python_texts(path: Path) -> Iterator[tuple[int, str]]:
 
 def python_comments(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (line, text) of each comment, in files with any of the words: finding comments takes longer."""
-    if not ANY_NOT_USED.search(" ".join(path.read_text().split())):
+    if not any_not_used(" ".join(path.read_text().split())):
         return
     with path.open("rb") as file:
         for token in tokenize.tokenize(file.readline):

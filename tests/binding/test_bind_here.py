@@ -16,6 +16,7 @@ from hpclaunch.binding.node_binding import BindingRequest
 from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from hpclaunch.package_data import resource_dir
 from hpclaunch.topology.node_topology import Core, Gpu, NodeTopology, NumaNode
+from tests.how_much import examples
 
 REMOTE = resource_dir("remote")
 
@@ -107,7 +108,7 @@ def nodes(draw: st.DrawFn) -> tuple[NodeTopology, int, int, int]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(nodes())
 def test_ranks_bind_themselves_as_bind_plans(one: tuple[NodeTopology, int, int, int]) -> None:
     topology, ranks, gpus, threads = one

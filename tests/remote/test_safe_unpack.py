@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.remote import safe_unpack
 from hpclaunch.remote.safe_unpack import LinkOut, Member, Unpacker, UnsafeMember
+from tests.how_much import examples
 
 Entry = tuple[str, bytes, str, int, bytes]
 """Name, type, link's target, mode, content."""
@@ -107,7 +108,7 @@ def test_no_archive_changes_anything_outside(tmp_path: Path, keep_links: bool) -
     before = state_of(victim)
     turn = iter(range(10_000))
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     @given(entries(str(victim)))
     def check(members: list[Entry]) -> None:
         folder = tmp_path / f"copy{next(turn)}"

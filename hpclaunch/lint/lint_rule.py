@@ -260,7 +260,8 @@ class Context:
     def cores_for_jobs(self) -> int:
         """The cores of the site's node that jobs can use; 0: not known."""
         node = self.node_topology
-        return sum(node.usable.issuperset(core.cpus) for core in node.cores) if node else 0
+        usable = node.usable if node else frozenset()
+        return sum(usable.issuperset(core.cpus) for core in node.cores) if node else 0
 
     @property
     def gpus_of_whole_node(self) -> int | None:

@@ -5,6 +5,7 @@ A further one is a folder of that name with its ``SCHEDULER``, a template, and i
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ THIS_MACHINE = "local"
 """The kind that has no queue."""
 
 
+@cache
 def get_scheduler(kind: str) -> Scheduler:
     """Return the scheduler called ``kind``; raises BadInputError where there is none."""
     if kind not in KINDS:

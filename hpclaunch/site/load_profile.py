@@ -222,9 +222,15 @@ class ProfileCache:
     def _same_for_all(self) -> hashlib._Hash:
         digest = hashlib.sha256()
         _add(digest, code_digest(_PACKAGE), msgspec.__version__, "")
+        real_folder = cache(os.path.realpath)  # which takes longer than to read a profile
+
+        def real(file: Path) -> str:
+            folder, name = os.path.split(file)
+            return os.path.realpath(file) if os.path.islink(file) else f"{real_folder(folder)}/{name}"
+
         for names in self._known:
             for other, candidates in sorted(names.items()):
-                _add(digest, other, *map(os.path.realpath, candidates), "")
+                _add(digest, other, *map(real, candidates), "")
             _add(digest, "")
         return digest
 

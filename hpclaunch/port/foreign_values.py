@@ -20,7 +20,7 @@ from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, whole_nu
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
 _MOST_STEPS = 400
-_UNREADABLE = "FILL_IN_WORD"
+UNREADABLE = "FILL_IN_WORD"
 """Stands for a part of a word that is known at run time only and has no name."""
 WORDS: dict[str, Any] = package_table("port/port_words.yaml")
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -87,7 +87,7 @@ class Values:
         unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
         if unquoted and value.plain is not None:
             return [Value(text, _in_quotes(text)) for text in value.plain.split()]
-        if unquoted and value.shell is not None and "\\" not in value.shell and re.search(r"\s", value.shell):
+        if unquoted and value.shell and re.search(r"^(?!.*(\\|\$\()).*\s", value.shell, re.DOTALL):
             return [Value(None if "$" in text else text, text) for text in value.shell.split()]
         if unquoted and value.shell is None and value.named and re.search(r"\s", value.named):
             return [_piece(text) for text in value.named.split()]
@@ -132,8 +132,8 @@ class Values:
             plain = None if plain is None or piece.plain is None else plain + piece.plain
             shell = None if shell is None or piece.shell is None else _joined(shell, piece.shell)
             name = piece.shell if piece.shell is not None else piece.named or _name_of(part)
-            named = _joined(named, name if name is not None else f"${{{_UNREADABLE}}}")
-            more = piece.missing if name is not None else (_UNREADABLE,)
+            named = _joined(named, name if name is not None else f"${{{UNREADABLE}}}")
+            more = piece.missing if name is not None else (UNREADABLE,)
             missing += [each for each in more if each not in missing]
             if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
                 return Value(None, None)
@@ -149,7 +149,10 @@ class Values:
             return self._expansion(part, offset)
         if part.kind == "arithmetic":
             number = self._arithmetic(part.text[3:-2], offset)
-            return Value(str(number), str(number)) if number is not None else Value(None, None)
+            if number is not None:
+                return Value(str(number), str(number))
+            by_index = self._by_index(part.text[3:-2], offset)
+            return Value(None, by_index and f"$(({by_index}))")
         return self._command(part.text, offset)
 
     def _expansion(self, part: Part, offset: int) -> Value:
@@ -163,6 +166,8 @@ class Values:
             return Value(None, None, (part.text,))
         if not part.operator:
             return self._variable(part.text, offset)
+        if item := self._item(part, offset):
+            return item
         default = re.fullmatch(r":?-(?:\"([^$`\\\"]*)\"|([^$`\\\"]*))", part.operator)
         found = self._variable(part.text, offset)
         if default is None:
@@ -189,8 +194,8 @@ class Values:
             return Value(None, self.target[fact]) if number is None else Value(str(number), str(number))
         if name in WORDS["of a job here, too"] and (made is None or name.startswith("MASTER_")):
             return Value(None, f"${name}")
-        name = f"{_UNREADABLE}_{name}" if re.fullmatch(r"[2-9]|\d\d+", name) else name
-        return Value(None, None, (name,), named=f"${{{name}}}" if name.startswith(_UNREADABLE) else None)
+        name = f"{UNREADABLE}_{name}" if re.fullmatch(r"[2-9]|\d\d+", name) else name
+        return Value(None, None, (name,), named=f"${{{name}}}" if name.startswith(UNREADABLE) else None)
 
     def _assigned(self, name: str, made: Assignment) -> Value:
         found = self._word(made.value, made.offset) if made.value else Value(None, None, (name,))
@@ -201,8 +206,38 @@ class Values:
             return Value(before + found.plain, _in_quotes(before + found.plain))
         if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
             return Value(None, f"${name}")
-        named = re.fullmatch(rf"\$\{{{_UNREADABLE}\w*\}}", found.named or "") is None
+        named = re.fullmatch(rf"\$\{{{UNREADABLE}\w*\}}", found.named or "") is None
         return found if named else Value(None, None, (name,))
+
+    def _item(self, part: Part, offset: int) -> Value | None:
+        """Return ``${NAME[INDEX]}`` of an array whose items are known; None: it cannot be read."""
+        index = re.fullmatch(r"\[(?:\$\(\((.+)\)\)|(.+))\]", part.operator)
+        texts = [item.plain for item in self._array(part.text, offset) or []] if index else []
+        items = [text for text in texts if text is not None]
+        if (
+            index is None
+            or not items
+            or len(items) < len(texts)
+            or any(text.split() != [text] for text in items)
+        ):
+            return None
+        number = self._arithmetic(index[1] or index[2], offset)
+        if number is not None:
+            return Value(items[number], _in_quotes(items[number])) if number < len(items) else None
+        by_index = self._by_index(index[1] or index[2], offset)
+        table = f'items=({shlex.join(items)}); echo "${{items[{by_index}]}}"'
+        return Value(None, f"$({table})") if by_index else None
+
+    def _by_index(self, text: str, offset: int) -> str | None:
+        """Return arithmetic that depends on the index of an array of jobs only, as the target reads it."""
+        if re.search(r"[^\w\s()+*/%${}-]", text):
+            return None
+        known = {name: self._variable(name, offset) for name in re.findall(r"[A-Za-z_]\w*", text)}
+        texts = {name: one.plain or one.shell or "" for name, one in known.items()}
+        of_index = r"-?\d+|(\$\(\()?[\s\d()+*/%-]*\$HPCLAUNCH_ARRAY_INDEX[\s\d()+*/%-]*"
+        if not texts or not all(re.fullmatch(of_index, one) for one in texts.values()):
+            return None
+        return re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda match: texts[match[1]], text)
 
     def _arithmetic(self, text: str, offset: int) -> int | None:
         text = re.sub(r"\$\{?(\w+)\}?", r"\1", text.strip())

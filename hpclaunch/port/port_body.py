@@ -1,13 +1,13 @@
 """The other lines of a foreign script: variables, modules, folders, and commands around the launch."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
-from hpclaunch.port.foreign_values import WORDS, Value
+from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
@@ -94,6 +94,9 @@ def content_lines(port: Port) -> dict[int, str]:
 def _judge(port: Port, command: Command) -> Iterator[Judged]:
     lines = port.lines_of(command)
     name = command.name.rpartition("/")[2]
+    if (not name or name in _DECLARING) and _is_behind(port, command):
+        yield Judged(lines, port.says("behind the launch", line=launch_line(port)))
+        return
     if not command.words:
         yield from _judge_assignments(port, command, command.assignments)
         return
@@ -113,6 +116,12 @@ def _judge(port: Port, command: Command) -> Iterator[Judged]:
         yield Judged(lines, port.says("only prints"))
     made = [assignment_in(word, exported=True) for word in words if is_assignment(word)]
     yield from _judge_assignments(port, command, made)
+
+
+def _is_behind(port: Port, command: Command) -> bool:
+    """Tell whether a command runs when the launch is over."""
+    main = port.launch.command if port.launch else last_program(port)
+    return main is not None and not (main.block or main.function) and command.start >= main.end
 
 
 def _judge_assignments(port: Port, command: Command, made: list[Assignment]) -> Iterator[Judged]:
@@ -155,7 +164,9 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         value = port.values.named(one.name, one.offset + 1)
         if value.plain is not None or value.shell is not None:
             return port.says("script variable")
-        if port.written is not None or one.name in names_in_launch(port)[0]:
+        options, program = names_in_launch(port)
+        unread = one.name in program and UNREADABLE in port.command.missing
+        if port.written is not None or one.name in options or unread:
             return port.says("run time value")
     return port.says("unused variable")
 
@@ -184,6 +195,13 @@ def used_names(port: Port) -> set[str]:
         start = port.script.text.find(body, port.command.inside_at.command.start)
         offsets.append((start, start + len(body)))
     return _names_in(port, offsets)
+
+
+def set_at(port: Port, lines: Collection[int]) -> set[int]:
+    """Return the other lines that set the variables which these read, and those that their values read."""
+    reads = [(ref.offset, ref.offset + 1) for ref in port.script.shell.refs if ref.line in lines]
+    assigned = port.script.variables.assignments
+    return {one.line for name in _names_in(port, reads) for one in assigned.get(name, ())}.difference(lines)
 
 
 def _names_in(port: Port, offsets: list[tuple[int, int]]) -> set[str]:
@@ -290,10 +308,17 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
     return port.says("other launch", main=main)
 
 
-def _cd(port: Port, command: Command) -> Verdict:
+def leaves(port: Port, command: Command) -> bool:
+    """Tell whether a command goes to another folder than that where the job is submitted."""
     value = port.values.value(command.words[1]) if len(command.words) > 1 else Value(None, None)
-    if value.shell in ("$PWD", "${PWD}") or value.plain == ".":
+    stays = value.shell in ("$PWD", "${PWD}") or value.plain == "."
+    return command.name in ("cd", "pushd") and not (command.depth or stays)
+
+
+def _cd(port: Port, command: Command) -> Verdict:
+    if not leaves(port, command):
         return port.says("submit folder")
+    value = port.values.value(command.words[1]) if len(command.words) > 1 else Value(None, None)
     shown = command.words[1].raw if len(command.words) > 1 else "home"
     known = f" ({value.plain})" if value.plain and value.plain != shown.strip("\"'") else ""
     return port.says("other folder", shown=shown + known)

@@ -14,6 +14,9 @@ from hpclaunch.port.ported_command import image_name
 from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive, MailEvent, Subject
 from hpclaunch.walltime import format_walltime
 
+PIECE = r"[^\s=:,;'\"/()\[\]{}|&<>+]+"
+"""A word of a directive or a value."""
+
 
 def port_directives(port: Port) -> Iterator[Judged]:
     """Judge every directive of the script."""
@@ -50,9 +53,21 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return carried
     if not directive.known:
         return port.says("no such option", text=directive.text, submit=directive.reader.submit_command)
+    words = re.findall(PIECE, (directive.value or "").lower())
+    if subject == "constraint" and directive.value and {*words}.issubset(words_of_nodes(port)):
+        return port.says("of all nodes", text=directive.text)
     if subject in WORDS["of one machine"]:
         return port.says("of one machine", text=directive.text)
     return port.says("unknown directive", text=directive.text)
+
+
+def words_of_nodes(port: Port) -> list[str]:
+    """Return the words of a directive that are true of each node here."""
+    node = port.target.node
+    texts = (
+        [node.gpu_model, node.gpu_type, node.gpu_vendor, node.gpu_arch, "gpu"] if node and node.gpus else []
+    )
+    return " ".join(filter(None, texts)).lower().replace("-", " ").split()
 
 
 def _as_it_is(port: Port, directive: Directive) -> Verdict | None:
@@ -200,15 +215,15 @@ def _with_values(port: Port, named: list[str]) -> Verdict:
     given = [part.strip().partition("=")[::2] for part in named]
     said = [port_variable(port, name, Value(value, value)) for name, value in given]
     fates = {verdict.fate for verdict in said}
+    is_open = [one.why.removeprefix("undecided: ") for one in said if one.why.startswith("undecided: ")]
     to = "; ".join(
         verdict.to or (f"env: {name}" if verdict.fate == "kept" else f"{name} is left out: {verdict.why}")
         for (name, _), verdict in zip(given, said, strict=True)
     )
     if fates == {"left out"}:
         why = "; ".join(verdict.why.removeprefix("undecided: ") for verdict in said)
-        is_open = any(verdict.why.startswith("undecided: ") for verdict in said)
         return left_out(f"undecided: {why}" if is_open else why)
-    to_do = (text for verdict in said for text in verdict.to_do)
+    to_do = (*(f"env: {why}" for why in is_open), *(text for verdict in said for text in verdict.to_do))
     sets = all_set(Judged((), verdict) for verdict in said)
     return port.says("exported", texts=to).doing(*to_do).setting(**sets)
 

@@ -360,6 +360,8 @@ def judge_words(port: Port) -> Iterator[Judged]:
     for line, verdict in _each_word(port, launch):
         if line != launch.line or verdict != KEPT:
             yield Judged([line if line in lines else launch.line], verdict)
+    if before := _before_launcher(launch):
+        yield Judged([launch.line], KEPT.doing(task("before the launcher", text=before, line=launch.line)))
     for one in launch.command.assignments:
         value = port.values.value(one.value) if one.value else Value(None, None)
         yield Judged([one.line], port_variable(port, one.name, value))
@@ -367,6 +369,15 @@ def judge_words(port: Port) -> Iterator[Judged]:
         if redirect.operator != "<":
             shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
             yield Judged([redirect.line], port.says("log", text=shown))
+
+
+def _before_launcher(launch: Launch) -> str:
+    """Return the words before a launcher, such as ``timeout 3500``, that do more than start it."""
+    words = [word.visible for word in launch.command.words]
+    names = [word.rpartition("/")[2] for word in words]
+    known = launch.launcher in LAUNCHER_OPTIONS
+    at = next((at for at, name in enumerate(names) if known and name == launch.launcher), 0)
+    return " ".join(words[:at]) if names[0] not in WORDS["wrappers"] else ""
 
 
 def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:

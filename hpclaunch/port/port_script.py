@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import dropwhile, pairwise
 from typing import Any
@@ -30,7 +30,7 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, launch_line, names_in_launch, port_body, port_rest
+from hpclaunch.port.port_body import content_lines, launch_line, names_in_launch, port_body, port_rest, set_at
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     filled_in,
@@ -321,7 +321,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     to_do |= dict.fromkeys(unsaid(port, settings, judged))
     for why, lines in undecided(judged).items():
         if not any(why in said for said in to_do):
-            to_do[f"{at_lines(lines)}: {why}"] = None
+            to_do[f"{at_lines(lines)}: {why}{_read_there(port, judged, lines)}"] = None
     return Ported(
         settings=settings,
         report=line_report(judged, content_lines(port)),
@@ -332,9 +332,20 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     )
 
 
+def _read_there(port: Port, judged: Sequence[Judged], lines: Collection[int]) -> str:
+    """Return which lines, not carried over, set what these lines of the user's read."""
+    carried = {line for one in judged if one.verdict.sets or one.verdict.to_do for line in one.lines}
+    carried.update(*undecided(judged).values())
+    found = set_at(port, lines) - carried
+    return f" (what it reads: {at_lines(found)})" if found else ""
+
+
 def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the keys of the job file in its order, and what is to do about those that the target lacks."""
-    to_fill, to_set = to_fill_in(found.get("fill_in", ()))
+    filled = list(found.get("fill_in", ()))
+    for name, line in found.get("fill_in", ()) if port.written is None else ():
+        filled += ((name, at) for at in set_at(port, {line}) if line != launch_line(port))
+    to_fill, to_set = to_fill_in(filled)
     found = {**found, "env": {**to_fill, **found.get("env", {})}}
     image, binds = found.get("container"), found.get("container_bind", ())
     to_do = _without_container(port, image, binds)
@@ -441,6 +452,14 @@ def _other_sizes(port: Port) -> Iterator[str]:
     for name, value in _options(port):
         if re.fullmatch(WORDS["options of threads"], name) and value.isdigit() and not threads:
             yield task("other threads", name=name, value=value, line=launch_line(port))
+        if (
+            re.fullmatch(WORDS["ranks of a node"], name)
+            and value.isdigit()
+            and 0 < gpus_of(port.target) < int(value)
+        ):
+            yield task(
+                "wider than a node", name=name, value=value, line=launch_line(port), gpus=gpus_of(port.target)
+            )
         if is_other_size(port, name, value):
             what = f"command: {name} {value} of line {launch_line(port)}"
             yield task("other size", what=what, there=port.there, here=port.sizes_text)
@@ -460,9 +479,10 @@ def _starters(port: Port) -> Iterator[str]:
 def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield that a job without an array reads an index."""
     names = {name for name, fact in port.words.variables.items() if fact == "array index"}
-    lines = sorted({ref.line for ref in port.script.shell.refs if ref.name in names})
+    is_read = re.compile("|".join(rf"\b{name}\b" for name in names) or "(?!)")
+    lines = [at for at, line in content_lines(port).items() if is_read.search(line)]
     read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
-    if lines and read and "array" not in port.subjects:
+    if lines and read and "array" not in settings:
         yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
     if lines and FILL_IN in str(settings.get("env")):
         yield task("by the index", at=at_lines(lines), array=settings.get("array", "to request"))

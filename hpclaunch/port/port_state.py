@@ -65,8 +65,9 @@ class Port:
 
     @property
     def starts_ray(self) -> bool:
-        """Whether the script starts a Ray cluster itself."""
-        return re.search(r"^[^#\n]*\bray +start\b", self.script.text, re.MULTILINE) is not None
+        """Whether the script starts a Ray cluster itself; a line that prints the words starts none."""
+        starts = r"^(?:(?!\b(?:echo|printf)\b)[^#\n])*\bray +start\b"
+        return re.search(starts, self.script.text, re.MULTILINE) is not None
 
     @property
     def there(self) -> str:

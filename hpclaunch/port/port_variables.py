@@ -129,6 +129,12 @@ def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: V
     if site is not None:
         source, to = port.cited(site.source), _set_to(name, site)
         return port.says("replaced by the site", source, to=to, why=group.why, reason=site.reason)
+    script, found = port.script, port.script.variables
+    unseen = name in found.assignments and name not in found.exported
+    if unseen or any(ref.name == name for ref in script.shell.refs):
+        unseen = True  # the script reads it itself, and each line that does is judged
+    if group.name in ("rendezvous", "ranks") and not (unseen or name in WORDS["set for ranks"]):
+        return port.says("not set for ranks", name=name, why=group.why)
     if group.name in ("rendezvous", "ranks", "threads", "scheduler"):
         return port.says(group.name, name=name, why=group.why).doing(*_threads(port, name, group, value))
     if group.name == "binding":
@@ -136,7 +142,8 @@ def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: V
         gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
         said = port.says("replaced by the binding", port.cited(binding.source), gpus=gpus, why=group.why)
         return said.doing(*_visible(port, name, value))
-    return port.says("not needed here", why=group.why)
+    alone = unseen or port.same_machine or re.fullmatch(WORDS["of one machine alone"], name)
+    return port.says("not needed here" if alone else "not set here", why=group.why)
 
 
 def _threads(port: Port, name: str, group: Group, value: Value) -> list[str]:

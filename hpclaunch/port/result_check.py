@@ -1,7 +1,7 @@
 """The last look at a port: what of the script is lost, and what stays and may belong to another machine."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -9,12 +9,12 @@ import msgspec
 
 from hpclaunch.port.foreign_values import WORDS
 from hpclaunch.port.job_sizes import usable_cores
-from hpclaunch.port.line_report import Judged, at_lines, task
-from hpclaunch.port.port_body import launch_line, names_in_launch
+from hpclaunch.port.line_report import Judged, at_lines, task, undecided
+from hpclaunch.port.port_body import launch_line, leaves, names_in_launch
+from hpclaunch.port.port_directives import PIECE, words_of_nodes
 from hpclaunch.port.port_state import Port
+from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS
 from hpclaunch.shell.shell_syntax import Assignment
-
-_PIECE = r"[^\s=:,;'\"/()\[\]{}|&<>+]+"
 
 
 def unsaid(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
@@ -22,9 +22,56 @@ def unsaid(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) ->
     yield from _foreign_words(port, settings)
     yield from _lost_values(port, settings, judged)
     yield from _unread_sizes(port)
+    yield from _folders(port, str(settings))
+    yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})
     cores = (usable_cores(port.target) or 0) // (port.sizes.tasks_per_node or 1)
     if 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
         yield task("fewer cores", there=there, here=cores)
+
+
+def _folders(port: Port, result: str) -> Iterator[str]:
+    """Yield the lines that read the folder they run in, where a line of the script goes to another one."""
+    folders = {"PWD", *(name for name, fact in port.words.variables.items() if fact == "folder")}
+    moves = [one.line for one in port.script.commands if leaves(port, one)]
+    reads = [ref.line for ref in port.script.shell.refs if ref.name in folders]
+    reads += [one.line for one in port.script.commands if one.depth and one.name == "pwd"]
+    if moves and reads and re.search(r"\$\{?PWD\b", result):
+        yield task("folder moved", at=at_lines(reads), moves=at_lines(moves))
+
+
+def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
+    """Yield the files of the launch's output that other lines read or that hold data: here it is in the log.
+
+    ``named``: the lines that are the user's.
+    """
+    lines, main = port.script.text.split("\n"), port.launch
+    for line, file in _files_of_output(port):
+        name = re.split(r"[%$]", file.rpartition("/")[2])[0] or file
+        later = [
+            at for at in sorted(named) if main and at > main.line and len(name) > 2 and name in lines[at - 1]
+        ]
+        if later or re.fullmatch(WORDS["data"], name):
+            what = f"which {at_lines(later)} reads" if later else "which looks like data"
+            yield task("output in a file", line=line, file=file, what=what, here=port.here)
+
+
+def _files_of_output(port: Port) -> Iterator[tuple[int, str]]:
+    """Yield the files into which the script has the output of its launch, each with its line."""
+    launch = port.launch
+    for directive in port.script.active_directives:
+        if port.words.options.get(directive.name) == "output" and directive.value:
+            yield directive.line, directive.value
+    if launch is None:
+        return
+    for one in launch.command.redirects:
+        if ">" in one.operator and one.fd != "2" and one.body is None:
+            yield one.line, one.target.raw.strip("\"'")
+    tees = (one for one in port.script.commands if one.name == "tee" and one.start > launch.command.start)
+    yield from ((one.line, word.visible) for one in tees if one.piped_in for word in one.words[1:])
+    about = LAUNCHER_OPTIONS[launch.launcher].about if launch.launcher in LAUNCHER_OPTIONS else {}
+    for option in launch.options:
+        if about.get(option.name) == "log" and option.value:
+            yield option.line, option.value.raw[option.prefix :].strip("\"'")
 
 
 def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -58,15 +105,12 @@ def _unread_sizes(port: Port) -> Iterator[str]:
 def _lost_words(port: Port, value: str) -> list[str]:
     """Return the words of a directive that are neither about sizes nor true of each node here."""
     node, ranks = port.target.node, port.sizes.tasks_per_node or 1
-    texts = (
-        [node.gpu_model, node.gpu_type, node.gpu_vendor, node.gpu_arch, "gpu"] if node and node.gpus else []
-    )
-    known = [port.there, *" ".join(filter(None, texts)).lower().replace("-", " ").split()]
+    known = [port.there, *words_of_nodes(port)]
     asked, memory = re.findall(r"\bmem=(\d+)gb?\b", value), node.memory_gib if node else None
     if asked and memory and max(map(int, asked)) * ranks <= memory:
         known.append("mem")
     said = re.compile("|".join([WORDS["about sizes"], *map(re.escape, known)]))
-    return [word for word in re.findall(_PIECE, value) if not said.fullmatch(word)]
+    return [word for word in re.findall(PIECE, value) if not said.fullmatch(word)]
 
 
 def _lost_values(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
@@ -84,5 +128,5 @@ def _lost_values(port: Port, settings: Mapping[str, Any], judged: Sequence[Judge
 def _lacks(result: str, made: Assignment) -> bool:
     """Tell whether a text lacks a word that a variable is set to, other than a number."""
     texts = [part.text for part in made.value.parts if part.kind == "text"] if made.value else []
-    words = chain.from_iterable(re.findall(_PIECE, text) for text in texts)
+    words = chain.from_iterable(re.findall(PIECE, text) for text in texts)
     return any(not word.isdigit() and word not in result for word in words)

@@ -16,7 +16,7 @@ from typing import Any
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.package_data import package_table
-from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, whole_number
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
 
 _MOST_STEPS = 400
@@ -148,11 +148,7 @@ class Values:
         if part.kind == "variable":
             return self._expansion(part, offset)
         if part.kind == "arithmetic":
-            number = self._arithmetic(part.text[3:-2], offset)
-            if number is not None:
-                return Value(str(number), str(number))
-            by_index = self._by_index(part.text[3:-2], offset)
-            return Value(None, by_index and f"$(({by_index}))")
+            return _computed(self._arithmetic(part.text[3:-2], offset))
         return self._command(part.text, offset)
 
     def _expansion(self, part: Part, offset: int) -> Value:
@@ -212,54 +208,25 @@ class Values:
     def _item(self, part: Part, offset: int) -> Value | None:
         """Return ``${NAME[INDEX]}`` of an array whose items are known; None: it cannot be read."""
         index = re.fullmatch(r"\[(?:\$\(\((.+)\)\)|(.+))\]", part.operator)
-        texts = [item.plain for item in self._array(part.text, offset) or []] if index else []
-        items = [text for text in texts if text is not None]
-        if (
-            index is None
-            or not items
-            or len(items) < len(texts)
-            or any(text.split() != [text] for text in items)
-        ):
+        items = [item.plain or "" for item in self._array(part.text, offset) or []] if index else []
+        text = self._arithmetic(index[1] or index[2], offset) if index else None
+        if not (text and items and all(item.split() == [item] for item in items)):
             return None
-        number = self._arithmetic(index[1] or index[2], offset)
-        if number is not None:
-            return Value(items[number], _in_quotes(items[number])) if number < len(items) else None
-        by_index = self._by_index(index[1] or index[2], offset)
-        table = f'items=({shlex.join(items)}); echo "${{items[{by_index}]}}"'
-        return Value(None, f"$({table})") if by_index else None
+        number = _computed(text).plain
+        if number is None:
+            return Value(None, f'$(items=({shlex.join(items)}); echo "${{items[{text}]}}")')
+        found = items[int(number)] if int(number) < len(items) else ""
+        return Value(found, _in_quotes(found))
 
-    def _by_index(self, text: str, offset: int) -> str | None:
-        """Return arithmetic that depends on the index of an array of jobs only, as the target reads it."""
-        if re.search(r"[^\w\s()+*/%${}-]", text):
+    def _arithmetic(self, text: str, offset: int) -> str | None:
+        """Return arithmetic with numbers, and for the index of an array the target's, in place of names."""
+        values = {name: self._variable(name, offset) for name in re.findall(r"[A-Za-z_]\w*", text)}
+        texts = {name: (one.plain or one.shell or "").strip() for name, one in values.items()}
+        of_index = r"\d{1,9}|(\$\(\()?[\s\d()+*/%-]*\$HPCLAUNCH_ARRAY_INDEX[\s\d()+*/%-]*"
+        read = len(text) <= 200 and re.fullmatch(r"[\w\s()+*/%${}-]+", text)
+        if not read or not all(re.fullmatch(of_index, one) for one in texts.values()):
             return None
-        known = {name: self._variable(name, offset) for name in re.findall(r"[A-Za-z_]\w*", text)}
-        texts = {name: one.plain or one.shell or "" for name, one in known.items()}
-        of_index = r"-?\d+|(\$\(\()?[\s\d()+*/%-]*\$HPCLAUNCH_ARRAY_INDEX[\s\d()+*/%-]*"
-        if not texts or not all(re.fullmatch(of_index, one) for one in texts.values()):
-            return None
-        return re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda match: texts[match[1]], text)
-
-    def _arithmetic(self, text: str, offset: int) -> int | None:
-        text = re.sub(r"\$\{?(\w+)\}?", r"\1", text.strip())
-        if len(text) > 200 or not re.fullmatch(r"[\w\s()+*/%-]+", text):
-            return None
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of Python's reader about 10if and the like
-                tree = ast.parse(text, mode="eval")
-            return self._evaluate(tree.body, offset)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError, OverflowError):
-            return None
-
-    def _evaluate(self, node: ast.expr, offset: int) -> int | None:
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return node.value if node.value < 10**9 else None
-        if isinstance(node, ast.Name):
-            return whole_number(self._variable(node.id, offset).plain)
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            left, right = self._evaluate(node.left, offset), self._evaluate(node.right, offset)
-            return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
-        return None
+        return re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda match: texts[match[1]], text.strip())
 
     def _command(self, text: str, offset: int) -> Value:
         """Return what a command in a substitution prints, for the few that many scripts have."""
@@ -292,6 +259,28 @@ class Values:
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+
+
+def _computed(text: str | None) -> Value:
+    """Return the value of arithmetic without names; what has a variable is computed on the target."""
+    if text is None or "$" in text:
+        return Value(None, text and f"$(({text}))")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Python's reader about 10if and the like
+            number = _evaluated(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError, OverflowError):
+        number = None
+    return Value(None, None) if number is None else Value(str(number), str(number))
+
+
+def _evaluated(node: ast.expr) -> int | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value if node.value < 10**9 else None
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        left, right = _evaluated(node.left), _evaluated(node.right)
+        return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
+    return None
 
 
 ARGUMENT = re.compile(r"[1-9]\d*|[@*#]|OPTARG")

@@ -44,6 +44,9 @@ def port_directives(port: Port) -> Iterator[Judged]:
 def _judge(port: Port, directive: Directive) -> Verdict:
     subject = port.words.options.get(directive.name)
     subject = WORDS["subjects of options"].get(directive.name, subject)
+    same = port.same_scheduler and subject in ("begin", "carried", "requeue", "signal")
+    if same and (carried := _as_it_is(port, directive)):
+        return carried
     handler = _HANDLERS.get(subject) if subject else None
     if handler is not None:
         return handler(port, directive)
@@ -228,15 +231,7 @@ def _with_values(port: Port, named: list[str]) -> Verdict:
     return port.says("exported", texts=to).doing(*to_do).setting(**sets)
 
 
-def _carried(port: Port, directive: Directive) -> Verdict:
-    if port.same_scheduler and (carried := _as_it_is(port, directive)):
-        return carried
-    return port.says("carried", text=directive.text, title=port.scheduler.title)
-
-
 def _begin(port: Port, directive: Directive) -> Verdict:
-    if port.same_scheduler and (carried := _as_it_is(port, directive)):
-        return carried
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", directive.value or "", re.ASCII):
         return port.says("begin", text=directive.text)
     begin = (directive.value or "")[:16]
@@ -315,6 +310,10 @@ def _or_stdin(case: str) -> Callable[[Port, Directive], Verdict]:
     return lambda port, one: port.says("input" if one.name in WORDS["stdin"] else case, text=one.text)
 
 
+def _carried(port: Port, directive: Directive) -> Verdict:
+    return port.says("carried", text=directive.text, title=port.scheduler.title)
+
+
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     **dict.fromkeys((*WORDS["numbers"], "select"), _sizes),
     "account": _account,
@@ -323,6 +322,8 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "binding": lambda port, one: binding_verdict(port, one.text),
     "begin": _begin,
     "carried": _carried,
+    "requeue": _carried,
+    "signal": _carried,
     "container": _container,
     "exclusive": _exclusive,
     "export": lambda port, one: exported(port, one.value or "", "export", "[=,]|$"),
@@ -337,7 +338,5 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "output": _or_stdin("output"),
     "qos": _queue,
     "queue": _queue,
-    "requeue": _carried,
-    "signal": _carried,
     "walltime": _walltime,
 }

@@ -12,7 +12,6 @@ from hpclaunch.port.line_report import KEPT, Verdict, at_lines, left_out, task
 from hpclaunch.port.port_state import Port, is_path
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
-from hpclaunch.site.schema import EnvVar
 
 
 class Group(NamedTuple):
@@ -42,11 +41,17 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
     fabric, several = port.target.fabric, (port.sizes.nodes or 1) > 1
     here = {**fabric.common, **(fabric.multi_node if several else fabric.single_node), **port.target.env}
     site = here.get(name) if group is not None or not port.same_machine else None
-    if group is not None and not (group.name == "threads" and _fits(port, value)):
-        return _replaced(port, name, group, site, value)
-    if site is not None and group is None:
-        to = _set_to(name, site)
-        return port.says("set by the site", port.cited(site.source), to=to, reason=site.reason)
+    if group is not None and group.name == "threads" and _fits(port, value):
+        group = site = None
+    if group is not None and group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
+        shown = value.plain or value.shell
+        return port.says("search path", name=name, why=group.why, shown=f": {shown}" if shown else "")
+    if site is not None:
+        to = f"{name}={site.value}" if site.value is not None else f"unset {name}"
+        why = f"{group.why}; " if group else ""
+        return port.says("set by the site", port.cited(site.source), to=to, why=why, reason=site.reason)
+    if group is not None:
+        return _replaced(port, name, group, value)
     if reason := _refused(name):
         secret = (f"secret: {name} is left out: export it in the shell that submits",)
         return left_out(reason).doing(*(secret if looks_secret(name) else ()))
@@ -61,10 +66,6 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         said = port.says("exported line", line=line)
         return said.setting(exports=(line,)).doing(*_paths(port, name, value.shell))
     return port.says("computed value", name=name)
-
-
-def _set_to(name: str, site: EnvVar) -> str:
-    return f"{name}={site.value}" if site.value is not None else f"unset {name}"
 
 
 def _paths(port: Port, name: str, text: str) -> list[str]:
@@ -122,35 +123,23 @@ def _refused(name: str) -> str | None:
     return None
 
 
-def _replaced(port: Port, name: str, group: Group, site: EnvVar | None, value: Value) -> Verdict:
-    if group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
-        shown = value.plain or value.shell
-        return port.says("search path", name=name, why=group.why, shown=f": {shown}" if shown else "")
-    if site is not None:
-        source, to = port.cited(site.source), _set_to(name, site)
-        return port.says("replaced by the site", source, to=to, why=group.why, reason=site.reason)
-    script, found = port.script, port.script.variables
-    unseen = name in found.assignments and name not in found.exported
-    if unseen or any(ref.name == name for ref in script.shell.refs):
-        unseen = True  # the script reads it itself, and each line that does is judged
-    if group.name in ("rendezvous", "ranks") and not (unseen or name in WORDS["set for ranks"]):
+def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
+    made = port.script.variables
+    unseen = name in made.assignments and name not in made.exported
+    read = unseen or any(ref.name == name for ref in port.script.shell.refs)  # by lines that are judged
+    if group.name in ("rendezvous", "ranks") and not (read or name in WORDS["set for ranks"]):
         return port.says("not set for ranks", name=name, why=group.why)
     if group.name in ("rendezvous", "ranks", "threads", "scheduler"):
-        return port.says(group.name, name=name, why=group.why).doing(*_threads(port, name, group, value))
+        unknown = group.name == "threads" and value.plain and port.sizes.tasks_per_node is None
+        to_do = (task("threads, unknown", name=name, value=value.plain),) if unknown else ()
+        return port.says(group.name, name=name, why=group.why).doing(*to_do)
     if group.name == "binding":
         binding = port.target.binding
         gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
         said = port.says("replaced by the binding", port.cited(binding.source), gpus=gpus, why=group.why)
         return said.doing(*_visible(port, name, value))
-    alone = unseen or port.same_machine or re.fullmatch(WORDS["of one machine alone"], name)
+    alone = read or port.same_machine or re.fullmatch(WORDS["of one machine alone"], name)
     return port.says("not needed here" if alone else "not set here", why=group.why)
-
-
-def _threads(port: Port, name: str, group: Group, value: Value) -> list[str]:
-    """Return the task about a number of threads that is left out, where the cores of a rank are not known."""
-    if group.name != "threads" or value.plain is None or port.sizes.tasks_per_node is not None:
-        return []
-    return [task("threads, unknown", name=name, value=value.plain)]
 
 
 def _visible(port: Port, name: str, value: Value) -> list[str]:

@@ -13,7 +13,6 @@ from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import launch_line, leaves, names_in_launch
 from hpclaunch.port.port_directives import PIECE, words_of_nodes
 from hpclaunch.port.port_state import Port
-from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS
 from hpclaunch.shell.shell_syntax import Assignment
 
 
@@ -44,34 +43,22 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
 
     ``named``: the lines that are the user's.
     """
-    lines, main = port.script.text.split("\n"), port.launch
-    for line, file in _files_of_output(port):
+    launch, text = port.launch, port.script.text
+    if launch is None or not launch.program:
+        return
+    options = text[launch.command.start : launch.program[0].start]
+    behind = text[launch.program[-1].end :].partition("\n")[0]
+    written = [
+        (launch.line, options + behind),
+        *((one.line, one.text) for one in port.script.active_directives),
+    ]
+    for line, file in ((line, file) for line, code in written for file in re.findall(WORDS["output"], code)):
         name = re.split(r"[%$]", file.rpartition("/")[2])[0] or file
-        later = [
-            at for at in sorted(named) if main and at > main.line and len(name) > 2 and name in lines[at - 1]
-        ]
+        reads = (at for at in named if at > launch.line and name in text.split("\n")[at - 1])
+        later = [*reads] if len(name) > 2 else []
         if later or re.fullmatch(WORDS["data"], name):
             what = f"which {at_lines(later)} reads" if later else "which looks like data"
             yield task("output in a file", line=line, file=file, what=what, here=port.here)
-
-
-def _files_of_output(port: Port) -> Iterator[tuple[int, str]]:
-    """Yield the files into which the script has the output of its launch, each with its line."""
-    launch = port.launch
-    for directive in port.script.active_directives:
-        if port.words.options.get(directive.name) == "output" and directive.value:
-            yield directive.line, directive.value
-    if launch is None:
-        return
-    for one in launch.command.redirects:
-        if ">" in one.operator and one.fd != "2" and one.body is None:
-            yield one.line, one.target.raw.strip("\"'")
-    tees = (one for one in port.script.commands if one.name == "tee" and one.start > launch.command.start)
-    yield from ((one.line, word.visible) for one in tees if one.piped_in for word in one.words[1:])
-    about = LAUNCHER_OPTIONS[launch.launcher].about if launch.launcher in LAUNCHER_OPTIONS else {}
-    for option in launch.options:
-        if about.get(option.name) == "log" and option.value:
-            yield option.line, option.value.raw[option.prefix :].strip("\"'")
 
 
 def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:

@@ -4,20 +4,17 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import dropwhile, pairwise
 from typing import Any
 
 import msgspec
 
 from hpclaunch import __version__
-from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, read_script, written_by_hpclaunch
-from hpclaunch.lint.launch_lines import LAUNCHERS
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
-from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Values
+from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.line_report import (
     KEPT,
@@ -30,7 +27,7 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, launch_line, names_in_launch, port_body, port_rest, set_at
+from hpclaunch.port.port_body import content_lines, launch_line, port_body, port_rest, set_at
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     filled_in,
@@ -41,10 +38,10 @@ from hpclaunch.port.port_launch import (
     source_sizes,
     written_command,
 )
-from hpclaunch.port.port_state import Port, gpus_of, number
-from hpclaunch.port.port_variables import is_other_size, to_fill_in
+from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
+from hpclaunch.port.port_variables import to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
-from hpclaunch.port.result_check import unsaid
+from hpclaunch.port.result_check import open_points
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
@@ -113,7 +110,7 @@ def port_script(
         requested=requested,
         faults={one.line: f"{one.message} ({one.rule})" for one in reversed(faults) if one.line},
         own=written_by_hpclaunch(text),
-        values=Values(script, words, _numbers(script, requested, source), node_file=node_file),
+        values=Values(script, words, numbers_asked(script, requested, source), node_file=node_file),
     )
     port, settled = _settle(port)
     return _put_together(port, KEPT.setting(site=site or target.name, **settled.sets).doing(*settled.to_do))
@@ -167,20 +164,6 @@ def _with_workers(found: SourceSizes, command: PortedCommand) -> SourceSizes:
     nodes = found.nodes or 1
     per_node = command.workers or (found.gpus // nodes if found.gpus else None)
     return msgspec.structs.replace(found, ranks=per_node * nodes if per_node else None)
-
-
-def _numbers(script: Script, asked: RequestedResources, source: SiteProfile | None) -> dict[Fact, int]:
-    """Return the sizes that the script's variables have on its own machine."""
-    nodes, slots = asked.node_count, asked.tasks_per_node or asked.cpus_per_node
-    known: dict[Fact, int | None] = {
-        "nodes": nodes,
-        "tasks per node": asked.ranks_per_node,
-        # NSLOTS and PBS_NP count slots
-        "tasks": asked.tasks.value if asked.tasks else nodes * slots.value if nodes and slots else None,
-        "cpus per task": number(asked.cpus_per_task),
-        "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
-    }
-    return {fact: number for fact, number in known.items() if number}
 
 
 def _account(port: Port) -> Verdict:
@@ -317,8 +300,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     every = [Judged((), settled), Judged((), command), Judged((), binds), *judged]
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
-    to_do |= dict.fromkeys([*more, *open_points(port, settings)])
-    to_do |= dict.fromkeys(unsaid(port, settings, judged))
+    to_do |= dict.fromkeys([*more, *open_points(port, settings, judged)])
     for why, lines in undecided(judged).items():
         if not any(why in said for said in to_do):
             to_do[f"{at_lines(lines)}: {why}{_read_there(port, judged, lines)}"] = None
@@ -387,150 +369,3 @@ def _scalar(value: object) -> str:
     text = printable(json.dumps(value, ensure_ascii=False))  # JSON is YAML
     bare = text.strip('"')
     return bare if _PLAIN.fullmatch(bare) and bare.lower() not in _WORDS else text
-
-
-def open_points(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the user has to check or to decide, each with the lines of the script that it is about."""
-    yield from _gpus(port)
-    yield from _nodes(port)
-    yield from _other_sizes(port)
-    yield from _defaults(port, settings)
-    yield from _counts(port)
-    yield from _starters(port)
-    yield from _index(port, settings)
-    yield from _folder(port)
-    yield from _arguments(port)
-    yield from _script_file(port)
-
-
-def _nodes(port: Port) -> Iterator[str]:
-    """Compare the nodes of the launch with the requested ones, and the GPUs and ranks of both jobs."""
-    asked, used = port.requested.node_count, port.source_sizes.nodes
-    ranks, here = port.source_sizes.ranks, port.sizes
-    if port.launch and asked and used and used < asked:
-        yield f"nodes: the script requests {asked}, line {port.launch.line} starts ranks on {used}: set nodes"
-    if "not the same number of GPUs" in here.said:
-        yield f"GPUs: {here.said}"
-    if ranks and used and ranks < used:
-        yield f"nodes: the script requests {used} and starts {ranks} ranks: set nodes and tasks_per_node"
-    if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
-        yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
-    if here.tasks_per_node is None and not port.starts_ray:
-        at = f" (line {launch_line(port)})" if launch_line(port) else ""
-        yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
-
-
-def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the variables of the command that have defaults, and may be set where the job is submitted."""
-    found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
-    names = [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]
-    if names:
-        yield task("defaults", line=launch_line(port), names=", ".join(names))
-
-
-def _counts(port: Port) -> Iterator[str]:
-    """Yield the variables of the program that hold another number of tasks than it has."""
-    ranks, nodes = port.source_sizes.ranks, port.source_sizes.nodes or 1
-    started = {"tasks": ranks, "tasks per node": -(-ranks // nodes) if ranks else None}
-    asked = _numbers(port.script, port.requested, port.source)
-    for name in sorted(names_in_launch(port)[1] & port.words.variables.keys()):
-        fact = port.words.variables[name]
-        if fact in started and asked.get(fact) != started[fact] and not port.command.inner:
-            there = asked.get(fact)
-            yield task("other count", name=name, there=there, line=launch_line(port), here=port.sizes_text)
-
-
-def _options(port: Port) -> list[tuple[str, str]]:
-    """Return the words of the command as options: each with the next word, and those with a value in them."""
-    words = [word.plain or word.shell or "" for word in port.command.words]
-    return [*pairwise(words), *((name, value) for name, _, value in (word.partition("=") for word in words))]
-
-
-def _other_sizes(port: Port) -> Iterator[str]:
-    """Yield the arguments that are sizes of the job, by their names."""
-    threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
-    for name, value in _options(port):
-        if re.fullmatch(WORDS["options of threads"], name) and value.isdigit() and not threads:
-            yield task("other threads", name=name, value=value, line=launch_line(port))
-        if (
-            re.fullmatch(WORDS["ranks of a node"], name)
-            and value.isdigit()
-            and 0 < gpus_of(port.target) < int(value)
-        ):
-            yield task(
-                "wider than a node", name=name, value=value, line=launch_line(port), gpus=gpus_of(port.target)
-            )
-        if is_other_size(port, name, value):
-            what = f"command: {name} {value} of line {launch_line(port)}"
-            yield task("other size", what=what, there=port.there, here=port.sizes_text)
-
-
-def _starters(port: Port) -> Iterator[str]:
-    """Yield the arguments that name what starts processes, or are options of it."""
-    others = {*LAUNCHERS, *READERS, *WORDS["names of launchers"]}
-    others -= {port.target.scheduler.kind, port.launcher.name}
-    for name, value in _options(port):
-        if re.fullmatch(WORDS["option of a launcher"], name):
-            yield task("option of a launcher", name=name, line=launch_line(port))
-        if name.startswith("-") and value in others:
-            yield task("names a launcher", name=name, value=value, line=launch_line(port), here=port.here)
-
-
-def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
-    """Yield that a job without an array reads an index."""
-    names = {name for name, fact in port.words.variables.items() if fact == "array index"}
-    is_read = re.compile("|".join(rf"\b{name}\b" for name in names) or "(?!)")
-    lines = [at for at, line in content_lines(port).items() if is_read.search(line)]
-    read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
-    if lines and read and "array" not in settings:
-        yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
-    if lines and FILL_IN in str(settings.get("env")):
-        yield task("by the index", at=at_lines(lines), array=settings.get("array", "to request"))
-
-
-def _folder(port: Port) -> Iterator[str]:
-    """Yield that jobs of PBS and Grid Engine begin in the home folder, if no line leaves it."""
-    moves = "folder" in port.subjects or any(one.name in ("cd", "pushd") for one in port.script.commands)
-    begins = port.script.reader is not None and port.script.reader.starts_at_home
-    if begins and not moves and not port.own:
-        yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
-
-
-def _gpus(port: Port) -> Iterator[str]:
-    """Compare the ranks of a node with its GPUs, and the GPUs requested with the lines that speak of some."""
-    gpus = gpus_of(port.target)
-    per_node, source = port.sizes.tasks_per_node, port.source_sizes
-    hint = re.compile(WORDS["speaks of GPUs"])
-    hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
-    # more ranks than a node of any machine has GPUs, and no word about one: they shared none there
-    without = source.nodes and source.ranks and source.ranks > WORDS["most GPUs"] * source.nodes and not hints
-    if gpus and per_node and per_node > gpus:
-        if source.gpus is None and not without:
-            yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
-        elif source.gpus and not (source.ranks and source.ranks > source.gpus):  # there, too
-            yield task("shared GPUs", per_node=per_node, gpus=gpus)
-    if hints and gpus and source.gpus is None:
-        yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
-
-
-def _arguments(port: Port) -> Iterator[str]:
-    """Yield the words of the launch that stand for arguments of the script, and the lines that read some."""
-    for part in filter(None, (port, port.written)):
-        for word in part.launch.program if part.launch else ():
-            if match := re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", word.raw):
-                yield task("arguments", shown=match[0])
-    functions = [range(one.start, one.end) for one in port.script.commands if one.function]  # have their own
-    functions += [range(word.start, word.end) for word in (port.launch.program if port.launch else ())]
-    read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
-    if lines := {ref.line for ref in read if not any(ref.offset in part for part in functions)}:
-        yield task("arguments read", at=at_lines(lines))
-
-
-def _script_file(port: Port) -> Iterator[str]:
-    """Yield that the command starts a script, which may read variables of the other machine."""
-    words = [word.plain or word.seen for word in port.command.words]
-    if words and re.fullmatch(r"(.*/)?(ba)?sh", words[0]):
-        words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))
-    if words and re.fullmatch(r".*\.(sh|bash|job|slurm)", words[0]):
-        where = f" of line {port.launch.line}" if port.launch else ""
-        yield task("script started", script=words[0], where=where, there=port.there)

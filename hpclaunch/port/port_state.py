@@ -13,7 +13,7 @@ from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Fate, Verdict
 from hpclaunch.port.ported_command import PortedCommand
-from hpclaunch.scheduler.directive_reader import DirectiveReader, Given, RequestedResources
+from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, Given, RequestedResources
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.shell.shell_syntax import Command
@@ -146,6 +146,20 @@ def gpus_of(profile: SiteProfile | None) -> int:
 def number(given: Given | None) -> int | None:
     """Return the number that directives request; None: they request none."""
     return given.value if given else None
+
+
+def numbers_asked(script: Script, asked: RequestedResources, source: SiteProfile | None) -> dict[Fact, int]:
+    """Return the sizes that the script's variables have on its own machine."""
+    nodes, slots = asked.node_count, asked.tasks_per_node or asked.cpus_per_node
+    known: dict[Fact, int | None] = {
+        "nodes": nodes,
+        "tasks per node": asked.ranks_per_node,
+        # NSLOTS and PBS_NP count slots
+        "tasks": asked.tasks.value if asked.tasks else nodes * slots.value if nodes and slots else None,
+        "cpus per task": number(asked.cpus_per_task),
+        "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
+    }
+    return {fact: number for fact, number in known.items() if number}
 
 
 def is_path(text: str) -> bool:

@@ -2,26 +2,41 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, dropwhile, pairwise
 from typing import Any
 
 import msgspec
 
-from hpclaunch.port.foreign_values import WORDS
+from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.lint.launch_lines import LAUNCHERS
+from hpclaunch.port.foreign_values import ARGUMENT, WORDS
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
-from hpclaunch.port.port_body import launch_line, leaves, names_in_launch
+from hpclaunch.port.port_body import content_lines, launch_line, leaves, names_in_launch
 from hpclaunch.port.port_directives import PIECE, words_of_nodes
-from hpclaunch.port.port_state import Port
+from hpclaunch.port.port_state import Port, gpus_of, numbers_asked
+from hpclaunch.port.port_variables import is_other_size
+from hpclaunch.port.ported_command import FILL_IN
+from hpclaunch.scheduler.directive_readers import READERS
 from hpclaunch.shell.shell_syntax import Assignment
 
 
-def unsaid(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield what else is to do, given the keys of the job file and the verdicts on all lines."""
+def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
+    """Yield what the user has to check or to decide, given the keys of the job file and all verdicts."""
+    yield from _gpus(port)
+    yield from _nodes(port)
+    yield from _other_sizes(port)
+    found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
+    if names := [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]:
+        yield task("defaults", line=launch_line(port), names=", ".join(names))
+    yield from _counts(port)
+    yield from _starters(port)
+    yield from _index(port, settings)
+    yield from _folders(port, str(settings))
+    yield from _arguments(port)
     yield from _foreign_words(port, settings)
     yield from _lost_values(port, settings, judged)
     yield from _unread_sizes(port)
-    yield from _folders(port, str(settings))
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})
     cores = (usable_cores(port.target) or 0) // (port.sizes.tasks_per_node or 1)
     if 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
@@ -29,7 +44,11 @@ def unsaid(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) ->
 
 
 def _folders(port: Port, result: str) -> Iterator[str]:
-    """Yield the lines that read the folder they run in, where a line of the script goes to another one."""
+    """Yield that a job of PBS or Grid Engine begins at home, and lines that read a folder that is left."""
+    moved = "folder" in port.subjects or any(one.name in ("cd", "pushd") for one in port.script.commands)
+    begins = port.script.reader is not None and port.script.reader.starts_at_home
+    if begins and not moved and not port.own:
+        yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
     folders = {"PWD", *(name for name, fact in port.words.variables.items() if fact == "folder")}
     moves = [one.line for one in port.script.commands if leaves(port, one)]
     reads = [ref.line for ref in port.script.shell.refs if ref.name in folders]
@@ -117,3 +136,116 @@ def _lacks(result: str, made: Assignment) -> bool:
     texts = [part.text for part in made.value.parts if part.kind == "text"] if made.value else []
     words = chain.from_iterable(re.findall(PIECE, text) for text in texts)
     return any(not word.isdigit() and word not in result for word in words)
+
+
+def _nodes(port: Port) -> Iterator[str]:
+    """Compare the nodes of the launch with the requested ones, and the GPUs and ranks of both jobs."""
+    asked, used = port.requested.node_count, port.source_sizes.nodes
+    ranks, here = port.source_sizes.ranks, port.sizes
+    if port.launch and asked and used and used < asked:
+        yield f"nodes: the script requests {asked}, line {port.launch.line} starts ranks on {used}: set nodes"
+    if "not the same number of GPUs" in here.said:
+        yield f"GPUs: {here.said}"
+    if ranks and used and ranks < used:
+        yield f"nodes: the script requests {used} and starts {ranks} ranks: set nodes and tasks_per_node"
+    if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
+        yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
+    if here.tasks_per_node is None and not port.starts_ray:
+        at = f" (line {launch_line(port)})" if launch_line(port) else ""
+        yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
+
+
+def _counts(port: Port) -> Iterator[str]:
+    """Yield the variables of the program that hold another number of tasks than it has."""
+    ranks, nodes = port.source_sizes.ranks, port.source_sizes.nodes or 1
+    started = {"tasks": ranks, "tasks per node": -(-ranks // nodes) if ranks else None}
+    asked = numbers_asked(port.script, port.requested, port.source)
+    for name in sorted(names_in_launch(port)[1] & port.words.variables.keys()):
+        fact = port.words.variables[name]
+        if fact in started and asked.get(fact) != started[fact] and not port.command.inner:
+            there = asked.get(fact)
+            yield task("other count", name=name, there=there, line=launch_line(port), here=port.sizes_text)
+
+
+def _options(port: Port) -> list[tuple[str, str]]:
+    """Return the words of the command as options: each with the next word, and those with a value in them."""
+    words = [word.plain or word.shell or "" for word in port.command.words]
+    return [*pairwise(words), *((name, value) for name, _, value in (word.partition("=") for word in words))]
+
+
+def _other_sizes(port: Port) -> Iterator[str]:
+    """Yield the arguments that are sizes of the job, by their names."""
+    threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
+    for name, value in _options(port):
+        if re.fullmatch(WORDS["options of threads"], name) and value.isdigit() and not threads:
+            yield task("other threads", name=name, value=value, line=launch_line(port))
+        if (
+            re.fullmatch(WORDS["ranks of a node"], name)
+            and value.isdigit()
+            and 0 < gpus_of(port.target) < int(value)
+        ):
+            yield task(
+                "wider than a node", name=name, value=value, line=launch_line(port), gpus=gpus_of(port.target)
+            )
+        if is_other_size(port, name, value):
+            what = f"command: {name} {value} of line {launch_line(port)}"
+            yield task("other size", what=what, there=port.there, here=port.sizes_text)
+
+
+def _starters(port: Port) -> Iterator[str]:
+    """Yield the arguments that name what starts processes, or are options of it."""
+    others = {*LAUNCHERS, *READERS, *WORDS["names of launchers"]}
+    others -= {port.target.scheduler.kind, port.launcher.name}
+    for name, value in _options(port):
+        if re.fullmatch(WORDS["option of a launcher"], name):
+            yield task("option of a launcher", name=name, line=launch_line(port))
+        if name.startswith("-") and value in others:
+            yield task("names a launcher", name=name, value=value, line=launch_line(port), here=port.here)
+
+
+def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield that a job without an array reads an index."""
+    names = {name for name, fact in port.words.variables.items() if fact == "array index"}
+    is_read = re.compile("|".join(rf"\b{name}\b" for name in names) or "(?!)")
+    lines = [at for at, line in content_lines(port).items() if is_read.search(line)]
+    read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
+    if lines and read and "array" not in settings:
+        yield f"array: line {format_cpu_list(lines)} reads an index, and no line requests an array: set array"
+    if lines and FILL_IN in str(settings.get("env")):
+        yield task("by the index", at=at_lines(lines), array=settings.get("array", "to request"))
+
+
+def _gpus(port: Port) -> Iterator[str]:
+    """Compare the ranks of a node with its GPUs, and the GPUs requested with the lines that speak of some."""
+    gpus = gpus_of(port.target)
+    per_node, source = port.sizes.tasks_per_node, port.source_sizes
+    hint = re.compile(WORDS["speaks of GPUs"])
+    hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
+    # more ranks than a node of any machine has GPUs, and no word about one: they shared none there
+    without = source.nodes and source.ranks and source.ranks > WORDS["most GPUs"] * source.nodes and not hints
+    if gpus and per_node and per_node > gpus:
+        if source.gpus is None and not without:
+            yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
+        elif source.gpus and not (source.ranks and source.ranks > source.gpus):  # there, too
+            yield task("shared GPUs", per_node=per_node, gpus=gpus)
+    if hints and gpus and source.gpus is None:
+        yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
+
+
+def _arguments(port: Port) -> Iterator[str]:
+    """Yield the words and lines that read arguments of the script, and the script that the command starts."""
+    for part in filter(None, (port, port.written)):
+        for word in part.launch.program if part.launch else ():
+            if match := re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", word.raw):
+                yield task("arguments", shown=match[0])
+    functions = [range(one.start, one.end) for one in port.script.commands if one.function]  # have their own
+    functions += [range(word.start, word.end) for word in (port.launch.program if port.launch else ())]
+    read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
+    if lines := {ref.line for ref in read if not any(ref.offset in part for part in functions)}:
+        yield task("arguments read", at=at_lines(lines))
+    words = [word.plain or word.seen for word in port.command.words]
+    if words and re.fullmatch(r"(.*/)?(ba)?sh", words[0]):
+        words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))
+    if words and re.fullmatch(r".*\.(sh|bash|job|slurm)", words[0]):
+        where = f" of line {port.launch.line}" if port.launch else ""
+        yield task("script started", script=words[0], where=where, there=port.there)

@@ -162,7 +162,7 @@ class Values:
             return Value(None, None, (part.text,))
         if not part.operator:
             return self._variable(part.text, offset)
-        if item := self._item(part, offset):
+        if part.operator.startswith("[") and (item := self._item(part, offset)):
             return item
         default = re.fullmatch(r":?-(?:\"([^$`\\\"]*)\"|([^$`\\\"]*))", part.operator)
         found = self._variable(part.text, offset)
@@ -207,10 +207,10 @@ class Values:
 
     def _item(self, part: Part, offset: int) -> Value | None:
         """Return ``${NAME[INDEX]}`` of an array whose items are known; None: it cannot be read."""
-        index = re.fullmatch(r"\[(?:\$\(\((.+)\)\)|(.+))\]", part.operator)
-        items = [item.plain or "" for item in self._array(part.text, offset) or []] if index else []
-        text = self._arithmetic(index[1] or index[2], offset) if index else None
-        if not (text and items and all(item.split() == [item] for item in items)):
+        index = re.sub(r"^\[\$\(\((.+)\)\)\]$", r"[\1]", part.operator)
+        text = self._arithmetic(index[1:-1], offset)
+        items = [item.plain or "" for item in self._array(part.text, offset) or []]
+        if not text or not items or any(item.split() != [item] for item in items):
             return None
         number = _computed(text).plain
         if number is None:

@@ -94,7 +94,7 @@ def content_lines(port: Port) -> dict[int, str]:
 def _judge(port: Port, command: Command) -> Iterator[Judged]:
     lines = port.lines_of(command)
     name = command.name.rpartition("/")[2]
-    if (not name or name in _DECLARING) and _is_behind(port, command):
+    if _is_behind(port, command):
         yield Judged(lines, port.says("behind the launch", line=launch_line(port)))
         return
     if not command.words:
@@ -119,9 +119,10 @@ def _judge(port: Port, command: Command) -> Iterator[Judged]:
 
 
 def _is_behind(port: Port, command: Command) -> bool:
-    """Tell whether a command runs when the launch is over."""
+    """Tell whether a command sets variables when the launch is over."""
     main = port.launch.command if port.launch else last_program(port)
-    return main is not None and not (main.block or main.function) and command.start >= main.end
+    sets = command.name in (*_DECLARING, "")
+    return sets and main is not None and not (main.block or main.function) and command.start >= main.end
 
 
 def _judge_assignments(port: Port, command: Command, made: list[Assignment]) -> Iterator[Judged]:
@@ -142,9 +143,7 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
 
 
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
-    bound = port.launch.option("cpu-bind", "cpu_bind") if port.launch else None
-    parts = bound.value.parts if bound and bound.value else ()
-    if is_list(one) or any(part.kind == "variable" and part.text == one.name for part in parts):
+    if is_list(one) or _binds_by(port, one.name):
         return binding_verdict(port, f"{one.name}, a list of cores,")
     in_block = command.function or command.block > 0
     exported = exported or one.name in port.script.variables.exported
@@ -165,10 +164,17 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         if value.plain is not None or value.shell is not None:
             return port.says("script variable")
         options, program = names_in_launch(port)
-        unread = one.name in program and UNREADABLE in port.command.missing
-        if port.written is not None or one.name in options or unread:
+        unread = program if UNREADABLE in port.command.missing else set()
+        if port.written is not None or one.name in options | unread:
             return port.says("run time value")
     return port.says("unused variable")
+
+
+def _binds_by(port: Port, name: str) -> bool:
+    """Tell whether the launch binds its ranks by a variable."""
+    bound = port.launch.option("cpu-bind", "cpu_bind") if port.launch else None
+    parts = bound.value.parts if bound and bound.value else ()
+    return any(part.kind == "variable" and part.text == name for part in parts)
 
 
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:

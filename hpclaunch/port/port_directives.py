@@ -7,7 +7,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import WORDS, Value
-from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out, task
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out, task, undecided
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import group_of, port_variable
 from hpclaunch.port.ported_command import image_name
@@ -44,9 +44,6 @@ def port_directives(port: Port) -> Iterator[Judged]:
 def _judge(port: Port, directive: Directive) -> Verdict:
     subject = port.words.options.get(directive.name)
     subject = WORDS["subjects of options"].get(directive.name, subject)
-    same = port.same_scheduler and subject in ("begin", "carried", "requeue", "signal")
-    if same and (carried := _as_it_is(port, directive)):
-        return carried
     handler = _HANDLERS.get(subject) if subject else None
     if handler is not None:
         return handler(port, directive)
@@ -56,12 +53,18 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return carried
     if not directive.known:
         return port.says("no such option", text=directive.text, submit=directive.reader.submit_command)
-    words = re.findall(PIECE, (directive.value or "").lower())
-    if subject == "constraint" and directive.value and {*words}.issubset(words_of_nodes(port)):
-        return port.says("of all nodes", text=directive.text)
     if subject in WORDS["of one machine"]:
         return port.says("of one machine", text=directive.text)
     return port.says("unknown directive", text=directive.text)
+
+
+def _constraint(port: Port, directive: Directive) -> Verdict:
+    if directive.line in port.faults:
+        return port.says("fault", fault=port.faults[directive.line])
+    words = re.findall(PIECE, (directive.value or "").lower())
+    met = words and {*words}.issubset(words_of_nodes(port))
+    alike = _as_it_is(port, directive) if port.same_machine else None
+    return alike or port.says("of all nodes" if met else "unknown directive", text=directive.text)
 
 
 def words_of_nodes(port: Port) -> list[str]:
@@ -218,7 +221,7 @@ def _with_values(port: Port, named: list[str]) -> Verdict:
     given = [part.strip().partition("=")[::2] for part in named]
     said = [port_variable(port, name, Value(value, value)) for name, value in given]
     fates = {verdict.fate for verdict in said}
-    is_open = [one.why.removeprefix("undecided: ") for one in said if one.why.startswith("undecided: ")]
+    is_open = undecided(Judged((), one) for one in said)
     to = "; ".join(
         verdict.to or (f"env: {name}" if verdict.fate == "kept" else f"{name} is left out: {verdict.why}")
         for (name, _), verdict in zip(given, said, strict=True)
@@ -310,8 +313,11 @@ def _or_stdin(case: str) -> Callable[[Port, Directive], Verdict]:
     return lambda port, one: port.says("input" if one.name in WORDS["stdin"] else case, text=one.text)
 
 
-def _carried(port: Port, directive: Directive) -> Verdict:
-    return port.says("carried", text=directive.text, title=port.scheduler.title)
+def _or_as_it_is(handler: Callable[[Port, Directive], Verdict]) -> Callable[[Port, Directive], Verdict]:
+    return lambda port, one: (port.same_scheduler and _as_it_is(port, one)) or handler(port, one)
+
+
+_CARRIED = _or_as_it_is(lambda port, one: port.says("carried", text=one.text, title=port.scheduler.title))
 
 
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
@@ -320,10 +326,11 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "after": _after,
     "array": lambda port, one: _with_array(port, port.words.read_array(one.value or ""), one),
     "binding": lambda port, one: binding_verdict(port, one.text),
-    "begin": _begin,
-    "carried": _carried,
-    "requeue": _carried,
-    "signal": _carried,
+    "constraint": _constraint,
+    "begin": _or_as_it_is(_begin),
+    "carried": _CARRIED,
+    "requeue": _CARRIED,
+    "signal": _CARRIED,
     "container": _container,
     "exclusive": _exclusive,
     "export": lambda port, one: exported(port, one.value or "", "export", "[=,]|$"),

@@ -360,8 +360,6 @@ def judge_words(port: Port) -> Iterator[Judged]:
     for line, verdict in _each_word(port, launch):
         if line != launch.line or verdict != KEPT:
             yield Judged([line if line in lines else launch.line], verdict)
-    if before := _before_launcher(launch):
-        yield Judged([launch.line], KEPT.doing(task("before the launcher", text=before, line=launch.line)))
     for one in launch.command.assignments:
         value = port.values.value(one.value) if one.value else Value(None, None)
         yield Judged([one.line], port_variable(port, one.name, value))
@@ -417,6 +415,8 @@ def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdic
     if inside and not port.own:
         said.append("it stands in a block of the shell, and the job file starts it once, in any case")
         to_do.append(task("started in a block", line=launch.line + port.before))
+    if before := _before_launcher(launch):
+        to_do.append(task("before the launcher", text=before, line=launch.line + port.before))
     source = port.cited(port.target.scheduler.source)
     return Verdict("changed", f"command: {' '.join(command)}", "; ".join(said), source).doing(*to_do)
 

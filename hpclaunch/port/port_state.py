@@ -103,6 +103,10 @@ class Port:
         """The subjects of the script's directives."""
         return {self.words.options.get(one.name) for one in self.script.active_directives}
 
+    def names_of(self, fact: Fact) -> set[str]:
+        """Return the variables by which the script's scheduler tells a fact."""
+        return {name for name, about in self.words.variables.items() if about == fact}
+
     @property
     def sizes_text(self) -> str:
         """The sizes as the job file has them."""

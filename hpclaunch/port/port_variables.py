@@ -52,6 +52,11 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
         return port.says("set by the site", port.cited(site.source), to=to, why=why, reason=site.reason)
     if group is not None:
         return _replaced(port, name, group, value)
+    return _carried(port, name, value)
+
+
+def _carried(port: Port, name: str, value: Value) -> Verdict:
+    """Return the verdict on a variable of the program."""
     if reason := _refused(name):
         secret = (f"secret: {name} is left out: export it in the shell that submits",)
         return left_out(reason).doing(*(secret if looks_secret(name) else ()))
@@ -124,15 +129,11 @@ def _refused(name: str) -> str | None:
 
 
 def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
-    made = port.script.variables
-    unseen = name in made.assignments and name not in made.exported
-    read = unseen or any(ref.name == name for ref in port.script.shell.refs)  # by lines that are judged
+    read = _read_in_script(port, name)
     if group.name in ("rendezvous", "ranks") and not (read or name in WORDS["set for ranks"]):
         return port.says("not set for ranks", name=name, why=group.why)
     if group.name in ("rendezvous", "ranks", "threads", "scheduler"):
-        unknown = group.name == "threads" and value.plain and port.sizes.tasks_per_node is None
-        to_do = (task("threads, unknown", name=name, value=value.plain),) if unknown else ()
-        return port.says(group.name, name=name, why=group.why).doing(*to_do)
+        return port.says(group.name, name=name, why=group.why).doing(*_threads(port, name, group, value))
     if group.name == "binding":
         binding = port.target.binding
         gpus = f", GPUs by {binding.gpu_visible_var}" if binding.gpu_visible_var else ""
@@ -140,6 +141,19 @@ def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
         return said.doing(*_visible(port, name, value))
     alone = read or port.same_machine or re.fullmatch(WORDS["of one machine alone"], name)
     return port.says("not needed here" if alone else "not set here", why=group.why)
+
+
+def _threads(port: Port, name: str, group: Group, value: Value) -> list[str]:
+    """Return the task about a number of threads that is left out, where the cores of a rank are not known."""
+    unknown = group.name == "threads" and value.plain and port.sizes.tasks_per_node is None
+    return [task("threads, unknown", name=name, value=value.plain)] if unknown else []
+
+
+def _read_in_script(port: Port, name: str) -> bool:
+    """Tell whether lines of the script, which are judged, read a variable, or no program gets it."""
+    made = port.script.variables
+    unseen = name in made.assignments and name not in made.exported
+    return unseen or any(ref.name == name for ref in port.script.shell.refs)
 
 
 def _visible(port: Port, name: str, value: Value) -> list[str]:

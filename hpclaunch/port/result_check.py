@@ -32,8 +32,10 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
     yield from _counts(port)
     yield from _starters(port)
     yield from _index(port, settings)
+    yield from _home(port)
     yield from _folders(port, str(settings))
     yield from _arguments(port)
+    yield from _script_file(port)
     yield from _foreign_words(port, settings)
     yield from _lost_values(port, settings, judged)
     yield from _unread_sizes(port)
@@ -43,16 +45,20 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
         yield task("fewer cores", there=there, here=cores)
 
 
-def _folders(port: Port, result: str) -> Iterator[str]:
-    """Yield that a job of PBS or Grid Engine begins at home, and lines that read a folder that is left."""
+def _home(port: Port) -> Iterator[str]:
+    """Yield that jobs of PBS and Grid Engine begin in the home folder, if no line leaves it."""
     moved = "folder" in port.subjects or any(one.name in ("cd", "pushd") for one in port.script.commands)
     begins = port.script.reader is not None and port.script.reader.starts_at_home
     if begins and not moved and not port.own:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
-    folders = {"PWD", *(name for name, fact in port.words.variables.items() if fact == "folder")}
+
+
+def _folders(port: Port, result: str) -> Iterator[str]:
+    """Yield the lines that read the folder they run in, where a line of the script goes to another one."""
+    folders = {"PWD", *port.names_of("folder")}
     moves = [one.line for one in port.script.commands if leaves(port, one)]
     reads = [ref.line for ref in port.script.shell.refs if ref.name in folders]
-    reads += [one.line for one in port.script.commands if one.depth and one.name == "pwd"]
+    reads += [one.line for one in port.script.commands if one.name == "pwd"]
     if moves and reads and re.search(r"\$\{?PWD\b", result):
         yield task("folder moved", at=at_lines(reads), moves=at_lines(moves))
 
@@ -62,22 +68,24 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
 
     ``named``: the lines that are the user's.
     """
-    launch, text = port.launch, port.script.text
-    if launch is None or not launch.program:
-        return
-    options = text[launch.command.start : launch.program[0].start]
-    behind = text[launch.program[-1].end :].partition("\n")[0]
-    written = [
-        (launch.line, options + behind),
-        *((one.line, one.text) for one in port.script.active_directives),
-    ]
-    for line, file in ((line, file) for line, code in written for file in re.findall(WORDS["output"], code)):
+    lines = port.script.text.split("\n")
+    for line, file in _output_files(port):
         name = re.split(r"[%$]", file.rpartition("/")[2])[0] or file
-        reads = (at for at in named if at > launch.line and name in text.split("\n")[at - 1])
-        later = [*reads] if len(name) > 2 else []
-        if later or re.fullmatch(WORDS["data"], name):
+        later = [at for at in named if at > (launch_line(port) or 0) and name in lines[at - 1]]
+        if (later and name[1:]) or re.fullmatch(WORDS["data"], name):
             what = f"which {at_lines(later)} reads" if later else "which looks like data"
             yield task("output in a file", line=line, file=file, what=what, here=port.here)
+
+
+def _output_files(port: Port) -> Iterator[tuple[int, str]]:
+    """Yield the files to which launcher, shell and directives write the launch's output, with their lines."""
+    launch, text = port.launch, port.script.text
+    if launch is not None and launch.program:
+        options = text[launch.command.start : launch.program[0].start]
+        behind = text[launch.program[-1].end :].partition("\n")[0]
+        yield from ((launch.line, file) for file in re.findall(WORDS["output"], options + behind))
+    for one in port.script.active_directives if launch else ():
+        yield from ((one.line, file) for file in re.findall(WORDS["output"], one.text))
 
 
 def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -205,8 +213,7 @@ def _starters(port: Port) -> Iterator[str]:
 
 def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield that a job without an array reads an index."""
-    names = {name for name, fact in port.words.variables.items() if fact == "array index"}
-    is_read = re.compile("|".join(rf"\b{name}\b" for name in names) or "(?!)")
+    is_read = re.compile(rf"\b({'|'.join(port.names_of('array index')) or '(?!)'})\b")
     lines = [at for at, line in content_lines(port).items() if is_read.search(line)]
     read = "$HPCLAUNCH_ARRAY_INDEX" in str(settings["command"]).replace("{", "")
     if lines and read and "array" not in settings:
@@ -233,7 +240,7 @@ def _gpus(port: Port) -> Iterator[str]:
 
 
 def _arguments(port: Port) -> Iterator[str]:
-    """Yield the words and lines that read arguments of the script, and the script that the command starts."""
+    """Yield the words of the launch that stand for arguments of the script, and the lines that read some."""
     for part in filter(None, (port, port.written)):
         for word in part.launch.program if part.launch else ():
             if match := re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", word.raw):
@@ -243,6 +250,10 @@ def _arguments(port: Port) -> Iterator[str]:
     read = (ref for ref in port.script.shell.refs if ARGUMENT.fullmatch(ref.name))
     if lines := {ref.line for ref in read if not any(ref.offset in part for part in functions)}:
         yield task("arguments read", at=at_lines(lines))
+
+
+def _script_file(port: Port) -> Iterator[str]:
+    """Yield that the command starts a script, which may read variables of the other machine."""
     words = [word.plain or word.seen for word in port.command.words]
     if words and re.fullmatch(r"(.*/)?(ba)?sh", words[0]):
         words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))

@@ -60,7 +60,8 @@ def test_the_array_of_lsf_is_one() -> None:
     [
         ("srun ./a > r.txt\n./b r.txt", "line 3 has the output in r.txt, which line 4 reads"),
         ("srun ./a | tee -a r.txt\n./b r.txt", "line 3 has the output in r.txt, which line 4 reads"),
-        ("srun -o r.%t ./a\npaste r.* > all", ""),
+        ("srun -o r.%t ./a\npaste r.* > all", "line 3 has the output in r.%t, which line 4 reads"),
+        ("srun -o r%t ./a\npaste x* > all", ""),
         ("#SBATCH -o run_%j.txt\nsrun ./a\n./b run_*", "line 3 has the output in run_%j.txt, which line 5"),
         ("srun ./a > r.json", "line 3 has the output in r.json, which looks like data"),
         ("srun ./a > r.log 2>&1", ""),

@@ -155,10 +155,10 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         if in_block:
             value = Value(None, None)
         if needed and group_of(one.name) is None and value.plain is None and value.shell is None:
-            return fill_in(port, one.name, [one.line])
+            return fill_in(port, one.name, [one.line, *set_at(port, {one.line})])
         return _program_variable(port, one.name, value)
     if needed:
-        return fill_in(port, one.name, [one.line])
+        return fill_in(port, one.name, [one.line, *set_at(port, {one.line})])
     if one.name in used_names(port):
         value = port.values.named(one.name, one.offset + 1)
         if value.plain is not None or value.shell is not None:

@@ -252,13 +252,10 @@ def fabric_verdict(port: Port, text: str) -> Verdict:
     return port.says("fabric", source, options=to, text=text)
 
 
-def _container(port: Port, directive: Directive) -> Verdict:
-    image = image_name(directive.value or "")
-    return container_verdict(port, image) if image else port.says("image")
-
-
-def container_verdict(port: Port, image: str) -> Verdict:
-    """Return the verdict on the job's container."""
+def container_verdict(port: Port, image: str | None) -> Verdict:
+    """Return the verdict on the job's container; None: its image cannot be read."""
+    if image is None:
+        return port.says("image")
     to_do = f"container: {image} has to be available on {port.here}, built for its processors and GPUs"
     return in_container(port, image).doing(to_do).setting(container=image)
 
@@ -331,7 +328,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "carried": _CARRIED,
     "requeue": _CARRIED,
     "signal": _CARRIED,
-    "container": _container,
+    "container": lambda port, one: container_verdict(port, image_name(one.value or "")),
     "exclusive": _exclusive,
     "export": lambda port, one: exported(port, one.value or "", "export", "[=,]|$"),
     "fabric": lambda port, one: fabric_verdict(port, one.text),

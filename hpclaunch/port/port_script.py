@@ -27,7 +27,7 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, launch_line, port_body, port_rest, set_at
+from hpclaunch.port.port_body import content_lines, port_body, port_rest, set_at
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     filled_in,
@@ -324,7 +324,7 @@ def _read_there(port: Port, judged: Sequence[Judged], lines: Collection[int]) ->
 
 def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the keys of the job file in its order, and what is to do about those that the target lacks."""
-    to_fill, to_set = to_fill_in((*found.get("fill_in", ()), *_behind_filled(port, found)))
+    to_fill, to_set = to_fill_in(found.get("fill_in", ()))
     found = {**found, "env": {**to_fill, **found.get("env", {})}}
     image, binds = found.get("container"), found.get("container_bind", ())
     to_do = _without_container(port, image, binds)
@@ -333,13 +333,6 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
     return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, [*to_set, *to_do, *gave]
-
-
-def _behind_filled(port: Port, found: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the variables that the user fills in with the lines that set what their values read."""
-    for name, line in () if port.written else found.get("fill_in", ()):
-        if line != launch_line(port):
-            yield from ((name, at) for at in set_at(port, {line}))
 
 
 def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) -> list[str]:

@@ -64,10 +64,7 @@ def _folders(port: Port, result: str) -> Iterator[str]:
 
 
 def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
-    """Yield the files of the launch's output that other lines read or that hold data: here it is in the log.
-
-    ``named``: the lines that are the user's.
-    """
+    """Yield the files of the launch's output that lines read which are the user's, or that hold data."""
     lines = port.script.text.split("\n")
     for line, file in _output_files(port):
         name = re.split(r"[%$]", file.rpartition("/")[2])[0] or file

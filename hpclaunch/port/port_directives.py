@@ -269,11 +269,10 @@ def in_container(port: Port, image: str) -> Verdict:
 def _mail_option(port: Port, directive: Directive) -> Verdict:
     events, user = mail_of(port)
     write = port.target_words.write_mail
-    if write is None or not (events or user):
-        return port.says("mail, unknown", title=port.scheduler.title)
-    to = ", ".join(write(events, user))
+    to = ", ".join(write(events, user)) if write else ""
     if not to:
-        return port.says("mail, none")
+        none = write and (user or re.fullmatch("(?i)n(one|ever)?", directive.value or ""))
+        return port.says("mail, none" if none else "mail, unknown", title=port.scheduler.title)
     lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
     why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""
     return port.rewritten(f"directives: {to}", why)

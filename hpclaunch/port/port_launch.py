@@ -372,10 +372,10 @@ def judge_words(port: Port) -> Iterator[Judged]:
 def _before_launcher(launch: Launch) -> str:
     """Return the words before a launcher, such as ``timeout 3500``, that do more than start it."""
     words = [word.visible for word in launch.command.words]
-    names = [word.rpartition("/")[2] for word in words]
-    known = launch.launcher in LAUNCHER_OPTIONS
-    at = next((at for at, name in enumerate(names) if known and name == launch.launcher), 0)
-    return " ".join(words[:at]) if names[0] not in WORDS["wrappers"] else ""
+    is_it = re.compile(rf"(.*/)?({launch.launcher}|mpi(run|exec)\S*)")
+    at = next((at for at, word in enumerate(words) if is_it.fullmatch(word)), 0)
+    other = launch.launcher in LAUNCHER_OPTIONS and words[0] not in WORDS["wrappers"]
+    return " ".join(words[:at]) if other else ""
 
 
 def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:

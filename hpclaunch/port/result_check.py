@@ -67,9 +67,10 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
     """Yield the files of the launch's output that lines read which are the user's, or that hold data."""
     lines = port.script.text.split("\n")
     for line, file in _output_files(port):
-        name = re.split(r"[%$]", file.rpartition("/")[2])[0] or file
+        begin = re.match(r"[^%$]{2,}", file.rpartition("/")[2])
+        name = begin[0] if begin else file
         later = [at for at in named if at > (launch_line(port) or 0) and name in lines[at - 1]]
-        if (later and name[1:]) or re.fullmatch(WORDS["data"], name):
+        if later or re.fullmatch(WORDS["data"], name):
             what = f"which {at_lines(later)} reads" if later else "which looks like data"
             yield task("output in a file", line=line, file=file, what=what, here=port.here)
 

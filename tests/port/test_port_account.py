@@ -116,6 +116,7 @@ def test_a_variable_that_only_the_program_reads_and_nothing_sets_is_named(line: 
     [
         ("timeout 3500 srun ./a", "timeout 3500 before the launcher of line 3 is left out"),
         ("env A=1 srun ./a", "env A=1 before the launcher of line 3 is left out"),
+        ("timeout 9 mpirun -n 8 ./a", "timeout 9 before the launcher of line 3 is left out"),
         ("time srun ./a", ""),
         ("srun timeout 3500 ./a", ""),
     ],
@@ -146,3 +147,8 @@ def test_ranks_that_need_more_gpus_than_a_node_has_are_named() -> None:
     body = "srun python a.py --tensor-model-parallel-size 8"
     assert "--tensor-model-parallel-size 8 of line 3 needs more ranks than the 4 GPUs" in to_do(body)
     assert "needs more ranks" not in to_do(body, "lumi-g")
+
+
+def test_mail_that_nothing_can_send_is_named() -> None:
+    assert "line 3: how PBS sends mail" in to_do("#SBATCH --mail-type=TIME_LIMIT_80\nsrun ./a")
+    assert "mail" not in to_do("#SBATCH --mail-type=NONE\nsrun ./a")

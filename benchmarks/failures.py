@@ -47,11 +47,16 @@ class Case(NamedTuple):
 
     @property
     def right_rank(self) -> bool:
-        """Whether the right rank is named; where none is at fault, none or any of all that failed alike."""
+        """Whether the right rank is named; of several at fault some, or as candidates all of them alone."""
         wanted, named = set(self.truth["expect"]["rank"]), ranks_named(self.found.rank)
-        if not wanted:
+        if not wanted or (len(wanted) > 1 and ranks_named(self.found.candidates) == wanted):
             return True
         return bool(named) and named <= wanted | ({self.found.rank or ""} if wanted == named else set())
+
+    @property
+    def rank_untold(self) -> bool:
+        """Whether no rank can be told from the log: nobody can see which one it was, or all failed alike."""
+        return not self.healthy and not self.truth["expect"]["rank"] and self.truth["ranks"] > 1
 
     @property
     def right_cause(self) -> bool:
@@ -124,6 +129,11 @@ def table(found: list[Case]) -> Iterator[tuple[str, str]]:
     placed = [c for c in failures if c.truth["expect"].get("where")]
     named = [c for c in failures if c.cause]
     yield "right rank", share(sum(c.right_rank for c in ranked), len(ranked))
+    untold = [c for c in failures if c.rank_untold]
+    yield (
+        "named a rank where none can be told",
+        share(sum(c.found.rank is not None for c in untold), len(untold)),
+    )
     yield "right cause", share(sum(c.right_cause for c in failures), len(failures))
     yield "right cause, of those with one named", share(sum(c.right_cause for c in named), len(named))
     yield "wrong remedy", share(sum(c.wrong_remedy for c in failures), len(failures))
@@ -158,6 +168,8 @@ def _show(case: Case) -> None:
     wrong = [
         name for name in ("right_rank", "right_cause", "shown", "right_place") if not getattr(case, name)
     ]
+    if case.rank_untold and found.rank is not None:
+        wrong.append("without a rank")
     if wrong:
         expect = case.truth["expect"]
         print(f"\n{case.name}: not {', '.join(wrong)}\n  facts   {case.truth['facts']}\n  expect  {expect}")

@@ -75,11 +75,14 @@ def _failed(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
 
 def _who(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
     """Yield the rows about the rank that failed first, and how many failed alike."""
-    if failure.rank is not None or failure.node:
+    rank = failure.rank
+    if failure.candidates:
+        rank = f"not known, any of {failure.candidates} may have failed first"
+    if rank is not None or failure.node:
         where = f" on {failure.node}" if failure.node else ""
-        yield "rank", f"{failure.rank or ''}{where}{_end(failure.exit_code, signals=True)}".strip()
+        yield "rank", f"{rank or ''}{where}{_end(failure.exit_code, signals=True)}".strip()
     elif failure.stderr_lines:
-        yield "rank", f"{failure.stderr_rank} (its stderr has these lines; no launcher names a rank)"
+        yield "rank", f"not known; the stderr of rank {failure.stderr_rank} has these lines"
     if failure.ranks_alike and ranks > 1:
         yield "alike", f"{failure.ranks_alike} of {counted(ranks, 'rank')} wrote this error"
 

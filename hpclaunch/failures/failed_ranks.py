@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from hpclaunch.cpuset import parse_cpu_list
+from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.failures.known_errors import each_of, log_words
 from hpclaunch.failures.rank_labels import by_rank
@@ -132,7 +132,17 @@ def _torchruns(lines: Sequence[tuple[str | None, str]]) -> list[FailedRank]:
         failed = FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}")
         found.append((not root, time, failed))
         last = match.end()
-    return [rank for _, _, rank in sorted(found, key=lambda each: each[:2])]
+    found.sort(key=lambda each: each[:2])
+    return _at_once([rank for _, time, rank in found if time == found[0][1]]) + [
+        rank for _, time, rank in found if time != found[0][1]
+    ]
+
+
+def _at_once(failed: Sequence[FailedRank]) -> list[FailedRank]:
+    """Return the failures of one second, those that are like the first one in one report."""
+    alike = [rank for rank in failed if rank[1:4] == failed[0][1:4]]
+    first = [rank._replace(rank=format_cpu_list(int(each.rank or 0) for each in alike)) for rank in alike[:1]]
+    return first + [rank for rank in failed if rank not in alike]
 
 
 def _code_of_words(words: str) -> int | None:

@@ -33,6 +33,8 @@ class KnownError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     within: re.Pattern[str] | None = None
     outside: bool = False
     accuses: re.Pattern[str] | None = None
+    shared: bool = False
+    """Whether all ranks have it or another one is at fault, so that who writes it only reports."""
 
     def fits(self, line: str, files: str = "") -> bool:
         """Whether a line shows this error, of a traceback with frames in these files."""

@@ -113,13 +113,15 @@ def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
         if 0 < event.start - place <= 2
         for match in matches("told_before", f"{text}\n{event.lines[0]}")
     )
+    if event.error.shared:
+        return next((match[1] for line in event.lines[:1] for match in matches("told_missing", line)), None)
     named = rank_told(event.lines[0]) if event.lines and not event.error.follows else None
     return next((match[1] for match in before), named)
 
 
 def rank_told(line: str) -> str | None:
-    """Return the rank that an error's own words name."""
-    return next((match[1] for match in matches("told_itself", line)), None)
+    """Return the rank that an error's own words name: one that is missing, or the one that wrote it."""
+    return next((match[1] for name in ("told_missing", "told_itself") for match in matches(name, line)), None)
 
 
 def matches(name: str, text: str) -> list[re.Match[str]]:
@@ -362,7 +364,10 @@ def refined(event: Event, among: Iterable[Event]) -> Event:
     for other in among:
         if event.error.cause in other.error.explains and not other.caught and _explains(event, other):
             lines = tuple(dict.fromkeys((*event.lines, *other.lines)))
-            return event._replace(error=other.error, lines=lines, where=event.where or other.where)
+            accused = other.accused or (None if other.error.shared else event.accused)
+            return event._replace(
+                error=other.error, lines=lines, where=event.where or other.where, accused=accused
+            )
     return event
 
 

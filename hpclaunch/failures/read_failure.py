@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
@@ -43,7 +44,7 @@ class Verdict(NamedTuple):
     """Why a job failed."""
 
     rank: str | None = None
-    """The rank that failed first, or several: ``0-3,7``."""
+    """The rank that failed first, or several that failed alike: ``0-3,7``; None: the log does not tell it."""
     failed: FailedRank | None = None
     """The launcher's report about it."""
     error: KnownError | None = None
@@ -54,6 +55,8 @@ class Verdict(NamedTuple):
     """How many ranks wrote the same error."""
     stderr_rank: str | None = None
     """The rank in whose stderr the lines stand; None: in the log."""
+    candidates: str | None = None
+    """The ranks of which any may have failed first, where that is all that the log tells."""
 
 
 _LINES_SHOWN = 3
@@ -85,7 +88,49 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     of_rank = [event for event in found if len({None, event.rank, best.rank}) < 3]
     best = _with_words_before(refined(best, of_rank), log.lines)
     best = _with_absent(best, found, reports, ranks)
-    return _of_event(best, of_rank, found, first, reports)
+    return _as_far_as_told(_of_event(best, of_rank, found, first, reports), best, found, reports)
+
+
+def _as_far_as_told(verdict: Verdict, best: Event, found: Sequence[Event], reports: str) -> Verdict:
+    """Return the verdict without a rank where another is as likely, or where it merely reports."""
+    if verdict.rank is None or (best.error.accuses and best.accused):
+        return verdict
+    if (best.error.shared and not best.accused) or (best.rank is None and _heard_early(found)):
+        return verdict._replace(rank=None, failed=None)
+    return _only(_likely(best, ranks_named(verdict.rank), found, reports), verdict)
+
+
+def _only(likely: Set[str], verdict: Verdict) -> Verdict:
+    """Return the verdict with the one likely rank; of several all are candidates, and none is named."""
+    if len(likely) == 1:
+        return verdict._replace(rank=next(iter(likely)))
+    failed = verdict.failed if verdict.failed and likely <= ranks_named(verdict.failed.rank) else None
+    return verdict._replace(rank=None, candidates=format_cpu_list(map(int, likely)) or None, failed=failed)
+
+
+def _likely(best: Event, named: frozenset[str], found: Sequence[Event], reports: str) -> Set[str]:
+    """Return the ranks of which any may have failed first: the named ones, and those that ended alike."""
+    alike = _same(best, found)
+    nameless = [each for each in alike if not (each.rank or each.accused)]
+    if len({each.process or each.at for each in nameless}) > 1:
+        return _reported_alike(named, reports, exceptions=nameless[0].traced)
+    return named.union(*map(ranks_named, map(attrgetter("accused" if best.accused else "rank"), alike)))
+
+
+def _heard_early(found: Iterable[Event]) -> bool:
+    """Whether other ranks may have ended before the one of which they write."""
+    return any(log_words("told_before_its_end").search(_words(each)) for each in found)
+
+
+def _reported_alike(named: frozenset[str], reports: str, *, exceptions: bool) -> Set[str]:
+    """Return the ranks that a launcher reports with the end of the named ones: not whose error is whose.
+
+    ``exceptions``: several processes have one each, so that one report alone names only the first to end.
+    """
+    failed = failed_ranks(reports)
+    code = next((each.exit_code for each in failed if named & ranks_named(each.rank)), None)
+    likely = named.union(*(ranks_named(each.rank) for each in failed if each.exit_code == code))
+    return likely if len(likely) > 1 or not exceptions else set()
 
 
 def _without_times(log: FailureLog) -> FailureLog:
@@ -210,16 +255,16 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     if followed and not last:
         last = (rank.line,)
     error = error_named(OWN_ERROR) if last else None
-    return Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
+    told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
+    return _only(ranks_named(rank.rank), told)
 
 
 def _of_unknown(log: FailureLog) -> Verdict:
     """Return the verdict of a job that failed, where neither a launcher nor a known error tells more."""
     said = _error_words(None, log.lines)
-    told = (label if label and label.isdigit() else rank_told(text) for label, text in reversed(said))
-    rank = next(filter(None, told), None)
+    told = {label if label and label.isdigit() else rank_told(text) for label, text in said}
     error = error_named(OWN_ERROR) if said else None
-    return Verdict(rank=rank, error=error, lines=tuple(text for _, text in said))
+    return _only(set(filter(None, told)), Verdict(error=error, lines=tuple(text for _, text in said)))
 
 
 def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | None, str]]:
@@ -455,7 +500,7 @@ def _rank_of(event: Event, first: FailedRank | None) -> str | None:
         return event.accused  # who writes of another's end is not at fault
     if event.rank is None:
         return first.rank if first and not _of_limit(event) else None
-    if first and event.rank in ranks_named(first.rank):
+    if first and not event.lines and event.rank in ranks_named(first.rank):
         return first.rank
     return event.rank
 
@@ -466,9 +511,12 @@ def _reported(ranks: str, rank: str | None) -> FailedRank | None:
 
 def _alike(event: Event, found: Iterable[Event]) -> set[str]:
     """Return the ranks that wrote the same error; numbers in it may differ."""
+    return set(filter(None, (other.rank or other.process for other in _same(event, found))))
+
+
+def _same(event: Event, found: Iterable[Event]) -> list[Event]:
     words = _words(event)
-    same = (other for other in found if other.lines and _words(other) == words)
-    return set(filter(None, (other.rank or other.process for other in same)))
+    return [other for other in found if other.lines and _words(other) == words]
 
 
 def _words(event: Event) -> str:

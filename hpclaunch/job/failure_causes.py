@@ -29,6 +29,7 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         lines = (*said, *(line for line in _last_lines(log.lines) if line not in said))
     return Failure(
         rank=found.rank or ("0" if found.error and record.tasks == 1 else None),
+        candidates=found.candidates,
         node=_node_of(found, record) if found.rank or found.failed else None,
         exit_code=found.failed.exit_code if found.failed else None,
         cause=found.error.cause if found.error else None,

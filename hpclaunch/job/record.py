@@ -15,6 +15,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job failed, as far as its log and the stderr of its ranks tell."""
 
     rank: str | None = None
+    candidates: str | None = None
     node: str | None = None
     exit_code: int | None = None
     cause: str | None = None

@@ -238,3 +238,30 @@ def test_the_message_of_a_fatal_error_is_on_its_next_line() -> None:
 )
 def test_the_place_in_other_languages(log: str, where: str) -> None:
     assert read(log).where == where
+
+
+LAUNCHED = f"{SRUN} 2: Exited with exit code 1\n{SRUN} 0: Exited with exit code 1\n"
+LOST = "RuntimeError: Horovod has been shut down. This was caused by an exception on one of the ranks\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "launcher", "candidates"),
+    [
+        (trace("[rank0]: ") + trace("[rank2]: "), LAUNCHED, "0,2"),
+        (trace("") * 2, LAUNCHED, "0,2"),
+        (trace("") * 2, LAUNCHED.splitlines()[0], None),
+        ("", f"{SRUN}s 0-1: Segmentation fault\n", "0-1"),
+        ("", torchrun(("05", 0, 1)) + torchrun(("05", 1, 1)).partition("\n")[2], "0-1"),
+        (trace("", LOST) + trace(""), LAUNCHED, None),
+        ("0: solver: stopped with an error\n1: solver: stopped with an error\n", "", "0-1"),
+        (trace("[rank1]: ", "RuntimeError: Timed out waiting 5000ms for send operation\n"), "", None),
+    ],
+)  # fmt: skip
+def test_no_rank_is_named_where_another_is_as_likely(log: str, launcher: str, candidates: str | None) -> None:
+    found = read(log, launcher)
+    assert (found.rank, found.candidates) == (None, candidates)
+
+
+def test_a_report_of_several_ranks_leaves_the_rank_that_wrote_the_error() -> None:
+    found = read(trace("[rank1]: "), f"{SRUN}s 0-1: Exited with exit code 1\n")
+    assert (found.rank, found.candidates) == ("1", None)

@@ -17,15 +17,18 @@ SYSTEM = name_set(TABLE["system"])
 """Variables that every job has."""
 INFORMATION_COMMANDS = name_set(TABLE["information_commands"])
 """Commands that only print information."""
-SLURM = name_set(TABLE["slurm"])
-"""Names that Slurm sets."""
+SET_BY_SCHEDULERS = name_set(" ".join(TABLE["set_by_schedulers"].values()))
+"""Names that schedulers set."""
 VALUES: dict[str, frozenset[str]] = {name: name_set(values) for name, values in TABLE["values"].items()}
 """Variables with few values, in any case of letters; of a list each item."""
-OPTION_VALUES: dict[str, dict[str, dict[str, str]]] = {
-    kind: {name: row for names, row in rows.items() for name in names.split()}
-    for kind, rows in TABLE["option_values"].items()
+OPTION_VALUES: dict[str, dict[str, dict[str, dict[str, str]]]] = {
+    rule: {
+        kind: {name: row for names, row in rows.items() for name in names.split()}
+        for kind, rows in kinds.items()
+    }
+    for rule, kinds in TABLE["option_values"].items()
 }
-"""Scheduler -> option -> ``form``, a regular expression of the values read, and ``reads``, in words."""
+"""Rule -> scheduler -> option -> ``form``, a pattern of the values read, and ``reads``, in words."""
 FILE_SYSTEMS = name_set("SCRATCH PSCRATCH CSCRATCH WORK FAST")
 """Variables in which some sites name a file system: the profiles of Alps, Perlmutter and Leonardo, and
 $CSCRATCH of NERSC's Cori. Where a site does not set one, a path that begins with it begins with /."""

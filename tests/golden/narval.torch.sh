@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --job-name=mnist  # the name in squeue
-#SBATCH --account=def-someuser  # the project that pays
+#SBATCH --account=def-jsmith  # the project that pays
 #SBATCH --nodes=4  # nodes
 #SBATCH --ntasks-per-node=4  # ranks on each node
 #SBATCH --gpus-per-node=a100:4  # GPUs of each node, visible to its ranks together

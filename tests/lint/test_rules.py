@@ -80,9 +80,9 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
         ("directive-stray-word.torque", "note"),
         ("directive-stray-word.pbs", "error"),
         ("directive-stray-word.words", "error"),
-        ("placeholder.dots", "note"),
+        ("placeholder.dots", "warning"),
         ("scheduler-variable-unset.array", "note"),
-        ("scheduler-variable-unset.array-off", "note"),
+        ("scheduler-variable-unset.array-off", "warning"),
     ],
 )
 def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> None:

@@ -65,7 +65,7 @@ ACCOUNTS = {
     "roihu": "project_2000123",
     "dardel-gpu": "naiss2025-1-23",
     "setonix-gpu": "pawsey0001-gpu",
-    "narval": "def-someuser",
+    "narval": "def-jsmith",
     "abci-3": "grpname",
     "tuolumne": "guests",
 }

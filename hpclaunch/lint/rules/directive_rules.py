@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 
 from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpclaunch
@@ -19,6 +20,10 @@ _NOT_READ = re.compile(
     rf"(?P<indent>[ \t]*)#(?P<blank>[ \t]*)"
     rf"(?P<sentinel>{'|'.join(one for one in _SENTINELS if one.isalpha())})[ \t]+(?P<rest>-.*)$"
 )
+
+_LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=.(-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
+_NAMES = ("account", "project", "queue", "qos")
+"""Roles of options whose values the scheduler looks up."""
 
 
 def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
@@ -43,6 +48,10 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
     for found in _with_problem(context, "stray"):
         message = f"{found.text}: {found.reader.submit_command} knows no such option"
         yield Violation(found.line, message, severity=None if certain or found.reader.comments else "note")
+    for match in _LIKE_A_BLANK.finditer(context.script.text):
+        line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
+        if line not in context.script.text_lines:
+            yield Violation(line, "a sign that only looks like a blank is a part of the word", edits=edits)
 
 
 @rule("directive-comment")
@@ -143,11 +152,23 @@ def placeholder(context: Context) -> Iterator[Violation]:
         one.line: one.text for one in reversed(script.directives) if one.line in script.placeholder_lines
     }
     texts = {**script.open_words, **in_directives}
-    lines = sorted(texts)
+    fails = _failing(script) & texts.keys() if not any(map(_OF_A_PROGRAM.search, texts.values())) else set()
+    lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
-        first = texts[lines[0]]
         more = f", and lines {', '.join(map(str, lines[1:6]))}" if len(lines) > 1 else ""
-        yield Violation(lines[0], f"{first} is to be filled in{more}")
+        message = f"{texts[lines[0]]} is to be filled in{more}"
+        yield Violation(lines[0], message, severity="warning" if fails else None)
+
+
+def _failing(script: Script) -> set[int]:
+    """Return the lines of names that the scheduler looks up, and of what commands leave open."""
+    named = {one.line for one in script.active_directives if one.role in _NAMES}
+    return named | {line for line, text in script.open_words.items() if not _ANY_TEXT.match(text)}
+
+
+_ANY_TEXT = re.compile(r"[xX]+$|\.\.\.$|<<|< .* >$|\w+_NAME\.|\w*_function$|<[a-z]+[A-Z]\w*>$")
+"""Texts in commands that are also right as they are: redirections, tags, variables."""
+_OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 
 
 @rule("time-missing")
@@ -174,28 +195,54 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
         at = len(script.text) - len(script.text.lstrip())
         edits = (Edit(0, at, ""),) if script.text.startswith("#!", at) else (Edit(0, 0, "#!/bin/bash\n"),)
         yield Violation(1, "the first line is not #!: sbatch refuses the script", edits=edits)
+    elif script.directives and re.fullmatch(TABLE["no_interpreters"], script.shebang):
+        yield Violation(1, f"#!{script.shebang}: the system finds no such program, and the job fails at once")
 
 
-@rule("option-value-refused")
-def option_value_refused(context: Context) -> Iterator[Violation]:
-    script, values = context.script, OPTION_VALUES.get(context.kind or "", {})
+def _wrong_values(table: dict[str, dict[str, dict[str, str]]], context: Context) -> Iterator[Violation]:
+    """Report the options whose values are not of the form that a table has."""
+    script, values = context.script, table.get(context.kind or "", {})
     given = [(one.line, one.text, one.name, one.value) for one in script.active_directives]
-    for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
-        text = script.value(option).text
-        given.append((option.line, f"--{option.name}={text}", option.name, text))
-    for found in _with_problem(context, "empty"):
-        yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
+    given += _options_of_srun(script)
     for line, text, name, value in given:
         written = re.split(r"[=\s]", text)[0].removeprefix("--")  # an option may have an older name
         known = values.get(written, values.get(name))
         if known and _is_refused(known["form"], value):
-            yield Violation(line, f"{text} is refused: {known['reads']}")
+            yield Violation(line, f"{text}: {known['reads']}")
+
+
+def _options_of_srun(script: Script) -> Iterator[tuple[int, str, str, str | None]]:
+    """Yield line, text, name and value of each option of srun, but where the shell replaces a ``~``."""
+    for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
+        text = script.value(option).text
+        if not (text or "").startswith("~"):
+            yield option.line, f"--{option.name}={text}", option.name, text
 
 
 def _is_refused(form: str, value: str | None) -> bool:
     if not value or (re.search(r"[$?]", value) and r"\$" not in form):  # its value is not known
         return False
     return not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)
+
+
+@rule("option-value-refused")
+def option_value_refused(context: Context) -> Iterator[Violation]:
+    for found in _with_problem(context, "empty"):
+        yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
+    yield from _wrong_values(OPTION_VALUES["option-value-refused"], context)
+
+
+for _rule_id in OPTION_VALUES.keys() - {"option-value-refused"}:
+    rule(_rule_id)(partial(_wrong_values, OPTION_VALUES[_rule_id]))
+
+
+@rule("directive-repeated")
+def directive_repeated(context: Context) -> Iterator[Violation]:
+    for name in TABLE["given_once"].split():
+        given = [one for one in context.directives if one.name == name]
+        for one, last in zip(given[:-1], given[-1:] * len(given), strict=False):
+            if one.value != last.value:
+                yield Violation(one.line, f"{one.text}: line {last.line} replaces it, {last.text}")
 
 
 @rule("options-contradict")

@@ -132,6 +132,18 @@ def torchrun_per_task(context: Context) -> Iterator[Violation]:
         elif run and _by_ssh(context, run):
             message = "each node starts deepspeed, which starts the workers of all its hosts itself"
             yield Violation(launch.line, message)
+    yield from _mpirun_per_task(context)
+
+
+def _mpirun_per_task(context: Context) -> Iterator[Violation]:
+    """Report an mpirun that srun starts several times."""
+    for launch in context.script.launches:
+        tasks = context.script.number(launch, "ntasks", "n") or context.requested.all_tasks
+        name = "".join(program_words(context.script, launch)[:1]).rpartition("/")[2]
+        if launch.launcher == "srun" and tasks > 1 and name in ("mpirun", "mpiexec"):
+            yield Violation(
+                launch.line, "each task starts mpirun, which itself starts the ranks of all nodes"
+            )
 
 
 def _starts_several(context: Context, run: WorkerRun) -> bool:

@@ -112,9 +112,3 @@ def _ranks(context: Context, launch: Launch) -> tuple[int, int]:
     counted = nodes > 1 or launch.option("ntasks", "n", "np")
     each = launch_ranks_per_node(context, launch) or (0 if counted else context.requested.all_tasks)
     return (each, nodes) if each and script.number(launch, "ntasks", "n", "np") != 1 else (1, 1)
-
-
-@rule("reservation-named")
-def reservation_named(context: Context) -> Iterator[Violation]:
-    for one in (one for one in context.script.active_directives if one.name == "reservation"):
-        yield Violation(one.line, f"{one.text}: the reservation is there for its own time only")

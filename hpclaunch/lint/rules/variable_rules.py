@@ -7,7 +7,15 @@ from itertools import chain
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import mismatches, unset_in_lists
-from hpclaunch.lint.known_variables import FILE_SYSTEMS, NAMES, PREFIXES, SLIPS, SLURM, TABLE, VALUES
+from hpclaunch.lint.known_variables import (
+    FILE_SYSTEMS,
+    NAMES,
+    PREFIXES,
+    SET_BY_SCHEDULERS,
+    SLIPS,
+    TABLE,
+    VALUES,
+)
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
@@ -81,16 +89,20 @@ def _by_module(script: Script, name: str) -> bool:
 @rule("scheduler-variable-misspelt")
 def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
     script = context.script
-    made = SLURM | script.variables.assignments.keys() | script.variables.provided
+    made = SET_BY_SCHEDULERS | script.variables.assignments.keys() | script.variables.provided
     for ref in script.shell.refs:
         name = ref.name
-        if ref.guarded or name in made or re.search(r"^(?!SLURM_)|_HET_GROUP|PACK|SPANK", name):
+        if ref.guarded or name in made or re.search(_NOT_OF_SCHEDULERS, name):
             continue
-        if near := get_close_matches(name, SLURM, n=1, cutoff=0.9):
+        near = get_close_matches(name, SET_BY_SCHEDULERS, n=1, cutoff=0.9)
+        if right := TABLE["scheduler_slips"].get(name, *near):
             at = script.text.find(name, ref.offset, ref.offset + len(name) + 3)
-            edits = (Edit(at, at + len(name), near[0]),) if at >= 0 else ()
-            said = f"${name}: Slurm sets no such variable"
-            yield Violation(ref.line, said, f"write ${near[0]}", None, edits)
+            edits = (Edit(at, at + len(name), right),) if at >= 0 else ()
+            said = f"${name}: no scheduler sets such a variable"
+            yield Violation(ref.line, said, f"write ${right}", None, edits)
+
+
+_NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
 
 
 @rule("variable-name-unknown")
@@ -339,8 +351,15 @@ def scheduler_variable_unset(context: Context) -> Iterator[Violation]:
         lacks = options and own.fullmatch(name) and name not in known
         if lacks and not any(map(script.has_option, options)):
             option = script.reader.shown(options[0])
-            severity: Severity | None = "note" if elsewhere else None
+            severity = _doubt(script, option) if elsewhere else None
             yield Violation(ref.line, f"${name} is empty: {option} is not given", f"give {option}", severity)
+
+
+def _doubt(script: Script, option: str) -> Severity | None:
+    """Return a note for an option that may be on the command line, unless a line switches it off."""
+    sentinel = script.reader.sentinel if script.reader else ""
+    off = re.search(rf"(?m)^##+ *{sentinel} +{option}\b", script.text)
+    return None if off or script.has_option("J") or script.has_option("t") else "note"
 
 
 @rule("test-bracket-joined")

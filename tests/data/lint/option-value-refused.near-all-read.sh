@@ -10,3 +10,4 @@
 #SBATCH --time=01:00:00
 srun --ntasks=$N ./app
 # site: unknown
+# expect: 5 directive-repeated

@@ -6,3 +6,4 @@
 srun -c 8 ./app
 # site: unknown
 # expect: 2 tasks-over-cpus-per-gpu
+# expect: 3 options-contradict

@@ -1,5 +1,5 @@
 #!/bin/bash
-#SBATCH --account=def-someuser
+#SBATCH --account=def-jsmith
 #SBATCH --gpus=8
 #SBATCH --ntasks-per-gpu=1
 #SBATCH --cpus-per-task=6

@@ -1,5 +1,5 @@
 #!/bin/bash
-#SBATCH --account=def-someuser
+#SBATCH --account=def-jsmith
 #SBATCH --gres=gpu:a100_4g.20gb:1
 #SBATCH --cpus-per-task=6
 #SBATCH --mem=62gb

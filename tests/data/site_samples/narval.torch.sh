@@ -1,5 +1,5 @@
 #!/bin/bash
-#SBATCH --account=def-someuser
+#SBATCH --account=def-jsmith
 #SBATCH --nodes=2
 #SBATCH --gpus-per-node=a100:4
 #SBATCH --ntasks-per-node=4

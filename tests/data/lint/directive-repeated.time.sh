@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=01:00:00
+#SBATCH --time=04:00:00
+srun ./app
+# site: unknown
+# expect: 3 directive-repeated

@@ -31,10 +31,8 @@ class RankBinding(msgspec.Struct, frozen=True, kw_only=True):
 
     local_rank: int
     cpus: tuple[int, ...]
-    """CPU numbers, ascending."""
     gpus: tuple[int, ...] = ()
     numa: tuple[int, ...] = ()
-    """NUMA nodes of its CPUs: where its memory should come from."""
     l3: tuple[int, ...] = ()
     nic: str | None = None
 
@@ -44,7 +42,6 @@ class NodeBinding(msgspec.Struct, frozen=True, kw_only=True):
 
     ranks: tuple[RankBinding, ...]
     notes: tuple[str, ...] = ()
-    """Facts that the user should know: unknown NUMA nodes, shared cores, idle cores."""
 
 
 def rank_table(

@@ -29,14 +29,10 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     parent: int
     ticks: int
-    """CPU time so far, in the kernel's unit."""
     program: tuple[str, ...]
-    """The first words of its command line."""
     cpus: str
     mems: str
-    """Nodes of its memory policy, with the policy's name before them: ``bind:3``; else the allowed ones."""
     threads: dict[str, int]
-    """CPU list -> number of its threads that may run there."""
     devices: tuple[str, ...]
     variables: dict[str, str]
 
@@ -47,11 +43,8 @@ class AttachedNode(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     processes: tuple[Process, ...]
     gpus: dict[str, str] = {}
-    """UUID -> PCI address of its GPUs, where the driver shows them."""
     devices: dict[str, str] = {}
-    """Device file of a GPU -> its PCI address."""
     slices: dict[str, str] = {}
-    """UUID of a MIG instance -> UUID of its GPU; only read where a rank names one."""
 
 
 def read_nodes_of(

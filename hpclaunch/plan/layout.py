@@ -204,17 +204,11 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     binding: NodeBinding | None
     gpus_per_node: int | None
     bus_ids: dict[int, str]
-    """GPU -> PCI address, where the topology knows it."""
     cores_per_task: int
-    """Cores of each rank where the launcher chooses them (no ``binding``)."""
     cpus_per_task: int
-    """The same as the scheduler counts: hardware threads of those cores."""
     gpus_by_number: tuple[tuple[int, ...], ...] = ()
-    """GPUs of each local rank in the order of their numbers, where the launcher chooses the cores."""
     share: NodeShare | None = None
-    """The job's part of a node, where the scheduler alone describes the nodes."""
     started: Started | None = None
-    """The program's own launcher, which starts the ranks of each node; None: the site's does."""
 
     @property
     def framework(self) -> Framework:
@@ -311,22 +305,13 @@ class LaunchPlan(JobLayout, frozen=True, kw_only=True):
     """Everything a script needs, computed; templates only lay it out."""
 
     header: tuple[Line, ...]
-    """Scheduler directives in order, without the #SBATCH or #PBS sentinel."""
     environment: tuple[Line, ...]
-    """Shell lines before the launch: setup, exports, unsets."""
     rank_setup: tuple[Line, ...]
-    """Shell lines that each rank runs before it becomes the command."""
     node_setup: tuple[Line, ...] = ()
-    """Shell lines that run on each node before the program's own launcher."""
     argv: tuple[str, ...]
-    """The command, exactly as given; the template quotes it."""
     proof: dict[str, tuple[str, ...]] = {}
-    """The reference for each rank's binding, a word for each local rank: its ``cpus``, the ``numa`` nodes
-    of its cores, its GPUs' addresses (``bus``) and, where it sees more GPUs, the numbers of its ``own``."""
     launch: tuple[str, ...]
-    """The launcher and its options as shell text."""
     supervision: Supervision | None
-    """None: neither restarts nor a watchdog were requested."""
     preflight: Preflight | None = None
     staging: Staging | None = None
     warnings: tuple[str, ...] = ()

@@ -13,11 +13,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     """The command that every rank runs."""
 
     argv: tuple[str, ...]
-    """Program and arguments, unchanged; for the bundled runner its options only."""
     bundled: bool = False
-    """True: the bundled training runner (``mnist``)."""
     config: dict[str, str] = {}
-    """The sizes in the configuration file of the program's launcher, and the ``file`` itself."""
 
 
 if TYPE_CHECKING:

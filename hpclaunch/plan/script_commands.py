@@ -25,19 +25,12 @@ class Wrapper(msgspec.Struct, frozen=True, kw_only=True):
     """The words between the name of a wrapper and the program that it starts."""
 
     values: tuple[str, ...] = ()
-    """Options that take a value."""
     folders: tuple[str, ...] = ()
-    """Those of them after which the program starts in another folder."""
     words: int = 0
-    """Words before the program that are no options, such as the time of ``timeout``."""
     assignments: bool = False
-    """``NAME=VALUE`` may stand before the program."""
     commands: tuple[str, ...] = ()
-    """One of these must stand before the program: ``run``; options stand on both sides of it."""
     unread: tuple[str, ...] = ()
-    """Options with which no program follows."""
     python: bool = False
-    """It brings a Python environment."""
 
 
 WRAPPERS = msgspec.json.decode(text_beside(__file__, "wrappers.json"), type=dict[str, Wrapper])

@@ -37,13 +37,9 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
     launcher: WorkerLauncher
     words: int
-    """Words of the command up to the launcher's name and its verb."""
     options: Mapping[str, str] = {}
-    """Options of the launcher -> value; empty for a flag."""
     program: tuple[str, ...] = ()
-    """The command that each worker runs."""
     tail: int = 0
-    """Words of the command after the launcher's options."""
 
     @property
     def meets_itself(self) -> bool:

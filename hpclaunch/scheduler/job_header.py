@@ -33,9 +33,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     nodes: int
     tasks_per_node: int
-    """Processes that the launcher starts on each node."""
     starter: str = "ranks"
-    """The kind of starter."""
     walltime_s: int
     account: str | None = None
     account_option: str = "-A"  # of PBS' qsub
@@ -45,29 +43,19 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
     qos: str | None = None
     gpus_per_node: int | None = None
     gpu_type: str | None = None
-    """The name of these GPUs in requests; None: any."""
     gpu_request: str = "gpus-per-node"
-    """Slurm: the option that requests them."""
     cpus_per_task: int | None = None
     memory: str | None = None
     exclusive: bool = False
     select: str | None = None
-    """The words after the node count in PBS' ``-l select=``, such as ``system=polaris``."""
     launcher: str = ""
-    """Name of the launcher, for schedulers whose requests depend on it."""
     begin: dt.datetime | None = None
-    """Local time of the scheduler's machine, to the minute, before which the job does not start."""
     after: tuple[str, ...] = ()
-    """The scheduler's ids of the jobs that must end first."""
     after_any: bool = False
     array: str | None = None
     exclude: tuple[str, ...] = ()
-    """Nodes to leave out."""
     output: str | None = None
-    """File for stdout and stderr; None: the scheduler's default name where the job was submitted."""
     warn_s: int | None = None
-    """Seconds before the walltime limit at which the job is signalled to write a checkpoint; None: it has
-    no restarts."""
 
     def __post_init__(self) -> None:
         """Refuse names that stand unquoted in directives and are no plain words."""
@@ -92,7 +80,6 @@ class HeaderRow(msgspec.Struct, frozen=True, array_like=True):
     text: str
     reason: str
     when: str = ""
-    """The value without which a job does not have it; empty: each one that its text names."""
 
 
 def header_lines(rows: Iterable[HeaderRow], values: Mapping[str, object]) -> tuple[Line, ...]:

@@ -15,16 +15,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_task: int = 1
     threads_per_core: int = 1
     bound_cpus: int = 0
-    """Most CPUs that a rank's shell binds itself to; 0: the ranks do not bind themselves."""
     gpus_per_task: int = 0
     cpu_bind: str | None = None
     ranks_bind: bool = False
-    """Whether each rank's shell binds itself and chooses its GPUs, so that the launcher must do neither."""
     mpi_plugin: str | None = None
     options: tuple[str, ...] = ()
-    """Further options from the site profile, such as --network=disable_rdzv_get."""
     in_allocation: bool = False
-    """True: the allocation around it was made for something else, so the sizes must be given."""
 
     @property
     def tasks(self) -> int:
@@ -36,45 +32,24 @@ class Launcher(msgspec.Struct, frozen=True, kw_only=True):
     """One launcher under one scheduler."""
 
     name: str
-    """How a profile names it."""
     rank: str
-    """A rank's number, as a shell expression that the rank's shell expands."""
     local_rank: str
     start: str = ""
-    """Its words for all ranks as shell text, with fields and properties of ``Launch`` in braces."""
     each_node: str = ""
-    """The same for one process on each of ``{nodes}`` nodes."""
     shell_lines: tuple[Line, ...] = ()
-    """Lines that the shell of a job needs before it."""
     cpu_bindings: tuple[str, ...] = ()
-    """Values of ``binding.cpu`` in a profile that are options of this launcher; ``taskset`` and ``none`` fit
-    every launcher."""
     cores_option: str = "--cpu-bind=cores"
-    """Its words for ``cores`` of those, each rank on its own share of the job's cores."""
     unbound: str | None = None
-    """Its words for processes that may use all CPUs of the job; None: those that it starts may."""
     takes_plugin: bool = False
-    """Whether ``--mpi`` of submit is an option of it."""
     plugin_list: tuple[str, ...] = ()
-    """Command that lists its MPI plugins; empty: it has none to choose from."""
     overlap: tuple[str, ...] = ()
-    """Options that let a process per node run while the ranks do; empty: there are none."""
     known_to_jax: bool = False
-    """Whether ``jax.distributed.initialize()`` finds the ranks that it starts, by its own variables."""
     rank_guard: str | None = None
-    """File of ``hpclaunch/remote`` whose function, of the same name, ends a job whose ranks would not find
-    each other, where that is certain."""
     rank_end: str | None = None
-    """The same for what a rank's shell does after the program, whose exit code is the argument; None: the
-    shell becomes the program."""
     session_file: str | None = None
-    """File of ``hpclaunch/remote`` that makes a folder of the job's own for the launcher's session files."""
     text_file: str | None = None
-    """File of ``hpclaunch/remote`` whose text ``words`` have as a variable, named like it without ``.sh``."""
     starts_mpi: bool = True
-    """Whether ranks that it starts can find each other by MPI."""
     without_mpi: str | None = None
-    """Launcher of the same scheduler for ranks that do without MPI; None: this one starts them, too."""
 
     def words(self, launch: Launch) -> tuple[str, ...]:
         """Return the launcher's words as shell text; the script's shell expands variables in them."""

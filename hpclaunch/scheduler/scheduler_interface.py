@@ -31,11 +31,8 @@ class JobIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Facts that tell a job from another with its number, in the scheduler's words; None: it does not say."""
 
     cluster: str | None = None
-    """Owner of the number: Slurm's ClusterName, LSF's cluster, PBS' server, the nodes of a Flux instance."""
     script: str | None = None
-    """A text that holds the path of its script, or of another file in the script's folder."""
     submitted: str | None = None
-    """ISO 8601 with time zone. Slurm changes it when the job is requeued."""
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,13 +61,9 @@ class StateWords(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     states: dict[str, JobState]
     running: dict[str, str] = {}
-    """State -> sentence, for jobs that wait or run."""
     pending: dict[str, str] = {}
-    """Reason -> sentence, for jobs that wait."""
     pending_parts: tuple[tuple[str, str], ...] = ()
-    """Part of a reason, or a regular expression for it -> sentence; the first that fits."""
     ended: dict[str, str] = {}
-    """State, reason or exit status -> sentence, for jobs that failed."""
 
     def waiting(self, reason: str) -> str | None:
         """Return ``Reason: sentence`` for a job that waits, by ``pending_parts``; None without a reason."""

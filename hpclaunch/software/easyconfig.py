@@ -97,9 +97,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str
     commit: str | None = None
-    """Commit of the repository that has it, where no release has; None: ``RELEASE`` has it."""
     provides: dict[str, str] = {}
-    """Versions that its name does not tell."""
 
 
 @cache
@@ -144,9 +142,7 @@ class Wheels(msgspec.Struct, frozen=True, kw_only=True):
     """The packages that ``pip install`` gets."""
 
     words: tuple[str, ...]
-    """Requirements."""
     index: str | None = None
-    """Index to take them from; None: pip's own."""
     versions: dict[str, str] = {}
     source: str
 

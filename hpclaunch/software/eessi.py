@@ -32,12 +32,9 @@ class EessiModule(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     cuda: str | None = None
     mpi: str | None = None
-    """Version of its Open MPI, where ranks use it."""
     versions: dict[str, str] = {}
     package: str | None = None
-    """The package that pip installs on top of it."""
     extend: Recipe | None = None
-    """The package that EESSI-extend builds on top of it."""
 
     @property
     def extend_module(self) -> str | None:

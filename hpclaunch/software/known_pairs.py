@@ -48,16 +48,12 @@ class BadPair(msgspec.Struct, frozen=True, kw_only=True):
     """Versions of several parts that fail together."""
 
     parts: dict[str, Range]
-    """Part (horovod, torch, tensorflow, keras, mpi-linked, mpi-runtime, nccl) -> its versions."""
     what: str
     remedy: str
     source: str
     only: frozenset[str] = frozenset()
-    """Features that the site must have: its fabric's kind, its GPU's architecture."""
     certain: bool = True
-    """False: they were never tested together, so it is not known whether they fail."""
     cured_by: tuple[str, str] | None = None
-    """(variable, part of its value) that makes the pair harmless."""
 
     @property
     def with_source(self) -> str:

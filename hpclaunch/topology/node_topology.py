@@ -31,14 +31,10 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     index: int
     numa: int | None = None
     cpus: CpuSet | None = None
-    """CPUs local to it, where a source states more than its NUMA node (/sys local_cpulist, hwloc)."""
     bus_id: str | None = None
-    """PCI address, lower case, such as 0000:c1:00.0: the only name that is the same inside every job."""
     model: str | None = None
     vendor: str | None = None
-    """NVIDIA, AMD or Intel."""
     uuid: str | None = None
-    """NVIDIA's name of it; CUDA_VISIBLE_DEVICES takes MIG instances by nothing else."""
 
     @property
     def visible_name(self) -> str:
@@ -68,15 +64,10 @@ class NodeTopology(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[Gpu, ...] = ()
     nics: tuple[Nic, ...] = ()
     reserved: CpuSet = frozenset()
-    """CPUs that the site reserves for the system (all threads of a reserved core)."""
     allowed: CpuSet | None = None
-    """CPUs granted to this process (cgroup, sched_getaffinity); None: unknown, all count as granted."""
     hwloc_order: tuple[int, ...] = ()
-    """First CPU of each core in the order of hwloc's logical numbers; empty where hwloc was not read."""
     sources: tuple[str, ...] = ()
-    """The sources that were read, in order."""
     notes: tuple[str, ...] = ()
-    """Contradictions between sources and facts that are unknown, as sentences."""
 
     @property
     def cpus(self) -> CpuSet:

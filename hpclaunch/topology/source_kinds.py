@@ -16,15 +16,10 @@ class SourceKind(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One kind of source; the tool is the program that prints its text, where there is one."""
 
     precedence: int
-    """Where sources differ about cores and NUMA nodes, the one with the lowest number is used."""
     help: str
-    """Text of the option."""
     file: str = ""
-    """The tool's output in a saved node."""
     commands: tuple[tuple[str, ...], ...] = ()
-    """The tool's commands, run in the C locale; the file holds the outputs one after another."""
     limit_s: float = 20
-    """For each command. rocm-smi takes up to 20 s on large nodes."""
 
 
 SOURCE_KINDS = msgspec.json.decode(text_beside(__file__, "source_kinds.json"), type=dict[str, SourceKind])

@@ -22,6 +22,7 @@ _NOT_READ = re.compile(
 )
 
 _LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=.(-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
+_A_RESOURCE = re.compile(r"(nodes|select|ppn|ncpus|ngpus|mpiprocs|p?v?mem|walltime)=\w")
 _NAMES = ("account", "project", "queue", "qos")
 """Roles of options whose values the scheduler looks up."""
 
@@ -47,7 +48,8 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
     certain = context.profile or context.script.has_option("l:select")
     for found in _with_problem(context, "stray"):
         message = f"{found.text}: {found.reader.submit_command} knows no such option"
-        yield Violation(found.line, message, severity=None if certain or found.reader.comments else "note")
+        severity: Severity = "warning" if _A_RESOURCE.match(found.text) else "note"
+        yield Violation(found.line, message, None, None if certain or found.reader.comments else severity)
     for match in _LIKE_A_BLANK.finditer(context.script.text):
         line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
         if line not in context.script.text_lines:

@@ -76,6 +76,14 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
     if script.language in ("bash", "sh") and not script.shell.template:
         for line, text in sorted(script.shell.misplaced)[:1]:
             yield Violation(line, f"syntax error: unexpected {text}")
+        for command in (one for one in script.commands if one.after == "&" and not one.depth):
+            if found := _BEHIND_AMPERSAND.match(script.text, command.end):
+                yield Violation(
+                    command.line, f"syntax error: {found[1]} behind &, which ends the command itself"
+                )
+
+
+_BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
 
 
 @rule("folder-made-twice")

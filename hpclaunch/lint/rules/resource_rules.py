@@ -82,8 +82,14 @@ def _gres(context: Context) -> Directive | None:
 def tasks_below_nodes(context: Context) -> Iterator[Violation]:
     tasks, nodes = context.requested.tasks, last_directive(context.directives, "nodes")
     count = whole_number(nodes.value) if nodes else None
-    if tasks and nodes and count and 0 < tasks.value < count:
+    if not (tasks and nodes and count):
+        return
+    if 0 < tasks.value < count:
         message = f"{tasks.text} with {nodes.text}: the job gets {tasks.value} of {count} nodes"
+        yield Violation(tasks.line, message)
+    each = context.requested.tasks_per_node
+    if each and tasks.value > count * each.value:
+        message = f"{tasks.text}: {nodes.text} with {each.text} has place for fewer"
         yield Violation(tasks.line, message)
 
 

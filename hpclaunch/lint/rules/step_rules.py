@@ -135,18 +135,24 @@ def _asks_for_cpus(context: Context) -> bool:
 @rule("steps-without-wait")
 def steps_without_wait(context: Context) -> Iterator[Violation]:
     script = context.script
-    for launch in _behind(script)[-1:]:
-        later = _new_after(script, launch.command)
-        twins = [one for one in later if _same_program(script, one, launch.command)]
+    for command, name in _behind(script)[-1:]:
+        later = _new_after(script, command)
+        twins = [one for one in later if _same_program(script, one, command)]
         if not any(_waits(one) or _is_launch(script, one) for one in later if one not in twins):
             line = f"with line {twins[-1].line}, " if twins else ""
-            message = f"{launch.launcher} runs in the background, and the script ends {line}without wait"
-            yield Violation(launch.line, message, severity="warning" if twins else None)
+            message = f"{name} runs in the background, and the script ends {line}without wait"
+            yield Violation(command.line, message, severity="warning" if twins else None)
 
 
-def _behind(script: Script) -> list[Launch]:
-    """Return what a batch script starts in the background, in order."""
-    return _in_background(script) if script.reader else []
+def _behind(script: Script) -> list[tuple[Command, str]]:
+    """Return what a batch script starts in the background, in order: launches, and programs by their path."""
+    own = [one for one in script.commands if one.after == "&" and _OWN.match(one.name) and not one.depth]
+    found = [(one.command, one.launcher) for one in _in_background(script)]
+    found += [(one, one.name) for one in own if script.is_posix]
+    return sorted(found, key=lambda pair: pair[0].start) if script.reader else []
+
+
+_OWN = re.compile(r"\.{0,2}/")
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:
@@ -159,7 +165,7 @@ def _new_after(script: Script, command: Command) -> list[Command]:
     """Return the commands after one, without those that ran before it, too: they do not take long."""
     before = [_texts(one.words) for one in script.commands if one.start < command.start]
     later = [one for one in script.commands if one.start > command.end and not one.piped_in]
-    return [one for one in later if _texts(one.words) not in before]
+    return [one for one in later if one.name == "wait" or _texts(one.words) not in before]
 
 
 def _texts(words: list[Word]) -> list[str]:
@@ -266,8 +272,9 @@ def _tasks(context: Context) -> int | None:
     requested = context.requested
     if requested.tasks:
         return requested.tasks.value
-    if requested.tasks_per_node and requested.node_count and not requested.cpus_per_node:
-        return requested.tasks_per_node.value * requested.node_count
+    each, cpus = requested.tasks_per_node, requested.cpus_per_node
+    if each and requested.node_count and (cpus is None or cpus.value == each.value):  # those of ppn=8
+        return each.value * requested.node_count
     return None
 
 

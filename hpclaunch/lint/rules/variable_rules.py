@@ -16,6 +16,7 @@ from hpclaunch.lint.known_variables import (
     TABLE,
     VALUES,
 )
+from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
@@ -31,6 +32,7 @@ _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
 _OVERRIDE = r"\+{0,2}[a-z_]\w*(\.\w+)+="  # an argument of Hydra; no program has such a name
 _BLANK_BEHIND = re.compile(rf"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*(-|{_OVERRIDE})|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
+_IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
 
 
@@ -244,6 +246,23 @@ def escaped_dollar(context: Context) -> Iterator[Violation]:
         if match and _known(script, match[1]):
             line = word.line + word.raw.count("\n", 0, match.start())
             yield Violation(line, f"inside single quotes \\${match[1]} stays as it is, with the backslash")
+    yield from _as_text_for_python(script)
+
+
+def _as_text_for_python(script: Script) -> Iterator[Violation]:
+    """Report variables of the script in single quotes, which a Python program gets as text."""
+    for word in chain.from_iterable(map(_words_for_python, script.launches)):
+        match = _IN_SINGLE.fullmatch(word.raw)
+        if match and match[1] in script.variables.assignments:
+            yield Violation(
+                word.line, f"inside single quotes ${match[1]} stays as it is: Python gets its name"
+            )
+
+
+def _words_for_python(launch: Launch) -> list[Word]:
+    """Return the arguments of the Python file that a launch starts without another shell between."""
+    files = [word.start for word in python_files(launch) if word in launch.program]
+    return [word for word in launch.program if files and word.start > files[0]]
 
 
 def _escaped_in_single(word: Word) -> re.Match[str] | None:

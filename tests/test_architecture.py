@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.cli.main import COMMANDS
+from tests.in_one_test import in_one_test
 from tests.parsed import nodes, parsed
 
 pytestmark = pytest.mark.xdist_group("syntax trees")  # which one worker makes for all
@@ -147,8 +148,8 @@ def test_imports_go_down_only() -> None:
     assert [message for path in MODULES for message in wrong_imports(path, nodes(path))] == []
 
 
-@pytest.mark.parametrize(
-    ("module", "source"),
+@in_one_test(
+    "module, source",
     [
         ("topology/x.py", "from hpclaunch.plan.request import JobRequest"),
         ("scheduler/x.py", "from hpclaunch.host.host_interface import Host"),
@@ -166,8 +167,8 @@ def test_a_wrong_import_is_found(module: str, source: str) -> None:
     assert wrong_imports(PACKAGE / module, list(ast.walk(ast.parse(source))))
 
 
-@pytest.mark.parametrize(
-    ("module", "source"),
+@in_one_test(
+    "module, source",
     [
         ("cli/x.py", "from hpclaunch.plan.request import JobRequest"),
         ("job/x.py", "from hpclaunch import __version__"),
@@ -311,7 +312,7 @@ def test_pure_rooms_touch_nothing() -> None:
     assert [message for path in modules for message in impure(path, nodes(path))] == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "source",
     [
         "import os",

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_one_test import in_one_test
 from tests.parsed import nodes
 
 PACKAGE = Path(__file__).parents[1] / "hpclaunch"
@@ -165,7 +166,7 @@ COUNTED = [
 ]
 
 
-@pytest.mark.parametrize(("source", "count"), COUNTED)
+@in_one_test("source, count", COUNTED)
 def test_the_counter_counts(source: str, count: int) -> None:
     (function,) = ast.parse(source).body
     assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.scheduler import registry
+from tests.in_one_test import in_one_test
 from tests.parsed import nodes
 
 ROOT = Path(__file__).parents[1]
@@ -68,7 +69,7 @@ def test_no_name_of_a_scheduler_decides_anything_outside_of_its_room() -> None:
     assert EXCEPTIONS.keys() <= found.keys(), "an exception that is not needed any more"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "source",
     [
         "kind == 'slurm'",

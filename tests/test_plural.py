@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.plural import counted, listed
+from tests.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
+@in_one_test(
+    "said, expected",
     [
         (counted(1, "node"), "1 node"),
         (counted(0, "node"), "0 nodes"),

@@ -7,6 +7,7 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.scheduler.slurm.slurm_directives import slurm_time_s
 from hpclaunch.walltime import parse_time_limit_s, parse_walltime_s
+from tests.in_one_test import in_one_test
 
 # The forms of man sbatch, --time, in its order.
 SBATCH = [
@@ -24,7 +25,7 @@ SBATCH = [
 ]
 
 
-@pytest.mark.parametrize("text", SBATCH)
+@in_one_test("text", SBATCH)
 def test_all_forms_of_sbatch_are_read_as_sbatch_reads_them(text: str) -> None:
     assert parse_time_limit_s(text) == slurm_time_s(text)
 
@@ -36,7 +37,7 @@ def test_times_with_units_and_minutes(text: str, seconds: int) -> None:
     assert parse_time_limit_s(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0", "0:00", "1:99", "1:60:00", "-5", "5x", "1:2:3:4", "\u0663"])
+@in_one_test("text", ["", "0", "0:00", "1:99", "1:60:00", "-5", "5x", "1:2:3:4", "\u0663"])
 def test_others_are_refused_by_the_name_of_the_option(text: str) -> None:
     with pytest.raises(BadInputError, match="bad --time"):
         parse_time_limit_s(text)

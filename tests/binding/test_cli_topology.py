@@ -19,6 +19,7 @@ from hpclaunch.cli import topology as cli_topology
 from hpclaunch.cli.main import program
 from hpclaunch.topology.sources import KINDS
 from tests.binding.test_compute import LUMI_MASKS
+from tests.in_one_test import in_one_test
 
 # A node like LUMI-G's as the two tools print it: NUMA lines of four nodes, two GPUs each, crosswise.
 LSCPU = "NUMA:\n  NUMA node(s):        4\n" + "".join(
@@ -126,7 +127,7 @@ def test_a_picture_is_an_svg(tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "words",
     [
         ["--cpus-per-task", "100"],
@@ -151,7 +152,7 @@ BAD_INPUT = [
 ]
 
 
-@pytest.mark.parametrize(("words", "message"), BAD_INPUT)
+@in_one_test("words, message", BAD_INPUT)
 def test_bad_input_ends_with_3_and_the_numbers(words: list[str], message: str) -> None:
     result = run("--site", "lumi-g", *words)
     assert result.exit_code == 3

@@ -14,6 +14,7 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from tests.binding.machines import bound, lists, lumi_like, machine, with_near_cpus
+from tests.in_one_test import in_one_test
 
 LUMI_MASKS = "0xfe000000000000,0xfe00000000000000,0xfe0000,0xfe000000,0xfe,0xfe00,0xfe00000000,0xfe0000000000"
 
@@ -179,8 +180,8 @@ def test_the_nearest_nics_are_assigned_in_order() -> None:
     assert [rank.nic for rank in bound(node, 4).ranks] == ["a", "b", None, "c"]
 
 
-@pytest.mark.parametrize(
-    ("tasks", "gpus", "each", "wanted"),
+@in_one_test(
+    "tasks, gpus, each, wanted",
     [
         (3, 8, None, [(0, 1), (2, 3, 4), (5, 6, 7)]),
         (5, 2, None, [(0,), (0,), (0,), (1,), (1,)]),
@@ -216,7 +217,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("request_", "message"), REFUSALS)
+@in_one_test("request_, message", REFUSALS)
 def test_refusals_give_the_numbers(request_: dict[str, int], message: str) -> None:
     with pytest.raises(BadInputError) as refusal:
         bind(lumi_like(), msgspec.convert(request_, BindingRequest))

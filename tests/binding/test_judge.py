@@ -13,6 +13,7 @@ from hpclaunch.topology.node_topology import NodeTopology
 from tests.binding.machines import lumi_like, machine, machines, with_near_cpus
 from tests.binding.test_compute import LUMI_MASKS
 from tests.how_much import examples
+from tests.in_one_test import in_one_test
 
 RIGHT: list[tuple[Kind, str]] = [
     ("mask", LUMI_MASKS),
@@ -28,7 +29,7 @@ RIGHT: list[tuple[Kind, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text"), RIGHT)
+@in_one_test("kind, text", RIGHT)
 def test_the_sites_own_lists_are_right(kind: Kind, text: str) -> None:
     for node in (lumi_like(), lumi_like(l3_known=False), with_near_cpus(lumi_like())):
         judgement = judge(node, kind, text)
@@ -61,7 +62,7 @@ WRONG: list[tuple[Kind, str, list[tuple[int | None, str]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text", "wanted"), WRONG)
+@in_one_test("kind, text, wanted", WRONG)
 def test_what_is_wrong_is_found(kind: Kind, text: str, wanted: list[tuple[int | None, str]]) -> None:
     judgement = judge(lumi_like(), kind, text)
     assert problems(judgement) == wanted

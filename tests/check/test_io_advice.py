@@ -17,6 +17,7 @@ import pytest
 from hpclaunch.check.io_advice import MANY_FILES, _values, advise_io
 from hpclaunch.check.io_facts import Census, IoFacts, LocalStorage, Stripes, parse_stripes, take_census
 from hpclaunch.errors import BadInputError
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.test_case_texts import CASES, fields
 
@@ -155,8 +156,8 @@ def test_the_sites_own_advice_is_cited_with_its_source() -> None:
     assert all(one.source for one in found)
 
 
-@pytest.mark.parametrize(
-    ("local", "text"),
+@in_one_test(
+    "local, text",
     [
         (LocalStorage(path="/local", where="nodes of x"), "stage the data to the nodes' own storage"),
         (LocalStorage(path="/tmp", where="nodes of x", kind="none"), "do not stage so much"),

@@ -24,6 +24,7 @@ from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.known_pairs import compatible, linked_mpi, mpi_family
 from tests.check.verdicts import DATA
+from tests.in_one_test import in_one_test
 from tests.profiles import shipped
 
 NEW = (DATA / "mpi-list" / "slurm-22.05-debian.txt").read_text()
@@ -37,8 +38,8 @@ def test_both_forms_of_the_list() -> None:
     assert parse_mpi_list("srun: error: Could not establish a configuration source\n") == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "site", "status"),
+@in_one_test(
+    "text, site, status",
     [
         (NEW, "olivia", "have"),
         (NEW.replace("\tpmix\n", ""), "olivia", "have"),  # pmix_v4 is left
@@ -147,8 +148,8 @@ def test_mpi_libraries_of_ldd() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
+@in_one_test(
+    "text, name",
     [
         ("Open MPI v4.1.4, package: Debian OpenMPI", "Open MPI"),
         ("MPICH Version:      5.0.2", "MPICH"),

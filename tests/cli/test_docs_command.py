@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 
 from hpclaunch.cli.main import COMMANDS
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "page",
     ["how-to/lumi-g", "lumi-g", "lumi-g.md", "docs/how-to/lumi-g.md", "how-to/lumi-g.md"],
 )
@@ -31,8 +31,8 @@ def test_all_pages_are_listed_with_their_titles() -> None:
     assert "Install hpclaunch" in next(line for line in lines if line.startswith("how-to/install"))
 
 
-@pytest.mark.parametrize(
-    ("page", "hint"),
+@in_one_test(
+    "page, hint",
     [
         ("lumi", "did you mean lumi-g?"),
         ("xyzzy", "hpclaunch docs lists all"),

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from hpclaunch.cli import main
 from hpclaunch.job.store import Store
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.own_process import hpclaunch
 from tests.scripts import bare
@@ -227,8 +228,8 @@ def test_the_version_and_the_short_options_of_sbatch() -> None:
     assert "Default: 30 minutes" in " ".join(hpclaunch_here("submit", "--help-all").stdout.split())
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "hint"),
+@in_one_test(
+    "words, code, hint",
     [
         (("submti",), 2, "did you mean hpclaunch submit?"),
         (("JOBS",), 2, "did you mean hpclaunch jobs?"),
@@ -249,7 +250,7 @@ def test_a_name_that_is_nearly_right_is_offered(words: tuple[str, ...], code: in
 TABLE: dict[str, dict[str, str]] = json.loads((Path(main.__file__).parent / "commands.json").read_text())
 
 
-@pytest.mark.parametrize("word", TABLE["meant"])
+@in_one_test("word", TABLE["meant"])
 def test_a_word_that_people_try_is_answered_with_words_that_work(word: str) -> None:
     """What is offered is a command, with options and values that it takes."""
     assert word not in main.COMMANDS

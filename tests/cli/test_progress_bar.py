@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hpclaunch.cli._terminal import JobOutput, bar_line
+from tests.in_one_test import in_one_test
 from tests.train.live_terminal import TRAINING, check_live, run_on_terminal
 from tests.train.mpirun import environment
 
@@ -28,7 +29,7 @@ def test_the_bar_takes_the_room_that_is_left(columns: int) -> None:
     assert line.endswith("]  50%  12 images/s")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "content",
     [
         b"",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.cli._typed_options import typed_options
 from hpclaunch.cli.submit import setting_options
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 
 LUMI = ("--site", "lumi-g", "--account", "project_465000001", "--dry-run")
@@ -87,7 +88,7 @@ WRITTEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("site", "options", "line"), WRITTEN)
+@in_one_test("site, options, line", WRITTEN)
 def test_it_stands_in_the_script(site: tuple[str, ...], options: tuple[str, ...], line: str) -> None:
     answer = hpclaunch_here("submit", *site, *options, "--", "true")
     assert answer.returncode == 0, answer.stderr

@@ -6,7 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
 import yaml
 
 from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
@@ -59,8 +58,8 @@ def test_a_harmless_line_is_not(cause: str, text: str) -> None:
     assert (found.error, found.lines) == (None, ())
 
 
-@pytest.mark.parametrize(
-    ("message", "cause"),
+@in_one_test(
+    "message, cause",
     [
         ("ValueError: image 12.png not found in the index", OWN_ERROR),
         ("ValueError: command 'train' not found in registry", OWN_ERROR),
@@ -110,8 +109,8 @@ def srun(node: str, words: str) -> str:
     return f"srun: error: {node}: task{words}\n"
 
 
-@pytest.mark.parametrize(
-    ("log", "rank", "node", "code"),
+@in_one_test(
+    "log, rank, node, code",
     [
         (srun("n2", " 1: Terminated") + srun("n1", " 0: Exited with exit code 5"), "0",
          "n1", 5),

@@ -8,6 +8,7 @@ import pytest
 
 from hpclaunch.failures.known_errors import log_words
 from hpclaunch.failures.read_failure import FailureLog, verdict
+from tests.in_one_test import in_one_test
 
 RANKS = 4
 LABELS = ("{}: ", "[{}] ", "[1,{}]<stderr>:", "[default{}]:", "rank {} | ", "[R{}] ", "[rank {}/4] ", "{} | ")
@@ -54,7 +55,7 @@ def test_the_rank_that_says_nothing_is_the_one_for_which_all_others_wait(label: 
         assert rank_of(labelled(label, words)) == str(silent)
 
 
-@pytest.mark.parametrize("label", LABELS)
+@in_one_test("label", LABELS)
 def test_an_own_error_counts_before_what_others_write(label: str) -> None:
     for own in range(RANKS):
         words = {rank: watchdog(rank) for rank in range(RANKS)} | {own: trace("KeyError: 'age'")}
@@ -87,7 +88,7 @@ def test_the_number_that_the_agent_of_the_only_node_tells_is_the_rank(code: int)
     assert rank_of([*trace("KeyError: 'age'"), AGENT.format(code, 1)], nodes=2) is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "words",
     [
         "ERROR (rank 3): the density is below zero", "MPI task 3 : FATAL ERROR: no such zone",
@@ -115,7 +116,7 @@ def test_a_process_whose_rank_the_program_tells(form: str, end: str) -> None:
     assert rank_of([*(form.format(rank, 4200 + rank) for rank in range(RANKS)), "step 1", end]) == "3"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "words",
     [
         "ValueError: Shape must be rank 2 but is rank 3", "ValueError: LoRA rank 3 is above max_lora_rank 2",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.failures.rank_labels import RankLines, by_rank
+from tests.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "label",
     [
         " {}: ",

@@ -6,6 +6,7 @@ import pytest
 
 from hpclaunch.failures.known_errors import OWN_ERROR
 from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
+from tests.in_one_test import in_one_test
 
 
 def read(log: str, launcher: str = "", ranks: int = 4) -> Verdict:
@@ -23,8 +24,8 @@ def trace(label: str, error: str = "KeyError: 'a'\n") -> str:
     return "".join(f"{label}{line}\n" for line in lines) + (f"{label}{error}" if error else "")
 
 
-@pytest.mark.parametrize(
-    ("label", "other"),
+@in_one_test(
+    "label, other",
     [
         ("rank1: ", "rank0: "),
         ("1 | ", "0 | "),
@@ -205,8 +206,8 @@ def test_a_rank_that_left_without_a_word_is_the_one_of_which_all_others_write() 
     assert (found.rank, cause(found)) == ("1", "segmentation fault")
 
 
-@pytest.mark.parametrize(
-    ("log", "rank"),
+@in_one_test(
+    "log, rank",
     [
         ("Program: gmx mdrun\nMPI rank:    3 (out of 4)\n\nFatal error:\nThe box is too small\n", "3"),
         ("ERROR on proc 2: step300-ran out of space\n", "2"),
@@ -226,8 +227,8 @@ def test_the_message_of_a_fatal_error_is_on_its_next_line() -> None:
     assert read("Fatal error:\nThe box is too small\n").lines == ("Fatal error: The box is too small",)
 
 
-@pytest.mark.parametrize(
-    ("log", "where"),
+@in_one_test(
+    "log, where",
     [
         ("a.out: flow.c:6: step: Assertion `dt > 0' failed.\n", "flow.c:6"),
         ("At line 12 of file flow.f90 (unit = 10)\nFortran runtime error: End of file\n", "flow.f90:12"),

@@ -16,6 +16,7 @@ from hpclaunch.host.known_hosts import (
     listed_name,
     read_known_hosts,
 )
+from tests.in_one_test import in_one_test
 
 ONE, TWO = (base64.b64encode(text).decode() for text in (b"key one", b"key two"))
 FILE = f"""\
@@ -40,8 +41,8 @@ def test_other_lines_are_skipped() -> None:
     assert [known.line for known in KNOWN] == [2, 3, 4, 5, 6, 9]
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
+@in_one_test(
+    "name, lines",
     [
         ("host", [2, 4, 6]),
         ("HOST", [2, 4, 6]),

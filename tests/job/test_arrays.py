@@ -15,6 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
@@ -166,7 +167,7 @@ def test_indices(text: str, indices: tuple[int, ...]) -> None:
     assert array_indices(text, SLURM) == indices
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-1", "0-3:0", "0-3%", "0-3%0", "-1", "0-99999", "1,", "0-3 4"])
+@in_one_test("text", ["", "a", "3-1", "0-3:0", "0-3%", "0-3%0", "-1", "0-99999", "1,", "0-3 4"])
 def test_what_is_no_array_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="--array"):
         array_indices(text, SLURM)

@@ -15,6 +15,7 @@ from hpclaunch.job.mpi_plugin import choose_plugin
 from hpclaunch.plan.request import Command, JobRequest, Setting
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import Environment
+from tests.in_one_test import in_one_test
 
 LIST = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
 OPEN_MPI = "Open MPI v5.0.3, package: Open MPI root@build Distribution, ident: 5.0.3\0\n"
@@ -50,8 +51,8 @@ def chosen(target: JobPlace, **request: object) -> tuple[str | None, str]:
     return plugin.name, plugin.reason
 
 
-@pytest.mark.parametrize(
-    ("library", "name", "words"),
+@in_one_test(
+    "library, name, words",
     [
         (OPEN_MPI, "pmix", "Open MPI v5.0.3"),
         (MPICH, "pmi2", "MPICH Version: 4.3.0"),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hpclaunch.lint.lint_rule import Files, Finding
 from hpclaunch.lint.lint_script import find_faults
-from hpclaunch.site.load_profile import load_site
+from tests.profiles import shipped
 
 DATA = Path(__file__).parent.parent / "data" / "lint"
 SCRIPTS = sorted(DATA.glob("*.sh"))
@@ -42,7 +42,7 @@ def read_case(path: Path) -> Case:
 def findings(text: str, site: str, folder: Path = DATA) -> tuple[Finding, ...]:
     """Lint with a shipped site, one of the data folder (.yaml), or none for unknown."""
     place = str(DATA / site) if site.endswith(".yaml") else site
-    return find_faults(text, None if site == "unknown" else load_site(place), Files((folder,)))
+    return find_faults(text, None if site == "unknown" else shipped(place), Files((folder,)))
 
 
 def places(found: tuple[Finding, ...], about: str = "") -> list[tuple[int | None, str]]:

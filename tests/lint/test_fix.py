@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.lint.lint_script import all_rules, fix
+from tests.in_one_test import in_one_test
 from tests.lint.cases import SCRIPTS, findings, read_case
 
 FIXABLE = {rule.id for rule in all_rules() if rule.fixable}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"),
+@in_one_test(
+    "wrong, right",
     [
         ("srun --cpu-bind=map_cpu: 1,9, 17 ./app", "srun --cpu-bind=map_cpu:1,9,17 ./app"),
         ("srun --cpu-bind=map_cpu: \\\n 1,9 ./app", "srun --cpu-bind=map_cpu:1,9 ./app"),
@@ -40,7 +41,7 @@ def test_what_is_corrected(wrong: str, right: str) -> None:
     assert fix(new, findings(new, "unknown"))[1] == ()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "if true; then srun --export=ALL,A=x,y ./app; fi",  # the export would outlive the branch

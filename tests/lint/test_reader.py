@@ -7,6 +7,7 @@ import pytest
 from hpclaunch.lint.batch_script import Script, read_script
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command
+from tests.in_one_test import in_one_test
 
 
 def commands(text: str) -> list[list[str]]:
@@ -19,8 +20,8 @@ def command(text: str, name: str) -> Command:
     return next(one for one in read_shell(text).commands if one.name == name)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@in_one_test(
+    "text, words",
     [
         ("a b # c\nd", [["a", "b"], ["d"]]),
         ("a#b c", [["a#b", "c"]]),
@@ -67,8 +68,8 @@ def test_here_documents_are_no_commands() -> None:
     assert [ref.name for ref in read_shell(text).refs] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("text", "out"),
+@in_one_test(
+    "text, out",
     [
         ("a | b", True),
         ("a |& b", True),
@@ -92,8 +93,8 @@ def test_what_reads_from_a_pipe(text: str, reads: bool) -> None:
     assert command(text, "b").piped_in is reads
 
 
-@pytest.mark.parametrize(
-    ("text", "redirects"),
+@in_one_test(
+    "text, redirects",
     [
         ("a 2>/dev/null", [("2", ">", "/dev/null")]),
         ("a >b 2>&1", [("", ">", "b"), ("2", ">&", "1")]),
@@ -119,8 +120,8 @@ def command_in(script: Script, name: str) -> Command:
     return next(one for one in script.commands if one.name == name)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@in_one_test(
+    "text, value",
     [
         ("A=1\nuse x$A", ("x1", ())),
         ("A=1\nA=2\nuse $A\nA=3", ("2", ())),

@@ -74,8 +74,8 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
     assert found == [severity]
 
 
-@pytest.mark.parametrize(
-    ("script", "severity"),
+@in_one_test(
+    "script, severity",
     [
         ("directive-stray-word.torque", "note"),
         ("directive-stray-word.pbs", "error"),
@@ -98,8 +98,8 @@ def test_a_script_that_submits_another_needs_no_directives(line: str, severity: 
     assert [one.severity for one in found if one.rule == "no-directives"] == [severity]
 
 
-@pytest.mark.parametrize(
-    ("directives", "port", "severity"),
+@in_one_test(
+    "directives, port, severity",
     [
         ("--gpus-per-node=1", "29500", "warning"),
         ("--gpus-per-node=8", "29500", "note"),

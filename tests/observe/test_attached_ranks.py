@@ -23,6 +23,7 @@ from hpclaunch.remote.look import DEVICE, MARK, policy_of
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from tests.in_one_test import in_one_test
 
 LOOK = resource_dir("remote") / "look.py"
 RIGHT = ["49-55", "57-63", "17-23", "25-31", "1-7", "9-15", "33-39", "41-47"]
@@ -179,8 +180,8 @@ def test_a_process_of_the_job_is_found_with_its_variables_at_start() -> None:
     assert list(found) == [str(sleeping.pid)]
 
 
-@pytest.mark.parametrize(
-    ("path", "is_one"),
+@in_one_test(
+    "path, is_one",
     [
         ("/dev/nvidia3", True),
         ("/dev/nvidiactl", False),
@@ -293,8 +294,8 @@ def test_a_gpu_that_is_hidden_or_a_slice_is_never_right(value: str, found: str) 
     assert with_gpu_variable([value, *"1234567"]).ranks[0].verdict == found
 
 
-@pytest.mark.parametrize(
-    ("numa_maps", "found", "shown"),
+@in_one_test(
+    "numa_maps, found, shown",
     [
         ("prefer:0", "memory-on-another-numa-node", "prefer:0"),
         ("prefer=static:3", "ok", "prefer=static:3"),
@@ -350,8 +351,8 @@ def test_gpus_that_slurm_has_given_each_rank_are_not_the_same() -> None:
     assert verdicts(["0", "0"], **given, opened=(first, first), devices=files) == ["gpu-shared"] * 2
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
+@in_one_test(
+    "value, found",
     [("8", "no-such-gpu"), ("0", "ok"), ("", "no-such-gpu"), ("GPU-ab", "ok"), ("GPU-cd", "no-such-gpu"),
      ("MIG-1", "ok"), ("MIG-2", "no-such-gpu")],
 )  # fmt: skip

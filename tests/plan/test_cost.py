@@ -15,6 +15,7 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.scheduler.scheduler_interface import Allocation
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from tests.in_one_test import in_one_test
 
 
 def notes(place: JobPlace = JobPlace(), **options: Any) -> str:  # noqa: B008
@@ -41,8 +42,8 @@ def test_the_rule_of_lumi(options: dict[str, Any], text: str) -> None:
     assert text in notes(**options)
 
 
-@pytest.mark.parametrize(
-    ("site", "account", "nodes", "text"),
+@in_one_test(
+    "site, account, nodes, text",
     [
         # OLCF's own example: 6 nodes for an hour
         ("frontier", "abc123", 6, "at most 6 node-hours"),

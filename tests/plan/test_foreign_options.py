@@ -107,9 +107,7 @@ def test_what_is_advised_exists() -> None:
         assert {word for word in advised if word.startswith("--") and len(word) > 2} <= names, notion
 
 
-@pytest.mark.parametrize(
-    ("kind", "typed"), [(kind, typed) for kind, typed, words in SAID if words.startswith("--directive")]
-)
+@in_one_test("kind, typed", [(kind, typed) for kind, typed, words in SAID if words.startswith("--directive")])
 def test_an_advised_directive_is_taken(kind: str, typed: str) -> None:
     import shlex
 

@@ -21,6 +21,7 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.settings import JobSettings, merge
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from tests.in_one_test import in_one_test
 from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
 
@@ -171,8 +172,8 @@ def test_a_configuration_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert "nosuch.json: there is no such file" in answer.stderr
 
 
-@pytest.mark.parametrize(
-    ("argv", "config"),
+@in_one_test(
+    "argv, config",
     [
         (("deepspeed_train.py", "--deepspeed", "--deepspeed_config", "ds.json"), "ds.json"),
         (("train.py", "--deepspeed=a/ds.json"), "a/ds.json"),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.imported_framework import look_on
 from hpclaunch.plan.script_commands import FileFacts, start_file
+from tests.in_one_test import in_one_test
 
 PROGRAM = FileFacts(executable=True, head="#!/usr/bin/env python3\n")
 PLAIN = FileFacts(head="echo\n")
@@ -32,8 +33,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("line", "by_suffix", "started"),
+@in_one_test(
+    "line, by_suffix, started",
     [
         ("train.py --lr 1", True, "python3 train.py --lr 1"),
         ("train.py --lr 1", False, "python3 train.py --lr 1"),

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from hpclaunch.cli.main import program
 from hpclaunch.plan.startup_plan import STARTUP_CALL
+from tests.in_one_test import in_one_test
 from tests.scripts import rank_shell
 
 SITE = ("--site", "generic-slurm", "--dry-run")
@@ -47,8 +48,8 @@ def test_other_options_of_python_and_those_of_the_program_do_no_harm(command: tu
     assert "HPCLAUNCH_PROFILE=" in dry_run("--profile", "3", "--", *command)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
+@in_one_test(
+    "words, expected",
     [
         (("--", "python", "train.py"), True),
         (("mnist",), True),
@@ -121,8 +122,8 @@ def test_the_bundled_training_records_itself() -> None:
     assert f"--timeline mine.json {steps}" in given
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
+@in_one_test(
+    "words, said",
     [
         (("--profile", "3", "--", "./solver"), "--profile has no effect: the command does not start Python"),
         (("--profile-after", "3", "--", "python", "x.py"), "--profile-after has no effect without --profile"),

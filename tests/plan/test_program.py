@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.plan.program import FoundFramework, PythonTarget, find_framework, python_target
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 
 
-@pytest.mark.parametrize(
-    ("line", "target"),
+@in_one_test(
+    "line, target",
     [
         ("python -Wignore::DeprecationWarning train.py", PythonTarget(file="train.py")),
         ("python train.py --lr 1", PythonTarget(file="train.py")),
@@ -36,8 +37,8 @@ def test_what_a_command_starts(line: str, target: PythonTarget | None) -> None:
     assert python_target(tuple(line.split())) == target
 
 
-@pytest.mark.parametrize(
-    ("line", "files", "found"),
+@in_one_test(
+    "line, files, found",
     [
         ("python t.py", {"t.py": "import os\nimport torch\n"}, ("torch", "t.py, line 2: imports torch")),
         (

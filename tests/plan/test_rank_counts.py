@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan.layout import resolve
 from hpclaunch.plan.request import Command, JobRequest
+from tests.in_one_test import in_one_test
 
 
 def request(**asked: Any) -> JobRequest:
     return JobRequest(site="x", command=Command(argv=("true",)), **asked)
 
 
-@pytest.mark.parametrize(
-    ("asked", "gpus", "settled"),
+@in_one_test(
+    "asked, gpus, settled",
     [
         ({}, 8, (1, 8)),
         ({}, None, (1, 1)),

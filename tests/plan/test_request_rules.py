@@ -22,6 +22,7 @@ from hpclaunch.site.schema import (
     SiteProfile,
     Source,
 )
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 
 PAGE = "https://docs.example.org/queues"
@@ -75,8 +76,8 @@ def test_where_none_fits_each_says_why(nodes: int, walltime_s: int) -> None:
     assert "2026-11-20" in text
 
 
-@pytest.mark.parametrize(
-    ("name", "nodes", "walltime_s", "why"),
+@in_one_test(
+    "name, nodes, walltime_s, why",
     [
         ("prod", 1, 60, "at least 2 needed"),
         ("prod", 101, 60, "at most 100 allowed"),
@@ -138,7 +139,7 @@ def test_accounts() -> None:
         request_rules.check_account(profile(), "q1")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "--nodes=4",
@@ -166,7 +167,7 @@ def test_directives_that_contradict_the_plan_are_refused(text: str) -> None:
         request_rules.check_directives(SLURM, [text])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "-W umask=22,depend=afterok:1",
@@ -185,14 +186,14 @@ def test_pbs_directives_that_contradict_the_plan_are_refused(text: str) -> None:
         request_rules.check_directives(PBS, [text])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text", ["--mail-type=END", "--nodelist=n1", "--nice", "--constraint=a&b", "-x n3", "--wait-all-nodes=1"]
 )
 def test_other_directives_pass(text: str) -> None:
     request_rules.check_directives(SLURM, [text])
 
 
-@pytest.mark.parametrize("text", ["", "  ", "--a\n--b", "mail-type=END", "--comment=it's"])
+@in_one_test("text", ["", "  ", "--a\n--b", "mail-type=END", "--comment=it's"])
 def test_directives_must_be_one_option_line(text: str) -> None:
     with pytest.raises(BadInputError, match="--directive"):
         request_rules.check_directives(SLURM, [text])
@@ -211,9 +212,7 @@ def test_misspelt_directives_are_refused(text: str) -> None:
         request_rules.check_directives(SLURM, [text])
 
 
-@pytest.mark.parametrize(
-    "text", ["--mail-typ=END", "--uenv=a:b", "--our-plugin=1", "--gres=nvme:1", "--external"]
-)
+@in_one_test("text", ["--mail-typ=END", "--uenv=a:b", "--our-plugin=1", "--gres=nvme:1", "--external"])
 def test_beginnings_and_options_of_plugins_pass(text: str) -> None:
     request_rules.check_directives(SLURM, [text])
 

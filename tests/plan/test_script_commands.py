@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from hpclaunch.plan.script_commands import (
     script_commands,
     shell_target,
 )
+from tests.in_one_test import in_one_test
 
 SCRIPT = """#!/bin/bash
 # torchrun in a comment
@@ -44,8 +44,8 @@ def test_no_text_is_too_strange(text: str) -> None:
     assert all(one.words and one.where.startswith("x, line ") for one in commands)
 
 
-@pytest.mark.parametrize(
-    ("line", "target"),
+@in_one_test(
+    "line, target",
     [
         ("bash run.sh --lr 1", ShellTarget(file="run.sh")),
         ("bash -euo pipefail run", ShellTarget(file="run")),
@@ -77,8 +77,8 @@ def test_scripts_that_scripts_start_are_read_too() -> None:
     assert script_commands(("bash", "a"), {"a": "bash a\n"}.get)  # which comes to an end
 
 
-@pytest.mark.parametrize(
-    ("line", "text", "reason"),
+@in_one_test(
+    "line, text, reason",
     [
         ("./run.sh", "set -e\npython t.py\n", "./run.sh, line 2: t.py, line 1: imports torch"),
         ("bash run", "uv run t.py\n", "run, line 1: t.py, line 1: imports torch"),

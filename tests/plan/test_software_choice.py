@@ -15,6 +15,7 @@ import pytest
 from hpclaunch.job.prepare import active_shell
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.software_choice import ActiveShell, goals_of
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.profiles import shipped
 from tests.scripts import bare
@@ -362,8 +363,8 @@ def test_a_script_brings_its_own_software(here: Path) -> None:
 # --- which software ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("framework", "imports", "goals"),
+@in_one_test(
+    "framework, imports, goals",
     [
         ("horovod", ("horovod.torch", "torch"), ("horovod-torch",)),
         ("horovod", ("horovod.keras",), ("horovod-tensorflow",)),

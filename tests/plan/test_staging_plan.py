@@ -10,6 +10,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.plan.preflight_plan import plan_staging, split_item
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
+from tests.in_one_test import in_one_test
 
 SUM = "0123456789abcdef" * 4
 
@@ -19,8 +20,8 @@ def request(*stage: str, keep: bool = False, links: Literal["refuse", "keep"] = 
     return JobRequest(site="x", command=command, stage=stage, keep_staged=keep, stage_links=links)
 
 
-@pytest.mark.parametrize(
-    ("text", "source", "target"),
+@in_one_test(
+    "text, source, target",
     [
         ("/data/train", "/data/train", "train"),
         ("/data/train/", "/data/train/", "train"),
@@ -39,7 +40,7 @@ def test_an_item_is_a_source_and_perhaps_a_target(text: str, source: str, target
     assert split_item(text) == (source, target)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text", ["", ":", "/", ":x", "/a:..", "/a:../b", "/a:/", "/a:.", "/a#sha256=12", f"/a#sha256={'g' * 64}"]
 )
 def test_an_item_without_a_place_is_refused(text: str) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, FABRIC, TORCHRUN, find_launcher
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 
 LUMI = ("--site", "lumi-g", "--account", "project_465000001")
@@ -65,7 +66,7 @@ READ = {
 }
 
 
-@pytest.mark.parametrize("command", READ)
+@in_one_test("command", READ)
 def test_a_command_is_read_as_its_launcher_reads_it(command: str) -> None:
     found = find_launcher(tuple(command.split()))
     assert found is not None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.plan.script_commands import WRAPPERS, Wrapper, inner_words, program_at, unwrap
+from tests.in_one_test import in_one_test
 
 PLAIN = st.text("abz/._", min_size=1).filter(lambda word: word not in WRAPPERS)
 VALUE = st.text("abz0,=:", min_size=1)
 
 
-@pytest.mark.parametrize(
-    ("line", "program"),
+@in_one_test(
+    "line, program",
     [
         ("python -m package --lr 1", "python -m package --lr 1"),
         ("uv run train.py --lr 1", "python train.py --lr 1"),

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hpclaunch.cli.main import program
+from tests.in_one_test import in_one_test
 from tests.port.fixture_scripts import DATA
 
 MASKS = DATA / "script.lumi-masks-twin.sh"
@@ -85,8 +86,8 @@ def test_a_profile_in_a_file_is_a_target() -> None:
     assert CliRunner().invoke(program, ["submit", "--file", found["job_file"], "--dry-run"]).exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("data", "where"),
+@in_one_test(
+    "data, where",
     [
         (b"#!/bin/bash\n#SBATCH -N 1\nsrun ./a\0b\n", "line 3: a NUL byte"),
         (b"#!/bin/bash\n#SBATCH -J caf\xe9\nsrun ./a\n", "line 2: not UTF-8"),

@@ -11,6 +11,7 @@ import pytest
 from benchmarks.port import DRAWN, FACTS, TARGETS, UNSEEN, Half, read_facts
 from hpclaunch.port.port_script import Ported, port_script
 from hpclaunch.port.port_text import rendered_port
+from tests.in_one_test import in_one_test
 from tests.port.fixture_scripts import check_report
 from tests.profiles import shipped
 
@@ -177,8 +178,8 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
     assert "polaris must have what line 5 sets up, source $HERE/setup.sh" in said
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
+@in_one_test(
+    "body, said",
     [
         (
             "if [ -n $X ]; then N=4; fi\nsrun -n 8 ./a --lr $N\n",
@@ -273,8 +274,8 @@ def test_a_launcher_in_a_variable_keeps_its_sizes() -> None:
     assert (found["nodes"], found["tasks_per_node"], found["gpus_per_task"]) == (1, 4, 1)
 
 
-@pytest.mark.parametrize(
-    ("body", "command"),
+@in_one_test(
+    "body, command",
     [
         ("env A=b timeout 3600 python a.py", ("env", "A=b", "timeout", "3600", "python", "a.py")),
         ("srun env A=b uv run accelerate launch a.py", ("env", "A=b", "uv", "run", "python", "a.py")),

@@ -9,6 +9,7 @@ import pytest
 
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.port.port_script import Ported, port_script
+from tests.in_one_test import in_one_test
 from tests.port.fixture_scripts import check_report, rendered
 from tests.profiles import shipped
 
@@ -179,8 +180,8 @@ def test_a_value_that_only_the_run_knows_is_filled_in_by_the_user() -> None:
     assert fate(ported, 7)[1] == "env RUN=FILL_IN_RUN"
 
 
-@pytest.mark.parametrize(
-    ("line", "command", "ranks"),
+@in_one_test(
+    "line, command, ranks",
     [
         ("srun torchrun --nnodes 2 --nproc_per_node=8 --rdzv_id=$H:1 a.py -x 1", "python a.py -x 1", 16),
         ("srun python -m torch.distributed.run --nproc-per-node 4 -m pkg.train", "python -m pkg.train", 8),
@@ -202,8 +203,8 @@ def test_launchers(line: str, command: str, ranks: int) -> None:
     assert (" ".join(found["command"]), found["nodes"] * found["tasks_per_node"]) == (command, ranks)
 
 
-@pytest.mark.parametrize(
-    ("words", "image", "binds"),
+@in_one_test(
+    "words, image, binds",
     [
         ("shifter --image=nersc/pytorch:25.6 -E -V /data:/in", "docker://nersc/pytorch:25.6", ["/data:/in"]),
         ("shifter -i docker:nersc/pytorch:1 --module=gpu", "docker://nersc/pytorch:1", []),
@@ -503,8 +504,8 @@ def test_slots_per_host_of_lsf_give_the_nodes_and_their_gpus() -> None:
     assert ported.settings["gpus_per_task"] == 1
 
 
-@pytest.mark.parametrize(
-    ("head", "launch", "sizes"),
+@in_one_test(
+    "head, launch, sizes",
     [
         ("#PBS -l nodes=2:ppn=8:gpus=4,walltime=10:00", "mpirun ./app", (16, None)),
         ("#PBS -l nodes=node7:ppn=8:gpus=2:exclusive_process", "python a.py", (1, 2)),
@@ -527,8 +528,8 @@ def test_sizes_as_each_scheduler_says_them(head: str, launch: str, sizes: tuple[
     assert (found["nodes"] * found["tasks_per_node"], found.get("gpus_per_task")) == sizes
 
 
-@pytest.mark.parametrize(
-    ("body", "command"),
+@in_one_test(
+    "body, command",
     [
         ("singularity pull a.sif docker://a\nsingularity exec a.sif ./app", ("./app",)),
         ("srun hostname\nstart --hosts h -- python a.py", ("start", "--hosts", "h", "--", "python", "a.py")),

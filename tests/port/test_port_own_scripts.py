@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
 from hpclaunch.plan.settings import JobSettings, Layer
 from hpclaunch.port.port_script import port_script
+from tests.in_one_test import in_one_test
 from tests.port.fixture_scripts import check_report
 from tests.profiles import shipped
 
@@ -32,8 +32,8 @@ def ported(asked: dict[str, Any], *, plain: bool = False) -> dict[str, Any]:
     return result.settings
 
 
-@pytest.mark.parametrize(
-    ("asked", "wanted"),
+@in_one_test(
+    "asked, wanted",
     [
         ({"env": ENV}, {"env": ENV}),
         ({"environment": {"modules": ["git", "zlib"]}}, {"module": ("git", "zlib")}),

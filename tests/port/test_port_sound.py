@@ -6,6 +6,7 @@ import pytest
 
 from hpclaunch.port.port_script import Ported, port_script
 from hpclaunch.port.port_text import rendered_port
+from tests.in_one_test import in_one_test
 from tests.port.fixture_scripts import check_report
 from tests.profiles import shipped
 
@@ -23,8 +24,8 @@ def to_do(body: str, to: str = "polaris", head: str = SLURM) -> str:
     return "\n".join(port(f"{head}{body}\n", to).to_do)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
+@in_one_test(
+    "line, said",
     [
         ("#SBATCH -C v100\nsrun ./a", "line 3: -C v100: port does not know"),
         ("#SBATCH --licenses=ansys:1\nsrun ./a", "line 3: --licenses=ansys:1: port does not know"),
@@ -57,8 +58,8 @@ def test_a_word_of_other_schedulers_is_carried_or_named(head: str, said: str) ->
     assert said.lower() in to_do("mpirun -n 8 ./a", head=head).lower()
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
+@in_one_test(
+    "line, said",
     [
         ("scontrol write batch_script $SLURM_JOB_ID copy.sh", "line 3: a job file has no place for it"),
         ("nvcc -o a a.cu", "line 3: a job file has no place for it"),
@@ -73,15 +74,15 @@ def test_a_command_that_does_something_is_named(line: str, said: str) -> None:
     assert said in to_do(f"{line}\nsrun ./a")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line", ["scontrol show job 1", "nvcc --version", "X=$(basename $PWD)", "nvidia-smi -L", "D=/data/x"]
 )
 def test_a_command_that_only_prints_is_no_open_point(line: str) -> None:
     assert "line 3" not in to_do(f"{line}\nsrun ./a")
 
 
-@pytest.mark.parametrize(
-    ("line", "to", "said"),
+@in_one_test(
+    "line, to, said",
     [
         ("srun ./a -x hip", "polaris", "command: hip is of amd"),
         ("srun ./a -x hip", "lumi-g", ""),

@@ -11,6 +11,7 @@ from hpclaunch.observe.job_stacks import stacks_document, watched
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.rank_stands import frames_of, newest, spied
 from hpclaunch.remote.roll_call import collective_in, nodes_in, roll_call, text_lines
+from tests.in_one_test import in_one_test
 
 TRAIN = ["/home/me/train.py", 88, "train_step"]
 IN_TORCH = ["/env/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py", 2810, "all_reduce"]
@@ -188,8 +189,8 @@ def test_the_command_that_a_rank_waits_for_is_named() -> None:
     assert called([computes, copy, allreduce(1)], 2)["by_rank"][0]["workers"] == [], "it waits for none"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
+@in_one_test(
+    "line, said",
     [
         ("data = world.recv(source=left)", "recv in exchange()"),
         ("print(round(world.recv(source=left).mean()))", "recv in exchange()"),
@@ -385,8 +386,8 @@ def test_the_program_of_a_rank_is_its_process() -> None:
     assert (rank["pid"], rank["processes"]) == (51, 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
+@in_one_test(
+    "name, kind",
     [
         ("all_reduce_coalesced", "allreduce"),
         ("allreduce_", "allreduce"),

@@ -11,6 +11,7 @@ import pytest
 
 from hpclaunch.scaling.learned_range import StepRange
 from hpclaunch.scaling.prediction import rank
+from tests.in_one_test import in_one_test
 from tests.scaling.test_predict import document
 
 FOLDER = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"]) / "scaling"
@@ -57,7 +58,7 @@ def test_two_small_sizes_predict_the_large_ones(
     assert max(one["high"] / one["low"] for one in ranges) <= 1.45
 
 
-@pytest.mark.parametrize(("model", "gpus"), [(model, gpus) for model in TABLE for gpus in TABLE[model]])
+@in_one_test("model, gpus", [(model, gpus) for model in TABLE for gpus in TABLE[model]])
 def test_the_papers_rankings_come_out_of_its_projected_totals(model: str, gpus: str) -> None:
     """Filter and channel share a projection: they cannot be told apart; the rest is in the measured order."""
     rows = TABLE[model][gpus]

@@ -10,6 +10,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import resource_dir
 from hpclaunch.scaling.model_table import Model, read_model
 from hpclaunch.site.yaml_tree import parse_tree, read_tree
+from tests.in_one_test import in_one_test
 
 MODELS = sorted((resource_dir("scaling") / "networks").glob("*.yaml"))
 
@@ -19,8 +20,8 @@ def model(layers: str, shape: str = "[3, 8, 8]") -> Model:
     return read_model(parse_tree(f"schema: 1\nname: x\ninput: {shape}\nlayers:\n{lines}", "x.yaml"))
 
 
-@pytest.mark.parametrize(
-    ("name", "weights", "products"),
+@in_one_test(
+    "name, weights, products",
     [
         ("vgg16", 138_357_544, 15_470_264_320),
         ("resnet50", 25_557_032, 4_089_184_256),
@@ -73,8 +74,8 @@ def test_a_storage_is_counted_once() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("layers", "message"),
+@in_one_test(
+    "layers, message",
     [
         ("name: a, kind: relu", "x.yaml:4: no layer is a conv or a linear one"),
         ("name: a, kind: conv", "x.yaml:5: layers[0]: conv 'a': it lacks filters"),

@@ -6,8 +6,6 @@ sum FW + BW = 10, sum WU = 11, sum |w| = 100, |y| = 20 and 30.
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.scaling.strategy_costs import (
     STRATEGIES,
     Division,
@@ -17,6 +15,7 @@ from hpclaunch.scaling.strategy_costs import (
     most_gpus,
     step_cost,
 )
+from tests.in_one_test import in_one_test
 
 LAYERS = [
     LayerCost(x=10, y=20, w=40, fw=1, bw=3, wu=5, filters=16, channels=3, area=36, halo_x=2, halo_y=3),
@@ -47,8 +46,8 @@ def division(strategy: Strategy) -> Division:
     }.get(strategy, Division(8, 4))
 
 
-@pytest.mark.parametrize(
-    ("strategy", "most"),
+@in_one_test(
+    "strategy, most",
     [
         ("serial", 1),
         ("data", 8),

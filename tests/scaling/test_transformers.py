@@ -19,13 +19,14 @@ from hpclaunch.scaling.memory_need import GIB, MemoryOptions, memory_need
 from hpclaunch.scaling.model_table import Layer, read_model
 from hpclaunch.scaling.strategy_costs import Division
 from hpclaunch.site.yaml_tree import parse_tree
+from tests.in_one_test import in_one_test
 from tests.scaling.test_predict import document, predict
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    ("name", "weights"),
+@in_one_test(
+    "name, weights",
     [
         ("gpt2", 124_439_808),
         ("gpt2-medium", 354_823_168),
@@ -49,8 +50,8 @@ def test_a_transformer_has_its_published_parameters(name: str, weights: int) -> 
     assert model_named(name).weights == weights
 
 
-@pytest.mark.parametrize(
-    ("name", "billions"),
+@in_one_test(
+    "name, billions",
     [
         *(("125m", 0.125), ("350m", 0.356), ("760m", 0.76), ("1.3b", 1.3), ("2.7b", 2.7), ("6.7b", 6.7)),
         *(("13b", 13.0), ("175b", 175.0)),

@@ -20,6 +20,7 @@ from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import refuse_submission
+from tests.in_one_test import in_one_test
 from tests.scheduler.directive_options import active, requested
 
 
@@ -125,8 +126,8 @@ def test_times(text: str, seconds: int | None) -> None:
     assert (found.value if found else None) == seconds
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
+@in_one_test(
+    "asked, words",
     [
         ({"array": "0-3"}, "Cobalt"),
         ({"max_restarts": 1}, "not supported on Cobalt"),

@@ -24,6 +24,7 @@ from hpclaunch.scheduler.flux import SCHEDULER as FLUX
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.site.load_profile import load_site
+from tests.in_one_test import in_one_test
 from tests.scripts import bare
 
 DATA = Path(__file__).parents[1] / "data" / "flux"
@@ -45,8 +46,8 @@ def status(job: dict[str, Any]) -> JobStatus:
     return FLUX.parse_status("jobs", [plain(job)], answer)[plain(job)]
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "exit_code", "words"),
+@in_one_test(
+    "name, state, exit_code, words",
     [
         ("running", "running", None, None),
         ("pending", "queued", None, None),
@@ -66,8 +67,8 @@ def test_recorded_states(name: str, state: JobState, exit_code: int | None, word
     assert words in (found.reason or "") if words else found.reason is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "state", "exit_code", "words"),
+@in_one_test(
+    "changes, state, exit_code, words",
     [
         ({"status": "TIMEOUT", "returncode": 143}, "failed", 143, "it reached its walltime"),
         ({"status": "FAILED", "returncode": -9}, "failed", 137, "exit status 137"),
@@ -151,8 +152,8 @@ def test_cancelling() -> None:
         FLUX.parse_cancel(denied)
 
 
-@pytest.mark.parametrize(
-    ("text", "is_id"),
+@in_one_test(
+    "text, is_id",
     [("ƒiFkbMhFM", True), ("fiFkbMhFM", True), ("91088924704768", True), ("last", False), ("f0O", False)],
 )
 def test_ids_as_users_write_them(text: str, is_id: bool) -> None:
@@ -207,8 +208,8 @@ def test_ranks_that_bind_themselves_are_not_bound_by_flux() -> None:
     assert "exit-on-error" not in launcher.one_per_node(2)
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
+@in_one_test(
+    "asked, words",
     [
         ({"array": "1-3%2"}, "Flux has no limit for the jobs of an array that run at once"),
         ({"array": "1-3", "max_restarts": 1}, "--array and --max-restarts do not go together on Flux"),
@@ -240,8 +241,8 @@ def answer_of(name: str) -> CommandResult:
     return recorded(name, RECORDED)
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "exit_code", "words"),
+@in_one_test(
+    "name, state, exit_code, words",
     [
         ("running", "running", None, ""),
         ("pending", "queued", None, ""),

@@ -11,6 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import NodeGpus
 from hpclaunch.scheduler.flux import SCHEDULER as FLUX
+from tests.in_one_test import in_one_test
 from tests.scheduler.test_flux import RECORDED, recorded
 
 NAMES = ("queues", "status", "nodes", "up", "version")
@@ -81,8 +82,8 @@ def test_a_property_may_be_excluded() -> None:
     assert facts.nodes[0].queues == {"any": 3, "cpu": 1}
 
 
-@pytest.mark.parametrize(
-    ("duration", "walltime"),
+@in_one_test(
+    "duration, walltime",
     [("90m", "01:30:00"), (3600.0, "01:00:00"), ("1.5d", "36:00:00"), ("inf", None), (0, None)],
 )
 def test_durations(duration: str | float, walltime: str | None) -> None:
@@ -90,8 +91,8 @@ def test_durations(duration: str | float, walltime: str | None) -> None:
     assert FLUX.parse_facts({"queues": config}).queues[0].max_walltime == walltime
 
 
-@pytest.mark.parametrize(
-    ("said", "words"),
+@in_one_test(
+    "said, words",
     [
         (answer({}, 1, "flux-config: ERROR: Unable to connect to Flux: broker is not running"), "Unable to"),
         (CommandResult(exit_code=0, stdout="batch*  24h", stderr=""), "prints no JSON object"),

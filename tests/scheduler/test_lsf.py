@@ -21,6 +21,7 @@ from hpclaunch.plan.script_text import render
 from hpclaunch.scheduler.lsf import SCHEDULER as LSF
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.site.load_profile import load_site
+from tests.in_one_test import in_one_test
 
 ANSWERS = yaml.safe_load((Path(__file__).parents[1] / "data" / "lsf" / "answers.yaml").read_text())
 JOB = "261871"
@@ -39,8 +40,8 @@ def status(answer: CommandResult) -> JobStatus:
     return LSF.parse_status("reasons", [JOB], answer)[JOB]
 
 
-@pytest.mark.parametrize(
-    ("name", "state", "exit_code", "words"),
+@in_one_test(
+    "name, state, exit_code, words",
     [
         ("done", "done", 0, None),
         ("done-without-dashes", "done", 0, None),
@@ -57,8 +58,8 @@ def test_recorded_states(name: str, state: JobState, exit_code: int | None, word
     assert words in (found.reason or "") if words else found.reason is None
 
 
-@pytest.mark.parametrize(
-    ("row", "state", "exit_code", "words"),
+@in_one_test(
+    "row, state, exit_code, words",
     [
         ("EXIT|3|-|-", "failed", 3, "the script ended with exit status 3"),
         ("EXIT|140|TERM_RUNLIMIT: job killed|-", "failed", 140, "it reached its walltime"),
@@ -231,8 +232,8 @@ def test_a_job_of_one_slot_may_have_no_file_of_hosts(tmp_path: Path) -> None:
     assert answer.stdout == "n7\n"
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
+@in_one_test(
+    "asked, words",
     [
         ({"array": "0-3"}, "the indices of LSF begin at 1"),
         ({"max_restarts": 1}, "not supported on LSF"),

@@ -163,8 +163,8 @@ def test_submitting(name: str) -> None:
     assert PBS.parse_submit(answer) == answer.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
+@in_one_test(
+    "name, words",
     [
         ("qsub-queue-missing", "Unknown queue"),
         ("qsub-walltime-limit", "Job violates queue and/or server resource limits"),

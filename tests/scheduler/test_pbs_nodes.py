@@ -11,6 +11,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
+from tests.in_one_test import in_one_test
 from tests.scheduler.test_pbs import recorded
 
 ANSWERS = {"queues": "qstat-Q-f-json", "nodes": "pbsnodes-a-json", "server": "qstat-B-f-json"}
@@ -120,8 +121,8 @@ def test_the_vnodes_of_a_host_are_one_node() -> None:
     assert only.gpus == (NodeGpus(type=None, count=4),)
 
 
-@pytest.mark.parametrize(
-    ("sharing", "whole"),
+@in_one_test(
+    "sharing, whole",
     [
         ("default_shared", False),
         ("ignore_excl", False),
@@ -135,8 +136,8 @@ def test_nodes_that_no_two_jobs_share(sharing: str, whole: bool) -> None:
     assert (facts.whole_nodes, facts.queues[0].whole_node) == (whole, whole)
 
 
-@pytest.mark.parametrize(
-    ("size", "mib"), [("1tb", 1 << 20), ("2048mb", 2048), (1048576, 1), ("131072kw", 1024), ("odd", None)]
+@in_one_test(
+    "size, mib", [("1tb", 1 << 20), ("2048mb", 2048), (1048576, 1), ("131072kw", 1024), ("odd", None)]
 )
 def test_sizes(size: str | int, mib: int | None) -> None:
     assert cluster({"n": node("n", has={"mem": size})}, {"q": {}}).nodes[0].memory_mib == mib

@@ -14,13 +14,14 @@ import pytest
 
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.scheduler.slurm.slurm_directives import DIRECTIVES, SINCE, VARIABLES
+from tests.in_one_test import in_one_test
 from tests.testbed.cluster import Slurm
 
 NAMES = {name for names in VARIABLES.values() for name in names.split()}
 
 
-@pytest.mark.parametrize(
-    ("option", "variable"),
+@in_one_test(
+    "option, variable",
     [
         ("-C gpu", "SBATCH_CONSTRAINT"),
         ("-Cgpu", "SBATCH_CONSTRAINT"),

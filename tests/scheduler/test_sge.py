@@ -20,6 +20,7 @@ from hpclaunch.scheduler.sge import SCHEDULER as SGE
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.site.site_scheduler import refuse_submission
+from tests.in_one_test import in_one_test
 from tests.own_process import hpclaunch
 from tests.scheduler.directive_options import active, requested
 
@@ -102,8 +103,8 @@ def test_slots_on_one_host_may_be_threads() -> None:
     assert (numbers.node_count, numbers.cpus_per_node.value) == (1, 8)
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
+@in_one_test(
+    "asked, words",
     [
         ({"array": "0-3"}, "the indices of Grid Engine begin at 1"),
         ({"max_restarts": 1}, "not supported on Grid Engine"),

@@ -15,6 +15,7 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import NodeGpus, NodeKind, QueueFacts
 from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts
 from hpclaunch.site.load_profile import load_site
+from tests.in_one_test import in_one_test
 from tests.testbed.cluster import Slurm
 
 # Keys as Slurm 22.05 prints them, the lines made up.
@@ -79,8 +80,8 @@ def kinds(*nodes: dict[str, object]) -> tuple[NodeKind, ...]:
     return parse_facts({"nodes": answer("\n".join(lines) + "\n")}).nodes
 
 
-@pytest.mark.parametrize(
-    ("gres", "gpus"),
+@in_one_test(
+    "gres, gpus",
     [
         ("gpu:a100:4(S:0-1)", (("a100", 4, False),)),
         ("gpu:8(S:0-1)", ((None, 8, False),)),

@@ -19,6 +19,7 @@ from hpclaunch.failures.failed_ranks import first_failed_rank
 from hpclaunch.failures.known_errors import SLURM_ENDS, SLURM_SAYS
 from hpclaunch.scheduler.scheduler_interface import JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from tests.in_one_test import in_one_test
 from tests.testbed.record_slurm import DATA, JOBS, NEVER, UNKNOWN
 
 RECORDED = ("22.05.8", "25.05.8")
@@ -237,7 +238,7 @@ def test_versions_between_are_read_as_their_sources_print(version: str) -> None:
     assert "on n2 (partition standard)" in (SLURM.trial.parse(answer) or "")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line",
     [
         "[2026-11-23T01:24:44.537] error: loss is nan",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.command_result import CommandResult
 from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.load_profile import load_site
+from tests.in_one_test import in_one_test
 from tests.plan.test_golden import NGC, TORCH, script_of
 from tests.site.test_shipped_profiles import CLOUDS
 
@@ -24,7 +23,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("site", CLOUDS)
+@in_one_test("site", CLOUDS)
 def test_the_cluster_is_asked_and_the_maker_s_settings_stay(site: str) -> None:
     base = load_site(site)
     said = {key: CommandResult(exit_code=0, stdout=text, stderr="") for key, text in SAID.items()}
@@ -38,7 +37,7 @@ def test_the_cluster_is_asked_and_the_maker_s_settings_stay(site: str) -> None:
     assert (found.fabric, found.software) == (base.fabric, base.software)
 
 
-@pytest.mark.parametrize("site", CLOUDS)
+@in_one_test("site", CLOUDS)
 def test_pyxis_starts_the_image_and_every_setting_has_its_maker_s_page(site: str) -> None:
     asked = {"site": site, "tasks_per_node": 8, "gpus_per_task": 1, "command": TORCH, "framework": "torch"}
     script = script_of({**asked, "nodes": 2, "environment": NGC})

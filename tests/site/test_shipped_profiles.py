@@ -153,7 +153,7 @@ def test_polaris_gpus_are_in_reverse_order() -> None:
     assert [route.max_nodes for route in profile.queues["prod"].routes] == [24, 99, 496]
 
 
-@pytest.mark.parametrize("name", ["alps-gh200", "daint", "clariden", "santis", "olivia"])
+@in_one_test("name", ["alps-gh200", "daint", "clariden", "santis", "olivia"])
 def test_grace_hopper_nodes(name: str) -> None:
     topology, profile = node(name), shipped(name)
     assert [format_cpu_list(gpu.cpus or ()) for gpu in topology.gpus] == [
@@ -262,7 +262,7 @@ def test_what_the_sites_document_for_the_mpi_plugin() -> None:
     assert plugins["generic-slurm"].plugin_open
 
 
-@pytest.mark.parametrize("name", ["generic-slurm", "generic-pbs", "generic-lsf", "generic-flux", "local"])
+@in_one_test("name", ["generic-slurm", "generic-pbs", "generic-lsf", "generic-flux", "local"])
 def test_generic_profiles_describe_no_node(name: str) -> None:
     profile: SiteProfile = shipped(name)
     assert site_topology(profile) is None

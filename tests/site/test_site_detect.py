@@ -9,6 +9,7 @@ import pytest
 
 from hpclaunch.site.detect import Detection, Facts, detect, gather
 from hpclaunch.site.load_profile import load_all, site_names
+from tests.in_one_test import in_one_test
 from tests.profiles import shipped
 from tests.site.conftest import Write
 
@@ -50,8 +51,8 @@ def test_unique_host_names_decide_with_or_without_domain() -> None:
     assert look(hostname="xdaint-ln002").site is None
 
 
-@pytest.mark.parametrize(
-    ("hostname", "site"),
+@in_one_test(
+    "hostname, site",
     [
         ("login12.frontier.olcf.ornl.gov", "frontier"),
         ("frontier00042", "frontier"),

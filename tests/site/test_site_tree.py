@@ -13,6 +13,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.site.yaml_tree import parse_tree, read_tree
+from tests.in_one_test import in_one_test
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
 values = st.recursive(
@@ -38,8 +39,8 @@ def test_any_text_is_read_or_refused_with_a_message(text: str) -> None:
     assert message.startswith("f:")
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
+@in_one_test(
+    "text, value",
     [
         ("48:00:00", "48:00:00"),  # YAML 1.1: 172800
         ("no", "no"),  # YAML 1.1: false
@@ -60,8 +61,8 @@ def test_plain_words_mean_what_json_would_say(text: str, value: object) -> None:
     assert parse_tree(f"key: {text}", "f").plain() == {"key": value}
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
+@in_one_test(
+    "text, line, message",
     [
         ("a: 1\nb: 2\na: 3\n", 3, "key 'a' appears twice, first in line 1"),
         ("a:\n  b: 1\n  c: 2\n  b: 3\n", 4, "key 'b' appears twice, first in line 2"),

@@ -7,10 +7,11 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.software.easyconfig import cuda_in, module_of, parse_easyconfig, recipes
 from hpclaunch.software.known_pairs import cuda_addresses, first_cuda, version_numbers
+from tests.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize(
-    ("file", "module", "toolchain", "cuda"),
+@in_one_test(
+    "file, module, toolchain, cuda",
     [
         (
             "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb",
@@ -62,14 +63,14 @@ def test_both_ways(
     assert module_of(file) == module_of(module) == module
 
 
-@pytest.mark.parametrize("text", ["", "Horovod", "Horovod-latest", "-1.0", "0.28.1"])
+@in_one_test("text", ["", "Horovod", "Horovod-latest", "-1.0", "0.28.1"])
 def test_other_names_are_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="not the name of an easyconfig"):
         parse_easyconfig(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "cuda"),
+@in_one_test(
+    "text, cuda",
     [
         ("cuda/12.1", "12.1"),
         ("CUDA/13.0.0", "13.0.0"),
@@ -93,7 +94,7 @@ def test_which_cuda_addresses_which_gpu() -> None:
     assert version_numbers("2.13.0+cpu") == (2, 13, 0)
 
 
-@pytest.mark.parametrize("goal", recipes())
+@in_one_test("goal", recipes())
 def test_every_known_recipe_can_be_read(goal: str) -> None:
     names = {"torch": "PyTorch", "horovod-torch": "Horovod", "horovod-tensorflow": "Horovod"}
     for recipe in recipes()[goal]:

@@ -194,8 +194,8 @@ def test_eessis_container_needs_a_runtime_that_its_script_starts() -> None:
     assert not contradictions(environment, OLIVIA)
 
 
-@pytest.mark.parametrize(
-    ("image", "pyxis", "shifter", "podman"),
+@in_one_test(
+    "image, pyxis, shifter, podman",
     [
         ("docker://nvcr.io/a/b:1", "nvcr.io#a/b:1", "docker:nvcr.io/a/b:1", "nvcr.io/a/b:1"),
         ("nvcr.io/a/b:1", "nvcr.io#a/b:1", "nvcr.io/a/b:1", "nvcr.io/a/b:1"),
@@ -226,7 +226,7 @@ def test_each_runtime_gets_an_image_as_it_names_it(
     assert f" {double_quote(podman)} " in " ".join(wrap_command(of("podman-hpc"), profile, ()))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "environment",
     [
         Environment(modules=("-x",)),
@@ -248,8 +248,8 @@ def test_texts_that_no_command_line_can_have_are_refused(environment: Environmen
 OLD = "Horovod-0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0.eb"
 
 
-@pytest.mark.parametrize(
-    ("site", "environment", "words"),
+@in_one_test(
+    "site, environment, words",
     [
         (
             "polaris",

@@ -22,6 +22,7 @@ from hpclaunch.job.store import Store
 from hpclaunch.study.job_bundle import without_secrets, write_bundle
 from hpclaunch.study.study_file import StudyFile, StudyPoint, save_study
 from hpclaunch.usage.report_documents import ReportDocument
+from tests.in_one_test import in_one_test
 from tests.testbed.kit import new_record
 
 RANK = RankReport(rank=0, host="n1", local_rank=0, cpus="0-3", planned="0-3", bus="", verdict="ok")
@@ -146,8 +147,8 @@ def test_what_looks_secret_stays_out_of_every_file(record: JobRecord, tmp_path: 
     assert b"export WANDB_API_KEY=LEFT-OUT\n./train --lr 0.1\n" in files[f"hpclaunch-{record.id}/job.sh"]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@in_one_test(
+    "text, expected",
     [
         ("export HF_TOKEN='a b'; run", "export HF_TOKEN='LEFT-OUT'; run"),
         ("--env HF_TOKEN=s3 --lr 1", "--env HF_TOKEN=LEFT-OUT --lr 1"),

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpclaunch.cli.main import program
+from tests.in_one_test import in_one_test
 
 CAPTURES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"])
 EXPECTED: dict[str, Any] = json.loads((CAPTURES / "timelines" / "expected.json").read_text())
@@ -25,7 +26,7 @@ def summary(path: Path) -> Any:
     return json.loads(answer.stdout)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@in_one_test("name", KNOWN)
 def test_each_known_fault_gets_its_verdict(name: str) -> None:
     want = EXPECTED[name]
     found = summary(CAPTURES / "timelines" / name)

@@ -15,6 +15,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.timeline.job_timeline import combined
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 from hpclaunch.timeline.timeline_summary import summarised
+from tests.in_one_test import in_one_test
 from tests.timeline.made_timelines import Training, horovod
 
 
@@ -66,9 +67,7 @@ def test_a_pickle_that_names_anything_is_refused_and_nothing_of_it_runs(tmp_path
     assert not trace.exists()
 
 
-@pytest.mark.parametrize(
-    "data", [b"\x80", b"\x80\x04.", pickle.dumps([1]), b'{"entries": 3}', b'{"entries": [1']
-)
+@in_one_test("data", [b"\x80", b"\x80\x04.", pickle.dumps([1]), b'{"entries": 3}', b'{"entries": [1'])
 def test_a_damaged_dump_is_refused(data: bytes) -> None:
     with pytest.raises(BadInputError):
         read_timeline("x", [data])

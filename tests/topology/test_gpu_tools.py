@@ -9,6 +9,7 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import amd_smi, nvidia_smi, rocm_smi
 from hpclaunch.topology.partial import Partial
+from tests.in_one_test import in_one_test
 from tests.topology import machines
 
 DATA = Path(__file__).parents[1] / "data/topology"
@@ -47,8 +48,8 @@ def without(text: str, piece: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if piece not in line)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@in_one_test(
+    "text, message",
     [
         ("", "no line such as 'GPU[0]"),
         ("ERROR: GPU[1]   : Cannot read Numa Node: Not supported\n", "no line such as 'GPU[0]"),
@@ -96,8 +97,8 @@ def test_amd_smi_topology_gives_addresses_and_says_that_numa_nodes_are_missing()
         assert any("no NUMA nodes in this output" in note for note in partial.notes)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@in_one_test(
+    "text, message",
     [
         ("", "not the output of amd-smi"),
         ("GPU: 0\n NODE: 0\nGPU: 0\n", "line 3: GPU 0 appears twice"),
@@ -193,8 +194,8 @@ def test_a_number_cut_in_its_middle_is_left_out() -> None:
 TOPO = machines.nvidia_smi(MACHINE)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@in_one_test(
+    "text, message",
     [
         ("", "no line of column names"),
         ("NUMA IDs of closest CPU: 1\n", "nvidia-smi topo -C, which names no GPU"),

@@ -9,6 +9,7 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import hwloc, numactl
 from hpclaunch.topology.merge_sources import merge
+from tests.in_one_test import in_one_test
 from tests.topology import machines
 
 DATA = Path(__file__).parents[1] / "data/topology"
@@ -122,8 +123,8 @@ BOMB = '<!DOCTYPE t [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><topology>&b;</
 OUTSIDE = '<!DOCTYPE t [<!ENTITY a SYSTEM "file:///etc/hostname">]><topology>&a;</topology>'
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@in_one_test(
+    "text, message",
     [
         ("", "no XML document"),
         ("Machine (503GB total)\n  NUMANode P#0\n", "no XML document"),
@@ -160,8 +161,8 @@ def test_wrapped_lines_holes_in_the_numbers_and_nodes_without_cpus() -> None:
     assert sorted(nodes) == [0, 1, *range(3, 11)]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@in_one_test(
+    "text, message",
     [
         ("", "no line such as 'node 0 cpus"),
         ("No NUMA support available on this system.\n", "no line such as 'node 0 cpus"),

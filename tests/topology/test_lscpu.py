@@ -10,6 +10,7 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import lscpu
 from hpclaunch.topology.merge_sources import merge
+from tests.in_one_test import in_one_test
 
 DATA = Path(__file__).parents[1] / "data/topology"
 
@@ -56,8 +57,8 @@ def test_text_followed_by_the_table_gives_both() -> None:
     assert partial.threads_per_core == 2
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@in_one_test(
+    "text, message",
     [
         ("", "not the output of lscpu"),
         ("nothing here\n", "not the output of lscpu"),

@@ -34,8 +34,8 @@ def test_warm_up_goes_evenly_from_the_base_to_the_scaled_rate(scaling: str, fact
     assert at_once.rate(0) == 0.5 * factor
 
 
-@pytest.mark.parametrize(
-    ("decay", "rates"),
+@in_one_test(
+    "decay, rates",
     [
         ("none", {4: 8, 8: 8, 9: 8}),
         ("polynomial", {4: 8, 7: 8 * 0.5**2, 9: 8 / 36}),

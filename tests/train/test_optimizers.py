@@ -18,6 +18,7 @@ from hpclaunch.train.engine.optimizers import (
     Optimizer,
     RMSProp,
 )
+from tests.in_one_test import in_one_test
 
 ITEMS = 40_000  # more than two blocks, the last one short
 
@@ -58,7 +59,7 @@ def test_adadelta() -> None:
             assert parameters[i] == pytest.approx(expected[i], rel=1e-12)
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@in_one_test("name", OPTIMIZERS)
 def test_a_restored_state_goes_on_with_the_same_bits(name: str) -> None:
     generator = np.random.default_rng(2)
     gradients = [generator.standard_normal(100).astype(np.float32) for _ in range(4)]
@@ -78,7 +79,7 @@ def test_a_restored_state_goes_on_with_the_same_bits(name: str) -> None:
     assert run(restore_after=2) == run(restore_after=None)
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+@in_one_test("name", OPTIMIZERS)
 def test_gradients_are_left_as_they_are(name: str) -> None:
     gradients = np.ones(10)
     OPTIMIZERS[name](10, np.float64, [slice(0, 10)]).step(np.zeros(10), gradients, 0.1)

@@ -10,6 +10,7 @@ import pytest
 from hpclaunch.train.option_parser import parse
 from hpclaunch.train.run_options import Options
 from hpclaunch.train.run_report import step_lines, step_warnings
+from tests.in_one_test import in_one_test
 from tests.train.mpirun import RUNNER, run_ranks, train, write_digits
 
 
@@ -38,8 +39,8 @@ def test_few_steps_are_a_warning_with_a_batch_size_that_gives_enough() -> None:
     assert "use fewer ranks" in warning
 
 
-@pytest.mark.parametrize(
-    ("ranks", "options", "factor"),
+@in_one_test(
+    "ranks, options, factor",
     [
         (1, Options(), None),
         (8, Options(), 8),
@@ -76,7 +77,7 @@ def test_a_run_prints_them_once_before_its_first_step(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 4, 8, 18])
+@in_one_test("ranks", [1, 2, 4, 8, 18])
 def test_the_default_options_are_no_reason_to_warn(ranks: int) -> None:
     options, _ = parse([])
     assert step_warnings(options, ranks, images=60_000) == []

@@ -12,6 +12,7 @@ import pytest
 
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.stop_signals import checkpoint_exit_code
+from tests.in_one_test import in_one_test
 from tests.train.interrupted import killed, signalled
 from tests.train.mpirun import train
 
@@ -75,7 +76,7 @@ def test_sigkill_at_random_moments_changes_nothing(digits: Path, tmp_path: Path)
     assert outcome(train(2, *options)) == outcome(uninterrupted(digits))
 
 
-@pytest.mark.parametrize("text", ["0", "256", "-1", "soon", ""])
+@in_one_test("text", ["0", "256", "-1", "soon", ""])
 def test_what_is_no_exit_code_is_refused(text: str) -> None:
     with pytest.raises(BadRequestError, match="HPCLAUNCH_CHECKPOINT_EXIT_CODE"):
         checkpoint_exit_code({"HPCLAUNCH_CHECKPOINT_EXIT_CODE": text})

@@ -100,7 +100,9 @@ def read_facts() -> tuple[Facts, ...]:
     return tuple(
         msgspec.structs.replace(each, group=group)
         for group, file in files.items()
-        for each in msgspec.convert(yaml.safe_load(file.read_text()), tuple[Facts, ...])
+        for each in msgspec.convert(
+            yaml.load(file.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)), tuple[Facts, ...]
+        )
     )
 
 

@@ -225,8 +225,11 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def _cache_of_all(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Profiles and compiled templates, each read once, as by the second command of a user."""
-    return tmp_path_factory.mktemp("cache")
+    """Profiles and compiled templates, each read once by all workers, as by the second command of a user."""
+    root = tmp_path_factory.getbasetemp()
+    folder = (root.parent if "PYTEST_XDIST_WORKER" in os.environ else root) / "cache"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -65,12 +65,12 @@ class _Sites:
         self._named: dict[str, SiteProfile] = {}
 
     @cached_property
-    def profiles(self) -> dict[str, SiteProfile]:
-        return load_all()[0]
+    def _loaded(self) -> tuple[dict[str, SiteProfile], dict[str, str]]:
+        return load_all()
 
     @cached_property
     def here(self) -> Detection:
-        return detect_here()
+        return detect_here(self._loaded)
 
     def of(self, script: Script, named: str | None) -> tuple[SiteProfile | None, str]:
         """Return the site that is named, else that of the script, else that of this machine, and why."""
@@ -78,12 +78,13 @@ class _Sites:
             if named not in self._named:
                 self._named[named] = load_site(named)
             return self._named[named], ""
-        if (name := site_of(script, self.profiles)) is not None:
-            return self.profiles[name], "only this site matches the script's directives"
+        profiles, _ = self._loaded
+        if (name := site_of(script, profiles)) is not None:
+            return profiles[name], "only this site matches the script's directives"
         name = self.here.site
-        if name is None or script.kind not in (None, self.profiles[name].scheduler.kind):
+        if name is None or script.kind not in (None, profiles[name].scheduler.kind):
             return None, ""
-        return self.profiles[name], self.here.reason
+        return profiles[name], self.here.reason
 
 
 def lint_files(tasks: Sequence[LintTask], processes: int) -> Iterator[Linted]:

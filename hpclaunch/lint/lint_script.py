@@ -77,9 +77,11 @@ def _doubt(rule: Rule, context: Context) -> str | None:
 
     A rule that rests on the behaviour of some schedulers holds for no other one.
     """
+    if not rule.versions:
+        return ""
     known = next((one for one in rule.versions if one.kind == context.kind), None)
     if known is None:
-        return None if rule.versions and context.kind else ""
+        return None if context.kind else ""
     holds = known.holds(context.scheduler_version)
     if holds:
         return ""

@@ -134,9 +134,9 @@ def gather(environ: Mapping[str, str] = os.environ) -> Facts:
     )
 
 
-def detect_here() -> Detection:
-    """Read the facts of this machine and compare them with all profiles that can be read."""
-    profiles, broken = load_all()
+def detect_here(loaded: tuple[dict[str, SiteProfile], dict[str, str]] | None = None) -> Detection:
+    """Read the facts of this machine and compare them with all profiles that can be read, or are loaded."""
+    profiles, broken = loaded or load_all()
     facts = gather()
     unread = tuple(f"profile {name} cannot be read: {error}" for name, error in broken.items())
     return detect(msgspec.structs.replace(facts, notes=(*facts.notes, *unread)), profiles)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -21,7 +22,8 @@ from hpclaunch.failures.known_errors import (
 from hpclaunch.failures.read_failure import FailureLog, verdict
 from tests.in_one_test import in_one_test
 
-DATA = yaml.safe_load((Path(__file__).parents[1] / "data" / "known_errors.yaml").read_text())
+_FILE = Path(__file__).parents[1] / "data" / "known_errors.yaml"
+DATA = yaml.load(_FILE.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 """Cause -> ``texts`` that real programs wrote, and ``harmless`` ones that look alike."""
 TEXTS = [(cause, text) for cause, row in DATA.items() for text in row["texts"]]
 FILES = "\n".join(
@@ -34,6 +36,7 @@ HARMLESS = [
 ]
 
 
+@cache
 def in_either(text: str) -> list[KnownError]:
     """The row of a line in a traceback, and, if it is none of tracebacks, that of the line alone."""
     inside, outside = error_of(text, FILES), error_of(text)

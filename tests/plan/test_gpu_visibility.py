@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from hpclaunch.plan.plan_file import plan_text
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.profile_node import site_topology
+from tests.in_one_test import in_one_test
 from tests.plan.test_golden import ACCOUNTS
 from tests.profiles import shipped
 
@@ -37,20 +38,16 @@ def take_device(environ: Mapping[str, str], variable: str, framework: str | None
     return devices[number]
 
 
-def _sites() -> list[str]:
-    names = sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml"))
-    return [
-        name
-        for name in names
-        if shipped(name).binding.gpu_visible_var and (node := site_topology(shipped(name))) and node.gpus
-    ]
-
-
-SITES = _sites()
+def sites() -> Iterator[str]:
+    """The sites whose GPUs a variable shows."""
+    for name in sorted(path.stem for path in resource_dir("site_profiles").glob("*.yaml")):
+        node = site_topology(shipped(name))
+        if shipped(name).binding.gpu_visible_var and node and node.gpus:
+            yield name
 
 
 def test_sites_with_gpus_are_found() -> None:
-    assert {"lumi-g", "polaris", "daint", "olivia"} <= set(SITES)
+    assert {"lumi-g", "polaris", "daint", "olivia"} <= set(sites())
 
 
 def plan(site: str, framework: Any, **counts: Any) -> LaunchPlan:
@@ -91,7 +88,7 @@ def _chosen_at_start(planned: LaunchPlan, count: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("framework", [*(name for name, row in FRAMEWORKS.items() if not row.per_node), None])
-@pytest.mark.parametrize("site", SITES)
+@in_one_test("site", sites())
 def test_set_device_of_the_local_rank_takes_a_gpu_that_is_the_ranks_own(
     site: str, framework: str | None
 ) -> None:

@@ -6,10 +6,11 @@ rank has requested it. What a profiler sees of that is written in each of the fo
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+
+import msgspec
 
 Steps = list[list[tuple[float, float, float, float]]]
 Fault = Callable[[int, int], float]
@@ -96,7 +97,7 @@ def horovod(training: Training, *, cache: bool) -> bytes:
     for number, rows in enumerate(training.run()):
         for lane in range(1, training.tensors + 1):
             events += _negotiated(training, rows, lane, number, cache=cache)
-    return b"[\n" + b",".join(json.dumps(event).encode() for event in events) + b"]"
+    return b"[\n" + b",".join(map(msgspec.json.encode, events)) + b"]"
 
 
 def _negotiated(
@@ -145,7 +146,7 @@ def runner(training: Training) -> bytes:
                 events.append({"ph": "E", "ts": int(end * 1e3), "pid": lane})
                 events.append({"ph": "E", "ts": int(end * 1e3), "pid": lane, "args": facts})
         lanes += len(names)
-    return b"[\n" + b",\n".join(json.dumps(event).encode() for event in events) + b"\n]\n"
+    return b"[\n" + b",\n".join(map(msgspec.json.encode, events)) + b"\n]\n"
 
 
 def kineto(training: Training, *, marked: bool = True, clock_ms: float = 0.0) -> list[bytes]:
@@ -179,4 +180,5 @@ def _trace_of(training: Training, steps: Steps, rank: int, marked: bool, ahead: 
         "host_name": f"n{rank // 2}",
         "baseTimeNanoseconds": 1_700_000_000_000_000_000,
     }
-    return json.dumps({**head, "traceEvents": events, "traceName": "trace.json"}, indent=1).encode()
+    trace = {**head, "traceEvents": events, "traceName": "trace.json"}
+    return msgspec.json.format(msgspec.json.encode(trace), indent=1)

@@ -7,7 +7,5 @@ class CommandResult(msgspec.Struct, frozen=True, kw_only=True):
     """The output of a command and its exit status."""
 
     exit_code: int
-    """128+N where signal N ended it."""
     stdout: str
-    """Decoded as UTF-8; bytes that are not UTF-8 become U+FFFD."""
     stderr: str

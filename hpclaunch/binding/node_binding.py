@@ -16,14 +16,10 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     tasks_per_node: int
     cpus_per_task: int | None = None
-    """Cores per rank (times ``threads_per_core`` CPUs); None: all cores of its share."""
     gpus_per_task: int | None = None
-    """None: by the rule (floor(rG/T) to floor((r+1)G/T)-1, or floor(rG/T) with more ranks than GPUs)."""
     threads_per_core: int = 1
     order: Order = "gpu"
-    """gpu: rank r gets the r-th GPU and its cores; numa: rank r gets the r-th cores and their GPU."""
     share_cores: bool = False
-    """Let ranks share cores where there are more ranks than cores; otherwise such a request is refused."""
 
 
 class RankBinding(msgspec.Struct, frozen=True, kw_only=True):

@@ -56,29 +56,22 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
     """Where to log in, as which user, and how to get there; all paths are absolute."""
 
     destination: str
-    """Unchanged from the user: the host's name in messages."""
     hostname: str
     port: int
     user: str
     identity_files: tuple[str, ...]
-    """Private keys to try; files that the configuration names may be missing."""
     certificate_files: tuple[str, ...]
     identities_only: bool
     agent: str | None
-    """Socket of the agent; None: no agent is used."""
     methods: tuple[str, ...]
-    """The ways to log in that the configuration permits, in its order."""
     unusable: tuple[str, ...]
-    """Options that are set, and by which ssh may log in or know the host, but not we."""
     jumps: tuple[str, ...]
-    """Jump hosts, in order."""
     proxy_command: str | None
     user_known_hosts: tuple[str, ...]
     global_known_hosts: tuple[str, ...]
     revoked_host_keys: str | None
     host_key_alias: str | None
     algorithms: Mapping[str, tuple[str, ...]]
-    """Permitted algorithms, by option: Ciphers, MACs, KexAlgorithms, HostKeyAlgorithms; none: anything."""
     connect_timeout_s: int
     keepalive_s: int
 

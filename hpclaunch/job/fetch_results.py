@@ -40,9 +40,7 @@ class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file that is brought."""
 
     source: str
-    """Its path there."""
     name: str
-    """Its path below the target folder here."""
     size: int
     modified: float
     executable: bool
@@ -53,7 +51,6 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
     files: tuple[RemoteFile, ...]
     left_out: tuple[str, ...]
-    """Links, special files and what cannot be read there, none of which is brought."""
 
 
 def list_results(host: Host, record: JobRecord, paths: Sequence[str]) -> Listing:

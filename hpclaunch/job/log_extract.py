@@ -72,10 +72,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a job, as its folder records it."""
 
     log: str = ""
-    """The telling lines of its output and reports: words of Slurm's programs, reports of ranks and nodes, and
-    then the lines in which ranks say who they are."""
     ended: str | None = None
-    """When the exit status was written, ISO 8601 with time zone."""
 
 
 def read_traces(host: Host, folders: Iterable[str]) -> dict[str, Trace]:

@@ -33,11 +33,8 @@ class NodeShare(msgspec.Struct, frozen=True, kw_only=True):
 
     gpus: int
     cores: int
-    """Of each rank."""
     memory: str | None
-    """None: memory is not given out here, or the request names it."""
     at_start: AtStart | None = None
-    """None: the launcher binds the ranks, since the job may not know which cores of the node are its own."""
 
 
 def node_share(
@@ -390,7 +387,6 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     amount: float
     unit: str
     text: str
-    """With the arithmetic, for the user."""
 
 
 def cost_at_most(job: JobLayout) -> Cost | None:

@@ -28,7 +28,6 @@ class PythonTarget(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None = None
     module: str | None = None
     code: str | None = None
-    """Text after ``-c``."""
 
 
 class FoundFramework(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,16 +35,13 @@ class FoundFramework(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     reason: str
-    """Such as ``train.py, line 3: imports torch``."""
     mpi: str | None = None
-    """By which import the program is known to use MPI itself, in addition to the framework."""
 
 
 class _Import(msgspec.Struct, frozen=True):
     module: str
     line: int
     level: int = 0
-    """Dots of a relative import."""
 
 
 def python_target(argv: tuple[str, ...]) -> PythonTarget | None:

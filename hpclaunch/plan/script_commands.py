@@ -49,17 +49,11 @@ class Unwrapped(msgspec.Struct, frozen=True, kw_only=True):
     """A command without the wrappers before its program."""
 
     at: int
-    """Position of the program's first word in the command."""
     argv: tuple[str, ...]
-    """The program; what ``uv run`` starts with Python begins with ``python``."""
     wrappers: tuple[str, ...] = ()
-    """Their names, in the command's order."""
     options: tuple[str, ...] = ()
-    """All words of the wrappers."""
     python: str | None = None
-    """The wrapper that brings the Python environment, as ``uv run``."""
     moved: bool = False
-    """The program starts in another folder than the job's."""
 
 
 def program_at(argv: tuple[str, ...]) -> int:
@@ -173,7 +167,6 @@ class ShellTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     file: str | None = None
     text: str | None = None
-    """The text after ``-c``."""
 
 
 class ScriptCommand(NamedTuple):
@@ -272,7 +265,6 @@ class FileFacts(msgspec.Struct, frozen=True, kw_only=True):
     folder: bool = False
     executable: bool = False
     head: str = ""
-    """Its first characters."""
 
     @property
     def interpreter(self) -> tuple[str, ...]:
@@ -298,7 +290,6 @@ class StartedFile(msgspec.Struct, frozen=True, kw_only=True):
 
     argv: tuple[str, ...]
     note: str | None = None
-    """The word put in front of the file, and why."""
     problem: Problem | None = None
 
 

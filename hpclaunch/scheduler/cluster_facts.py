@@ -19,27 +19,20 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kind: str
-    """One of ``Scheduler.queue_kinds``."""
     min_nodes: int = 1
     max_nodes: int | None = None
     max_walltime: str | None = None
-    """HH:MM:SS or D-HH:MM:SS; None: no limit."""
     whole_node: bool = True
     has_gpus: bool | None = None
-    """None: the scheduler does not say."""
     max_cpus_per_node: int | None = None
-    """Hardware threads of one job on a node; None: no limit."""
     only_for: str = ""
-    """The groups or accounts that may use it, in the scheduler's words; empty: everybody."""
     preemptable: bool = False
-    """Jobs of other queues may end its jobs at any time."""
 
 
 class NodeGpus(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs of one type in a node."""
 
     type: str | None
-    """The name by which a request calls them, such as ``a100`` or ``1g.5gb``; None: they have none."""
     count: int
 
     @property
@@ -52,27 +45,17 @@ class NodeKind(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of a cluster that are alike; None: the scheduler does not say."""
 
     example: str
-    """The name of one of them."""
     nodes: int
-    """How many there are."""
     in_service: int
-    """How many of them run jobs now or could."""
     queues: Mapping[str, int]
-    """Name of a queue -> how many of them are in it."""
     sockets: int | None = None
     cores: int | None = None
-    """Physical cores of one node."""
     threads_per_core: int = 1
-    """Hardware threads of a core that jobs get."""
     usable_cpus: int | None = None
-    """Hardware threads of a node that are not reserved for the system."""
     memory_mib: int | None = None
-    """Of the one that has the least."""
     gpus: tuple[NodeGpus, ...] = ()
     features: tuple[str, ...] = ()
-    """Those that all of them have."""
     arch: str | None = None
-    """As ``uname -m`` prints it."""
 
     @property
     def usable_cores(self) -> int | None:
@@ -86,24 +69,15 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster as its scheduler describes it; None: it does not say."""
 
     version: str | None = None
-    """As the scheduler prints it; ``release`` has its numbers."""
     cluster: str | None = None
-    """Its name."""
     queues: tuple[QueueFacts, ...] = ()
-    """Those that take jobs of users, the usual one first."""
     has_queues: bool = True
-    """False: jobs name none here, and may run on any node."""
     nodes: tuple[NodeKind, ...] = ()
     whole_nodes: bool = False
-    """Every job gets whole nodes, in whatever queue."""
     gpu_request: Literal["gpus-per-node", "gres"] | None = None
-    """Slurm: the option that requests GPUs of a node."""
     counts_memory: bool | None = None
-    """Memory is given out as cores are: a job gets what it requests."""
     confines_cpus: bool | None = None
-    """A job can use none but its own cores (cgroups)."""
     mpi_default: str | None = None
-    """Slurm: MpiDefault, the plugin of a plain srun."""
 
     @property
     def release(self) -> str | None:

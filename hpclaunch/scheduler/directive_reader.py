@@ -71,12 +71,9 @@ class DirectiveOption(msgspec.Struct, frozen=True):
     """One option of a directive line."""
 
     name: str
-    """Long name without dashes (``nodes``); of PBS its letter, and ``l:NAME`` for a resource."""
     value: str | None
     text: str
-    """As written: ``-N 2``."""
     known: bool = True
-    """False: the submit command has no such option; a plugin of the site may."""
     problem: Problem | None = None
 
 
@@ -86,7 +83,6 @@ class Directive(DirectiveOption, frozen=True, kw_only=True):
     reader: DirectiveReader
     line: int
     active: bool
-    """False: it stands after the first command, where the scheduler reads no directives."""
 
     @property
     def role(self) -> Role | None:
@@ -111,7 +107,6 @@ class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
     tasks_per_node: Given | None = None
     cpus_per_task: Given | None = None
     cpus_per_node: Given | None = None
-    """PBS' ncpus."""
     cpus_per_gpu: Given | None = None
     gpus: Given | None = None
     gpus_per_node: Given | None = None

@@ -40,19 +40,13 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     state: JobState
     exit_code: int | None = None
-    """128+N where signal N ended the job."""
     reason: str | None = None
-    """In a sentence, with the remedy where there is one."""
     started: str | None = None
-    """ISO 8601 with time zone, as ``ended``."""
     ended: str | None = None
     jobs: "dict[int, JobStatus]" = {}
-    """Of an array: index -> the status of that job of it."""
     restarts: int = 0
-    """How often the scheduler has put it back into the queue."""
     identity: JobIdentity = JobIdentity()
     others: "tuple[JobStatus, ...]" = ()
-    """Of jobs that had the same number before."""
 
 
 class StateWords(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +152,6 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str
     nodes: int
     cpus_per_node: int | None
-    """CPUs, hardware threads counted, on the node that has the fewest."""
 
 
 class ArrayRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,13 +170,9 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job that runs, submitted by any program."""
 
     id: str
-    """As the job's processes have it in ``Attach.job_variable``."""
     nodes: tuple[str, ...]
-    """Names of its nodes; only their number is right where the scheduler abbreviates them."""
     parts: tuple[int, ...] = ()
-    """Nodes of each component of a heterogeneous job; empty: it has none."""
     node_list: str = ""
-    """The nodes as the scheduler abbreviates them."""
 
 
 class Attach(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,7 +212,6 @@ class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     index: int | None = None
-    """Of a job of an array."""
     name: str
     account: str | None = None
     queue: str | None = None
@@ -231,30 +219,21 @@ class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     reason: str | None = None
     submitted: str | None = None
-    """ISO 8601 with time zone, as the other times."""
     started: str | None = None
     ended: str | None = None
     queued_s: int | None = None
-    """Waiting for the starts of all runs."""
     elapsed_s: int | None = None
-    """Of all runs."""
     limit_s: int | None = None
     nodes: int
     node_list: str
-    """As the scheduler abbreviates it."""
     cpus: int | None = None
     memory: int | None = None
-    """Bytes that the job had on all its nodes together."""
     cpu_s: float | None = None
     peak_memory: int | None = None
-    """Bytes of the largest process of a rank, in all steps."""
     peak_node: str | None = None
     job_memory: int | None = None
-    """Bytes of all processes of the job together, at their peak."""
     energy_j: float | None = None
-    """Of the whole nodes."""
     runs: int
-    """How often it ran: a job that was requeued has run several times."""
 
 
 class Accounting(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,12 +35,9 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict."""
 
     site: str | None
-    """None: unknown."""
     reason: str
-    """Why, in a sentence."""
     evidence: tuple[Evidence, ...] = ()
     notes: tuple[str, ...] = ()
-    """Facts that could not be read, in sentences."""
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +48,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     cluster_name: str | None = None
     gpu_models: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """Facts that could not be read, in sentences."""
 
 
 def detect(facts: Facts, profiles: Mapping[str, SiteProfile]) -> Detection:

@@ -26,11 +26,8 @@ class LoadedModule(msgspec.Struct, frozen=True, kw_only=True):
     """A module that jobs at a site load."""
 
     name: str
-    """As it is loaded, such as ``conda/2025-09-25``."""
     key: str
-    """Where the profile has it, such as ``software.offers.torch``."""
     since: dt.date | None = None
-    """Day from which the site has it."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,43 +13,32 @@ class GpuFact(Gpu, frozen=True, kw_only=True):
     """One GPU as a source shows it; whether its number is the runtime's is ``Partial.gpu_order``."""
 
     numa_candidates: frozenset[int] = frozenset()
-    """NUMA nodes where a source names several (``0,5-11`` on Grace-Hopper); only one of them has CPUs."""
     memory_numa: int | None = None
-    """NUMA node that the GPU's own memory forms ("GPU NUMA ID")."""
     cpus_text: str | None = None
-    """The CPU list as printed, where the tool may have cut it off."""
     device: int | None = None
-    """The number of the GPU itself, where ``index`` counts MIG instances."""
 
 
 class Partial(msgspec.Struct, frozen=True, kw_only=True):
     """One source's statements. None: it does not state this; empty: it states that there is none."""
 
     kind: str
-    """A name in ``source_kinds``."""
     origin: str
-    """File or folder it was read from."""
     cores: tuple[Core, ...] | None = None
     online: CpuSet | None = None
     cpu_count: int | None = None
-    """CPUs present as the source counts them, offline ones too."""
     threads_per_core: int | None = None
     cores_per_socket: int | None = None
     sockets: int | None = None
     architecture: str | None = None
     virtual: bool = False
-    """Whether the source says that this is a virtual machine."""
     l3_instances: int | None = None
     numa_nodes: tuple[NumaNode, ...] | None = None
     numa_count: int | None = None
     gpus: tuple[GpuFact, ...] | None = None
     gpu_vendor: str | None = None
-    """Whose GPUs these are: NVIDIA, AMD or Intel; None: unknown."""
     gpu_order: bool = True
-    """Whether its GPU numbers are the runtime's; False for plain PCI order."""
     nics: tuple[Nic, ...] | None = None
     hwloc_order: tuple[int, ...] = ()
-    """First CPU of each core, in the order of hwloc's logical numbers."""
     allowed: CpuSet | None = None
     notes: tuple[str, ...] = ()
 

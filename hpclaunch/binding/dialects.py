@@ -193,11 +193,6 @@ def _shown(source: msgspec.Struct, document: type[T]) -> T:
     return document(**{n: format_cpu_list(v) if isinstance(v, frozenset) else v for n, v in values})
 
 
-def as_json(topology: NodeTopology, binding: NodeBinding) -> str:
-    """Return :func:`document` as text."""
-    return document_text(document(topology, binding), indent=2)
-
-
 def table(binding: NodeBinding, width: int | None = None) -> str:
     """Return a table for people, one line per rank; ``-`` stands for nothing or unknown."""
     return rank_table(binding.ranks, "NIC", [rank.nic or "-" for rank in binding.ranks], width)
@@ -205,7 +200,7 @@ def table(binding: NodeBinding, width: int | None = None) -> str:
 
 FORMATS: dict[str, Callable[[NodeTopology, NodeBinding], str]] = {
     "table": lambda _, binding: table(binding),
-    "json": as_json,
+    "json": lambda topology, binding: document_text(document(topology, binding), indent=2),
     "map_cpu": lambda _, binding: map_cpu(binding),
     "mask_cpu": lambda _, binding: mask_cpu(binding),
     "cpu_list": lambda _, binding: cpu_list(binding),

@@ -13,6 +13,7 @@ from hpclaunch.binding.locality import Locality, cpus_in_words, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding, Order, RankBinding, rank_table
 from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask, to_mask
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.topology.node_topology import Gpu, NodeTopology
 
 Kind = Literal["mask", "map"]
@@ -20,17 +21,6 @@ Kind = Literal["mask", "map"]
 # Guards against "0x1*999999999": as many ranks as a kernel supports CPUs, and the CPUs that all of them name.
 _MAX_RANKS = 8192
 _MAX_NAMED = 2_000_000
-_FIXES = {
-    "empty": "name at least one",
-    "outside": "use only CPUs of this node",
-    "reserved": "leave them out",
-    "not-granted": "use only granted CPUs, or request whole nodes",
-    "crosses-numa": "stay on one NUMA node",
-    "crosses-l3": "stay in one L3 group",
-    "wrong-gpu": "use cores near the GPU",
-    "shared": "give each rank its own cores",
-}
-"""Problem of a rank -> its remedy."""
 _PREFIXES = ("--cpu-bind=", "--cpu_bind=", "verbose,", "v,", "quiet,", "q,")
 
 
@@ -100,7 +90,7 @@ class _Node:
 
     def finding(self, rank: int, problem: str, message: str) -> Finding:
         """Build the finding about a rank, its remedy completed by the CPUs that would be right."""
-        fix = _FIXES[problem]
+        fix = note_text(f"list of CPUs: {problem}")
         if (planned := self.planned(rank)) is not None:
             right = {min(planned.cpus)} if self.kind == "map" else planned.cpus
             mask = "" if self.kind == "map" else f" ({to_mask(right)})"

@@ -329,9 +329,7 @@ def try_submission(host: Host, scheduler: Scheduler, plan: LaunchPlan, script: s
         env = {**scheduler.query_env, **dict.fromkeys(scheduler.overriding(script))}
         answer = host.run(trial.command, stdin=script.encode(), timeout_s=_TIMEOUT_S, env=env)
     except NoAnswerError as error:
-        raise RefusedError(
-            error.message, "nothing was submitted; --no-test-only goes without asking"
-        ) from None
+        raise RefusedError.case("test only: no answer", error=error) from None
     try:
         if estimate := trial.parse(answer):
             note(estimate)
@@ -339,9 +337,7 @@ def try_submission(host: Host, scheduler: Scheduler, plan: LaunchPlan, script: s
         if excuse := _excuse(host, trial, plan, error.message):
             note(f"{error.message}, but only for now: {excuse}")
             return
-        raise RefusedError(
-            error.message, "nothing was submitted; --no-test-only submits without asking"
-        ) from None
+        raise RefusedError.case("test only: refused", error=error) from None
 
 
 def _excuse(host: Host, trial: Trial, plan: LaunchPlan, refusal: str) -> str | None:

@@ -85,7 +85,7 @@ def test_command_prefixes_read_back_as_the_same_cpus(binding: NodeBinding) -> No
 @checked
 @given(bindings())
 def test_json_holds_the_whole_binding(binding: NodeBinding) -> None:
-    document = json.loads(dialects.as_json(NodeTopology(cores=()), binding))
+    document = json.loads(dialects.FORMATS["json"](NodeTopology(cores=()), binding))
     for entry, rank in zip(document["ranks"], binding.ranks, strict=True):
         assert entry["cpus"] == list(rank.cpus)
         assert parse_cpu_list(entry["cpu_list"]) == parse_mask(entry["cpu_mask"]) == frozenset(rank.cpus)

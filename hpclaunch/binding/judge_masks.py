@@ -29,10 +29,8 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: Kind
     ranks: tuple[RankBinding, ...]
-    """CPUs of each entry, those that the node does not have included; NUMA nodes and L3 groups if known."""
     findings: tuple[Finding, ...]
     plan: NodeBinding | None
-    """A right binding; None where the node cannot hold that many ranks."""
 
     @property
     def right(self) -> bool:

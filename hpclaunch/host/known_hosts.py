@@ -23,22 +23,16 @@ class KnownKey(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     line: int
     marker: str
-    """``@revoked``, ``@cert-authority`` or empty."""
     hosts: str
-    """Patterns with commas between them, or the hash of one name."""
     type: str
-    """Such as ssh-ed25519."""
     key: bytes
-    """The key itself, as it is sent over the network."""
 
 
 class ShownKey(msgspec.Struct, frozen=True, kw_only=True):
     """The key that a host showed and proved to own."""
 
     name: str
-    """The host's name in known_hosts; see ``listed_name``."""
     destination: str
-    """The command line of ssh that connects to the host."""
     type: str
     key: bytes
 

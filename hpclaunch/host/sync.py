@@ -47,7 +47,6 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     kind: Literal["file", "link"]
     mode: int
     content: str
-    """SHA-256 of a file; target of a link."""
     size: int
 
 
@@ -59,12 +58,9 @@ class Synced(msgspec.Struct, frozen=True, kw_only=True):
     """How much a copy had to send."""
 
     files: int
-    """Files and links of the whole tree."""
     sent: int
-    """Files and links that were sent over the network."""
     sent_bytes: int
     dropped: tuple[str, ...]
-    """Files whose set-uid, set-gid or sticky bit was left out."""
 
 
 def sync_folder(host: Host, source: Path, target: str, cache: str, note: Note = lambda _: None) -> Synced:

@@ -37,12 +37,9 @@ class SubmitMode(msgspec.Struct, frozen=True, kw_only=True):
     """How a job is started."""
 
     here: bool | None = None
-    """In the allocation that this shell is in; None: if it is in one."""
     interactive: bool = False
     host: str | None = None
-    """Submit over ssh on ``[user@]host[:port]``, or with ``[user@]site`` on the profile's login host."""
     sync: Path | None = None
-    """Folder of this machine that goes along, where the job then runs; only with ``host``."""
 
 
 _USUAL = SubmitMode()
@@ -52,20 +49,14 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """A job before it has a place: settings merged, site and node known."""
 
     asked: KnownJob
-    """The request, before any file was read."""
     job: KnownJob
-    """The same with what files, scheduler and software tell, as far as they can be seen from here."""
     topology: NodeTopology | None
     allocation: Allocation | None = None
-    """Start in this allocation instead of queueing."""
     interactive: bool = False
-    """Allocate and run from here instead of handing a batch script over."""
     workdir: str
-    """Where the job runs; empty: in the home folder of another host, or in what ``sync`` takes there."""
     host: str | None = None
     sync: Path | None = None
     resubmit_of: str | None = None
-    """Id of the job that is repeated."""
 
     @property
     def request(self) -> JobRequest:

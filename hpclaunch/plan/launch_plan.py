@@ -57,9 +57,6 @@ class KnownJob(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[Setting, ...]
     profile: SiteProfile
     is_file: bool = False
-    """Its command begins with a file that Python or a shell reads."""
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
-    """Why it is not submitted; a dry run only warns of them."""
     commands: tuple[ScriptCommand, ...] = ()
-    """Those of the shell script that it starts, where that could be read."""

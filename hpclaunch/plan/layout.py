@@ -168,18 +168,12 @@ class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about the place where the job's folder will be; all None for a dry run."""
 
     folder: str | None = None
-    """Absolute path of the job folder."""
     files: str | None = None
-    """Folder of the script's files; None: ``files`` in the job folder."""
     job_id: str | None = None
     python: str | None = None
-    """Interpreter for jobs on this machine (its folder goes first on PATH, for the MPI installed with it)."""
     after: tuple[str, ...] | None = None
-    """The scheduler's ids of the jobs to wait for; None: as in the request."""
     allocation: Allocation | None = None
-    """The allocation to start in; None: the job is queued."""
     mpi_plugin: str | None = None
-    """The plugin that the target offers, looked up only where the profile leaves it open."""
     mpi_reason: str = "chosen when the job is submitted: what srun offers and the program's MPI needs"
 
 

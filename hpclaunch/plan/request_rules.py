@@ -30,7 +30,6 @@ class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue | None
     reason: str
     problem: Problem | None = None
-    """Why no job is submitted to it: the profile does not have it."""
 
     @property
     def is_whole_node(self) -> bool:

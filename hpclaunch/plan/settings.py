@@ -74,9 +74,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     settings: JobSettings
     is_program: bool = False
-    """Its command is a program also if that is called mnist, as the bundled training is."""
     is_file: bool = False
-    """Its command begins with a file that Python or a shell reads: ``hpclaunch submit train.py``."""
 
 
 def highest(layers: list[Layer], name: str) -> Layer | None:

@@ -147,11 +147,8 @@ class ActiveShell(msgspec.Struct, frozen=True, kw_only=True):
 
     venv: str | None = None
     conda: str | None = None
-    """Path of the environment."""
     modules: tuple[str, ...] = ()
-    """Names of the modules that are loaded."""
     without: str | None = None
-    """An active environment that does not have the framework."""
 
     @property
     def path(self) -> str:

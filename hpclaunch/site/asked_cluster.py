@@ -38,7 +38,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None
     gpu_type: str | None
     gpus: bool | None
-    """None: the program does not show whether it uses GPUs; then it gets none, and that is said."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,9 +23,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: SiteProfile
     read: tuple[Read, ...]
-    """Its own file, those it extends, and the node kind's."""
     tree: Any
-    """The merged hpclaunch.site.yaml_tree.Tree: every value with its file and line."""
 
 
 def site_names() -> dict[str, Path]:

@@ -28,10 +28,8 @@ class EasyConfig(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
     toolchain: str | None = None
-    """None: the system toolchain, which is not in the name."""
     toolchain_version: str | None = None
     suffix: str = ""
-    """With its leading dash, such as ``-CUDA-11.7.0-TensorFlow-2.11.0``."""
 
     @property
     def module(self) -> str:

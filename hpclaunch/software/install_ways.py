@@ -59,7 +59,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: SiteProfile
     name: str
-    """Key of ``GOALS``."""
     prefix: str
 
     @property

@@ -87,7 +87,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     # The rank of a line without a label is not known.
     of_rank = [event for event in found if len({None, event.rank, best.rank}) < 3]
     best = _with_words_before(refined(best, of_rank), log.lines)
-    best = _with_absent(best, found, reports, ranks)
+    best = _with_absent(best, found, reports, ranks, log.lines)
     return _as_far_as_told(_of_event(best, of_rank, found, first, reports), best, found, reports)
 
 
@@ -191,13 +191,17 @@ def _accused_by_all(event: Event, found: Iterable[Event]) -> str | None:
     return ",".join(sorted(in_all)) or event.accused
 
 
-def _with_absent(best: Event, found: Sequence[Event], launchers: str, ranks: int) -> Event:
+def _with_absent(
+    best: Event, found: Sequence[Event], launchers: str, ranks: int, lines: Sequence[str]
+) -> Event:
     """Return the event with the rank that all others write of, where its error accuses none."""
     itself = (failed for failed in failed_ranks(launchers) if failed.exit_code not in OUTSIDE)
     reported = frozenset[str]().union(*(ranks_named(failed.rank) for failed in itself))
     absent = None if best.accused else _absent(best, found, reported, ranks)
     left = absent and best.error.follows == CERTAINLY
     error = error_named(RANKS_DIFFER) if left else best.error
+    if error.exit_codes and not any((absent, reported, best.rank, best.process)):
+        absent = _fell_silent(lines, ranks)
     return best._replace(accused=best.accused or absent, error=error)
 
 
@@ -216,6 +220,20 @@ def _absent(best: Event, found: Sequence[Event], reported: Set[str], ranks: int)
     elif not (best.rank or best.process or reported):
         left = _without_words(filter(lambda event: event.error.cause in (RANK_ENDED, *WAITED), found), ranks)
     return left.pop() if len(left) == 1 else None
+
+
+def _fell_silent(lines: Sequence[str], ranks: int) -> str | None:
+    """Return the rank that lacks the last words of all others, and whose own last words all have."""
+    words: dict[str, list[str]] = {str(rank): [""] for rank in range(ranks)}
+    for label, text in by_rank(lines):
+        if label in words and text.strip():
+            words[label].append(re.sub(r"\d+", "0", text))
+    last = {label: said[-1] for label, said in words.items()}
+    odd, *others = *odd_ones(last), ""
+    missed = {*last.values()} - {*words.get(odd, ())}
+    return (
+        odd if len(others) == len(missed) == 1 and all(last[odd] in said for said in words.values()) else None
+    )
 
 
 def _elsewhere(found: Iterable[Event]) -> set[str]:
@@ -364,9 +382,13 @@ def _streams(lines: Sequence[str]) -> dict[str | None, list[Line]]:
 
 def _rank(label: str, told: Mapping[str, str]) -> str | None:
     """Return the rank that a label is, or that of the process that it, or a line of NCCL's, names."""
-    names = (label, *(pid for match in log_words("pid").finditer(label) for pid in match.groups()))
     own = next((match[1] for match in matches("writers", label)), None)
-    return label if label.isdigit() else next((told[name] for name in names if name in told), own)
+    return label if label.isdigit() else next((told[name] for name in _names(label) if name in told), own)
+
+
+def _names(label: str) -> list[str]:
+    """Return a label, and the numbers of processes in it."""
+    return [label, *(pid for match in log_words("pid").finditer(label) for pid in match.groups() if pid)]
 
 
 def _ranks_of_processes(streams: Mapping[str | None, Sequence[Line]]) -> dict[str, str]:
@@ -375,7 +397,18 @@ def _ranks_of_processes(streams: Mapping[str | None, Sequence[Line]]) -> dict[st
     for process, lines in streams.items():
         for match in (match for _, text in lines for match in matches("ranks_of_processes", text)):
             told.setdefault(match.groupdict()["pid"] or process or "", set()).add(match["rank"])
-    return {name: ranks.pop() for name, ranks in told.items() if name and len(ranks) == 1}
+    sure = {name: ranks.pop() for name, ranks in told.items() if name and len(ranks) == 1}
+    return {**_ranks_in_words(streams), **sure}
+
+
+def _ranks_in_words(streams: Mapping[str | None, Sequence[Line]]) -> dict[str, str]:
+    """Return number of each process -> the one rank in its words, where each has another one."""
+    found = dict[str, set[str]]()
+    for process, text in ((process or "", text) for process, lines in streams.items() for _, text in lines):
+        for name in _names(process)[1:] or _names(text)[1:]:
+            found.setdefault(name, set()).update(log_words("ranks_in_words").findall(text))
+    told = {name: next(iter(ranks)) for name, ranks in found.items() if len(ranks) == 1}
+    return told if 1 < len(set().union(*found.values())) == len(told) else {}
 
 
 def _uncaught(found: Iterable[Event], lines: Sequence[Line]) -> list[Event]:

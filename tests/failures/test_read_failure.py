@@ -266,3 +266,23 @@ def test_no_rank_is_named_where_another_is_as_likely(log: str, launcher: str, ca
 def test_a_report_of_several_ranks_leaves_the_rank_that_wrote_the_error() -> None:
     found = read(trace("[rank1]: "), f"{SRUN}s 0-1: Exited with exit code 1\n")
     assert (found.rank, found.candidates) == ("1", None)
+
+
+def test_the_rank_without_the_last_words_of_the_others_is_the_one_that_a_signal_ended() -> None:
+    log = "".join(f"[{rank}] sum of {rank}\n" for rank in range(4))
+    ends = "".join(f"[{rank}] done {rank}\n" for rank in (0, 3, 1))
+    hydra = "=   PID 9 RUNNING AT n1\n=   EXIT CODE: 9\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: "
+    hydra += "Killed (signal 9)\n"
+    assert read(log + ends, hydra).rank == "2"
+    assert read(f"{log}{ends}[2] other words\n", hydra).rank is None
+    assert read(log + ends.partition("\n")[2], hydra).rank is None
+
+
+@pytest.mark.parametrize(
+    ("words", "rank"), [("I am rank {}", "1"), ("local rank {}", None), ("near rank 0", None)]
+)
+def test_the_one_rank_in_the_words_of_a_process_is_its_own(words: str, rank: str | None) -> None:
+    said = "".join(f"(Worker pid={70 + number}) {words.format(number)}\n" for number in range(3))
+    head = "ray.exceptions.RayTaskError(KeyError): ray::Worker.step() (pid=71, ip=192.0.2.1, repr=<x>)\n"
+    frames = '  File "/h/a.py", line 3, in step\n    run()\nKeyError: 4\n'
+    assert read(f"{said}{head}{frames}", ranks=3).rank == rank

@@ -116,7 +116,21 @@ def all_set(judged: Iterable[Judged]) -> dict[str, Any]:
         if key in _GROWING:
             value = tuple(dict.fromkeys((*found.get(key, ()), *value)))
         found[key] = {**found.get(key, {}), **value} if isinstance(value, Mapping) else value
+        other = {"env": "exports", "exports": "env"}.get(key, "")
+        if other in found:  # the last value of a variable holds, whether a shell reads it or not
+            found[other] = _without(found[other], {_exported_by(line) for line in value})
     return found
+
+
+def _without(some: Any, names: set[str]) -> Any:
+    """Return variables, or lines that export some, without these."""
+    if isinstance(some, Mapping):
+        return {name: text for name, text in some.items() if name not in names}
+    return tuple(line for line in some if _exported_by(line) not in names)
+
+
+def _exported_by(line: str) -> str:
+    return line.removeprefix("export ").partition("=")[0]
 
 
 def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:

@@ -413,6 +413,13 @@ def _source(port: Port, command: Command) -> Verdict:
     return port.says("sourced", shown=command.words[1].raw if name else "it")
 
 
+def _eval(port: Port, command: Command) -> Verdict:
+    texts = (" ".join(word.raw for word in one.words[:2]) for one in port.script.commands)
+    activates = "conda activate" in texts
+    hook = re.fullmatch(r"[\"`$(]*\S*conda[\"']? shell\.\w+ hook[^;&|]*", command.words[-1].raw)
+    return port.says("conda hook" if hook and activates else "no place")
+
+
 def sole_program(port: Port) -> Launch | None:
     """Return the one program of a text for a shell; None: it has none or several, or a condition decides."""
     commands = [one for one in port.script.commands if not one.depth]
@@ -449,6 +456,7 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("module|ml", _module),
     (WORDS["environments"], _environment),
     (r"source|\.", _source),
+    ("eval", _eval),
     ("exit", lambda port, command: port.says("exit")),
     ("unset", lambda port, command: port.says("unset")),
     ("tee", lambda port, command: port.says("tee")),

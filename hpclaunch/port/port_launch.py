@@ -22,7 +22,7 @@ from hpclaunch.port.port_directives import (
     fabric_verdict,
     in_container,
 )
-from hpclaunch.port.port_state import Port, gpus_of, is_path, number
+from hpclaunch.port.port_state import Port, gpus_of, number, paths_in
 from hpclaunch.port.port_variables import fill_in, port_variable
 from hpclaunch.port.ported_command import (
     PortedCommand,
@@ -312,7 +312,7 @@ def written_command(port: Port, exports: Sequence[str], given: Mapping[str, Any]
     if port.same_machine or found.image:
         return verdict
     texts = [word.plain or word.shell or "" for word in found.words]
-    paths = [path for text in texts for path in (text, text.partition("=")[2]) if is_path(path)]
+    paths = dict.fromkeys(path for text in texts for path in paths_in(text))
     return verdict.doing(*(f"command: {path} has to be a path on {port.here}" for path in paths))
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import msgspec
 from hpclaunch import __version__
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, read_script, written_by_hpclaunch
+from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
@@ -131,14 +133,8 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     """Settle what all lines depend on: the launch, the sizes, the queue, and how variables are read."""
     launch = main_launch(port, port.values)
     found = source_sizes(port, port.values, launch)
-    to_do: list[str] = []
     command = read_command(port, launch, port.values)
-    if launch is not None:  # torchrun and its like start workers themselves
-        nodes = found.nodes or 1
-        if command.nodes and command.nodes > nodes:  # started by hand on each node, with the node's number
-            to_do.append(task("nodes of one", line=launch.line, nodes=command.nodes, each=nodes))
-            each = found.gpus // nodes if found.gpus else None
-            found = msgspec.structs.replace(found, nodes=command.nodes, gpus=each and each * command.nodes)
+    found, to_do = _with_nodes(found, command, launch)
     found = _with_workers(found, command)
     sizes = fit_sizes(found, port.target)
     if port.starts_ray:
@@ -151,6 +147,21 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     port = replace(port, command=read_command(port, launch, values))
     sets = {**account.sets, **sized.sets}
     return port, KEPT.setting(**sets).doing(*to_do, *account.to_do, *sized.to_do, *port.command.to_do)
+
+
+def _with_nodes(
+    found: SourceSizes, command: PortedCommand, launch: Launch | None
+) -> tuple[SourceSizes, list[str]]:
+    """Return the sizes with the nodes of torchrun and its like, and what is to do about them."""
+    nodes, used = found.nodes or 1, command.nodes
+    if launch is None or not used or used == nodes:
+        return found, []
+    each = found.gpus // nodes if found.gpus else None
+    there = msgspec.structs.replace(found, nodes=used, gpus=each and each * used)
+    if used > nodes:  # started by hand on each node, with the node's number
+        return there, [task("nodes of one", line=launch.line, nodes=used, each=nodes)]
+    alone = used == 1 and launch.launcher in ("torchrun", "python")  # which run on the first node
+    return there if alone else found, []
 
 
 def _with_workers(found: SourceSizes, command: PortedCommand) -> SourceSizes:
@@ -301,7 +312,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings, judged)])
-    for why, lines in undecided(judged).items():
+    for why, lines in _open_lines(port, judged).items():
         if not any(why in said for said in to_do):
             to_do[f"{at_lines(lines)}: {why}{_read_there(port, judged, lines)}"] = None
     return Ported(
@@ -312,6 +323,15 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
         reasons=_reasons(port, settings, given),
         there=port.there,
     )
+
+
+def _open_lines(port: Port, judged: Sequence[Judged]) -> dict[str, list[int]]:
+    """Return what the user decides -> its lines; a condition counts where its line has nothing else."""
+    found = undecided(judged)
+    condition = port.says("condition").why.removeprefix("undecided: ")
+    others = set(chain.from_iterable(lines for why, lines in found.items() if why != condition))
+    found[condition] = [line for line in found.get(condition, ()) if line not in others]
+    return {why: lines for why, lines in found.items() if lines}
 
 
 def _read_there(port: Port, judged: Sequence[Judged], lines: Collection[int]) -> str:

@@ -166,6 +166,11 @@ def numbers_asked(script: Script, asked: RequestedResources, source: SiteProfile
     return {fact: number for fact, number in known.items() if number}
 
 
+def paths_in(text: str) -> list[str]:
+    """Return the paths of one machine in a text."""
+    return [part for part in dict.fromkeys(re.split(r"[\s:=,;'\"]+", text)) if is_path(part)]
+
+
 def is_path(text: str) -> bool:
     """Tell whether a text is a path of one machine: in a home, or absolute and not of the system."""
     system = r"/(tmp|dev|proc|sys|bin|sbin|usr|etc|run|var|lib\w*)(/.*)?"

@@ -9,7 +9,7 @@ from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, at_lines, left_out, task
-from hpclaunch.port.port_state import Port, is_path
+from hpclaunch.port.port_state import Port, paths_in
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
 
@@ -75,7 +75,7 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
 
 def _paths(port: Port, name: str, text: str) -> list[str]:
     """Return the tasks about the paths of another machine in the value of a variable."""
-    paths = () if port.same_machine else filter(is_path, text.split(":"))
+    paths = () if port.same_machine else paths_in(text)
     return [f"env {name}: {path} has to be a path on {port.here}" for path in paths]
 
 

@@ -231,7 +231,7 @@ def _without_inner(found: PortedCommand) -> PortedCommand:
         words=(*own, *found.words[len(found.words) - started.tail :]),
         workers=None if unread else workers,
         workers_of_job=workers_of_job,
-        nodes=whole_number(started.options.get(row.nodes)),
+        nodes=whole_number(started.options.get(row.nodes, {"torchrun": "1"}.get(inner))),
         inner=inner,
         framework=row.framework,
         said=f"without {inner}: hpclaunch starts one rank for each of its workers",

@@ -77,22 +77,22 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
 
 def _output_files(port: Port) -> Iterator[tuple[int, str]]:
     """Yield the files to which launcher, shell and directives write the launch's output, with their lines."""
-    launch, text = port.launch, port.script.text
-    if launch is not None and launch.program:
-        options = text[launch.command.start : launch.program[0].start]
-        behind = text[launch.program[-1].end :].partition("\n")[0]
-        yield from ((launch.line, file) for file in re.findall(WORDS["output"], options + behind))
-    for one in port.script.active_directives if launch else ():
+    for part in filter(None, (port, port.written)):
+        launch, text = part.launch, part.script.text
+        if launch is not None and launch.program:
+            options = text[launch.command.start : launch.program[0].start]
+            behind = text[launch.program[-1].end :].partition("\n")[0]
+            files = re.findall(WORDS["output"], options + behind)
+            yield from ((launch.line + part.before, file) for file in files)
+    for one in port.script.active_directives if port.launch else ():
         yield from ((one.line, file) for file in re.findall(WORDS["output"], one.text))
 
 
 def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the words of other GPUs, of other schedulers, and of what hpclaunch's script sets up itself."""
-    node, command = port.target.node, settings["command"]
+    node, texts = port.target.node, _texts(settings)
     own = {getattr(node, "gpu_vendor", None), port.target.scheduler.kind}
     others = {owner: pattern for owner, pattern in WORDS["belongs to"].items() if owner not in own}
-    texts = {"command": command[-1] if command[:2] == ("bash", "-c") else " ".join(command)}
-    texts |= {f"env {name}": f"{name} {value}" for name, value in settings.get("env", {}).items()}
     found = [
         (at, word, by) for at in texts for by in others for word in re.findall(others[by], texts[at], re.M)
     ]
@@ -101,6 +101,16 @@ def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
         case, line = "variable of the scheduler" if read else "foreign word", launch_line(port)
         case = WORDS["tasks of owners"].get(owner, case)
         yield task(case, where=where, word=word, owner=owner, line=line, here=port.here)
+
+
+def _texts(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return where in the job file which words stand; what the user fills in is named by itself."""
+    command = settings["command"]
+    text = command[-1] if command[:2] == ("bash", "-c") else " ".join(command)
+    env = {name: f"{name} {value}" for name, value in settings.get("env", {}).items()}
+    filled = "|".join(name for name, value in env.items() if FILL_IN in value)
+    found = {f"env {name}": value for name, value in env.items() if FILL_IN not in value}
+    return {"command": re.sub(rf"\$\{{?({filled})\b" if filled else "(?!)", "", text), **found}
 
 
 def _unread_sizes(port: Port) -> Iterator[str]:
@@ -132,13 +142,16 @@ def _lost_values(port: Port, settings: Mapping[str, Any], judged: Sequence[Judge
     options, program = names_in_launch(port)
     assigned = port.script.variables.assignments
     made = chain.from_iterable(assigned.get(name, ()) for name in sorted(program - options))
-    if lost := [one for one in made if one.line in used and _lacks(result, one)]:
+    if lost := [one for one in made if one.line in used and _lacks(port, result, one)]:
         names = ", ".join(dict.fromkeys(one.name for one in lost))
         yield task("lost values", at=at_lines(one.line for one in lost), names=names)
 
 
-def _lacks(result: str, made: Assignment) -> bool:
-    """Tell whether a text lacks a word that a variable is set to, other than a number."""
+def _lacks(port: Port, result: str, made: Assignment) -> bool:
+    """Tell whether a text lacks a word that a variable is set to, other than a number or a launcher's."""
+    launcher = (port.written or port).command.inner
+    if launcher and launcher in str(made.value):
+        return False
     texts = [part.text for part in made.value.parts if part.kind == "text"] if made.value else []
     words = chain.from_iterable(re.findall(PIECE, text) for text in texts)
     return any(not word.isdigit() and word not in result for word in words)

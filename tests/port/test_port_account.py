@@ -152,3 +152,44 @@ def test_ranks_that_need_more_gpus_than_a_node_has_are_named() -> None:
 def test_mail_that_nothing_can_send_is_named() -> None:
     assert "line 3: how PBS sends mail" in to_do("#SBATCH --mail-type=TIME_LIMIT_80\nsrun ./a")
     assert "mail" not in to_do("#SBATCH --mail-type=NONE\nsrun ./a")
+
+
+def test_the_last_value_of_a_variable_holds() -> None:
+    """Also where a shell reads the one and the job file has the other."""
+    ported = port(f"{SLURM}export P=$PWD/a\nexport P=/b\nsrun ./a\n")
+    assert (ported.settings["env"], ported.settings["command"]) == ({"P": "/b"}, ("./a",))
+    ported = port(f"{SLURM}export P=/b\nexport P=$PWD/a:$P\nsrun ./a\n")
+    assert "env" not in ported.settings
+    assert ported.settings["command"][-1] == 'export P="$PWD/a:/b"\nexec ./a'
+
+
+def test_torchrun_alone_starts_workers_on_one_node() -> None:
+    ported = port(f"{SLURM}torchrun --nproc_per_node 4 a.py\n")
+    assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (1, 4)
+    assert "nodes: the script requests 2, line 3 starts ranks on 1" in "\n".join(ported.to_do)
+    for launch in ("srun torchrun", "torchrun --nnodes 2", "torchrun --nnodes $N"):
+        assert port(f"{SLURM}{launch} --nproc_per_node 4 a.py\n").settings["nodes"] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("test -d out || mkdir out\nsrun ./a", 1),
+        ("srun ./a $SLURM_JOB_PARTITION", 1),
+        ('L="torchrun --nproc_per_node 4 --nnodes 2"\nsrun bash -c "$L a.py"', 0),
+        ('eval "$(conda shell.bash hook)"\nconda activate x\nsrun ./a', 1),
+    ],
+)
+def test_one_point_is_one_thing_to_do(body: str, count: int) -> None:
+    said = [one for one in port(f"{SLURM}{body}\n").to_do if not one.startswith(("account", "time"))]
+    assert len(said) == count, said
+
+
+def test_paths_inside_of_words_are_named() -> None:
+    found = to_do("export OPTS='--data /scratch/x'\nsrun ./a --in=a:/project/y,/project/z")
+    assert "env OPTS: /scratch/x has to be a path" in found
+    assert "command: /project/z has to be a path" in found
+
+
+def test_a_file_that_the_text_of_a_shell_writes_is_named() -> None:
+    assert "out.$SLURM_PROCID, which line 4 reads" in to_do("srun sh -c './a > out.$SLURM_PROCID'\n./b out.*")

@@ -104,7 +104,7 @@ def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _texts(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return where in the job file which words stand; what the user fills in is named by itself."""
+    """Return where in the job file which words stand; what the user fills in is named elsewhere."""
     command = settings["command"]
     text = command[-1] if command[:2] == ("bash", "-c") else " ".join(command)
     env = {name: f"{name} {value}" for name, value in settings.get("env", {}).items()}

@@ -60,10 +60,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     def failed_setup(self) -> str | None:
         """Return the line of the job's environment that failed before the process could start."""
-        for line in self.stderr.splitlines():
-            if line.startswith(SETUP_MARK):
-                return line.removeprefix(SETUP_MARK)
-        return None
+        marked = (line for line in self.stderr.splitlines() if line.startswith(SETUP_MARK))
+        return next((line.removeprefix(SETUP_MARK) for line in marked), None)
 
 
 class BuildFacts(msgspec.Struct, frozen=True, kw_only=True):

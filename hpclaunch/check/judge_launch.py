@@ -183,10 +183,8 @@ def _judge_world(answers: list[dict[str, Any]], ranks: int, judged: Callable[...
 
 def _cause(outcome: Outcome) -> str:
     """Return the line of stderr that names the cause, else the last line."""
-    for line in outcome.stderr.splitlines():
-        if _CAUSE.search(line):
-            return line.strip()[:300]
-    return outcome.last_error_line()
+    named = (line.strip()[:300] for line in outcome.stderr.splitlines() if _CAUSE.search(line))
+    return next(named, None) or outcome.last_error_line()
 
 
 def _launch_remedy(profile: SiteProfile | None, via: str) -> str:

@@ -16,15 +16,10 @@ def judge_node(facts: NodeFacts, profile: SiteProfile | None) -> tuple[Check, ..
     """Judge everything about the node."""
     answers = facts.node.answers() if facts.node else {}
     folders: dict[str, Any] = answers.get("folders") or {}
-    checks = [
-        *(
-            [_gpus(facts.gpu_tool, facts.gpu_tool_name, answers, profile)]
-            if facts.gpu_tool and profile
-            else ()
-        ),
-        *([_plugin(facts.plugin, profile)] if facts.plugin else ()),
-        *_clock(answers),
-    ]
+    tool = facts.gpu_tool
+    checks = [_gpus(tool, facts.gpu_tool_name, answers, profile)] if tool and profile else []
+    checks += [_plugin(facts.plugin, profile)] if facts.plugin else []
+    checks += _clock(answers)
     for folder, found in folders.items():
         checks += _space(folder, found, facts.quotas.get(folder))
     checks += [_stripes(facts.stripes, profile)] if facts.stripes else ()

@@ -160,8 +160,7 @@ def verdict_table(
             shown.add(check.remedy)
             rows.append(("", "advice" if check.status == "have" else "->", check.remedy))
     lines = [terminal_table(rows, states=1, err=err)] if rows else []
-    for need in unmet:
-        lines.append(f"requirement not met: {need} ({need.reason})")
+    lines += [f"requirement not met: {need} ({need.reason})" for need in unmet]
     met = "all requirements that this text can show are met" if of_text else "all requirements are met"
     lines.append(met if found.ok else "not all requirements are met")
     return "\n".join(lines)

@@ -226,12 +226,9 @@ def _l3_groups(tree: Tree, online: CpuSet) -> dict[int, int]:
 def _l3_folder(tree: Tree, cpu: int) -> str | None:
     """Return the folder of a CPU's level-3 cache: index3 on nearly all machines, else the one of level 3."""
     folder = f"{_CPU}/cpu{cpu}/cache"
-    for name in (
-        ["index3", *tree.names(folder)] if tree.text(f"{folder}/index3/level") else tree.names(folder)
-    ):
-        if name.startswith("index") and tree.text(f"{folder}/{name}/level") == "3":
-            return f"{folder}/{name}"
-    return None
+    usual = ["index3"] if tree.text(f"{folder}/index3/level") else []
+    indices = (name for name in [*usual, *tree.names(folder)] if name.startswith("index"))
+    return next((f"{folder}/{name}" for name in indices if tree.text(f"{folder}/{name}/level") == "3"), None)
 
 
 def _numa_nodes(tree: Tree, online: CpuSet) -> tuple[NumaNode, ...] | None:

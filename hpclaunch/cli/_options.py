@@ -3,11 +3,12 @@
 A row is the words of a declaration, as click takes them, with its keywords: ``int`` and ``float`` are the
 lowest and the highest value, ``choices`` the values, ``path`` the keywords of ``click.Path``. ``+NAME`` means
 the rows of NAME, which several commands share. The help of a command: its docstring, then ``details`` and
-``examples``. Settings of a job are in ``plan/settings_table.py``.
+``examples``. ``mixtures``: a parameter that may not be given ``with`` or ``without`` another one, and the
+message. Settings of a job are in ``plan/settings_table.py``.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from inspect import cleandoc
 from pathlib import Path
@@ -44,6 +45,15 @@ def options(command: str, **callbacks: Callable[..., Any]) -> Callable[[_Functio
         return function
 
     return add
+
+
+def refuse_mixtures(command: str, given: Mapping[str, Any]) -> None:
+    """Raise UsageError where parameters of a command contradict each other, by its ``mixtures``."""
+    there = {name for name, value in given.items() if value not in (None, ()) and value is not False}
+    for words, message in _table()["mixtures"][command].items():
+        one, joint, other = words.split()
+        if one in there and (other in there) == (joint == "with"):
+            raise click.UsageError(message)
 
 
 def is_asked(name: str) -> bool:

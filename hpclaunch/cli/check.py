@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._in_and_out import printed
-from hpclaunch.cli._options import options
+from hpclaunch.cli._options import options, refuse_mixtures
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Check that Horovod, MPI and launcher meet the job's requirements; print remedies for this site."""
-    _refuse_mixtures(options)
+    refuse_mixtures("check", options)
+    if options["folder"] is not None and options["framework"] not in (None, "horovod"):
+        raise click.UsageError("--from and --framework: the captured outputs are those of a Horovod build")
     request = _check_request(options)
     found, unmet = _from_folder(options["folder"], request) if options["folder"] else _live(request)
     _refuse_no_python(found, options)
@@ -36,17 +38,6 @@ def command(ctx: click.Context, /, **options: Any) -> None:
             words = " or ".join(f"--framework {name}" for name in instead)
             click.echo(f"without Horovod: hpclaunch check {words} judges what is here")
     ctx.exit(0 if found.ok else EXIT_FAILED)
-
-
-def _refuse_mixtures(options: dict[str, Any]) -> None:
-    """Refuse options that contradict each other, as wrong usage."""
-    if options["folder"] is None:
-        return
-    if options["framework"] not in (None, "horovod"):
-        raise click.UsageError("--from and --framework: the captured outputs are those of a Horovod build")
-    for name, flag in (("nodes", "--nodes"), ("allreduce", "--allreduce-test"), ("space", "--space")):
-        if options[name]:
-            raise click.UsageError(f"--from and {flag}: captured outputs are judged, nothing is run")
 
 
 def _refuse_no_python(found: Report, options: dict[str, Any]) -> None:
@@ -62,8 +53,6 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
     from hpclaunch.site.load_profile import load_site
 
     site, file = options["site"], options["job_file"]
-    if file is not None and site is None:
-        raise click.UsageError("--file without --site: give the site whose jobs have this environment")
     profile = load_site(site) if site else None
     asked = read_environment(file) if file is not None else None
     return CheckRequest(

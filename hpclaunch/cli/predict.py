@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._in_and_out import show
-from hpclaunch.cli._options import options
+from hpclaunch.cli._options import options, refuse_mixtures
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
 
@@ -70,7 +70,7 @@ def command(
     from hpclaunch.scaling.prediction import predict_all
     from hpclaunch.scaling.prediction_report import as_text
 
-    _refuse_without_effect(more)
+    refuse_mixtures("predict", more)
     request = _request(site, model, batch, gpus, more)
     prediction = predict_all(request)
     if more["simulate"]:
@@ -109,21 +109,6 @@ def does_not_fit(words: Sequence[str], site: str, gpus: int) -> str | None:
     remedy = " or ".join(point.remedies) or "more GPUs per worker"
     room = f"they have {request.machine.room_gib:.0f} GiB"
     return f"{name} needs {point.memory_gib:.1f} GiB on each GPU, {room}; it would fit with: {remedy}"
-
-
-_OPTIONS_OF = {
-    "simulate": ("network", "nodes_per_group", "groups", "taper"),
-    "network_test": ("network_test_gpus", "network_test_allreduce"),
-}
-"""Option -> those that have no effect without it."""
-
-
-def _refuse_without_effect(more: dict[str, Any]) -> None:
-    for option, names in _OPTIONS_OF.items():
-        for name in names:
-            if more[name] is not None and not more[option]:
-                spelled = [f"--{word.replace('_', '-')}" for word in (name, option)]
-                raise click.UsageError(f"{spelled[0]} is for {spelled[1]}.")
 
 
 def _request(

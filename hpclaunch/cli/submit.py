@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 import click
 
 from hpclaunch.cli._in_and_out import print_document, printed, wants_document
-from hpclaunch.cli._options import complete_site, is_asked, options
+from hpclaunch.cli._options import complete_site, is_asked, options, refuse_mixtures
 from hpclaunch.cli._typed_options import check_typed, foreign_option, own_words
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
 from hpclaunch.package_data import note_text
@@ -313,10 +313,7 @@ def _refuse_mixtures(given: dict[str, Any]) -> None:
         raise click.UsageError("--interactive and --no-wait exclude each other")
     if is_asked("csv") and not given["explain"]:
         raise click.UsageError("--csv is for the table of --explain")
-    if not given["dry_run"] and any(given[name] for name in ("plain", "save", "strict")):
-        raise click.UsageError("--plain, --save and --strict belong to --dry-run")
-    if given["plain"] and given["save"]:
-        raise click.UsageError("--plain and --save exclude each other: a plain script needs no files")
+    refuse_mixtures("submit", given)
 
 
 def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:

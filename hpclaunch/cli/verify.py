@@ -10,7 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import check_picture_name, printed, write_picture
 from hpclaunch.cli._jobs import named
-from hpclaunch.cli._options import options
+from hpclaunch.cli._options import options, refuse_mixtures
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 from hpclaunch.text_table import printable
@@ -34,23 +34,11 @@ def command(
     node: str | None,
 ) -> None:
     """Compare the binding that each rank got with the plan; inside a job, for that job."""
+    refuse_mixtures("verify", ctx.params)
     if attach is not None:
-        given = {"JOB": job, "--picture": picture, "--node": node}
-        if others := [name for name, value in given.items() if value is not None]:
-            raise click.UsageError(f"--attach does not go with {others[0]}")
         ctx.exit(0 if verify_attached(attach, site, summary=summary) else EXIT_FAILED)
-    _refuse_without_attach(site, summary)
-    if node is not None and picture is None:
-        raise click.UsageError("--node: it is the node of --picture")
     check_picture_name(picture)
     ctx.exit(0 if _recorded(job, picture, node) else EXIT_FAILED)
-
-
-def _refuse_without_attach(site: str | None, summary: bool) -> None:
-    if summary:
-        raise click.UsageError("--summary goes with --attach")
-    if site is not None:
-        raise click.UsageError("--site goes with --attach: a job of hpclaunch is verified for its own site")
 
 
 def _recorded(job: str | None, picture: Path | None, node: str | None) -> bool:

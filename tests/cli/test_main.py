@@ -376,3 +376,15 @@ def test_states_have_a_colour_where_it_is_wanted(tmp_path: Path) -> None:
     ):
         assert "failed" in shown
         assert "\x1b" not in shown
+
+
+def test_the_mixtures_that_are_refused_name_parameters_of_their_commands() -> None:
+    table = json.loads((Path(str(main.__file__)).parent / "options.json").read_text())
+    for name, mixtures in table["mixtures"].items():
+        command = main.program.get_command(click.Context(main.program), name)
+        assert command is not None
+        named = {param.name for param in command.params}
+        for words in mixtures:
+            one, joint, other = words.split()
+            assert {one, other} <= named, (name, words)
+            assert joint in ("with", "without")

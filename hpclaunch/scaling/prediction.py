@@ -461,9 +461,11 @@ def _calibrated_parameters(
     if alone:
         values["overlap"] = max(0.0, 1 - min(alone))
     method = f"calibrated: {report.strategy} on {', '.join(report.errors)} GPUs"
-    before: dict[str, Parameter] = {name: getattr(machine, name) for name in values}
-    origins = {name: f"{method} (before: {one.origin})" for name, one in before.items()}
-    shown = {n: msgspec.structs.replace(one, value=values[n], origin=origins[n]) for n, one in before.items()}
+    shown = {name: getattr(machine, name) for name in values}
+    for name, one in shown.items():
+        shown[name] = msgspec.structs.replace(
+            one, value=values[name], origin=f"{method} (before: {one.origin})"
+        )
     return msgspec.structs.replace(machine, **shown).parameters()
 
 

@@ -105,8 +105,8 @@ def undecided(judged: Iterable[Judged]) -> dict[str, list[int]]:
     return {why: lines for lines, why in by_line}
 
 
-_GROWING = ("directives", "module", "container_bind", "exports", "fill_in", "loads")
-"""Lists to which each line may add items; exports, fill_in and loads are no keys of the job file."""
+_GROWING = ("directives", "module", "container_bind", "exports", "fill_in", "loads", "set_up")
+"""Lists to which each line may add items; the last four are no keys of the job file."""
 
 
 def all_set(judged: Iterable[Judged]) -> dict[str, Any]:

@@ -389,8 +389,8 @@ def _environment(port: Port, command: Command) -> Verdict:
     lines = "; ".join(step.text for step in port.target.software.setup)
     if re.search(r"(^|; )(conda|source)", lines):
         source = port.cited(port.target.software.setup[-1].source)
-        line = command.line + port.before
-        return port.says("environment", source, setup=lines, line=line, shown=shown)
+        said = port.says("environment", source, setup=lines)
+        return said.setting(set_up=((command.line + port.before, shown),))
     return port.says("environment, unknown")
 
 

@@ -348,11 +348,24 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     found = {**found, "env": {**to_fill, **found.get("env", {})}}
     image, binds = found.get("container"), found.get("container_bind", ())
     to_do = _without_container(port, image, binds)
-    modules = " ".join(dict.fromkeys(found.get("loads", ())))
-    gave = [task("modules loaded", modules=modules, here=port.here)] if modules else []
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
-    return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, [*to_set, *to_do, *gave]
+    return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, [
+        *to_set,
+        *to_do,
+        *_software(port, found),
+    ]
+
+
+def _software(port: Port, found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the modules and the environments of the script gave."""
+    if modules := " ".join(dict.fromkeys(found.get("loads", ()))):
+        yield task("modules loaded", modules=modules, here=port.here)
+    if set_up := found.get("set_up"):
+        lines = {line for line, _ in set_up}
+        shown = "; ".join(dict.fromkeys(text for _, text in set_up))
+        at = f"{at_lines(lines)} set{'s' * (len(lines) == 1)}"
+        yield task("set up", at=at, shown=shown, here=port.here)
 
 
 def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) -> list[str]:

@@ -177,6 +177,7 @@ def test_torchrun_alone_starts_workers_on_one_node() -> None:
         ("test -d out || mkdir out\nsrun ./a", 1),
         ("srun ./a $SLURM_JOB_PARTITION", 1),
         ('L="torchrun --nproc_per_node 4 --nnodes 2"\nsrun bash -c "$L a.py"', 0),
+        ("source a/conda.sh\nconda activate x\nsrun ./a", 1),
         ('eval "$(conda shell.bash hook)"\nconda activate x\nsrun ./a', 1),
     ],
 )

@@ -232,6 +232,11 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
     for found in _with_problem(context, "empty"):
         yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
     yield from _wrong_values(OPTION_VALUES["option-value-refused"], context)
+    upward = TABLE["ranges_go_up"].get(context.kind or "", "").split()
+    for one in (each for each in context.script.active_directives if each.name in upward):
+        ranges = re.findall(r"\b(\d{1,9})-(\d{1,9})\b", one.value or "")
+        if any(int(first) > int(last) for first, last in ranges):
+            yield Violation(one.line, f"{one.text}: the first number of the range is above the last one")
 
 
 for _rule_id in OPTION_VALUES.keys() - {"option-value-refused"}:

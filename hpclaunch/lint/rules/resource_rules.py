@@ -15,6 +15,7 @@ from hpclaunch.scheduler.directive_reader import (
     Given,
     RequestedResources,
     Role,
+    given_number,
     last_directive,
     whole_number,
 )
@@ -38,6 +39,7 @@ _OTHER_SENTINELS = ("YBATCH",)
 def gpus_conflict(context: Context) -> Iterator[Violation]:
     requested = context.requested
     yield from _total_and_per_node(requested)
+    yield from _total_too_small(context)
     yield from _gres_and_per_node(context)
     per_node, per_task, ranks = requested.gpus_per_node, requested.gpus_per_task, requested.ranks_per_node
     if per_task and per_node and ranks and ranks * per_task.value != per_node.value:
@@ -57,6 +59,19 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
         yield Violation(total.line, f"{total.text} requests {total.value} GPUs in total, {each}")
     else:
         yield Violation(total.line, f"{total.text} repeats {per_node.text}", severity="note")
+
+
+def _total_too_small(context: Context) -> Iterator[Violation]:
+    """Compare ``--gpus`` with the nodes, each of which must have one, and with ``--gpus-per-task``."""
+    total, each, tasks = context.requested.gpus, context.requested.gpus_per_task, context.requested.tasks
+    least = given_number(context.directives, "nodes", lambda text: whole_number(text.partition("-")[0]))
+    if not total:
+        return
+    if least and 0 < total.value < least.value:
+        yield Violation(total.line, f"{total.text}: fewer GPUs than nodes, {least.text}")
+    elif each and tasks and total.value != each.value * tasks.value:
+        product = f"{each.text} x {tasks.value} tasks is {each.value * tasks.value} GPUs"
+        yield Violation(total.line, f"{product}, {total.text} requests {total.value}")
 
 
 def _gres_and_per_node(context: Context) -> Iterator[Violation]:

@@ -1,11 +1,9 @@
 #!/bin/bash
-#SBATCH --account=nn1234k
-#SBATCH --partition=accel
-#SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4
-#SBATCH --gpus-per-node=4
-#SBATCH --exclusive
+#SBATCH --nodes=1
 #SBATCH --time=01:00:00
+#SBATCH --ntasks=4
 #SBATCH --gpus-per-task=1
-srun --mpi=pmix ./app
-# site: olivia
+#SBATCH --gpus=4
+#SBATCH --cpus-per-task=4
+srun ./app
+# site: unknown

@@ -1,13 +1,10 @@
 #!/bin/bash
-#SBATCH --account=nn1234k
-#SBATCH --partition=accel
-#SBATCH --nodes=2
-#SBATCH --ntasks-per-node=4
-#SBATCH --gpus-per-node=4
-#SBATCH --exclusive
+#SBATCH --nodes=1
 #SBATCH --time=01:00:00
-#SBATCH --gpus-per-task=2
-srun --mpi=pmix ./app
-# site: olivia
-# expect: 9 gpus-conflict
-# expect: 9 gpus-over-node
+#SBATCH --ntasks=4
+#SBATCH --gpus-per-task=1
+#SBATCH --gpus=3
+#SBATCH --cpus-per-task=4
+srun ./app
+# site: unknown
+# expect: 6 gpus-conflict

@@ -164,11 +164,16 @@ def placeholder(context: Context) -> Iterator[Violation]:
 
 def _failing(script: Script) -> set[int]:
     """Return the lines of names that the scheduler looks up, and of what commands leave open."""
-    named = {one.line for one in script.active_directives if one.role in _NAMES}
+    roles = ((one, one.role) for one in script.active_directives)
+    named = {one.line for one, role in roles if role in _NAMES and not _MASKED.search(one.text)}
     return named | {line for line, text in script.open_words.items() if not _ANY_TEXT.match(text)}
 
 
-_ANY_TEXT = re.compile(r"[xX]+$|\.\.\.$|<<|< .* >$|\w+_NAME\.|\w*_function$|<[a-z]+[A-Z]\w*>$")
+_MASKED = re.compile("[xX]{3,}")
+"""As people write over a name before they show the script."""
+_ANY_TEXT = re.compile(
+    r"[xX]+$|(?i:username|user_name|netid)$|\.\.\.$|<<|< .* >$|\w+_NAME\.|\w*_function$|<[a-z]+[A-Z]\w*>$"
+)
 """Texts in commands that are also right as they are: redirections, tags, variables."""
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 

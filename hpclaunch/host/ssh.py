@@ -29,6 +29,7 @@ from hpclaunch.host.host_interface import (
 )
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
 from hpclaunch.host.ssh_config import split_route
+from hpclaunch.package_data import note_text, shell_words
 
 if TYPE_CHECKING:
     from paramiko import Channel, Transport
@@ -49,17 +50,6 @@ _TAR_OF_FILES = ("tar", "-c", "-f", "-", "-P", "-h", "--hard-dereference", "--fo
                  "--null", "-T", "-")  # fmt: skip
 _ABSENT = (": No such file or directory", ": Not a directory")
 _IN_C = {"LC_ALL": "C"}
-# $1: another name in the folder of $2, the file; $3: its mode; $4: its size. A connection that is lost ends
-# stdin early. dd: fsync, where the file system knows it.
-_WRITE = """
-set -e; umask 077; new=$1
-[ ! -d "$2" ] || { echo "Is a directory" >&2; exit 1; }
-trap 'rm -f -- "$new"' EXIT
-dd of="$new" bs=1M conv=excl,fsync status=none
-[ "$(wc -c < "$new")" -eq "$4" ]
-chmod "$3" "$new"
-mv -f -T -- "$new" "$2"
-"""
 
 
 @contextmanager
@@ -223,8 +213,9 @@ class SshHost:
 
         def write() -> CommandResult:
             temporary = posixpath.join(folder, f".{name}.{secrets.token_hex(4)}")
-            words = ("sh", "-c", _WRITE, "hpclaunch-write", temporary, path, f"{mode:o}", str(len(data)))
-            return self.run(words, data, _FILE_TIMEOUT_S, _IN_C)
+            words = (temporary, path, f"{mode:o}", str(len(data)))
+            program = shell_words(__file__, "ssh.sh", "write_file")
+            return self.run((*program, *words), data, _FILE_TIMEOUT_S, _IN_C)
 
         answer = with_retry(write)
         if answer.exit_code != 0:
@@ -243,16 +234,14 @@ class SshHost:
             return {}
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
         _, out, err = with_retry(lambda: self._run(_TAR_OF_FILES, names, env=_IN_C))
-        messages = _text(err)
+        messages = _text(err).strip()
         for line in messages.splitlines():
             if ": Cannot " in line and not line.endswith(_ABSENT):
                 raise UnreadableFileError(f"{self.name}: {line.removeprefix('tar: ')}")
         try:
             found = _unpacked(out)
         except (tarfile.TarError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
-            raise RefusedError(
-                f"{self.name}: tar gave no archive that can be read: {error}; {messages.strip()}"
-            ) from None
+            raise RefusedError(note_text("ssh: bad archive", host=self, error=error, said=messages)) from None
         return {path: found[path] for path in paths if path in found}
 
     def exists(self, path: str) -> bool:
@@ -333,9 +322,7 @@ class _Exchange:
                     raise self._late(timeout_s)
             if self._full.is_set():
                 size = f"{_MAX_ANSWER_BYTES >> 20} MiB"
-                raise RefusedError(
-                    f"{self._program} on {self._host} printed more than {size}, which is too much"
-                )
+                raise RefusedError(note_text("ssh: much", program=self._program, host=self._host, size=size))
             if not self._channel.status_event.wait(remaining_s()):
                 raise self._late(timeout_s)  # the program closed its output and runs on
         finally:

@@ -15,6 +15,7 @@ from hpclaunch.job.job_files import STANDS, one_text
 from hpclaunch.job.record import JobRecord
 from hpclaunch.json_document import Document
 from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer
+from hpclaunch.package_data import shell_words
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.roll_call import FILE, REMEDIES, kind_of_wait, names_of, nodes_in, roll_call, words_of
@@ -127,10 +128,6 @@ def stacks_document(job: str, call: dict[str, Any]) -> StacksDocument:
 
 
 _LIMIT = ("timeout", "-k", "5", str(LOOK_S))
-_IDLE = """
-last=$(stat -c %Y -- "$@" 2> /dev/null | sort -n | tail -n 1)
-[ -z "$last" ] || echo $(($(date +%s) - last))
-"""
 
 
 def state_of(record: JobRecord, index: int | None) -> JobState:
@@ -246,7 +243,7 @@ def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
 def _idle_s(host: Host, record: JobRecord, index: int | None) -> int | None:
     folder = record.folder if index is None else f"{record.folder}/{index}"
     files = (f"{folder}/out.log", f"{folder}/heartbeat")
-    answer = host.run(("sh", "-c", _IDLE, "hpclaunch-idle", *files), timeout_s=LOOK_S)
+    answer = host.run((*shell_words(__file__, "idle.sh", "idle_s"), *files), timeout_s=LOOK_S)
     text = answer.stdout.strip()
     return max(0, int(text)) if re.fullmatch(r"-?\d+", text) else None
 

@@ -29,11 +29,8 @@ class Notion(NamedTuple):
     """The subject of an option."""
 
     meaning: str
-    """For the docs."""
     ours: str = ""
-    """Our options; empty: there is none, and ``--directive`` hands the scheduler's own to it."""
     say: str = ""
-    """Option to type instead where it is not ``ours`` with the value; ``{directive}``: the option as one."""
 
 
 _TABLE: dict[str, Any] = package_table("plan/foreign_options.yaml")

@@ -50,7 +50,6 @@ class UserConfig(JobSettings, frozen=True, kw_only=True, forbid_unknown_fields=T
     """``$XDG_CONFIG_HOME/hpclaunch/config.yaml``: settings for every job, and for the jobs of one site."""
 
     sites: dict[str, JobSettings] = {}  # noqa: RUF012 (a struct copies its defaults)
-    """Site name -> settings for jobs there, such as the account."""
 
 
 ANY_VALUE = "*"
@@ -61,11 +60,8 @@ class CentreConfig(UserConfig, frozen=True, kw_only=True, forbid_unknown_fields=
     """``config.yaml`` in a centre's folder: settings for all of its users, and what it refuses."""
 
     groups: dict[str, JobSettings] = {}  # noqa: RUF012
-    """Unix group -> settings for its members."""
     projects: dict[str, JobSettings] = {}  # noqa: RUF012
-    """Account -> settings for the jobs that it is charged for."""
     refused: dict[str, dict[str, str]] = {}  # noqa: RUF012
-    """Setting -> value, or ``*`` for any -> why the centre refuses it."""
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):

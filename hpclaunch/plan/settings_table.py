@@ -19,22 +19,15 @@ class Row(NamedTuple):
     """One setting."""
 
     name: str
-    """Key in a job file."""
     type: Any
     group: str
-    """Title in ``submit --help``; empty: a key of the job file only."""
     meaning: str
     computed: str = ""
-    """Text for a default that is computed."""
     default: Any = ...
-    """``...``: it is required."""
     options: Sequence[str] = ()
-    """Names of the option, where they are not the key's."""
     metavar: str | None = None
     commas: bool = False
-    """A list that the option takes as one value with commas; else the option is repeated."""
     limits: tuple[int, int] | None = None
-    """Lowest and highest value that the option takes."""
 
     @property
     def kind(self) -> Any:

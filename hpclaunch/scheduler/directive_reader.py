@@ -149,51 +149,32 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     """Reads batch scripts for one scheduler: their directives, and the meaning of options and variables."""
 
     kind: str = ""
-    """The scheduler, as site profiles name it; empty: that of a script is not known."""
     sentinel: str = ""
-    """First word of a directive line without its ``#``, such as ``SBATCH``."""
     line_start: str = ""
-    """Regular expression of what stands before the options of a directive line; empty: ``#``, the sentinel
-    and a blank."""
     read_in: Literal["before first command", "lines at top", "from the first on", "whole script"] = (
         "before first command"
     )
-    """Where directives count; the lines at the top end at the first one that is blank or no comment."""
     submit_command: str = ""
-    """The command that reads the directives, such as ``sbatch``."""
     read: Callable[[Sequence[str]], Iterable[DirectiveOption]] = lambda words: ()
     """Reads the words of one directive line; never raises."""
     requested: Callable[[Sequence[Directive]], RequestedResources] = lambda directives: RequestedResources()
     """Reads the numbers that active directives of this scheduler request; never raises."""
     account_option: str = ""
-    """How the account is given, up to its value: ``--account=``."""
     account_variable: str = ""
-    """The variable of the submitting shell from which the submit command takes it; empty: it takes none."""
     requests_gpus: bool = True
-    """Scripts request GPUs; False: a node comes with all of its GPUs."""
     known_options: frozenset[str] = frozenset()
-    """Names that a misspelt option may have meant; empty: names are not checked."""
     dollar_options: Sequence[str] | None = None
-    """Options in whose value a ``$`` is right; None: not known, so a ``$`` is never reported."""
     refuses_zero_walltime: bool = False
     retired: str = ""
-    """Why no machine has this scheduler any more; empty: some have it."""
     comments: bool = True
-    """A ``#`` behind a blank begins a comment; False: the submit command refuses it."""
     indented: bool = False
-    """Directives may be indented."""
     continued: bool = False
-    """A backslash at the end of a directive joins the next line to it."""
     starts_at_home: bool = False
-    """A job begins in the home folder, not where it was submitted."""
     file_of_slots: bool = False
-    """The file of nodes has a line for each slot."""
     dashes: str = "--"
-    """Before an option as it is typed."""
     read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()
     """Reads a ``mail events`` option, its name and value."""
     mail_by_user: frozenset[MailEvent] = frozenset()
-    """The events of which an address alone requests mail."""
     write_mail: Callable[[frozenset[MailEvent], str | None], tuple[str, ...]] | None = None
     """Writes the options that send mail, without the sentinel; None: not known."""
     read_array: Callable[[str], str | None] = lambda text: text or None

@@ -26,15 +26,10 @@ class Answers(NamedTuple):
 
     statuses: Mapping[str, JobStatus] = {}
     cluster: str | None = None
-    """Which cluster was asked; None: it was not needed, or there are none."""
     away: Mapping[str, str] = {}
-    """Jobs that cannot be seen from here -> where each was last known, in a sentence."""
     strangers: frozenset[str] = frozenset()
-    """Jobs whose number the scheduler has given to another job."""
     unusable: Mapping[str, RefusedError] = {}
-    """Jobs whose id or files are damaged."""
     trouble: RefusedError | None = None
-    """Why the answers are not complete."""
 
     def tell_all_of(self, record: JobRecord) -> bool:
         """Return whether the scheduler was asked about this job: one without a status it does not know."""

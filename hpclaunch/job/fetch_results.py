@@ -18,6 +18,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.record import JobRecord
+from hpclaunch.package_data import shell_words
 from hpclaunch.remote.safe_unpack import open_part
 
 _TIMEOUT_S = 300.0
@@ -29,11 +30,6 @@ _BEFORE = (
     *("sampler.sh", "rank_stderr.sh", "mpi_session.sh", "private_folders.sh"),
 )
 _OURS = ("files", "submission", "log_start", "staging.??????", "staging_key.*", *_BEFORE)
-# base64 carries names that are not UTF-8.
-_FIND = """
-export LC_ALL=C
-{ find "$@" -printf '%y\\0%s\\0%T@\\0%m\\0%p\\0'; } | base64
-"""
 
 
 class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,9 +92,8 @@ def _find(
     host: Host, asked: str, start: str, left_out: tuple[str, ...]
 ) -> tuple[list[tuple[str, ...]], list[str]]:
     """Return type, size, time, mode and path of all at ``start`` and below, and what cannot be read."""
-    answer = host.run(
-        ("bash", "-o", "pipefail", "-c", _FIND, "hpclaunch-fetch", start, *left_out), timeout_s=_TIMEOUT_S
-    )
+    program = shell_words(__file__, "fetch.sh", "find_files", "bash")
+    answer = host.run((*program, start, *left_out), timeout_s=_TIMEOUT_S)
     try:
         fields = base64.b64decode(answer.stdout).decode(errors="surrogateescape").split("\0")[:-1]
     except ValueError:

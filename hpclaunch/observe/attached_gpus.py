@@ -32,13 +32,9 @@ class SeenGpus(NamedTuple):
     """The GPUs of one rank, where they are known."""
 
     text: str | None
-    """Value of the variable; None: there is none."""
     own: frozenset[str]
-    """Names of the GPUs that it may use, comparable between the ranks of a node; empty: not known."""
     numbers: tuple[int, ...]
-    """Numbers of these in the description of the node, for one or two of them."""
     verdict: str
-    """ok, no-such-gpu, gpu-shared or not-judged."""
 
 
 def gpus_of_ranks(

@@ -96,7 +96,6 @@ class Given(NamedTuple):
     value: int
     line: int
     text: str
-    """The option as written."""
 
 
 class RequestedResources(msgspec.Struct, frozen=True, kw_only=True):
@@ -309,16 +308,11 @@ class GnuOptions(msgspec.Struct, frozen=True):
     """Options as getopt_long and argparse read them: ``--nodes=2``, ``--nod 2``, ``-N2``, ``-N 2``."""
 
     letters: Mapping[str, str]
-    """Letter -> long name."""
     flags: frozenset[str]
-    """Names that stand alone, or take a value after ``=`` only."""
     valued: frozenset[str]
     aliases: Mapping[str, str] = {}
-    """Other names -> the usual one."""
     separators: tuple[str, ...] = ()
-    """Words that are no options, but have a meaning."""
     equals_is_value: bool = False
-    """``-n=4`` gives the value ``=4`` (getopt); False: 4 (argparse)."""
 
     def read(self, words: Sequence[str]) -> Iterator[DirectiveOption]:
         """Yield the options of the words; never raises."""

@@ -14,22 +14,16 @@ class Known(NamedTuple):
 
     sites: Mapping[str, Sequence[Path]]
     kinds: Mapping[str, Sequence[Path]]
-    """The node kinds."""
 
 
 class Read(NamedTuple):
     """A file that was read."""
 
     path: Path
-    """Links resolved."""
     digest: str
-    """The sha256 of its bytes."""
     relation: str = ""
-    """How the profile before it names it: ``extends``, ``part_of`` or ``node_kind``."""
     taken: tuple[str, ...] = ()
-    """The keys that were taken from it."""
     left: tuple[str, ...] = ()
-    """Its other keys, which are not inherited, such as ``queues`` and ``node.count``."""
 
 
 def user_sites_folder() -> Path:

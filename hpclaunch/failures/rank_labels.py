@@ -92,6 +92,7 @@ def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str | 
     outer = own = None
     if label and (match := label.match(line)):
         outer, line = match[label.groups].rstrip(), line[match.end() :]
-    if (match := log_words("labels_of_frameworks").match(line)) and (outer or not match[3]):
-        own, line = match[1] or match[2] or f"{outer} {match[3]}", line[match.end() :]
+    for _ in range(2):  # torchrun's, and PyTorch's after it
+        if (match := log_words("labels_of_frameworks").match(line)) and (outer or not match[3]):
+            own, line = match[1] or match[2] or f"{outer} {match[3]}", line[match.end() :]
     return outer, own, line

@@ -2,7 +2,7 @@
 
 import re
 import signal
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -69,7 +69,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     ``failed``: that it failed is known; else an error after which the program went on says nothing.
     ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
-    log = _without_times(log)
+    log = _without_times(_labels_of_nodes(log, nodes))
     reports = _reports(log, failed, nodes)
     said = _said(log, reports, failed)
     after = _followers(said)
@@ -114,7 +114,21 @@ def _likely(best: Event, named: frozenset[str], found: Sequence[Event], reports:
     nameless = [each for each in alike if not (each.rank or each.accused)]
     if len({each.process or each.at for each in nameless}) > 1:
         return _reported_alike(named, reports, exceptions=nameless[0].traced)
+    alike += () if best.accused or best.rank is None else _rivals(best, found, reports)
     return named.union(*map(ranks_named, map(attrgetter("accused" if best.accused else "rank"), alike)))
+
+
+def _rivals(best: Event, found: Iterable[Event], reports: str) -> Iterator[Event]:
+    """Yield other exceptions of ranks that no launcher ended, where the one that counts has such a rank.
+
+    None that may follow from the end of another rank.
+    """
+    ended = [ranks_named(each.rank) for each in failed_ranks(reports) if each.exit_code in range(1, 126)]
+    itself = frozenset[str]().union(*ended)
+    for event in found if best.rank in itself else ():
+        equal = _weight(event) == _weight(best) and event.inner == best.inner and event.traced
+        if equal and event.rank in itself and not log_words("may_follow").search(_words(event)):
+            yield event
 
 
 def _heard_early(found: Iterable[Event]) -> bool:
@@ -131,6 +145,14 @@ def _reported_alike(named: frozenset[str], reports: str, *, exceptions: bool) ->
     code = next((each.exit_code for each in failed if named & ranks_named(each.rank)), None)
     likely = named.union(*(ranks_named(each.rank) for each in failed if each.exit_code == code))
     return likely if len(likely) > 1 or not exceptions else set()
+
+
+def _labels_of_nodes(log: FailureLog, nodes: int) -> FailureLog:
+    """Return the log with torchrun's numbers within one of several nodes as labels that tell no rank."""
+    if nodes < 2:
+        return log
+    within = log_words("label_within_a_node")
+    return log._replace(lines=tuple(within.sub(r"\1local", line) for line in log.lines))
 
 
 def _without_times(log: FailureLog) -> FailureLog:

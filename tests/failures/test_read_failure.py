@@ -286,3 +286,25 @@ def test_the_one_rank_in_the_words_of_a_process_is_its_own(words: str, rank: str
     head = "ray.exceptions.RayTaskError(KeyError): ray::Worker.step() (pid=71, ip=192.0.2.1, repr=<x>)\n"
     frames = '  File "/h/a.py", line 3, in step\n    run()\nKeyError: 4\n'
     assert read(f"{said}{head}{frames}", ranks=3).rank == rank
+
+
+def test_a_number_within_a_node_names_no_rank_of_several_nodes() -> None:
+    log = FailureLog(lines=tuple(f"{trace('[default0]:')}[default1]:step 1\n[default1]:step 2".splitlines()))
+    assert verdict(log, failed=True, ranks=4, nodes=1).rank == "0"
+    assert verdict(log, failed=True, ranks=4, nodes=2).rank is None
+    both = "".join(f"n2: [default1]:{line}\n" for line in trace("[rank9]: ").splitlines())
+    found = read(f"n1: [default0]:step 1\nn1: [default0]:step 2\n{both}", ranks=16)
+    assert (found.rank, found.where) == ("9", "/h/a.py:3")
+
+
+@pytest.mark.parametrize(
+    ("other", "rank"), [("ValueError: no mask\n", None), ("ValueError: master closed the connection\n", "0")]
+)
+def test_of_two_ranks_with_own_errors_either_may_be_the_first(other: str, rank: str | None) -> None:
+    found = read(trace("0: ") + trace("2: ", other), f"{SRUN} 0: Exited with exit code 1\n{LAUNCHED}")
+    assert (found.rank, found.candidates) == (rank, None if rank else "0,2")
+
+
+@pytest.mark.parametrize("words", ["TP rank 1", "Local rank 1", "LOCAL_RANK=1", "pipeline stage rank 1"])
+def test_a_number_that_is_no_rank_of_the_job_names_none(words: str) -> None:
+    assert read(f"step 1\nERROR: cannot read the mesh on {words}: no such block\n").rank is None

@@ -72,12 +72,14 @@ def complexity(function: Function) -> int:
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """Yield a node and all below it; of a nested function only its decorators and defaults."""
-    yield node
-    below = ast.iter_child_nodes(node)
-    if isinstance(node, _FUNCTIONS):
-        below = iter([node.args, *getattr(node, "decorator_list", [])])
-    for child in below:
-        yield from _own_nodes(child)
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, _FUNCTIONS):
+            waiting += [node.args, *getattr(node, "decorator_list", [])]
+        else:
+            waiting += ast.iter_child_nodes(node)
 
 
 def _weight(node: ast.AST) -> int:

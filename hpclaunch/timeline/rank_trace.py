@@ -4,6 +4,7 @@ import math
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from hpclaunch.timeline.rank_steps import RankSteps
 
@@ -24,6 +25,7 @@ KINDS = (
 )
 
 
+@lru_cache(maxsize=1024)  # a trace has few names, each many times
 def kind_of(name: str) -> str:
     """Return the kind of a collective from any of its names: ``nccl:all_reduce``, ``MPI_BCAST``; else
     other."""

@@ -28,9 +28,12 @@ FILES = sorted(resource_dir("site_profiles").glob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def checker() -> Any:
-    document = json_schema()
-    jsonschema.Draft202012Validator.check_schema(document)
-    return jsonschema.Draft202012Validator(document, format_checker=jsonschema.FormatChecker())
+    return jsonschema.Draft202012Validator(json_schema(), format_checker=jsonschema.FormatChecker())
+
+
+@pytest.mark.slow
+def test_the_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
 
 
 def test_every_field_is_described_once_at_its_place() -> None:

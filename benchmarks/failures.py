@@ -131,7 +131,7 @@ def table(found: list[Case]) -> Iterator[tuple[str, str]]:
     yield "right rank", share(sum(c.right_rank for c in ranked), len(ranked))
     untold = [c for c in failures if c.rank_untold]
     yield (
-        "named a rank where none can be told",
+        "named a rank where none can be known",
         share(sum(c.found.rank is not None for c in untold), len(untold)),
     )
     yield "right cause", share(sum(c.right_cause for c in failures), len(failures))

@@ -6,6 +6,7 @@ machine. docs/explanation/binding.md explains the rules and their reasons, ``cor
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from math import gcd, lcm
 
 import msgspec
@@ -19,6 +20,7 @@ from hpclaunch.plural import counted
 from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 
 
+@lru_cache(maxsize=64)  # a port and lint ask for the same several times
 def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
     """Compute which CPUs, GPUs, memory nodes and NIC each local rank of one node gets.
 

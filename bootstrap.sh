@@ -124,7 +124,7 @@ run_tests() {
     mypy=$!
     # The first time pytest compiles the tests: once here, or else each worker would.
     [ -d tests/__pycache__ ] || pytest --collect-only -q >"$venv/collect.log" 2>&1 || : # an error is shown below
-    # Two cores are kept busy by four workers, since many tests wait; each takes the next test when it is free.
+    # Two cores are kept busy by four workers, since many tests wait; each takes the next module when it is free.
     check pytest -n 4 --dist loadgroup --durations=20 "$@"
     wait "$mypy" || failed="$failed mypy"
     cat "$types"

@@ -6,7 +6,6 @@ from importlib import import_module
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from hpclaunch.framework_table import Framework, Goal, WorkerLauncher
 from hpclaunch.json_document import field_docs
@@ -28,6 +27,6 @@ def test_each_meaning_is_of_a_field(stem: str) -> None:
         assert set(meanings) <= fields, struct
 
 
-@pytest.mark.parametrize("struct", [SchedulerData, Framework, Goal, WorkerLauncher])
+@in_one_test("struct", [SchedulerData, Framework, Goal, WorkerLauncher])
 def test_each_key_of_a_table_has_a_meaning(struct: type[msgspec.Struct]) -> None:
     assert set(struct.__struct_fields__) - set(field_docs(struct)) <= {"name"}

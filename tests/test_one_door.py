@@ -85,7 +85,7 @@ def test_a_decision_is_found(source: str) -> None:
     assert list(deciding(ast.walk(ast.parse(source))))
 
 
-@pytest.mark.parametrize("source", ["kind == 'srun'", "title = 'slurm'", "f('pbs')", "{'kind': 'slurm'}"])
+@in_one_test("source", ["kind == 'srun'", "title = 'slurm'", "f('pbs')", "{'kind': 'slurm'}"])
 def test_what_decides_nothing_is_not(source: str) -> None:
     assert list(deciding(ast.walk(ast.parse(source)))) == []
 

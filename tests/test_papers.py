@@ -48,7 +48,7 @@ def test_the_changelog_has_the_form_of_keep_a_changelog() -> None:
     assert set(re.findall(r"^### (.+)$", text, re.MULTILINE)) <= kinds
 
 
-@pytest.mark.parametrize("paper", ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md"])
+@in_one_test("paper", ["CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/architecture.md"])
 def test_links_of_a_paper_lead_to_files_and_headings(paper: str) -> None:
     for target, anchor in re.findall(r"\]\((?!http)([^)#]*)#?([^)]*)\)", (ROOT / paper).read_text()):
         page = (ROOT / paper).parent / target if target else ROOT / paper

@@ -30,9 +30,7 @@ def test_all_forms_of_sbatch_are_read_as_sbatch_reads_them(text: str) -> None:
     assert parse_time_limit_s(text) == slurm_time_s(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 5400), ("30m", 1800), ("1h30m", 5400), (" 2d ", 172800)]
-)
+@in_one_test("text, seconds", [("90", 5400), ("30m", 1800), ("1h30m", 5400), (" 2d ", 172800)])
 def test_times_with_units_and_minutes(text: str, seconds: int) -> None:
     assert parse_time_limit_s(text) == seconds
 

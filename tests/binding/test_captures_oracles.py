@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from hpclaunch.binding import dialects
 from hpclaunch.binding.compute import bind
 from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from tests.binding.captures import Case, cases, node_of, request_of
+from tests.in_one_test import in_one_test
 
 # srun's default distribution (cyclic over the NUMA nodes, one core per rank, GPUs that its input does not
 # name): a record of another program, not an order that hpclaunch offers.
@@ -24,7 +23,7 @@ OURS = [case for case in BINDINGS if case.get("order") not in _NOT_OUR_ORDERS]
 LOCALITIES = cases("computed")
 
 
-@pytest.mark.parametrize("case", OURS, ids=lambda case: case["name"])
+@in_one_test("case", OURS)
 def test_binding_is_the_documented_one(case: Case) -> None:
     expect = case["expect"]
     binding = bind(node_of(case), request_of(case))
@@ -41,7 +40,7 @@ def test_binding_is_the_documented_one(case: Case) -> None:
     assert {key: got[key] for key in wanted} == wanted
 
 
-@pytest.mark.parametrize("case", LOCALITIES, ids=lambda case: case["name"])
+@in_one_test("case", LOCALITIES)
 def test_ranks_stay_on_the_cpus_that_hwloc_calls_local(case: Case) -> None:
     topology = node_of(case)
     numa = {node.id: node.cpus for node in topology.numa_nodes}

@@ -169,7 +169,7 @@ USAGE = [
 ]
 
 
-@pytest.mark.parametrize("words", USAGE, ids=" ".join)
+@in_one_test("words", USAGE)
 def test_contradicting_options_are_wrong_usage(words: list[str]) -> None:
     assert run(*words).exit_code == 2
 

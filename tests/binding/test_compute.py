@@ -83,8 +83,8 @@ def test_masks_of_more_than_64_bits() -> None:
     assert mask_cpu(bound(node, 4)).split(",") == [first + "0" * 18 * place for place in range(4)]
 
 
-@pytest.mark.parametrize(("tasks", "size"), [(12, 8), (6, 17), (48, 2), (96, 1)])
-@pytest.mark.parametrize("gpu_numa", [(), (0, 0, 0, 1, 1, 1)], ids=["no GPU", "six GPUs"])
+@in_one_test("tasks, size", [(12, 8), (6, 17), (48, 2), (96, 1)])
+@in_one_test("gpu_numa", [(), (0, 0, 0, 1, 1, 1)])
 def test_aurora_packs_equal_ranks_and_leaves_the_end_idle(
     tasks: int, size: int, gpu_numa: tuple[int, ...]
 ) -> None:
@@ -253,8 +253,8 @@ def test_all_threads_of_a_reserved_core_are_reserved() -> None:
     assert reserve(machine([4], threads=2), "1").reserved == {1, 5}
 
 
-@pytest.mark.parametrize(
-    ("what", "message"),
+@in_one_test(
+    "what, message",
     [
         ("64", "cannot reserve CPUs 64: the node has 0-7"),
         (

@@ -6,7 +6,6 @@ import re
 from xml.etree import ElementTree
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ from hpclaunch.topology.node_topology import Gpu, Nic, NodeTopology
 from tests.binding.machines import lumi_like, machine, machines, usable_cores
 from tests.binding.test_compute import LUMI_MASKS
 from tests.how_much import examples
+from tests.in_one_test import in_one_test
 
 RED = "#d0021b"
 
@@ -88,7 +88,7 @@ def test_the_title_names_site_gpus_and_ranks() -> None:
     assert "CPU-GPU binding of one node: here, 2 x A100, 2 ranks" in words(drawing)
 
 
-@pytest.mark.parametrize("cores", [1, 2, 64])
+@in_one_test("cores", [1, 2, 64])
 def test_nothing_runs_out_of_a_narrow_picture(cores: int) -> None:
     node = machine([cores])
     root = ElementTree.fromstring(svg(node, bind(node, BindingRequest(tasks_per_node=1)), "a-long-name" * 3))

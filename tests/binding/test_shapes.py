@@ -16,6 +16,7 @@ from hpclaunch.site.profile_node import site_topology
 from hpclaunch.topology.node_topology import Core, NodeTopology
 from tests.binding.machines import bound, lists, machine, usable_cores
 from tests.how_much import examples
+from tests.in_one_test import in_one_test
 from tests.profiles import shipped
 
 checked = settings(max_examples=examples(40), deadline=None)
@@ -166,11 +167,11 @@ def test_the_smallest_share_is_as_large_as_possible(numa: list[int], number: int
     assert shares.smallest == best_smallest(numa, tasks)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "wanted"),
+@in_one_test(
+    "tasks, wanted",
     [(2, ["1-63", "64-127"]), (4, ["1-31", "32-63", "64-95", "96-127"])],
 )
-@pytest.mark.parametrize("numa_per_socket", [1, 4])
+@in_one_test("numa_per_socket", [1, 4])
 def test_one_reserved_core_moves_no_borders(numa_per_socket: int, tasks: int, wanted: list[str]) -> None:
     groups = [[16] * (4 // numa_per_socket)] * numa_per_socket
     assert lists(bound(shaped([groups, groups], reserved=(0,)), tasks)) == wanted
@@ -222,8 +223,8 @@ def test_ranks_with_gpus_on_two_sockets_have_equal_shares() -> None:
     assert lists(bound(node, 3)) == ["0-33", "34-67", "68-101"]
 
 
-@pytest.mark.parametrize(
-    ("tasks", "wanted"),
+@in_one_test(
+    "tasks, wanted",
     [
         (1, "1-51,53-103"),
         (6, "1-17 18-34 35-51 53-69 70-86 87-103"),

@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import NodeFacts, Outcome
 from hpclaunch.check.judge_node import gpu_names, judge_node, parse_lustre_quota
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.probe import MARK
 from tests.check.horovods import make_library
+from tests.in_one_test import in_one_test
 from tests.profiles import shipped
 
 PROBE = resource_dir("remote") / "probe.py"
@@ -44,9 +43,7 @@ def judged(facts: NodeFacts, site: Any = None) -> dict[str, Check]:
     return {check.name: check for check in judge_node(facts, site)}
 
 
-@pytest.mark.parametrize(
-    ("tool", "text", "count"), [("nvidia-smi", NVIDIA, 4), ("rocm-smi", ROCM, 8), ("xpu-smi", XPU, 1)]
-)
+@in_one_test("tool, text, count", [("nvidia-smi", NVIDIA, 4), ("rocm-smi", ROCM, 8), ("xpu-smi", XPU, 1)])
 def test_gpus_are_counted(tool: str, text: str, count: int) -> None:
     assert len(gpu_names(tool, text)) == count
 

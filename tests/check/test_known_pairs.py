@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.check.check_report import Check
 from hpclaunch.check.facts import BuildFacts, Outcome
 from hpclaunch.check.judge_build import judge_versions
@@ -11,6 +9,7 @@ from hpclaunch.check.remedies import Remedies
 from hpclaunch.remote.probe import MARK
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.software.known_pairs import Range, bad_pairs, known_pairs
+from tests.in_one_test import in_one_test
 
 NONE: frozenset[str] = frozenset()
 
@@ -23,8 +22,8 @@ def test_ranges_compare_numbers_not_text() -> None:
     assert not Range(below=(5,)).holds("unknown")
 
 
-@pytest.mark.parametrize(
-    ("versions", "word"),
+@in_one_test(
+    "versions, word",
     [
         ({"horovod": "0.28.1", "keras": "3.3.3"}, "Keras 3"),
         ({"horovod": "0.28.1", "tensorflow": "2.16.1"}, "TensorFlow up to 2.12"),

@@ -11,6 +11,7 @@ import pytest
 
 from hpclaunch.package_data import resource_dir
 from hpclaunch.remote.known_sums import MARK, MAX_RANKS, Array, contribution, expected, measure
+from tests.in_one_test import in_one_test
 from tests.train.mpirun import run_ranks
 
 PROGRAM = (resource_dir("remote") / "known_sums.py").read_text()
@@ -64,7 +65,7 @@ def test_a_sum_left_over_from_the_round_before_is_wrong() -> None:
     assert not np.array_equal(expected(2, 1024, 0), expected(2, 1024, 1))
 
 
-@pytest.mark.parametrize("ranks", [2, 7, 1024, MAX_RANKS])
+@in_one_test("ranks", [2, 7, 1024, MAX_RANKS])
 def test_sums_are_exact_in_float32(ranks: int) -> None:
     exact = sum(int(contribution(rank, 300, 1)[250]) for rank in range(ranks))
     assert exact < 2**24

@@ -6,11 +6,12 @@ import json
 
 import pytest
 
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 
 
-@pytest.mark.parametrize(
-    ("words", "kind", "code", "message"),
+@in_one_test(
+    "words, kind, code, message",
     [
         (("status", "nosuch", "--json"), "bad input", 3, "no job 'nosuch'"),
         (("submit", "--site", "nosuch", "--json", "--", "true"), "bad input", 3, "no site is named 'nosuch'"),
@@ -19,7 +20,10 @@ from tests.in_process import hpclaunch_here
          "refused", 4, "nosuch.invalid"),
     ],
 )  # fmt: skip
-def test_the_error_is_the_document(words: tuple[str, ...], kind: str, code: int, message: str) -> None:
+def test_the_error_is_the_document(
+    words: tuple[str, ...], kind: str, code: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpclaunch.host.ssh._PAUSE_S", 0)
     answer = hpclaunch_here(*words)
     assert answer.returncode == code
     error = json.loads(answer.stdout)["error"]

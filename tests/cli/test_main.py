@@ -120,8 +120,8 @@ def test_a_program_called_mnist_is_a_program() -> None:
     assert "-m hpclaunch.train --foo" in hpclaunch_here(*words, "mnist", "--", "--foo").stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
+@in_one_test(
+    "words, hint",
     [
         (
             ("mnist", "--epochs", "3"),
@@ -281,7 +281,7 @@ def test_the_help_lists_commands_in_groups_and_leaves_some_out() -> None:
     assert listed == set(main.COMMANDS) - {"forget", "completion"}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "words", [("forget", "--help"), ("completion", "bash"), ("env", "plan", "--help"), ("env", "--help")]
 )
 def test_commands_that_are_not_listed_and_former_names_work(words: tuple[str, ...]) -> None:

@@ -20,7 +20,7 @@ def progress(**changed: Any) -> bytes:
     return json.dumps(facts).encode()
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
+@in_one_test("columns", [40, 80, 200])
 def test_the_bar_takes_the_room_that_is_left(columns: int) -> None:
     line = bar_line(progress(), columns)
     assert line is not None

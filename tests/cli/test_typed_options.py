@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import click
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,11 +53,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("site", "options", "code", "words"),
-    REFUSED,
-    ids=lambda value: " ".join(map(str, value[-2:])) if isinstance(value, tuple) else None,
-)
+@in_one_test("site, options, code, words", REFUSED)
 def test_it_is_refused_with_what_would_be_right(
     site: tuple[str, ...], options: tuple[str, ...], code: int, words: str
 ) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from hpclaunch.failures.known_errors import log_words
 from hpclaunch.failures.read_failure import FailureLog, verdict
 from tests.in_one_test import in_one_test
@@ -47,8 +45,8 @@ WAIT: dict[str, Callable[[int], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("wait", WAIT)
-@pytest.mark.parametrize("label", LABELS)
+@in_one_test("wait", WAIT)
+@in_one_test("label", LABELS)
 def test_the_rank_that_says_nothing_is_the_one_for_which_all_others_wait(label: str, wait: str) -> None:
     for silent in range(RANKS):
         words = {rank: WAIT[wait](rank) for rank in range(RANKS) if rank != silent}
@@ -81,7 +79,7 @@ def test_a_rank_that_the_launcher_ended_while_it_left_is_the_one_that_all_others
 AGENT = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: {}) local_rank: {} (pid: 42)"
 
 
-@pytest.mark.parametrize("code", [1, 3, -9, -11])
+@in_one_test("code", [1, 3, -9, -11])
 def test_the_number_that_the_agent_of_the_only_node_tells_is_the_rank(code: int) -> None:
     assert rank_of(["step 1", AGENT.format(code, 2)]) == "2"
     assert rank_of([*trace("KeyError: 'age'"), AGENT.format(code, 2)]) == "2"
@@ -104,11 +102,11 @@ def test_the_only_rank_that_an_error_names_is_at_fault(words: str) -> None:
     assert rank_of(trace(f"RuntimeError: {words}")) == "3"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "form",
     ["rank {} pid {}", "rank={}, pid={}", "starting rank {} of 4 (pid {})"],
 )
-@pytest.mark.parametrize(
+@in_one_test(
     "end",
     ["[7.1] Out of memory: Killed process 4203 (python)", "run.sh: line 14: 4203 Killed  python train.py"],
 )

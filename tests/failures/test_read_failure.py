@@ -82,7 +82,7 @@ def test_a_kill_that_a_shell_tells_after_the_first_failure_is_not_the_cause() ->
     assert cause(read(words, f"{shell}{SRUN} 1: Exited with exit code 42\n")) == "killed"
 
 
-@pytest.mark.parametrize("time", ["Nov 28 06:00:00 ", "2026-11-28T06:00:00.123Z ", "[06:00:00] "])
+@in_one_test("time", ["Nov 28 06:00:00 ", "2026-11-28T06:00:00.123Z ", "[06:00:00] "])
 def test_times_before_all_lines_change_nothing(time: str) -> None:
     log = f"{trace('[rank1]: ')}{SRUN} 1: Exited with exit code 3\n{SRUN} 0: Killed\n"
     found = read("".join(f"{time}{line}\n" for line in log.splitlines()))
@@ -152,8 +152,8 @@ EOFError: Ran out of input
     assert (cause(found), found.where) == (OWN_ERROR, "/h/a.py:3")
 
 
-@pytest.mark.parametrize(
-    ("log", "rank", "lines"),
+@in_one_test(
+    "log, rank, lines",
     [
         ("step 1\nsolver: keyword 'tmax' is not known\nsolver: stopped with 1 error\n", None, 2),
         ("0: mean error: 0.3\n1: step 1\n3: cannot find the matrix\n", "3", 1),
@@ -245,8 +245,8 @@ LAUNCHED = f"{SRUN} 2: Exited with exit code 1\n{SRUN} 0: Exited with exit code 
 LOST = "RuntimeError: Horovod has been shut down. This was caused by an exception on one of the ranks\n"
 
 
-@pytest.mark.parametrize(
-    ("log", "launcher", "candidates"),
+@in_one_test(
+    "log, launcher, candidates",
     [
         (trace("[rank0]: ") + trace("[rank2]: "), LAUNCHED, "0,2"),
         (trace("") * 2, LAUNCHED, "0,2"),
@@ -278,9 +278,7 @@ def test_the_rank_without_the_last_words_of_the_others_is_the_one_that_a_signal_
     assert read(log + ends.partition("\n")[2], hydra).rank is None
 
 
-@pytest.mark.parametrize(
-    ("words", "rank"), [("I am rank {}", "1"), ("local rank {}", None), ("near rank 0", None)]
-)
+@in_one_test("words, rank", [("I am rank {}", "1"), ("local rank {}", None), ("near rank 0", None)])
 def test_the_one_rank_in_the_words_of_a_process_is_its_own(words: str, rank: str | None) -> None:
     said = "".join(f"(Worker pid={70 + number}) {words.format(number)}\n" for number in range(3))
     head = "ray.exceptions.RayTaskError(KeyError): ray::Worker.step() (pid=71, ip=192.0.2.1, repr=<x>)\n"
@@ -305,6 +303,6 @@ def test_of_two_ranks_with_own_errors_either_may_be_the_first(other: str, rank: 
     assert (found.rank, found.candidates) == (rank, None if rank else "0,2")
 
 
-@pytest.mark.parametrize("words", ["TP rank 1", "Local rank 1", "LOCAL_RANK=1", "pipeline stage rank 1"])
+@in_one_test("words", ["TP rank 1", "Local rank 1", "LOCAL_RANK=1", "pipeline stage rank 1"])
 def test_a_number_that_is_no_rank_of_the_job_names_none(words: str) -> None:
     assert read(f"step 1\nERROR: cannot read the mesh on {words}: no such block\n").rank is None

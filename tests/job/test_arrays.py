@@ -159,8 +159,8 @@ def test_a_job_of_pbs_whose_dependency_failed_ends_unrun(on_pbs: tuple[str, ...]
     assert "without having run" in status(second)["reason"]
 
 
-@pytest.mark.parametrize(
-    ("text", "indices"),
+@in_one_test(
+    "text, indices",
     [("0-3", (0, 1, 2, 3)), ("1-9:4%2", (1, 5, 9)), ("7", (7,)), ("1,4,2-3%1", (1, 2, 3, 4))],
 )
 def test_indices(text: str, indices: tuple[int, ...]) -> None:
@@ -173,7 +173,7 @@ def test_what_is_no_array_is_refused(text: str) -> None:
         array_indices(text, SLURM)
 
 
-@pytest.mark.parametrize("text", ["1,3", "0-0", "5"])
+@in_one_test("text", ["1,3", "0-0", "5"])
 def test_what_pbs_does_not_know_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="PBS takes one range"):
         array_indices(text, PBS)

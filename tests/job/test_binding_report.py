@@ -18,6 +18,7 @@ import pytest
 
 from hpclaunch.job.binding_report import RankReport, read_report, table, verdict
 from hpclaunch.job.job_documents import VerifyDocument
+from tests.in_one_test import in_one_test
 from tests.launcher_environments import environments, variables
 from tests.own_process import hpclaunch
 from tests.scripts import rank_shell
@@ -374,8 +375,8 @@ def later(found: str) -> str:
     return f"hpclaunch-later rank=0 found={found}"
 
 
-@pytest.mark.parametrize(
-    ("lines", "ok", "said"),
+@in_one_test(
+    "lines, ok, said",
     [
         ([later("")], True, "the rank got its binding"),
         ([later("1@python")], True, "1 changed it within their CPUs while running: rank 0 (python: 1)"),

@@ -12,6 +12,7 @@ from hpclaunch.job.binding_report import PREFIX, verdict
 from hpclaunch.job.failure_causes import bad_nodes, failure_of, first_death, refused_mask
 from hpclaunch.job.job_end import alone
 from hpclaunch.job.store import Store
+from tests.in_one_test import in_one_test
 from tests.testbed.kit import new_record
 
 # As Slurm 22.05.8 wrote them.
@@ -42,8 +43,8 @@ def test_a_node_that_bound_its_ranks_otherwise_is_blamed(tmp_path: Path) -> None
     assert bad_nodes(record, log) == {"n2": "rank 1 did not get its binding (cpus-differ)"}
 
 
-@pytest.mark.parametrize(
-    ("log", "words"),
+@in_one_test(
+    "log, words",
     [
         (NOT_THE_NODES, "first failure reported: rank 1 on n3: Killed"),
         (

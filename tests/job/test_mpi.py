@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
@@ -96,8 +94,8 @@ def test_the_environment_of_the_job_has_the_python_that_is_asked(tmp_path: Path)
     assert (plugin, reason) == ("pmi2", "fits the MPI of its-python: MPICH Version: 4.3.0")
 
 
-@pytest.mark.parametrize(
-    ("libraries", "name", "words"),
+@in_one_test(
+    "libraries, name, words",
     [
         ("\tlibmpi.so.40 => /x/libmpi.so.40\n\tlibopen-pal.so.80 => /x/y\n", "pmix", "fits libopen-pal.so,"),
         ("\tlibmpi.so.12 => not found\n", "pmi2", "fits libmpi.so.12, with which ./a.out is linked"),
@@ -127,7 +125,7 @@ def test_a_linked_mpi_whose_plugin_is_not_offered_leaves_it_to_the_list() -> Non
     assert chosen(target, command=Command(argv=("./a.out",)))[0] == "pmix"
 
 
-@pytest.mark.parametrize(("site", "mpi"), [("generic-slurm", "pmi2"), ("olivia", None), ("polaris", None)])
+@in_one_test("site, mpi", [("generic-slurm", "pmi2"), ("olivia", None), ("polaris", None)])
 def test_nothing_is_asked_where_the_choice_is_made(site: str, mpi: str | None) -> None:
     target = JobPlace(LIST, MPICH)
     request = JobRequest(site=site, command=Command(argv=(), bundled=True), mpi=mpi)

@@ -22,6 +22,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
+from tests.in_one_test import in_one_test
 from tests.own_process import hpclaunch
 from tests.testbed import kit
 from tests.testbed.cluster import Slurm
@@ -260,8 +261,8 @@ def test_a_job_goes_on_without_the_bad_node_by_itself(a_bad_node: Path) -> None:
     assert node in {each["host"] for each in record["preflight"] if each["status"] == "missing"}
 
 
-@pytest.mark.parametrize(
-    ("site", "asked", "words"),
+@in_one_test(
+    "site, asked, words",
     [
         ("generic-slurm", {"max_restarts": 1}, "without --preflight"),
         ("generic-slurm", {"preflight": True}, "without --max-restarts"),

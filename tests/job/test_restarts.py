@@ -23,6 +23,7 @@ from hpclaunch.job.follow_job import cancel_job
 from hpclaunch.job.store import Store
 from hpclaunch.package_data import resource_dir
 from tests.conftest import MPI_VARIABLES
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.testbed.cluster import Slurm
 
@@ -206,9 +207,7 @@ def test_timer_and_watchdog_end_at_once_however_short_the_launch(tmp_path: Path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.mark.parametrize(
-    "words", [("--max-restarts", "-1"), ("--warn-before", "10s"), ("--idle-timeout", "5")]
-)
+@in_one_test("words", [("--max-restarts", "-1"), ("--warn-before", "10s"), ("--idle-timeout", "5")])
 def test_impossible_wishes_are_refused(words: tuple[str, ...]) -> None:
     usual = ("--site", "local", "--time", "5s", "--max-restarts", "1", *words, "--dry-run", "--", "true")
     answer = hpclaunch_here("submit", *usual)

@@ -19,6 +19,7 @@ from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.frameworks import FOUND, with_launcher
 from hpclaunch.plan.program import MPI
 from hpclaunch.plan.request import Command, JobRequest, Setting
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.profiles import shipped
 from tests.testbed.kit import alive
@@ -111,7 +112,7 @@ def launcher_of(framework: Any, tasks: int, *, mpi: bool = False, site: str = "l
     return with_launcher(request, shipped(site), tasks, settings).scheduler.launcher
 
 
-@pytest.mark.parametrize("framework", ["torch", "deepspeed", "jax"])
+@in_one_test("framework", ["torch", "deepspeed", "jax"])
 def test_frameworks_that_need_no_mpi_do_without_mpiexec(framework: str) -> None:
     assert launcher_of(framework, 4) == "direct"
     assert launcher_of(framework, 4, mpi=True) == "mpiexec"

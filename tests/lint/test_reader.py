@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.lint.batch_script import Script, read_script
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command
@@ -86,9 +84,7 @@ def test_what_goes_into_a_pipe(text: str, out: bool) -> None:
     assert command(text, "a").piped_out is out
 
 
-@pytest.mark.parametrize(
-    ("text", "reads"), [("a | b", True), ("a > >(b)", True), ("a && b", False), ("b", False)]
-)
+@in_one_test("text, reads", [("a | b", True), ("a > >(b)", True), ("a && b", False), ("b", False)])
 def test_what_reads_from_a_pipe(text: str, reads: bool) -> None:
     assert command(text, "b").piped_in is reads
 

@@ -65,9 +65,7 @@ def test_a_rule_says_what_why_and_what_would_be_right(rule: object) -> None:
     ] == []
 
 
-@pytest.mark.parametrize(
-    ("script", "severity"), [("filesystems", "error"), ("advised", "note"), ("account", "warning")]
-)
+@in_one_test("script, severity", [("filesystems", "error"), ("advised", "note"), ("account", "warning")])
 def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: str) -> None:
     case = read_case(DATA / f"directive-missing.{script}.sh")
     found = [one.severity for one in findings(case.text, case.site) if one.rule == "directive-missing"]

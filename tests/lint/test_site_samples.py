@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.in_one_test import in_one_test
 from tests.lint.cases import findings
 
 SAMPLES = sorted((Path(__file__).parent.parent / "data" / "site_samples").glob("*.sh"))
@@ -20,6 +21,6 @@ def test_nothing_is_found_in_what_a_site_documents(path: Path, tmp_path: Path) -
     assert findings(path.read_text(), path.stem.partition(".")[0], tmp_path) == ()
 
 
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
+@in_one_test("path", SAMPLES)
 def test_every_sample_says_whose_form_it_is(path: Path) -> None:
     assert re.fullmatch(r"# .*\.", path.read_text().splitlines()[-1])

@@ -286,8 +286,8 @@ def test_a_gpu_that_is_named_by_its_uuid_is_judged_where_the_node_shows_its_addr
     assert unknown.finding == "8 of 8 ranks could not be judged: rank 0, 1, 2, 3, 4, 5, 6, 7"
 
 
-@pytest.mark.parametrize(
-    ("value", "found"),
+@in_one_test(
+    "value, found",
     [("-1", "no-such-gpu"), ("NoDevFiles", "no-such-gpu"), ("MIG-1/0/0", "not-judged"), ("0,-1", "ok")],
 )
 def test_a_gpu_that_is_hidden_or_a_slice_is_never_right(value: str, found: str) -> None:

@@ -13,6 +13,7 @@ from hpclaunch.job.binding_report import LaterBinding, RankReport
 from hpclaunch.job.record import JobRecord
 from hpclaunch.observe.binding_picture import binding_picture
 from hpclaunch.site.load_profile import load_site
+from tests.in_one_test import in_one_test
 
 
 def record(**changed: Any) -> JobRecord:
@@ -80,8 +81,8 @@ def test_a_rank_that_left_its_cores_while_running_is_named() -> None:
     assert "r0, rank 2 of the job: python went to CPUs 0-127 while running" in texts(drawing)
 
 
-@pytest.mark.parametrize(
-    ("changed", "gpus"),
+@in_one_test(
+    "changed, gpus",
     [
         ({"gpus": "0", "bus": "0000:de:00.0"}, " · GPU 7"),  # the variable's numbers began at 0 in this rank
         ({"gpus": "3", "bus": "unknown"}, " · GPU 3"),

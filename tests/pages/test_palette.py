@@ -14,6 +14,7 @@ import pytest
 
 from hpclaunch.pages.render_page import PALETTE, ink
 from hpclaunch.timeline.job_timeline import SHARES
+from tests.in_one_test import in_one_test
 
 VISIONS = {
     "usual": np.eye(3),
@@ -83,8 +84,8 @@ def contrast(one: str, two: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize(
-    ("one", "two", "expected"),
+@in_one_test(
+    "one, two, expected",
     [
         ((50.0, 2.6772, -79.7751), (50.0, 0.0, -82.7485), 2.0425),
         ((50.0, 2.5, 0.0), (73.0, 25.0, -18.0), 27.1492),
@@ -95,7 +96,7 @@ def test_the_difference_is_that_of_the_published_pairs(one: Lab, two: Lab, expec
     assert difference(one, two) == pytest.approx(expected, abs=1e-4)
 
 
-@pytest.mark.parametrize("vision", VISIONS)
+@in_one_test("vision", VISIONS)
 def test_colours_stay_apart_for_each_vision(vision: str) -> None:
     seen = {colour: lab(VISIONS[vision] @ linear(colour)) for colour in PALETTE["colours"]}
     assert len(seen) == 9 >= len(SHARES)

@@ -25,8 +25,8 @@ def notes(place: JobPlace = JobPlace(), **options: Any) -> str:  # noqa: B008
     return "\n".join(make_plan(request, profile, site_topology(profile), place).warnings)
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
+@in_one_test(
+    "options, text",
     [
         (
             {"nodes": 4, "time": "24:00:00"},

@@ -12,6 +12,7 @@ from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Environment, JobContainer
+from tests.in_one_test import in_one_test
 from tests.plan.test_golden import ACCOUNTS
 
 
@@ -28,7 +29,7 @@ def notes(site: str = "lumi-g", **settings: Any) -> list[str]:
     return [warning for warning in plan.warnings if "'s plugin " in warning]
 
 
-@pytest.mark.parametrize("framework", ["torch", "horovod", "deepspeed", "jax"])
+@in_one_test("framework", ["torch", "horovod", "deepspeed", "jax"])
 def test_a_job_of_several_nodes_without_the_plugin_says_so(framework: str) -> None:
     (note,) = notes(framework=framework)
     assert note.startswith("NCCL's and RCCL's plugin aws-ofi is not loaded, without which messages between")
@@ -73,7 +74,7 @@ def test_where_sources_disagree_the_note_stays() -> None:
     assert "plugin nccl is not loaded, without which messages between nodes go by TCP" in without
 
 
-@pytest.mark.parametrize("module", ["brics/aws-ofi-rccl/1.8.1", "aws-ofi-rccl", "a/b/aws-ofi-rccl-17d41cb"])
+@in_one_test("module", ["brics/aws-ofi-rccl/1.8.1", "aws-ofi-rccl", "a/b/aws-ofi-rccl-17d41cb"])
 def test_a_module_in_a_folder_counts(module: str) -> None:
     assert notes(environment=Environment(modules=(module,))) == []
     assert notes(environment=Environment(modules=(module.replace("aws", "my-aws"),))) != []
@@ -87,7 +88,7 @@ def test_on_alps_a_uenv_or_the_container_engine_brings_it() -> None:
     assert notes("daint", environment=Environment(container=JobContainer(image="/a.sqsh"))) == []
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "settings",
     [
         {"nodes": 1},

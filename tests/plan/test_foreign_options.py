@@ -7,7 +7,6 @@ import string
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,7 +88,7 @@ def test_without_a_site_each_tool_that_means_something_else_is_named() -> None:
     assert explain(["--ntasks", "4"], None) == ("--ntasks of sbatch: --tasks 4",)
 
 
-@pytest.mark.parametrize("typed", ["--epochs", "--lr=0.1", "--batch-size", "-Y"])
+@in_one_test("typed", ["--epochs", "--lr=0.1", "--batch-size", "-Y"])
 def test_an_option_that_no_tool_has_is_not_explained(typed: str) -> None:
     assert explain([typed], "slurm") == ()
 

@@ -187,8 +187,8 @@ def test_which_file_a_command_names_for_deepspeed(argv: tuple[str, ...], config:
     assert deepspeed_config(argv) == config
 
 
-@pytest.mark.parametrize(
-    ("asked", "words"),
+@in_one_test(
+    "asked, words",
     [
         ({"zero_stage": 2}, "ZeRO is DeepSpeed's"),
         ({"zero_stage": 2, "framework": "torch"}, "ZeRO is DeepSpeed's"),
@@ -201,8 +201,8 @@ def test_what_a_framework_does_not_have_is_refused(asked: dict[str, Any], words:
         planned("generic-slurm", **asked)
 
 
-@pytest.mark.parametrize(
-    ("asked", "path"),
+@in_one_test(
+    "asked, path",
     [
         ({"framework": "horovod", "timeline": "my t.json"}, "\"$HPCLAUNCH_JOB_FOLDER\"/'my t.json'"),
         ({"framework": "horovod", "timeline": "out/t.json"}, "out/t.json"),

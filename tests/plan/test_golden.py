@@ -397,7 +397,7 @@ def test_the_first_pages_show_that_script_whole(page: str) -> None:
     assert shown == script
 
 
-@pytest.mark.parametrize("file", sorted(resource_dir("remote").glob("*.sh")), ids=lambda path: path.name)
+@in_one_test("file", sorted(resource_dir("remote").glob("*.sh")))
 def test_functions_of_the_files_have_40_lines_at_most(file: Path) -> None:
     functions = re.findall(r"^\w+\(\) \{.*?^\}", file.read_text(), re.MULTILINE | re.DOTALL)
     assert [text for text in functions if text.count("\n") >= 40] == []

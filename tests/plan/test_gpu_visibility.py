@@ -166,7 +166,7 @@ def test_an_unknown_program_whose_ranks_share_gpus_gets_no_local_rank() -> None:
     assert "LOCAL_RANK=" not in names.split("export RANK=")[1].split("cpus=")[0]
 
 
-@pytest.mark.parametrize(("site", "told"), [("lumi-g", False), ("polaris", False), ("generic-pbs", True)])
+@in_one_test("site, told", [("lumi-g", False), ("polaris", False), ("generic-pbs", True)])
 def test_where_jax_may_not_find_its_ranks_the_user_is_told(site: str, told: bool) -> None:
     notes = [note for note in plan(site, "jax").warnings if "jax.distributed.initialize()" in note]
     assert len(notes) == told

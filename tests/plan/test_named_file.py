@@ -6,7 +6,6 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,8 +68,8 @@ def test_what_starts_a_file(line: str, by_suffix: bool, started: str) -> None:
     assert (found.note is not None) == (found.argv != argv and not by_suffix)
 
 
-@pytest.mark.parametrize(
-    ("facts", "message"),
+@in_one_test(
+    "facts, message",
     [
         (FileFacts(head="data"), "has no execute bit, and neither a #! line nor a suffix"),
         (FileFacts(folder=True), "is a folder, no program"),

@@ -40,7 +40,7 @@ def test_a_variable_of_the_request_does_not_hide_the_start_up_file() -> None:
     assert script.index("export PYTHONPATH=/mine") < script.index(STARTUP_CALL)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "command",
     [("python", "-WError", "-u", "x.py"), ("python", "-m", "ES", "-I"), ("python", "-X", "I", "x.py")],
 )

@@ -49,8 +49,8 @@ def test_one_machine_takes_all_tasks() -> None:
         resolve(request(nodes=2), None, one_node=True)
 
 
-@pytest.mark.parametrize("name", ["nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task"])
-@pytest.mark.parametrize("value", [0, -1])
+@in_one_test("name", ["nodes", "tasks", "tasks_per_node", "gpus_per_task", "cpus_per_task"])
+@in_one_test("value", [0, -1])
 def test_counts_that_are_too_low_are_refused(name: str, value: int) -> None:
     if (name, value) == ("gpus_per_task", 0):
         return
@@ -60,7 +60,7 @@ def test_counts_that_are_too_low_are_refused(name: str, value: int) -> None:
         resolve(request(**{name: value}), 8)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "asked",
     [{"tasks": 9}, {"tasks": 3, "nodes": 2}, {"tasks": 8, "nodes": 2, "tasks_per_node": 8}],
 )

@@ -56,8 +56,8 @@ def profile(**changes: Any) -> SiteProfile:
     return SiteProfile(**{**fields, **changes})
 
 
-@pytest.mark.parametrize(
-    ("nodes", "walltime_s", "name"),
+@in_one_test(
+    "nodes, walltime_s, name",
     [(2, 3600, "prod"), (1, 3600, "short"), (150, 3600, "routed"), (300, 80000, "routed")],
 )
 def test_the_first_queue_that_fits_is_taken(nodes: int, walltime_s: int, name: str) -> None:
@@ -66,7 +66,7 @@ def test_the_first_queue_that_fits_is_taken(nodes: int, walltime_s: int, name: s
     assert "first partition that fits" in choice.reason
 
 
-@pytest.mark.parametrize(("nodes", "walltime_s"), [(1, 7200), (501, 60), (150, 4 * 3600), (3, 200000)])
+@in_one_test("nodes, walltime_s", [(1, 7200), (501, 60), (150, 4 * 3600), (3, 200000)])
 def test_where_none_fits_each_says_why(nodes: int, walltime_s: int) -> None:
     with pytest.raises(SiteRuleError) as error:
         request_rules.choose_queue(profile(), None, nodes, walltime_s)
@@ -206,7 +206,7 @@ def test_a_qos_is_a_directive_only_where_the_profile_lists_none() -> None:
             request_rules.check_directives(SLURM, [text], {**QUEUES, "dev": Queue(kind="qos")})
 
 
-@pytest.mark.parametrize("text", ["--mail-tpye=END", "--exlcusive", "--hold --contraint=a", "--depedency=1"])
+@in_one_test("text", ["--mail-tpye=END", "--exlcusive", "--hold --contraint=a", "--depedency=1"])
 def test_misspelt_directives_are_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="did you mean --"):
         request_rules.check_directives(SLURM, [text])
@@ -221,7 +221,7 @@ def ask(**asked: Any) -> JobRequest:
     return JobRequest(site="here", command=Command(argv=("true",)), **asked)
 
 
-@pytest.mark.parametrize("seconds", [-5, 0, 3601])
+@in_one_test("seconds", [-5, 0, 3601])
 def test_the_time_between_two_looks_has_limits_in_job_files_too(seconds: int) -> None:
     with pytest.raises(BadInputError, match="from 1 to 3600"):
         request_rules.check_request(SLURM, ask(sample=seconds), {})

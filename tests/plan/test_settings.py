@@ -21,6 +21,7 @@ from hpclaunch.plan.settings import JobSettings, Layer, merge
 from hpclaunch.plan.settings_table import Row, rows
 from hpclaunch.scheduler.pbs import SCHEDULER as PBS
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from tests.in_one_test import in_one_test
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "job.md"
 TYPES = {str: "text", int: "whole number", bool: "true or false"}
@@ -100,7 +101,7 @@ def test_secrets_are_refused(name: str, tmp_path: Path) -> None:
         assert "hunter2" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKEN_LIMIT", "SECRETS_FILE"])
+@in_one_test("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "TOKEN_LIMIT", "SECRETS_FILE"])
 def test_other_names_are_no_secrets(name: str) -> None:
     request, settings = merge(
         [Layer(origin="command line", settings=JobSettings(command=("a",), env={name: "1"}))], "x", "y"

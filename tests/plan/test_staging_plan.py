@@ -61,8 +61,8 @@ def test_keeping_nothing_is_refused() -> None:
     assert plan_staging(request(), load_site("generic-slurm"), 2) is None
 
 
-@pytest.mark.parametrize(
-    ("site", "keep", "afterwards", "root"),
+@in_one_test(
+    "site, keep, afterwards, root",
     [
         ("generic-slurm", False, "stay", '"${TMPDIR:-/tmp}"'),
         ("generic-slurm", True, "keep", '"${TMPDIR:-/tmp}"'),

@@ -74,7 +74,7 @@ def test_a_command_is_read_as_its_launcher_reads_it(command: str) -> None:
     assert (found.launcher, found.words, " ".join(found.program)) == (launcher, words, program)
 
 
-@pytest.mark.parametrize("command", ["python train.py", "accelerate config", "fabric consolidate x", "torch"])
+@in_one_test("command", ["python train.py", "accelerate config", "fabric consolidate x", "torch"])
 def test_what_starts_no_workers_is_none(command: str) -> None:
     assert find_launcher(tuple(command.split())) is None
 

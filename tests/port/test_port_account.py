@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-import pytest
-
+from tests.in_one_test import in_one_test
 from tests.port.test_port_sound import SLURM, port, to_do
 
 
@@ -20,8 +19,8 @@ def test_what_is_set_after_the_launch_is_not_of_the_job() -> None:
     assert port(f"{SLURM}f() {{\nsrun ./a\n}}\nexport A=2\nf\n").settings["env"] == {"A": "2"}
 
 
-@pytest.mark.parametrize(
-    ("index", "word", "values"),
+@in_one_test(
+    "index, word, values",
     [
         ("$((SLURM_ARRAY_TASK_ID * 2))", "", ["2", "6"]),
         ("$(( $SLURM_ARRAY_TASK_ID % N ))", "N=2", ["1", "1"]),
@@ -43,7 +42,7 @@ def test_what_follows_from_the_index_is_computed_in_each_job(
         assert got.stdout.strip() == value
 
 
-@pytest.mark.parametrize("table", ["LR=('a b' c)", "LR=($(cat file))", "LR=(a $X)"])
+@in_one_test("table", ["LR=('a b' c)", "LR=($(cat file))", "LR=(a $X)"])
 def test_a_table_that_cannot_be_read_is_named(table: str) -> None:
     found = to_do(f"#SBATCH --array=0-1\n{table}\nsrun ./a ${{LR[$SLURM_ARRAY_TASK_ID]}}")
     assert "line 4" in found
@@ -55,8 +54,8 @@ def test_the_array_of_lsf_is_one() -> None:
     assert "requests an array" not in to_do("mpirun ./a $LSB_JOBINDEX", head=head)
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
+@in_one_test(
+    "body, said",
     [
         ("srun ./a > r.txt\n./b r.txt", "line 3 has the output in r.txt, which line 4 reads"),
         ("srun ./a | tee -a r.txt\n./b r.txt", "line 3 has the output in r.txt, which line 4 reads"),
@@ -74,8 +73,8 @@ def test_a_file_of_the_output_that_is_needed_is_named(body: str, said: str) -> N
     assert said in found if said else "has the output in" not in found
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
+@in_one_test(
+    "body, said",
     [
         ("export D=$PWD/data\ncd run\nsrun ./a", "folder: line 3: $PWD is the folder where the job is"),
         ("H=$(pwd)\ncd run\nsrun ./a $H/x", "folder: line 3: $PWD is the folder where the job is"),
@@ -95,8 +94,8 @@ def test_the_lines_that_set_what_an_undecided_line_reads_are_named() -> None:
     assert "needs it (lines 3,5)" in to_do('C=$(ls c)\nif x; then\nR="-r $C"\nfi\nsrun ./a $R')
 
 
-@pytest.mark.parametrize(
-    ("line", "named"),
+@in_one_test(
+    "line, named",
     [
         ("export NCCL_P2P_DISABLE=1", True),
         ("export CUDA_HOME=/usr/local/cuda", True),
@@ -111,8 +110,8 @@ def test_a_variable_that_only_the_program_reads_and_nothing_sets_is_named(line: 
     assert ("line 3: " in to_do(f"{line}\nsrun ./a")) is named
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
+@in_one_test(
+    "line, said",
     [
         ("timeout 3500 srun ./a", "timeout 3500 before the launcher of line 3 is left out"),
         ("env A=1 srun ./a", "env A=1 before the launcher of line 3 is left out"),
@@ -171,8 +170,8 @@ def test_torchrun_alone_starts_workers_on_one_node() -> None:
         assert port(f"{SLURM}{launch} --nproc_per_node 4 a.py\n").settings["nodes"] == 2
 
 
-@pytest.mark.parametrize(
-    ("body", "count"),
+@in_one_test(
+    "body, count",
     [
         ("test -d out || mkdir out\nsrun ./a", 1),
         ("srun ./a $SLURM_JOB_PARTITION", 1),

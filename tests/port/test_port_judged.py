@@ -31,7 +31,7 @@ def to_do(text: str, source: str | None = "lumi-g", to: str = "polaris") -> str:
     return "\n".join(port(text, source, to).to_do)
 
 
-@pytest.mark.parametrize("wrapper", ["./set_affinity_gpu_polaris.sh", "gpu_tile_compact.sh", "./select_gpu"])
+@in_one_test("wrapper", ["./set_affinity_gpu_polaris.sh", "gpu_tile_compact.sh", "./select_gpu"])
 def test_a_wrapper_that_chooses_gpus_is_taken_off_and_named(wrapper: str) -> None:
     ported = port(f"{POLARIS}mpiexec -n 8 --ppn 4 {wrapper} python train.py --lr 1\n", "polaris", "olivia")
     assert ported.settings["command"] == ("python", "train.py", "--lr", "1")
@@ -73,7 +73,7 @@ def test_ranks_that_only_the_run_knows_are_named() -> None:
     assert "ranks: the number of ranks is known at run time only: one per GPU here" in said
 
 
-@pytest.mark.parametrize("words", ['"$@"', "$*", '"${@:2}"'])
+@in_one_test("words", ['"$@"', "$*", '"${@:2}"'])
 def test_arguments_of_the_script_are_named(words: str) -> None:
     ported = port(f"{LUMI}srun python train.py --lr 1 {words}\n", "lumi-g", "polaris")
     assert ported.settings["command"] == ("python", "train.py", "--lr", "1")

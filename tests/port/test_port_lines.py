@@ -109,10 +109,8 @@ def test_an_account_that_cannot_be_written_is_a_placeholder_on_the_same_machine_
     assert settings(text, source="polaris", to="polaris")["account"] == "FILL_IN_ACCOUNT"
 
 
-@pytest.mark.parametrize(
-    "name", ["SBATCH_CONSTRAINT", "SLURM_CPU_BIND", "SRUN_CPUS_PER_TASK", "PBS_O_WORKDIR"]
-)
-@pytest.mark.parametrize("line", ["export {}=1", 'if [ -n "$A" ]; then export {}=1; fi'])
+@in_one_test("name", ["SBATCH_CONSTRAINT", "SLURM_CPU_BIND", "SRUN_CPUS_PER_TASK", "PBS_O_WORKDIR"])
+@in_one_test("line", ["export {}=1", 'if [ -n "$A" ]; then export {}=1; fi'])
 def test_a_variable_of_the_old_scheduler_is_left_out_for_nothing_sets_it(name: str, line: str) -> None:
     ported = port(HEAD + line.format(name) + "\nsrun ./app\n")
     what, why = fate(ported, HEAD.count("\n") + 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.port.port_script import port_script
+from tests.in_one_test import in_one_test
 from tests.port.fixture_scripts import DATA, machine_of, rendered
 from tests.profiles import shipped
 
@@ -62,8 +62,8 @@ def test_slurm_to_pbs_to_slurm_is_a_fixed_point(text: str) -> None:
     assert again["command"] == back["command"]
 
 
-@pytest.mark.parametrize("name", ["script.lumi-masks-twin", "script.container-broken", "script.map-cpu-twin"])
-@pytest.mark.parametrize("to", ["polaris", "generic-pbs"])
+@in_one_test("name", ["script.lumi-masks-twin", "script.container-broken", "script.map-cpu-twin"])
+@in_one_test("to", ["polaris", "generic-pbs"])
 def test_fixtures_come_back(name: str, to: str) -> None:
     text = (DATA / f"{name}.sh").read_text()
     source = machine_of(text)

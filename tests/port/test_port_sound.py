@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.port.port_script import Ported, port_script
 from hpclaunch.port.port_text import rendered_port
 from tests.in_one_test import in_one_test
@@ -45,8 +43,8 @@ def test_a_kind_of_gpu_that_all_nodes_have_is_no_open_point() -> None:
     assert "line 3: a100" in to_do("#SBATCH --gres=gpu:a100:4\nsrun ./a", "lumi-g")
 
 
-@pytest.mark.parametrize(
-    ("head", "said"),
+@in_one_test(
+    "head, said",
     [
         ("#!/bin/sh\n#$ -pe impi 8\n#$ -jc pcc.168h\n", "line 3: pcc.168h: qsub has no such option"),
         ("#!/bin/sh\n#$ -pe impi 8\n#$ -tc 5\n", "line 3: -tc 5"),
@@ -136,8 +134,8 @@ def test_arithmetic_in_brackets_is_computed() -> None:
     assert "its value stands in" in str(ported.report)
 
 
-@pytest.mark.parametrize(
-    ("line", "env"),
+@in_one_test(
+    "line, env",
     [
         ("mpirun -x A=a,b -x B=0,1 ./a", {"A": "a,b", "B": "0,1"}),
         ("mpiexec -genv A a,b ./a", {"A": "a,b"}),

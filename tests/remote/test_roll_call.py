@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from hpclaunch.observe.job_stacks import stacks_document, watched
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.rank_stands import frames_of, newest, spied
@@ -281,8 +279,8 @@ def test_without_any_stack_the_answer_says_how_to_get_one() -> None:
     assert "-stacks" not in called([allreduce(0), allreduce(1)])["finding"]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
+@in_one_test(
+    "name, kind",
     [
         ("monitored_barrier", "barrier"),
         ("_all_gather_base", "allgather"),

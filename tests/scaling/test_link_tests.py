@@ -11,6 +11,7 @@ from hpclaunch.check.check_report import AllreduceTimes, Check, make_report
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import document_text
 from hpclaunch.scaling.link_tests import read_link_test
+from tests.in_one_test import in_one_test
 from tests.scaling.test_predict import SITE, vgg
 
 # Olivia, 2 nodes of 4 GH200: sizes and times as its pages print them, rank lines as the program writes them.
@@ -107,9 +108,7 @@ def test_sums_of_the_same_array_are_less_certain(tmp_path: Path) -> None:
     assert "ring on 2 GPUs, bench.json, each array newly written" in found[1]["origin"]
 
 
-@pytest.mark.parametrize(
-    "text", ["", "hello", '{"rows": 3}', "# OSU MPI Latency Test v7.3\n4  1.0\n8  2.0\n"]
-)
+@in_one_test("text", ["", "hello", '{"rows": 3}', "# OSU MPI Latency Test v7.3\n4  1.0\n8  2.0\n"])
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match=r"x\.txt: "):
         read_link_test(text, "x.txt", 2)

@@ -84,8 +84,8 @@ def gpt(flash: bool, **sizes: Any) -> tuple[Layer, ...]:
     return read_model(parse_tree(json.dumps(table), "x.yaml")).layers
 
 
-@pytest.mark.parametrize(
-    ("recompute", "sequence", "per_block"),
+@in_one_test(
+    "recompute, sequence, per_block",
     [
         ("none", False, lambda sbh, t, scores: sbh * (10 + 24 / t) + 5 * scores / t),
         ("none", True, lambda sbh, t, scores: sbh * 34 / t + 5 * scores / t),
@@ -122,7 +122,7 @@ def test_grouped_queries_share_keys_and_values() -> None:
     assert few.weights == 64 * 96 + 96
 
 
-@pytest.mark.parametrize(("zero", "bytes_each"), [(0, 16), (1, 4 + 12 / 8), (2, 2 + 14 / 8), (3, 16 / 8)])
+@in_one_test("zero, bytes_each", [(0, 16), (1, 4 + 12 / 8), (2, 2 + 14 / 8), (3, 16 / 8)])
 def test_zero_divides_what_the_paper_says(zero: int, bytes_each: float) -> None:
     """2 bytes of parameters, 2 of gradients, 12 of the optimiser with Adam (arXiv 1910.02054)."""
     layer = Layer(name="all", kind="linear", x=0, y=0, weights=1000)
@@ -183,8 +183,8 @@ def test_zero_3_gathers_for_each_micro_batch_and_hides_half() -> None:
     assert overlap["origin"] == "assumed: layers are fetched ahead"
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
+@in_one_test(
+    "options, why",
     [
         (("--tensor", 8, "--gpus", 12), "12 GPUs are not workers of 8 x 1"),
         (("--pipeline", 64, "--gpus", 64), "the model has 34 stages at most"),
@@ -209,8 +209,8 @@ def test_tokens_are_those_of_a_transformer_only() -> None:
     assert "resnet50 has no tokens whose number could be chosen" in predict(*words).stderr
 
 
-@pytest.mark.parametrize(
-    ("transformer", "message"),
+@in_one_test(
+    "transformer, message",
     [
         (
             "{blocks: 1, hidden: 64, heads: 5, vocabulary: 9}",

@@ -118,9 +118,7 @@ def test_directives_count_up_to_the_first_line_that_is_blank() -> None:
     assert active(f"{text}#COBALT -q full-node\naprun ./a\n") == [*expected, ("queue", "full-node")]
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("30", 1800), ("0:20:00", 1200), ("00:60:00", 3600), ("2h", None)]
-)
+@in_one_test("text, seconds", [("30", 1800), ("0:20:00", 1200), ("00:60:00", 3600), ("2h", None)])
 def test_times(text: str, seconds: int | None) -> None:
     found = requested(f"#COBALT -t {text}\n").walltime_s
     assert (found.value if found else None) == seconds

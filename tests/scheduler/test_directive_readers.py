@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.scheduler.registry import KINDS, THIS_MACHINE
+from tests.in_one_test import in_one_test
 from tests.scheduler.directive_options import active, requested
 
 
@@ -37,7 +36,7 @@ jsrun ./a
     assert [each.value if each else None for each in given] == [5, 8, 4, 4, 7200]
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("30", 1800), ("1:05/hostA", 3900), ("2h", None)])
+@in_one_test("text, seconds", [("30", 1800), ("1:05/hostA", 3900), ("2h", None)])
 def test_times_of_lsf(text: str, seconds: int | None) -> None:
     found = requested(f"#BSUB -W {text}\n").walltime_s
     assert (found.value if found else None) == seconds
@@ -62,7 +61,7 @@ def test_flux() -> None:
     assert active("#flux: -t 90\n./a\n#flux: -N2\n", first_command=2) == [("time-limit", "90")]
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 5400), ("1.5h", 5400), ("1d", 86400), ("5x", None)])
+@in_one_test("text, seconds", [("90", 5400), ("1.5h", 5400), ("1d", 86400), ("5x", None)])
 def test_times_of_flux(text: str, seconds: int | None) -> None:
     found = requested(f"#flux: -t {text}\n").walltime_s
     assert (found.value if found else None) == seconds

@@ -283,9 +283,7 @@ def test_an_array_has_the_states_of_its_jobs() -> None:
     assert f"#flux: --dependency=afterok:{done}" in header
 
 
-@pytest.mark.parametrize(
-    "name", ["refused-queue", "refused-after-failed", "refused-after-unknown", "not-reachable"]
-)
+@in_one_test("name", ["refused-queue", "refused-after-failed", "refused-after-unknown", "not-reachable"])
 def test_refusals_as_recorded(name: str) -> None:
     with pytest.raises(RefusedError, match=r"Flux refused the job: .*(queue|failed or was|not found)"):
         FLUX.parse_submit(answer_of(name))

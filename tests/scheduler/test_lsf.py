@@ -86,7 +86,7 @@ def test_further_documented_states(row: str, state: JobState, exit_code: int | N
     assert words in (found.reason or "")
 
 
-@pytest.mark.parametrize("name", ["unknown", "unknown-255", "none-at-all"])
+@in_one_test("name", ["unknown", "unknown-255", "none-at-all"])
 def test_a_forgotten_job_is_unknown_and_no_failure(name: str) -> None:
     assert LSF.parse_status("reasons", [JOB], recorded(name)) == {}
 
@@ -188,9 +188,7 @@ def test_slots_are_ranks_on_whole_nodes_and_cpus_on_shared_ones() -> None:
     assert 'mpirun -n 8 -machinefile "$LSB_DJOB_HOSTFILE"' in shared
 
 
-@pytest.mark.parametrize(
-    ("time", "limit"), [("30m", "0:30"), ("90s", "0:02"), ("2-00:00:00", "48:00"), ("01:05:00", "1:05")]
-)
+@in_one_test("time, limit", [("30m", "0:30"), ("90s", "0:02"), ("2-00:00:00", "48:00"), ("01:05:00", "1:05")])
 def test_the_walltime_is_in_minutes_rounded_up(time: str, limit: str) -> None:
     assert f"-W {limit}" in options(script(time=time))
 

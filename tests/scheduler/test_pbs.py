@@ -87,7 +87,7 @@ def test_states_codes_and_sentences(
     assert words in (told.reason or "") if words else told.reason is None
 
 
-@pytest.mark.parametrize("name", ["evil-latin1-json", "evil-ctl-json", "evil-V-json", "evil-newline-qstat-f"])
+@in_one_test("name", ["evil-latin1-json", "evil-ctl-json", "evil-V-json", "evil-newline-qstat-f"])
 def test_what_users_put_into_their_environment_does_no_harm(name: str) -> None:
     assert status(name).state == "queued"
 
@@ -181,7 +181,7 @@ def test_a_refusal_keeps_the_words_of_pbs(name: str, words: str) -> None:
     assert caught.value.exit_code == 4
 
 
-@pytest.mark.parametrize("name", ["qdel-running", "qdel-running-again", "qdel-unknown", "qdel-finished"])
+@in_one_test("name", ["qdel-running", "qdel-running-again", "qdel-unknown", "qdel-finished"])
 def test_cancelling_what_ends_or_has_ended_is_fine(name: str) -> None:
     PBS.parse_cancel(recorded(name)[1])
 

@@ -12,6 +12,7 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.scheduler.slurm.slurm_status import WORDS, job_status, pending_sentence
+from tests.in_one_test import in_one_test
 
 DATA = Path(__file__).parents[1] / "data" / "slurm"
 
@@ -25,8 +26,8 @@ def seconds(iso: str | None) -> int:
     return int(dt.datetime.fromisoformat(iso).timestamp())
 
 
-@pytest.mark.parametrize(
-    ("stdout", "expected"),
+@in_one_test(
+    "stdout, expected",
     [
         ("123\n", "123"),
         ("123;lumi\n", "123;lumi"),
@@ -38,8 +39,8 @@ def test_the_id_is_found_among_a_sites_lines(stdout: str, expected: str) -> None
     assert SLURM.parse_submit(answer(stdout)) == expected
 
 
-@pytest.mark.parametrize(
-    ("stdout", "stderr", "exit_code", "words"),
+@in_one_test(
+    "stdout, stderr, exit_code, words",
     [
         (
             "",
@@ -91,7 +92,7 @@ def test_squeue_and_sacct_tell_states_and_codes(source: str, code: int | None) -
     assert known["8"].reason == "BeginTime: its earliest start time has not come"
 
 
-@pytest.mark.parametrize("source", SLURM.status_sources)
+@in_one_test("source", SLURM.status_sources)
 def test_each_source_tells_which_job_it_is_and_how_often_it_was_requeued(source: str) -> None:
     known = recorded(source, "7", "8", "9", "10")
     for number in ("7", "8", "9"):
@@ -104,7 +105,7 @@ def test_each_source_tells_which_job_it_is_and_how_often_it_was_requeued(source:
     assert (known["10"].identity.script is None) == (source != "sacct")
 
 
-@pytest.mark.parametrize("source", SLURM.status_sources)
+@in_one_test("source", SLURM.status_sources)
 def test_a_folder_that_the_node_does_not_see_is_no_failure_of_the_script(source: str) -> None:
     status = recorded(source, "9")["9"]
     assert (status.state, status.exit_code) == ("failed", None)
@@ -141,8 +142,8 @@ def test_the_cluster_has_a_name() -> None:
     assert SLURM.cluster_in("12") is None
 
 
-@pytest.mark.parametrize(
-    ("source", "stderr"),
+@in_one_test(
+    "source, stderr",
     [
         ("squeue", "slurm_load_jobs error: Invalid job id specified\n"),
         ("scontrol", "slurm_load_jobs error: Invalid job id specified\n"),
@@ -153,8 +154,8 @@ def test_not_knowing_a_job_is_no_trouble(source: str, stderr: str) -> None:
     assert SLURM.parse_status(source, ["1"], answer("", stderr, 1)) == {}
 
 
-@pytest.mark.parametrize(
-    ("source", "stderr"),
+@in_one_test(
+    "source, stderr",
     [
         ("squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)\n"),
         ("squeue", "squeue: fatal: Unable to process configuration file\n"),
@@ -184,15 +185,15 @@ def test_an_unknown_state_is_not_taken_for_an_end() -> None:
 GARBAGE = ["|||||", "garbage", "1|FAILED", "\x00" * 400, "1 " * 300, "Scheduled maintenance until noon"]
 
 
-@pytest.mark.parametrize("text", GARBAGE)
-@pytest.mark.parametrize("source", SLURM.status_sources)
+@in_one_test("text", GARBAGE)
+@in_one_test("source", SLURM.status_sources)
 def test_garbage_is_an_error_and_no_answer(source: str, text: str) -> None:
     with pytest.raises(RefusedError, match=f"{source} gives an answer that cannot be read"):
         SLURM.parse_status(source, ["99"], answer(text))
 
 
-@pytest.mark.parametrize("text", ["", "\n", "CLUSTER: east\n"])
-@pytest.mark.parametrize("source", SLURM.status_sources)
+@in_one_test("text", ["", "\n", "CLUSTER: east\n"])
+@in_one_test("source", SLURM.status_sources)
 def test_no_row_is_an_answer(source: str, text: str) -> None:
     assert SLURM.parse_status(source, ["99"], answer(text)) == {}
 
@@ -230,8 +231,8 @@ def test_cancelling_what_is_gone_is_fine_and_no_answer_is_not() -> None:
         SLURM.parse_cancel(answer("", "scancel: error: Unable to contact slurm controller", 1))
 
 
-@pytest.mark.parametrize(
-    ("code", "exit_code", "words"),
+@in_one_test(
+    "code, exit_code, words",
     [
         ("3:0", 3, "the script ended with exit status 3"),
         ("0:9", 137, "the script was ended by SIGKILL"),

@@ -239,8 +239,8 @@ def test_a_file_without_queues_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x.yaml").exists()
 
 
-@pytest.mark.parametrize(
-    ("sockets", "each", "threads", "cpus", "expected"),
+@in_one_test(
+    "sockets, each, threads, cpus, expected",
     [
         (2, 32, 2, 128, 2),
         (2, 32, 2, 64, 1),  # CPUs is the number of cores: jobs get cores

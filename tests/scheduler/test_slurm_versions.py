@@ -213,7 +213,7 @@ def test_the_node_that_failed_is_named_in_the_log_or_by_scontrol(recorded: Answe
     assert SLURM.parse_failed_nodes(recorded.answer("scontrol done")) == ()
 
 
-@pytest.mark.parametrize("version", DOCUMENTED)
+@in_one_test("version", DOCUMENTED)
 def test_versions_between_are_read_as_their_sources_print(version: str) -> None:
     text = DOCUMENTED[version]
     columns = (

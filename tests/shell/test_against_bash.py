@@ -18,6 +18,7 @@ from hpclaunch.lint.shell_variables import Variables, read_variables
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command
 from tests.how_much import examples
+from tests.in_one_test import in_one_test
 
 NAMES = ("A", "B", "C")
 PLAIN = st.text("ab1-=./:,", min_size=1, max_size=4).filter(lambda text: not re.match(r"[abAB]+\+?=", text))
@@ -167,7 +168,7 @@ def check_values(variables: Variables, raw: str, command: Command, words: list[s
 
 
 # What 5,000 generated scripts found, kept so that every run tries it.
-@pytest.mark.parametrize(
+@in_one_test(
     "script",
     [
         'C=\nuse @@ "${C:-d e} "',

@@ -217,7 +217,7 @@ def test_leonardos_gpus_are_all_attached_to_the_first_half_of_the_cores() -> Non
     assert [len(numa.cpus) for numa in topology.numa_nodes] == [16, 16]
 
 
-@pytest.mark.parametrize("name", ["mn5-acc", "betzy", "betzy-accel"])
+@in_one_test("name", ["mn5-acc", "betzy", "betzy-accel"])
 def test_on_nodes_whose_numa_is_unknown_ranks_bind_themselves(name: str) -> None:
     profile, topology = shipped(name), node(name)
     assert profile.binding.cpu == "at_start"
@@ -225,7 +225,7 @@ def test_on_nodes_whose_numa_is_unknown_ranks_bind_themselves(name: str) -> None
     assert {gpu.numa for gpu in topology.gpus} <= {None}
 
 
-@pytest.mark.parametrize("name", ["polaris", "olivia", "alps-gh200"])
+@in_one_test("name", ["polaris", "olivia", "alps-gh200"])
 def test_the_slingshot_plugin_is_forced_between_nodes_only(name: str) -> None:
     fabric = shipped(name).fabric
     assert fabric.multi_node["NCCL_NET"].value == "AWS Libfabric"
@@ -247,7 +247,7 @@ def test_the_alps_clusters_differ_in_their_limits() -> None:
         assert shipped(name).fabric == base.fabric
 
 
-@pytest.mark.parametrize("name", ["alps-gh200", "daint", "clariden", "santis"])
+@in_one_test("name", ["alps-gh200", "daint", "clariden", "santis"])
 def test_cscs_requires_no_account_and_has_a_partition_for_transfer(name: str) -> None:
     profile = shipped(name)
     assert not profile.account.required

@@ -14,10 +14,11 @@ from hpclaunch.software.eessi import (
     pull_lines,
     with_target,
 )
+from tests.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize(
-    ("arch", "target"),
+@in_one_test(
+    "arch, target",
     [
         ("sm_90", "accel/nvidia/cc90"),
         ("sm_80", "accel/nvidia/cc80"),
@@ -51,7 +52,7 @@ def test_overrides_come_before_the_initialisation() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "eessi",
     [
         JobEessi(version="latest; rm -rf x"),

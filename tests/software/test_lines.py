@@ -294,8 +294,8 @@ def test_contradictions_are_caught(site: str, environment: Environment, words: s
         environment_lines(environment, load_site(site))
 
 
-@pytest.mark.parametrize(
-    ("site", "environment"),
+@in_one_test(
+    "site, environment",
     [
         ("polaris", Environment(modules=("cuda/11.7",), easybuild=JobEasyBuild(load=(OLD,)))),
         ("olivia", Environment(modules=("CUDA/13.0.0",))),

@@ -15,6 +15,7 @@ from hpclaunch.timeline.read_timeline import read_timeline
 from hpclaunch.timeline.timeline_documents import Verdict
 from hpclaunch.timeline.timeline_verdicts import verdicts
 from tests.how_much import examples
+from tests.in_one_test import in_one_test
 from tests.timeline.made_timelines import (
     Training,
     always,
@@ -83,8 +84,8 @@ def test_a_slow_rank_is_named(form: str, data: st.DataObject) -> None:
     assert found.late_ms == pytest.approx(late, abs=12)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("period", "ranks"), [(3, 2), (5, 3), (10, 8)])
+@in_one_test("form", FORMS)
+@in_one_test("period, ranks", [(3, 2), (5, 3), (10, 8)])
 def test_a_rank_that_is_slow_in_some_steps_is_named_with_their_share(
     form: str, period: int, ranks: int
 ) -> None:

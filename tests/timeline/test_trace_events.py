@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hpclaunch.errors import BadInputError
 from hpclaunch.timeline.trace_events import TraceReader, inflated
 from hpclaunch.timeline.trace_repair import repaired
+from tests.in_one_test import in_one_test
 
 EVENTS: list[dict[str, Any]] = [
     {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "allreduce.\u00e9}, {"}},
@@ -48,8 +49,8 @@ def test_wherever_it_is_cut_the_events_before_are_read(cut: int, size: int) -> N
     assert not reader.whole
 
 
-@pytest.mark.parametrize("name", ['layer "q" \\ back', '"', "a\nb", 'a", "b'])
-@pytest.mark.parametrize("size", [7, 100_000])
+@in_one_test("name", ['layer "q" \\ back', '"', "a\nb", 'a", "b'])
+@in_one_test("size", [7, 100_000])
 def test_a_name_that_was_not_escaped_is_read(name: str, size: int) -> None:
     """As Horovod 0.28.1 writes it."""
     bad = f'{{"name": "process_name", "ph": "M", "pid": 3, "args": {{"name": "{name}"}}}}'
@@ -91,8 +92,8 @@ def test_compressed_data_that_is_cut_ends_there() -> None:
     assert list(TraceReader(inflated(pieces(twice, 64)))) == EVENTS
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
+@in_one_test(
+    "text, said",
     [(b"", "it is empty"), (b"  \n", "it is empty"), (b"hello", "begins with"), (b"{}", "no traceEvents")],
 )
 def test_what_is_no_trace_is_refused(text: bytes, said: str) -> None:

@@ -26,7 +26,7 @@ def test_partitions_count_as_gpus_and_contradicting_columns_stay_unknown() -> No
     assert [note for note in partial.notes if "NUMA node 0 but NUMA affinity 1" in note]
 
 
-@pytest.mark.parametrize("word", ["-1", "4294967295", "N/A"])
+@in_one_test("word", ["-1", "4294967295", "N/A"])
 def test_an_unknown_affinity_makes_the_node_unknown(word: str) -> None:
     text = f"GPU[0]\t\t: (Topology) Numa Node: 0\nGPU[0]\t\t: (Topology) Numa Affinity: {word}\n"
     partial = rocm_smi.read(text, "x")
@@ -134,7 +134,7 @@ def test_nvidia_smi_without_affinities() -> None:
     assert any("no affinity columns" in note for note in partial.notes)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "row",
     [
         "\t0-7\t\tN/A\t\tN/A",

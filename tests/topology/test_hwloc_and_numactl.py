@@ -85,7 +85,7 @@ def test_without_a_driver_gpus_come_in_pci_order_and_displays_do_not_count() -> 
     assert [nic.name for nic in partial.nics or ()] == ["mlx5_0"]
 
 
-@pytest.mark.parametrize("chip", ["515e", "5969", "5159", "4752"])
+@in_one_test("chip", ["515e", "5969", "5159", "4752"])
 def test_the_display_of_a_servers_main_board_is_no_gpu(chip: str) -> None:
     """ATI ES1000, RV100 and Rage XL."""
     partial = hwloc.read(document(pus(0, 1), device("0300", "1002", "0000:07:0d.0", chip=chip)), "x")

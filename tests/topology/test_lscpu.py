@@ -100,7 +100,7 @@ def test_siblings_are_derived_from_numa_lines_where_each_node_lists_equal_ranges
     assert any("derived from the numbering" in note for note in notes)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         "NUMA node0 CPU(s): 0-7\n",
@@ -109,7 +109,6 @@ def test_siblings_are_derived_from_numa_lines_where_each_node_lists_equal_ranges
         "NUMA node0 CPU(s): 0-7\nArchitecture: x86_64\nHypervisor vendor: KVM\nThread(s) per core: 2\n",
         "CPU(s): 16\nNUMA node0 CPU(s): 0-1,4-5\nNUMA node1 CPU(s): 2-3,6-7\n",
     ],
-    ids=["no threads", "interleaved", "no architecture", "virtual", "half of the CPUs offline"],
 )
 def test_siblings_that_are_not_certain_stay_unknown_with_a_note(text: str) -> None:
     cores, notes = read_one(text)

@@ -17,6 +17,7 @@ from hpclaunch.topology.merge_sources import merge
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.sources import read_files
 from tests.binding.machines import bound, lists
+from tests.in_one_test import in_one_test
 from tests.topology.test_hwloc_and_numactl import osdev
 
 
@@ -178,8 +179,8 @@ def test_the_list_alone_names_the_instances_without_a_place() -> None:
     assert [(gpu.numa, gpu.device) for gpu in partial.gpus or ()] == [(None, 0)] * 3 + [(None, 1)]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@in_one_test(
+    "text, message",
     [
         (mig_list().replace("GPU 1:", "GPU 2:"), "line 5: GPU 2 follows 1 GPUs"),
         (mig_list().split("\n", 1)[1], "line 1: a MIG instance before the line of its GPU"),

@@ -15,6 +15,7 @@ import pytest
 from hpclaunch.train.allreduce import chunk_bounds
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_options import check_compression
+from tests.in_one_test import in_one_test
 from tests.testbed.cluster import Slurm
 from tests.train.mpirun import environment, mpiexec, run_program
 
@@ -34,8 +35,8 @@ def test_compressed_sums_are_near_lose_nothing_and_send_less(ranks: int) -> None
     run_program(ranks, "compressed")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-@pytest.mark.parametrize("items", [0, 1, 2, 6, 7, 8, 1000])
+@in_one_test("ranks", [1, 2, 3, 7])
+@in_one_test("items", [0, 1, 2, 6, 7, 8, 1000])
 def test_chunks_cover_the_buffer_evenly(items: int, ranks: int) -> None:
     bounds = chunk_bounds(items, ranks)
     sizes = np.diff(bounds)
@@ -103,7 +104,7 @@ def on_two_nodes(slurm: Slurm, folder: Path, module: str, *argv: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("text", ["", "fp8", "fp16:2", "topk"])
+@in_one_test("text", ["", "fp8", "fp16:2", "topk"])
 def test_an_unknown_compression_is_refused_by_name(text: str) -> None:
     with pytest.raises(BadRequestError, match=f"--compression {text}: not a compression"):
         check_compression(text, None)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hpclaunch.scaling.allreduce_messages import COSTS, Link, Machine, allreduce_s
 from hpclaunch.train.allreduce import ALLREDUCES
+from tests.in_one_test import in_one_test
 
 ALPHA, BETA, GAMMA = 2e-6, 1e-10, 3e-11
 FLAT = Machine(1, Link(1.0, 1.0), Link(ALPHA, BETA), GAMMA, 1.0)
@@ -24,8 +25,8 @@ def test_names_are_those_of_the_algorithms() -> None:
     assert set(COSTS) - set(ALLREDUCES) == {"near-first", "shifted", "pipelined"}  # in no runner
 
 
-@pytest.mark.parametrize("machine", [FLAT, NODES])
-@pytest.mark.parametrize("algorithm", COSTS)
+@in_one_test("machine", [FLAT, NODES])
+@in_one_test("algorithm", COSTS)
 def test_one_rank_has_nobody_to_talk_to(algorithm: str, machine: Machine) -> None:
     assert allreduce_s(algorithm, 1, 1e6, machine) == 0
 

@@ -11,6 +11,7 @@ import pytest
 from hpclaunch.scaling.allreduce_messages import message_count, node_programs, rank_rounds
 from hpclaunch.scaling.machine_speed import Parameter
 from hpclaunch.scaling.simulated_exchange import ALLREDUCES, closed_forms
+from tests.in_one_test import in_one_test
 from tests.train.mpirun import run_ranks
 
 WHOLE = 1 << 30
@@ -51,8 +52,8 @@ def test_the_real_order_of_sends_and_receives_is_that_of_the_rounds() -> None:
     assert (last.sends, last.receives) == (((2, 400),), ())
 
 
-@pytest.mark.parametrize("name", ALLREDUCES)
-@pytest.mark.parametrize("per_node", [1, 3])
+@in_one_test("name", ALLREDUCES)
+@in_one_test("per_node", [1, 3])
 def test_every_message_of_a_node_is_awaited_by_another(name: str, per_node: int) -> None:
     programs = node_programs(name, 5, per_node, 99_991)
     sent: Counter[tuple[int, int]] = Counter()

@@ -50,8 +50,8 @@ def test_decay_follows_the_warm_up(decay: str, rates: dict[float, float]) -> Non
     assert schedule.rate(2) == 4.5
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@in_one_test(
+    "options, message",
     [
         (Options(warmup_epochs=2), "--warmup-epochs without --lr-scaling"),
         (Options(lr_scaling="linear", warmup_epochs=-1), "--warmup-epochs -1: not a number of epochs"),
@@ -77,8 +77,8 @@ def test_the_default_warm_up_fits_every_run(epochs: int, decay: str, scaling: st
     assert rates.index(max(rates)) <= epochs * steps / 3 + 1
 
 
-@pytest.mark.parametrize(
-    ("options", "message", "hint"),
+@in_one_test(
+    "options, message, hint",
     [
         (
             Options(lr=0.03, lr_scaling="linear", warmup_epochs=50),

@@ -124,14 +124,13 @@ def adagrad() -> Callable[[float, float], float]:
     return change
 
 
-@pytest.mark.parametrize(
-    ("rule", "formula"),
+@in_one_test(
+    "rule, formula",
     [
         (Adam(ITEMS, np.float64), adam),
         (RMSProp(ITEMS, np.float64), rmsprop),
         (Adagrad(ITEMS, np.float64), adagrad),
     ],
-    ids=["adam", "rmsprop", "adagrad"],
 )
 def test_rules_without_layers(
     rule: Optimizer, formula: Callable[[], Callable[[float, float], float]]

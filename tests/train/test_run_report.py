@@ -14,6 +14,7 @@ import pytest
 from hpclaunch.train.progress_display import Progress, TerminalBar, progress_file
 from hpclaunch.train.run_errors import BadRequestError
 from hpclaunch.train.run_report import EventLog, Reporter
+from tests.in_one_test import in_one_test
 from tests.train.interrupted import killed
 from tests.train.live_terminal import TRAINING, check_live, run_on_terminal
 from tests.train.mpirun import ROOT, RUNNER, environment, mpiexec, run_ranks, train
@@ -42,7 +43,7 @@ def test_a_file_gets_plain_lines() -> None:
     )
 
 
-@pytest.mark.parametrize("columns", [80, 100, 200])
+@in_one_test("columns", [80, 100, 200])
 def test_a_terminal_gets_a_bar_that_fits(columns: int) -> None:
     stream = io.StringIO()
     report = Reporter(stream, speaks=True, bar=TerminalBar(stream, columns))

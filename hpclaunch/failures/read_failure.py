@@ -93,11 +93,18 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
 
 def _as_far_as_told(verdict: Verdict, best: Event, found: Sequence[Event], reports: str) -> Verdict:
     """Return the verdict without a rank where another is as likely, or where it merely reports."""
-    if verdict.rank is None or (best.error.accuses and best.accused):
-        return verdict
-    if (best.error.shared and not best.accused) or (best.rank is None and _heard_early(found)):
+    named = ranks_named(verdict.rank)
+    if best.error.accuses and best.accused:
+        return _only(_accused(best, named, found), verdict)
+    if not best.accused and (best.error.shared or (best.rank is None and _heard_early(found))):
         return verdict._replace(rank=None, failed=None)
-    return _only(_likely(best, ranks_named(verdict.rank), found, reports), verdict)
+    return _only(_likely(best, named, found, reports), verdict) if named else verdict
+
+
+def _accused(best: Event, named: frozenset[str], found: Iterable[Event]) -> Set[str]:
+    """Return the ranks that errors of one kind name; of pairs those in all, which are the named ones."""
+    accused = {*(each.accused or best.accused or "" for each in _same(best, found))}
+    return named if "," in "".join(accused) else named | accused
 
 
 def _only(likely: Set[str], verdict: Verdict) -> Verdict:
@@ -112,9 +119,9 @@ def _likely(best: Event, named: frozenset[str], found: Sequence[Event], reports:
     """Return the ranks of which any may have failed first: the named ones, and those that ended alike."""
     alike = _same(best, found)
     nameless = [each for each in alike if not (each.rank or each.accused)]
-    if len({each.process or each.at for each in nameless}) > 1:
-        return _reported_alike(named, reports, exceptions=nameless[0].traced)
-    alike += () if best.accused or best.rank is None else _rivals(best, found, reports)
+    if not best.lines or len({each.process or each.at for each in nameless}) > 1:
+        return _reported_alike(named, reports, exceptions=any(each.traced for each in nameless))
+    alike += _rivals(best, found, reports)
     return named.union(*map(ranks_named, map(attrgetter("accused" if best.accused else "rank"), alike)))
 
 

@@ -252,6 +252,8 @@ LOST = "RuntimeError: Horovod has been shut down. This was caused by an exceptio
         (trace("") * 2, LAUNCHED, "0,2"),
         (trace("") * 2, LAUNCHED.splitlines()[0], None),
         ("", f"{SRUN}s 0-1: Segmentation fault\n", "0-1"),
+        ("", f"{SRUN} 0: Killed\nsrun: error: n2: task 3: Killed\n", "0,3"),
+        ("RuntimeError: Ranks 2, 3 failed to pass monitoredBarrier in 30000 ms\n", "", "2-3"),
         ("", torchrun(("05", 0, 1)) + torchrun(("05", 1, 1)).partition("\n")[2], "0-1"),
         (trace("", LOST) + trace(""), LAUNCHED, None),
         ("0: solver: stopped with an error\n1: solver: stopped with an error\n", "", "0-1"),
@@ -303,6 +305,16 @@ def test_of_two_ranks_with_own_errors_either_may_be_the_first(other: str, rank: 
     assert (found.rank, found.candidates) == (rank, None if rank else "0,2")
 
 
-@in_one_test("words", ["TP rank 1", "Local rank 1", "LOCAL_RANK=1", "pipeline stage rank 1"])
+@in_one_test(
+    "words",
+    ["TP rank 1", "Local rank 1", "LOCAL_RANK=1", "pipeline stage rank 1", "tp_rank 1", "node_rank: 1"],
+)
 def test_a_number_that_is_no_rank_of_the_job_names_none(words: str) -> None:
     assert read(f"step 1\nERROR: cannot read the mesh on {words}: no such block\n").rank is None
+
+
+@in_one_test("label", ["worker", "GPU", "stage", "shard", "node", "local_rank", "replica"])
+def test_a_label_that_counts_something_else_names_no_rank(label: str) -> None:
+    steps = "".join(f"{label} {number}: step {step}\n" for step in range(3) for number in range(4))
+    assert read(steps + trace(f"{label} 2: "), ranks=8).rank is None
+    assert read(steps.replace(label, "n1.site") + trace("n1.site 2: "), ranks=8).rank == "2"

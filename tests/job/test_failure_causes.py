@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hpclaunch.cli.status import _who
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.binding_report import PREFIX, verdict
 from hpclaunch.job.failure_causes import bad_nodes, failure_of, first_death, refused_mask
@@ -138,3 +139,12 @@ def test_slurms_own_line_is_not_the_programs(tmp_path: Path, version: str, why: 
     failure = failure_of(record, FailureLog(f"{last}\n", (*own, line, last)))
     assert failure.lines == own
     assert failure.cause == ("time limit" if why == "TIME LIMIT" else None)
+
+
+def test_ranks_that_are_equally_likely_are_shown_and_none_is_named(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=4, exit_code=139)
+    said = "srun: error: n2: tasks 1,3: Segmentation fault"
+    failure = failure_of(record, FailureLog(f"{said}\n", (said,)))
+    assert (failure.rank, failure.candidates, failure.node, failure.exit_code) == (None, "1,3", "n2", 139)
+    rows = dict(_who(failure, 4))
+    assert rows["rank"] == "not known, any of 1,3 may have failed first on n2, exit code 139 (SIGSEGV)"

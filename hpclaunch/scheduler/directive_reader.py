@@ -253,14 +253,14 @@ _PLACEHOLDER = r"<[A-Za-z][^<>\n]*>|\[[A-Za-z][^\[\]\n]*\]|\{\{[^{}\n]*\}\}"
 
 
 def _without_comment(text: str) -> tuple[str, str, str]:
-    """Split at the ``#`` that begins a comment: at the start or behind a blank, outside of quotes."""
+    """Split at the ``#`` that begins a comment: behind a blank, outside of quotes, and no ``##NAME##``."""
     quote = ""
     for at, char in enumerate(text):
         if quote:
             quote = "" if char == quote else quote
         elif char in "'\"":
             quote = char
-        elif char == "#" and (at == 0 or text[at - 1].isspace()):
+        elif char == "#" and (at == 0 or text[at - 1].isspace()) and not re.match(r"##+\w+##", text[at:]):
             return text[:at], "#", text[at + 1 :]
     return text, "", ""
 

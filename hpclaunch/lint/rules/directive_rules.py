@@ -48,8 +48,10 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
     certain = context.profile or context.script.has_option("l:select")
     for found in _with_problem(context, "stray"):
         message = f"{found.text}: {found.reader.submit_command} knows no such option"
-        severity: Severity = "warning" if _A_RESOURCE.match(found.text) else "note"
-        yield Violation(found.line, message, None, None if certain or found.reader.comments else severity)
+        tried = found.reader.kind not in TABLE["stray_words_untried"]
+        severity: Severity = "note" if tried and not _A_RESOURCE.match(found.text) else "warning"
+        known = tried and (certain or found.reader.comments)
+        yield Violation(found.line, message, None, None if known else severity)
     for match in _LIKE_A_BLANK.finditer(context.script.text):
         line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
         if line not in context.script.text_lines:

@@ -6,6 +6,6 @@
 #BSUB -J a[1:10]
 ./app $LSB_JOBINDEX
 # site: unknown
-# expect: 4 option-value-refused
+# expect: 4 option-value-undocumented
 # expect: 5 option-value-refused
 # expect: 6 option-value-refused

@@ -7,4 +7,4 @@
 # site: unknown
 # expect: 3 option-value-refused
 # expect: 4 option-value-refused
-# expect: 5 option-value-refused
+# expect: 5 option-value-undocumented

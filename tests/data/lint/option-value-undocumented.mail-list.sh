@@ -2,4 +2,4 @@
 #SBATCH --time=10 --mail-type=BEGIN,FINISH
 srun ./app
 # site: unknown
-# expect: 2 option-value-refused
+# expect: 2 option-value-undocumented

@@ -246,7 +246,7 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
             yield Violation(one.line, f"{one.text}: the first number of the range is above the last one")
 
 
-for _rule_id in OPTION_VALUES.keys() - {"option-value-refused"}:
+for _rule_id in sorted(OPTION_VALUES.keys() - {"option-value-refused"}):
     rule(_rule_id)(partial(_wrong_values, OPTION_VALUES[_rule_id]))
 
 

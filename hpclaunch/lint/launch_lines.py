@@ -7,7 +7,13 @@ from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, TABLE
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.scheduler.directive_reader import name_set
-from hpclaunch.shell.launcher_options import LIST_OPTIONS, continues_list, read_option
+from hpclaunch.shell.launcher_options import (
+    LAUNCHER_OPTIONS,
+    LIST_OPTIONS,
+    MPIEXEC,
+    continues_list,
+    read_option,
+)
 from hpclaunch.shell.shell_syntax import Command, Part, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
@@ -42,6 +48,8 @@ class Launch:
     """srun, mpiexec, ...; python where the script starts it without a launcher."""
     options: list[Option] = field(default_factory=list)
     program: list[Word] = field(default_factory=list)
+    unread: list[Word] = field(default_factory=list)
+    """Variables before the program that hold options which are not known."""
 
     @property
     def line(self) -> int:
@@ -93,7 +101,7 @@ def read_launch(command: Command, variables: Variables | None = None) -> Launch 
         name = "flux" if [word.visible for word in words[:1]] == ["run"] else ""
     if name in LAUNCHERS:
         launch = Launch(command, "mpiexec" if name.startswith("mpi") else name)
-        _read_options(launch, _with_options_of_variables(words[1:], variables))
+        _read_options(launch, _with_options_of_variables(words[1:], variables), variables)
         return launch
     if _RUNS_PYTHON.fullmatch(words[0].visible) or name in _CONTAINERS:
         return Launch(command, "python", [], words)
@@ -150,9 +158,18 @@ def _line_of_piece(piece: str, word: Word, variables: Variables | None) -> int:
     return made[0].line if made else word.line
 
 
-def _read_options(launch: Launch, words: list[Word]) -> None:
+def _read_options(launch: Launch, words: list[Word], variables: Variables | None) -> None:
     """Split a launcher's words into options and program."""
-    at = 0
+    at = _end_of_options(launch, words, 0)
+    while at < len(words) and variables and _holds_options(launch, words[at:], variables):
+        launch.unread.append(words[at])
+        at = _end_of_options(launch, words, at + 1)
+    behind_dashes = at < len(words) and words[at].visible == "--"
+    launch.program = words[at + behind_dashes :]
+
+
+def _end_of_options(launch: Launch, words: list[Word], at: int) -> int:
+    """Read options from a position on; return where they end."""
     while at < len(words) and words[at].visible.startswith("-") and words[at].visible not in ("-", "--"):
         line = words[at].line
         name, value, prefix, count = read_option(launch.launcher, words[at : at + 3])
@@ -160,8 +177,19 @@ def _read_options(launch: Launch, words: list[Word]) -> None:
         broken = _torn_off(words, at, value, prefix) if name in LIST_OPTIONS else ()
         at += len(broken)
         launch.options.append(Option(name, value, prefix, line, broken))
-    behind_dashes = at < len(words) and words[at].visible == "--"
-    launch.program = words[at + behind_dashes :]
+    return at
+
+
+def _holds_options(launch: Launch, words: list[Word], variables: Variables) -> bool:
+    """Tell whether a variable that is not known holds options: others follow, and a program."""
+    if not re.fullmatch(r"\$(\w+|\{\w+\})", words[0].raw) or {*_split(words[0], variables)} - {"?"}:
+        return False
+    more = Launch(launch.command, launch.launcher)
+    known, end = LAUNCHER_OPTIONS.get(launch.launcher, MPIEXEC), _end_of_options(more, words, 1)
+    names = {one.name for one in more.options}
+    new = names & known.sizes.keys() - {one.name for one in launch.options}
+    says = new or re.search("(?i)opt|arg|flag", words[0].raw)
+    return bool(names and says and end < len(words)) and all(map(known.has, names))
 
 
 def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tuple[Word, ...]:

@@ -1,5 +1,6 @@
 """The options and the program of a foreign launch."""
 
+import re
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
@@ -8,6 +9,7 @@ from hpclaunch.shell.launcher_options import (
     LAUNCHER_OPTIONS,
     LIST_OPTIONS,
     MPIEXEC,
+    Size,
     continues_list,
     read_option,
 )
@@ -64,6 +66,19 @@ def read_options(launch: Launch, values: Values) -> ReadLaunch:
     return ReadLaunch(options, rest[1:] if rest and rest[0].text == "--" else rest)
 
 
+def sizes_of(launcher: str, option: LaunchOption) -> dict[Size, int | None]:
+    """Return the sizes that an option of a launcher states; None: the number cannot be read."""
+    known, value = LAUNCHER_OPTIONS.get(launcher), (option.value or "").strip()
+    if option.name == "map-by" and (ranks := re.match(r"(?i)ppr:(?:(\d+):node\b)?(?:.*\bpe=(\d+))?", value)):
+        found: dict[Size, int | None] = {"tasks per node": int(ranks[1]) if ranks[1] else None}
+        return {**found, "cpus": int(ranks[2])} if ranks[2] else found
+    size = known.sizes.get(option.name) if known else None
+    if size is None:
+        return {}
+    count = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", value)  # 8, and of GPUs a100:8 and gpu:8
+    return {size: int(count[1]) or None if count else None}
+
+
 def _other_launcher(launch: Launch, values: Values) -> ReadLaunch:
     """Read a launch without a table of options: no launcher at all, one that reads all words, or ibrun.
 
@@ -87,7 +102,7 @@ def words_of(values: Values, words: list[Word]) -> list[Piece]:
 
 def _after_launcher(launch: Launch, values: Values) -> list[Piece]:
     """Return what follows the launcher, whose name may be in a variable."""
-    pieces = words_of(values, launch.command.words)
+    pieces = words_of(values, [word for word in launch.command.words if word not in launch.unread])
     for number, piece in enumerate(pieces):
         name = piece.text.rpartition("/")[2]
         if name == launch.launcher or (launch.launcher == "mpiexec" and name.startswith("mpi")):

@@ -27,7 +27,7 @@ _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 
 def port_body(port: Port) -> Iterator[Judged]:
     """Judge every command that is not the launch."""
-    main = port.launch.command if port.launch else last_program(port)
+    main = main_command(port)
     own = request_lines(port) if port.own else {}
     for command in port.script.commands:
         lines = port.lines_of(command)
@@ -120,7 +120,7 @@ def _judge(port: Port, command: Command) -> Iterator[Judged]:
 
 def _is_behind(port: Port, command: Command) -> bool:
     """Tell whether a command sets variables when the launch is over."""
-    main = port.launch.command if port.launch else last_program(port)
+    main = main_command(port)
     sets = command.name in (*_DECLARING, "")
     return sets and main is not None and not (main.block or main.function) and command.start >= main.end
 
@@ -179,7 +179,7 @@ def _binds_by(port: Port, name: str) -> bool:
 
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     """Return the variables of the launcher's options and of the program, with those of their values."""
-    command = port.launch.command if port.launch else last_program(port)
+    command = main_command(port)
     if command is None:
         return set(), set()
     program = port.launch.program if port.launch else command.words
@@ -277,9 +277,14 @@ def last_program(port: Port) -> Command | None:
     return next((one for one in reversed(port.script.commands) if _is_program(one)), None)
 
 
+def main_command(port: Port) -> Command | None:
+    """Return the launch, or the program where there is none."""
+    return port.launch.command if port.launch else last_program(port)
+
+
 def launch_line(port: Port) -> int | None:
     """Return the line of the launch, or of the program where there is none."""
-    return port.launch.line if port.launch else last.line if (last := last_program(port)) else None
+    return main.line if (main := main_command(port)) else None
 
 
 def _is_program(command: Command) -> bool:

@@ -11,7 +11,14 @@ from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port.foreign_values import WORDS, Value, Values, shell_word
 from hpclaunch.port.job_sizes import SourceSizes
-from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, Piece, read_options, words_of
+from hpclaunch.port.launcher_words import (
+    READ_THEMSELVES,
+    LaunchOption,
+    Piece,
+    read_options,
+    sizes_of,
+    words_of,
+)
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import PRINTS, last_program, sole_program
@@ -34,6 +41,7 @@ from hpclaunch.port.ported_command import (
     port_command,
     shell_text_at,
     with_binds,
+    with_word,
     workers_of,
 )
 from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
@@ -115,15 +123,9 @@ def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSiz
 
 
 def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
-    known = LAUNCHER_OPTIONS.get(launch.launcher)
     found: dict[Size, int] = {}
-    if known is None:
-        return found
     for option in read_options(launch, values).options:
-        size = known.sizes.get(option.name)
-        count = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", (option.value or "").strip())
-        if size is not None and count and int(count[1]):  # 8, and of GPUs a100:8 and gpu:8
-            found[size] = int(count[1])
+        found |= {size: count for size, count in sizes_of(launch.launcher, option).items() if count}
     if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
         per_set = found.pop("tasks per node", 1)
         found["tasks"] = sets * per_set
@@ -158,7 +160,7 @@ def _of_launcher(launch: Launch, values: Values, nodes: int | None) -> tuple[int
     if launch.launcher in READ_THEMSELVES:
         return (nodes,)
     known = LAUNCHER_OPTIONS.get(launch.launcher)
-    given = {known.sizes.get(one.name) for one in read_options(launch, values).options} if known else set()
+    given = {size for one in read_options(launch, values).options for size in sizes_of(launch.launcher, one)}
     if (known is None and launch.options) or given & {"tasks", "tasks per node"}:  # a number that is not read
         return (None,)
     return (1,) if launch.launcher == "aprun" else None  # man aprun, -n
@@ -213,7 +215,7 @@ def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCom
     else:
         last = last_program(port)
         words = words_of(values, last.words) if last else []
-    found = port_command(words, port.here)
+    found = _in_folder(port, launch, port_command(words, port.here))
     programs = [word for word in found.words if word.plain not in ("bash", "sh")]
     place = find_written(port, values, programs[0]) if len(programs) == 1 else None
     if place is None and launch is not None:
@@ -228,6 +230,18 @@ def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCom
     if inner.launch is not None:
         return _with_inside(port, found, inner, place)
     return _with_text_kept(port, found, inner, place) if place.in_launch else found
+
+
+def _in_folder(port: Port, launch: Launch | None, found: PortedCommand) -> PortedCommand:
+    """Return the command with its path, where lines put a program without one into the job's folder."""
+    by_mpi = launch is not None and launch.launcher == "mpiexec" and found.image is None
+    name = found.words[0].plain or ""
+    made = re.compile(WORDS["puts a file"].format(name=re.escape(name)))
+    lines = (" ".join(word.raw for word in one.words) for one in port.script.commands)
+    if not by_mpi or not re.fullmatch(r"\w[\w.+-]*", name) or not any(map(made.fullmatch, lines)):
+        return found
+    said = f"mpirun looks for {name} in the folder of the job, too, and the shell that starts a rank does not"
+    return with_word(found, 0, Value(f"./{name}", f"./{name}")).but(said=said)
 
 
 def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
@@ -406,11 +420,10 @@ def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator
 
 def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdict:
     said = [f"{port.here} starts ranks by {port.launcher.name}", *port.command.said]
-    known = LAUNCHER_OPTIONS.get(launch.launcher)
-    options = read_options(launch, port.values).options
-    if not (known and any(option.name in known.sizes for option in options)):
+    if not any(sizes_of(launch.launcher, option) for option in read_options(launch, port.values).options):
         said.append(port.sizes.said)
-    to_do = []
+    holds = {"line": launch.line + port.before, "launcher": launch.launcher}
+    to_do = [task("options unread", name=word.raw, **holds) for word in launch.unread]
     inside = launch.command.block or launch.command.function or launch.command.before == "||"
     if inside and not port.own:
         said.append("it stands in a block of the shell, and the job file starts it once, in any case")
@@ -454,7 +467,7 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     text = f"{launch.launcher}'s {option.name}"
     if known is None:
         return port.says("other launcher", text=text)
-    if option.name in known.sizes:
+    if sizes_of(launch.launcher, option):
         return port.says("sizes", sizes=port.sizes_text, said=port.sizes.said)
     about = known.about.get(option.name, "")
     if handler := _OPTIONS.get(about):

@@ -120,7 +120,7 @@ def port_script(
 
 def _check(script: Script, source: SiteProfile | None) -> None:
     shell = script.shebang.split()
-    name = next((word.rpartition("/")[2] for word in shell if not word.endswith("/env")), "bash")
+    name = next((word.rpartition("/")[2] for word in shell if not re.match("-|.*/env$", word)), "bash")
     if not re.fullmatch(r"(ba|k|z|da|a)?sh", name):
         raise BadInputError.case("port: other shell", shebang=script.shebang)
     if script.kind is None and source is None and not (shell or script.launches):
@@ -135,7 +135,7 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     found = source_sizes(port, port.values, launch)
     command = read_command(port, launch, port.values)
     found, to_do = _with_nodes(found, command, launch)
-    found = _with_workers(found, command)
+    found = _with_workers(found, command, port.values.numbers.get("gpus per node"))
     sizes = fit_sizes(found, port.target)
     if port.starts_ray:
         sizes = msgspec.structs.replace(sizes, said="a Ray cluster: one process on each node")
@@ -164,17 +164,20 @@ def _with_nodes(
     return there if alone else found, []
 
 
-def _with_workers(found: SourceSizes, command: PortedCommand) -> SourceSizes:
+def _with_workers(found: SourceSizes, command: PortedCommand, gpus_there: int | None) -> SourceSizes:
     """Return the sizes with the workers that torchrun and its like start, as ranks."""
     if not (command.open_ranks or command.inner or command.kept):
         return found
     if command.open_ranks:
         return msgspec.structs.replace(found, ranks=None)
-    if command.workers_of_job:
-        return msgspec.structs.replace(found, ranks=command.workers or found.gpus or found.ranks)
-    nodes = found.nodes or 1
+    nodes, cpus = found.nodes or 1, found.cpus_per_rank
     per_node = command.workers or (found.gpus // nodes if found.gpus else None)
-    return msgspec.structs.replace(found, ranks=per_node * nodes if per_node else None)
+    ranks = per_node * nodes if per_node else None
+    if command.workers_of_job:
+        ranks = command.workers or found.gpus or found.ranks
+    gpus = ranks if found.gpus is None and ranks == nodes * (gpus_there or 0) else found.gpus
+    cpus = cpus and ranks and max(1, cpus * max(found.ranks or 0, nodes) // ranks)  # of the task
+    return msgspec.structs.replace(found, ranks=ranks, gpus=gpus, cpus_per_rank=cpus)
 
 
 def _account(port: Port) -> Verdict:
@@ -291,20 +294,18 @@ def _notes(port: Port) -> Iterator[str]:
 
 def _put_together(port: Port, settled: Verdict) -> Ported:
     """Judge all lines of the script, and put together what the verdicts say."""
-    judged = [*port_directives(port), *port_body(port), *judge_words(port)]
+    judged = [*port_directives(port), *port_body(port)]
+    judged += (one.behind(part.before) for part in port.parts for one in judge_words(part))
     judged += filled_in(port, {name for name, _ in all_set(judged).get("fill_in", ())})
-    if port.written is not None:
-        judged += (one.behind(port.written.before) for one in judge_words(port.written))
     given = all_set(judged)
     command = written_command(port, given.get("exports", ()), given)
     words = command.sets["command"]
     known = {line for one in judged for line in one.lines}
-    start = list(judge_start(port, words, known))
-    if port.written is not None:
-        before = port.written.before
-        start += (
-            one.behind(before) for one in judge_start(port.written, words, {at - before for at in known})
-        )
+    start = (
+        one.behind(part.before)
+        for part in port.parts
+        for one in judge_start(part, words, {at - part.before for at in known})
+    )
     judged = [*start, *judged]
     judged += port_rest(port, {line for one in judged for line in one.lines})
     binds = KEPT.setting(container_bind=port.command.binds) if port.command.binds else KEPT

@@ -59,6 +59,11 @@ class Port:
         return inside
 
     @property
+    def parts(self) -> list[Port]:
+        """The script, and the one that it holds and starts."""
+        return [self, *filter(None, [self.written])]
+
+    @property
     def here(self) -> str:
         """The target's name."""
         return self.target.name

@@ -9,7 +9,7 @@ from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, at_lines, left_out, task
-from hpclaunch.port.port_state import Port, paths_in
+from hpclaunch.port.port_state import Port, gpus_of, paths_in
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
 
@@ -83,6 +83,7 @@ def is_other_size(port: Port, name: str, value: str | None) -> bool:
     """Tell whether a number, by its name a size of the job, may be another one here."""
     there, here = port.source_sizes, port.sizes
     same = here.same and there.nodes and there.ranks == (here.tasks_per_node or 0) * there.nodes
+    same = same or (port.same_machine and value == str(gpus_of(port.target)))
     is_size = re.fullmatch(WORDS["names of sizes"], name.strip("-"), re.IGNORECASE)
     return not same and bool(is_size and re.fullmatch(r"\d+", value or ""))
 

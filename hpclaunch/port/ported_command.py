@@ -145,7 +145,7 @@ def shell_text_at(words: Sequence[Value]) -> int | None:
     return at if at and re.fullmatch(r"-\w*c", texts[at - 1]) and at == len(texts) - 1 else None
 
 
-def _with_word(found: PortedCommand, number: int, new: Value, to_do: str) -> PortedCommand:
+def with_word(found: PortedCommand, number: int, new: Value, to_do: str = "") -> PortedCommand:
     """Return the command with another value in place of a word."""
     old = found.words[number]
     sources = {at: tuple(new if one is old else one for one in items) for at, items in found.sources.items()}
@@ -165,9 +165,9 @@ def _without_secrets(found: PortedCommand) -> PortedCommand:
         following = found.words[number + 1].plain if number + 1 < len(found.words) else None
         to_do = f"command: the value of {option} is a secret: export {variable} in the shell that submits"
         if equals and value:
-            found = _with_word(found, number, Value(None, f"{option}=${variable}"), to_do)
+            found = with_word(found, number, Value(None, f"{option}=${variable}"), to_do)
         elif not equals and following and not following.startswith("-"):
-            found = _with_word(found, number + 1, Value(None, f"${variable}"), to_do)
+            found = with_word(found, number + 1, Value(None, f"${variable}"), to_do)
     return found
 
 

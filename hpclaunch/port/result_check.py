@@ -40,8 +40,13 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
     yield from _lost_values(port, settings, judged)
     yield from _unread_sizes(port)
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})
+    yield from _cores(port)
+
+
+def _cores(port: Port) -> Iterator[str]:
+    """Compare the cores of a rank; a number on the own machine may count hardware threads."""
     cores = (usable_cores(port.target) or 0) // (port.sizes.tasks_per_node or 1)
-    if 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
+    if not port.same_machine and 0 < cores < (there := port.source_sizes.cpus_per_rank or 0):
         yield task("fewer cores", there=there, here=cores)
 
 
@@ -77,7 +82,7 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
 
 def _output_files(port: Port) -> Iterator[tuple[int, str]]:
     """Yield the files to which launcher, shell and directives write the launch's output, with their lines."""
-    for part in filter(None, (port, port.written)):
+    for part in port.parts:
         launch, text = part.launch, part.script.text
         if launch is not None and launch.program:
             options = text[launch.command.start : launch.program[0].start]
@@ -194,20 +199,15 @@ def _options(port: Port) -> list[tuple[str, str]]:
 
 def _other_sizes(port: Port) -> Iterator[str]:
     """Yield the arguments that are sizes of the job, by their names."""
-    threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
-    for name, value in _options(port):
-        if re.fullmatch(WORDS["options of threads"], name) and value.isdigit() and not threads:
-            yield task("other threads", name=name, value=value, line=launch_line(port))
-        if (
-            re.fullmatch(WORDS["ranks of a node"], name)
-            and value.isdigit()
-            and 0 < gpus_of(port.target) < int(value)
-        ):
-            yield task(
-                "wider than a node", name=name, value=value, line=launch_line(port), gpus=gpus_of(port.target)
-            )
+    given = port.script.variables.assignments.get("OMP_NUM_THREADS")
+    line, gpus = launch_line(port), gpus_of(port.target)
+    for name, value in ((name, value) for name, value in _options(port) if value.isdigit()):
+        if re.fullmatch(WORDS["options of threads"], name) and not given:
+            yield task("other threads", name=name, value=value, line=line)
+        if re.fullmatch(WORDS["ranks of a node"], name) and 0 < gpus < int(value):
+            yield task("wider than a node", name=name, value=value, line=line, gpus=gpus)
         if is_other_size(port, name, value):
-            what = f"command: {name} {value} of line {launch_line(port)}"
+            what = f"command: {name} {value} of line {line}"
             yield task("other size", what=what, there=port.there, here=port.sizes_text)
 
 
@@ -252,7 +252,7 @@ def _gpus(port: Port) -> Iterator[str]:
 
 def _arguments(port: Port) -> Iterator[str]:
     """Yield the words of the launch that stand for arguments of the script, and the lines that read some."""
-    for part in filter(None, (port, port.written)):
+    for part in port.parts:
         for word in part.launch.program if part.launch else ():
             if match := re.search(r"\$(?:\{(?:[@*]|\d+)[^}]*\}|[@*\d])", word.raw):
                 yield task("arguments", shown=match[0])

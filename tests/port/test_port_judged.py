@@ -382,3 +382,122 @@ def test_threads_in_the_select_of_pbs_are_named(mark: str) -> None:
     text = f"#!/bin/bash\n#PBS -l select=4:mpiprocs=16{mark}ompthreads=2\nmpiexec -np 64 ./a\n"
     said = to_do(text, None, "olivia")
     assert "ompthreads of -l select" in said
+
+
+NO_GPUS = "#!/bin/bash\n#SBATCH -N 2\n#SBATCH --ntasks-per-node=4\n#SBATCH -t 0:30:00\n"
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "mpirun $SITE_MPI -np 8 -npernode 4 ./a.out -x 1",
+        "mpirun -np 8 ${MPI_OPTIONS} --mca pml ob1 -npernode 4 ./a.out -x 1",
+        "srun $STEP -n 8 --ntasks-per-node=4 ./a.out -x 1",
+        "OPTIONS=$(site-options)\nmpirun $OPTIONS -np 8 -npernode 4 ./a.out -x 1",
+    ],
+)
+def test_a_variable_that_is_not_known_before_options_holds_options(launch: str) -> None:
+    ported = port(NO_GPUS + launch + "\n", None, "polaris")
+    assert ported.settings["command"] == ("./a.out", "-x", "1")
+    assert [ported.settings[key] for key in ("nodes", "tasks_per_node")] == [2, 4]
+    assert "env" not in ported.settings
+    assert [text for text in ported.to_do if "holds options of" in text and "is left out" in text]
+
+
+@pytest.mark.parametrize(
+    ("launch", "program"),
+    [
+        ("mpirun $SOLVER -np 8", "${SOLVER} -np 8"),
+        ("mpirun -np 8 $SOLVER -np 4 case", "${SOLVER} -np 4 case"),
+        ("mpirun -np 8 $LMP -in in.lj", "${LMP} -in in.lj"),
+        ("srun $SOLVER -n 8 --unknown-option case", "${SOLVER} -n 8 --unknown-option case"),
+        ('mpirun "$SOLVER" -np 8 case', '"${SOLVER}" -np 8 case'),
+    ],
+)
+def test_a_variable_that_is_not_known_may_be_the_program(launch: str, program: str) -> None:
+    ported = port(NO_GPUS + launch + "\n", None, "polaris")
+    assert ported.settings["command"] == ("bash", "-c", f"exec {program}")
+    assert "holds options of" not in "\n".join(ported.to_do)
+
+
+def test_a_variable_whose_value_is_a_program_holds_no_options() -> None:
+    ported = port(f"{NO_GPUS}SOLVER=./a.out\nmpirun $SOLVER -np 8 case\n", None, "polaris")
+    assert ported.settings["command"] == ("./a.out", "-np", "8", "case")
+
+
+@pytest.mark.parametrize(
+    "made", ["mpicc -O2 -o wave wave.c", "cp ../bin/wave .\n./wave --help", "ln -s ../bin/wave wave"]
+)
+def test_a_program_that_lines_put_into_the_folder_gets_its_path_with_mpirun(made: str) -> None:
+    ported = port(f"{NO_GPUS}{made}\nmpirun -np 8 wave 100\n", None, "polaris")
+    assert ported.settings["command"] == ("./wave", "100")
+    assert any("mpirun looks for wave in the folder" in line.why for line in ported.report.changed)
+
+
+@pytest.mark.parametrize(
+    ("made", "launch"),
+    [
+        ("module load wave", "mpirun -np 8 wave 100"),  # from a module
+        ("mpicc -o wavelet wave.c", "mpirun -np 8 wave 100"),
+        ("mpicc -o wave wave.c", "srun -n 8 wave 100"),  # srun searches PATH only
+    ],
+)
+def test_a_program_of_path_keeps_its_name(made: str, launch: str) -> None:
+    assert port(f"{NO_GPUS}{made}\n{launch}\n", None, "polaris").settings["command"] == ("wave", "100")
+
+
+@pytest.mark.parametrize("word", ["nvidia-mgpu", "tensornet-nvidia", "site.cudnn.9", "use-tensorrt"])
+def test_a_word_of_nvidia_inside_a_word_is_named_on_amd_only(word: str) -> None:
+    text = f"{NO_GPUS}srun python a.py --target {word}\n"
+    assert f"command: {word} is of nvidia" in to_do(text, None, "lumi-g")
+    assert "is of nvidia" not in to_do(text, None, "polaris")
+
+
+@pytest.mark.parametrize("word", ["rocm-mgpu", "amdgpu-dkms", "amd-x"])
+def test_a_word_of_amd_inside_a_word_is_named_on_nvidia_only(word: str) -> None:
+    text = f"{NO_GPUS}srun python a.py --target {word}\n"
+    assert f"command: {word} is of amd" in to_do(text, None, "polaris")
+    assert "is of amd" not in to_do(text, None, "lumi-g")
+
+
+@pytest.mark.parametrize("word", ["amdahl", "envidia", "nccl-tests"])
+def test_a_word_that_only_contains_a_vendor_is_not_named(word: str) -> None:
+    text = f"{NO_GPUS}srun python a.py --target {word}\n"
+    assert not re.search(r"is of (amd|nvidia)", to_do(text, None, "lumi-g") + to_do(text, None, "polaris"))
+
+
+@pytest.mark.parametrize(
+    ("option", "sizes"),
+    [
+        ("-map-by ppr:4:node", [4, 4]),
+        ("--map-by ppr:2:node:PE=8", [8, 2]),
+        ("--map-by slot", [1, 16]),  # a binding only
+        ("--map-by ppr:2:socket", [1, 16]),
+    ],
+)
+def test_ranks_of_a_node_by_map_by_are_sizes(option: str, sizes: list[int]) -> None:
+    text = f"#!/bin/bash\n#$ -l h_rt=1:00:00\n#$ -cwd\nmpiexec -n 16 {option} ./app\n"
+    ported = port(text, None, "olivia")
+    assert [ported.settings[key] for key in ("nodes", "tasks_per_node")] == sizes
+
+
+def test_workers_of_a_launcher_share_the_cores_of_its_task() -> None:
+    head = "#!/bin/bash\n#SBATCH --ntasks=1\n#SBATCH --gpus=4\n#SBATCH --time=1:00:00\n"
+    text = f"{head}#SBATCH --cpus-per-task=4\n#SBATCH --mem-per-cpu=40g\naccelerate launch --multi_gpu a.py\n"
+    assert "GiB for the ranks" not in to_do(text, None)  # 160 of 512, not 4 times as many
+    assert "640 GiB for the ranks" in to_do(text.replace("=40g", "=160g"), None)
+    assert "each has" not in to_do(text, None)
+    assert "each has 16 cores in the script" in to_do(
+        text.replace("cpus-per-task=4", "cpus-per-task=64"), None
+    )
+
+
+def test_a_variable_with_the_gpus_of_a_node_has_one_value() -> None:
+    text = (
+        "#!/bin/bash\n#PBS -A Proj\n#PBS -l walltime=0:30:00\n#PBS -l filesystems=home\ncd $PBS_O_WORKDIR\n"
+        "GPUS=$(nvidia-smi -L | wc -l)\ntorchrun --nproc_per_node $GPUS train.py --devices $GPUS\n"
+    )
+    ported = port(text, "polaris", "lumi-g")
+    assert ported.settings["command"][-1] == "4"
+    assert [ported.settings[key] for key in ("tasks_per_node", "gpus_per_task")] == [4, 1]
+    assert "--devices" not in to_do(text, "polaris", "polaris")

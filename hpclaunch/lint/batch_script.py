@@ -1,7 +1,7 @@
 """A batch script, read once: everything that rules need."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -118,11 +118,17 @@ class Script:
         first = self.shebang.split()[-1:] or ["no shell script"]
         return "Python" if self.language == "python" else first[0].rpartition("/")[2]
 
-    @cached_property
-    def placeholder_lines(self) -> frozenset[int]:
+    @property
+    def placeholder_lines(self) -> Collection[int]:
         """The lines of directives in which something is left open for the user to fill in."""
-        found = [one for one in self.directives if one.problem != "comment"]
-        return frozenset(one.line for one in found if placeholder_in(one.text))
+        return self.open_directives.keys()
+
+    @cached_property
+    def open_directives(self) -> dict[int, str]:
+        """Line and text of the directives that leave something open."""
+        made = {one.line for one in self.directives if _OF_PYTHON.search(one.text)}
+        found = [one for one in self.directives if one.problem != "comment" and one.line not in made]
+        return {one.line: one.text for one in reversed(found) if placeholder_in(one.text)}
 
     @cached_property
     def open_words(self) -> dict[int, str]:
@@ -301,6 +307,10 @@ def _lines_of_texts(shell: Shell) -> frozenset[int]:
 
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+
+
+_OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
+"""An object that a program of Python wrote into a directive: nobody fills it in."""
 
 
 def placeholder_in(text: str) -> str | None:

@@ -18,6 +18,8 @@ from hpclaunch.shell.shell_syntax import Command, Part, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
 LAUNCHERS = name_set(TABLE["launchers"])
+_SRUN = LAUNCHER_OPTIONS["srun"]
+SRUN_OPTIONS = sorted({*_SRUN.valued, *_SRUN.sizes, *_SRUN.about, *name_set(TABLE["srun_flags"])})
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
 _SHOWS_BINDING = re.compile(r"(?i)(hello|echo)[-_]?\w*|\w*(affinity|xthi)\w*|[a-z]+_check")

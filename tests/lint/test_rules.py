@@ -91,10 +91,74 @@ def test_a_finding_is_as_grave_as_it_is_certain(script: str, severity: str) -> N
     assert [one.severity for one in found if one.rule == rule] == [severity]
 
 
-@pytest.mark.parametrize(("line", "severity"), [("srun ./app", "warning"), ("sbatch -N2 job.sh", "note")])
-def test_a_script_that_submits_another_needs_no_directives(line: str, severity: str) -> None:
-    found = findings(f"#!/bin/bash\n{line}\n", "unknown")
-    assert [one.severity for one in found if one.rule == "no-directives"] == [severity]
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [("#!/bin/bash\nsrun ./app\n", "note"), ("#!/usr/bin/perl\nprint 1;\n", "warning"), (" \n", "warning")],
+)
+def test_a_script_that_can_be_read_needs_no_directives(text: str, severity: str) -> None:
+    assert [one.severity for one in findings(text, "unknown") if one.rule == "no-directives"] == [severity]
+
+
+MENDED: dict[str, tuple[int | None, str, str, str]] = {
+    "#PBS -d /path/to/run\n./app": (1, "placeholder", "warning", "/path/to/run"),
+    "#SBATCH --output=/path/to/logs/%j.out\n./app": (1, "placeholder", "warning", "/path/to/logs"),
+    "#SBATCH --output=logs/<name>.out\n./app": (1, "placeholder", "note", "<name>"),
+    "#PBS -o /path/to/logs\n./app": (1, "placeholder", "note", "/path/to/logs"),
+    "#PBS -j oe -o </path/to/file; SEE BELOW>\n./app": (1, "placeholder", "note", "-o </path"),
+    ".../Rscript --vanilla a.R": (1, "placeholder", "warning", "is to be filled in"),
+    "#SBATCH -N1\n## Write your program here": (None, "nothing-started", "warning", "no command"),
+    "#SBATCH -N1": (None, "nothing-started", "note", "no command"),
+    'cd ~\nrun="gunzip -c $TASK_ID.gz > x"': (
+        2,
+        "nothing-started",
+        "warning",
+        "the text in run is never run",
+    ),
+    "#SBATCH -mem=4G\n./app": (1, "option-value-refused", "error", "reads as -m em=4G"),
+    "#SBATCH -p dict_keys([67, 68...\n./app": (1, "directive-stray-word", "error", "68..."),
+    "**#$-cwd**\n./app": (1, "directive-not-read", "warning", "signs before the #"),
+    "./app \\ # the data\n  --lr 1": (1, "continuation-blank", "error", "a comment behind the backslash"),
+    "conda ~/conda/bin/deactivate": (1, "command-refused", "error", "a path is no command of conda"),
+    "module force purge": (1, "command-refused", "error", "the name of an option"),
+    "bash -c '. env/bin/activate; exec bash -i'": (1, "activation-without-effect", "error", "second shell"),
+    "#PBS -q a\n# cd $PBS_O_WORKDIR\npython a.py": (3, "submit-folder-not-entered", "warning", "line 3 is a"),
+    'module load impi\necho "mpirun -x N=1" > a': (2, "launcher-option-unknown", "error", "of Open MPI"),
+    "module load openmpi\nmpirun -genv N 1 ./a": (2, "launcher-option-unknown", "error", "of Intel MPI"),
+    "#SBATCH -N1 -n8 --gpus-per-node=4 --gpu-bind=none\nsrun python a.py": (
+        2,
+        "ranks-share-gpus",
+        "warning",
+        "8",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", MENDED)
+def test_what_scripts_of_others_were_seen_to_do(text: str) -> None:
+    line, rule, severity, words = MENDED[text]
+    found = [one for one in findings(f"#!/bin/bash\n{text}\n", "unknown") if one.rule == rule]
+    assert [(one.line, one.severity) for one in found] == [(line and line + 1, severity)]
+    assert words in found[0].message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#PBS -q a\ncd $PBS_O_WORKDIR\npython a.py",
+        "bash -c '. env/bin/activate; python a.py'",
+        "conda activate ~/envs/a",
+        "module load openmpi\nmpirun -x N=1 ./a",
+        "module load impi\necho 'mpirun -x N=1'",
+        "#SBATCH -N1 -n8 --gpus-per-node=4 --gpu-bind=single:2\nsrun python a.py",
+        '#SBATCH -N1\nrun="python -c 1"\n$run',
+        "#SBATCH -pgpu -N1 -c4\n./app",
+        "go build ./...",
+        "##SBATCH -N1\n# > #SBATCH -n 2",
+    ],
+)
+def test_what_is_right_is_told_as_a_note_at_most(text: str) -> None:
+    found = findings(f"#!/bin/bash\n{text}\n", "unknown")
+    assert [one for one in found if one.severity != "note"] == []
 
 
 @in_one_test(

@@ -9,17 +9,17 @@ from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpcla
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
-from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS, reader_by_variables
+from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.scheduler.registry import THIS_MACHINE
 
 _SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS]
-_SUBMIT_COMMANDS = {reader.submit_command.split()[0] for reader in DIRECTIVE_READERS}
 _READ = ", ".join(f"#{sentinel}" for sentinel in _SENTINELS)
 _TEXTS = frozenset({"job-name", "output", "error", "input", "comment", "mail-user", "chdir"})
 _NOT_READ = re.compile(
     rf"(?P<indent>[ \t]*)#(?P<blank>[ \t]*)"
     rf"(?P<sentinel>{'|'.join(one for one in _SENTINELS if one.isalpha())})[ \t]+(?P<rest>-.*)$"
 )
+_BEHIND_SIGNS = re.compile(r"[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
 
 _LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=.(-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
 _A_RESOURCE = re.compile(r"(nodes|select|ppn|ncpus|ngpus|mpiprocs|p?v?mem|walltime)=\w")
@@ -90,6 +90,9 @@ def directive_not_read(context: Context) -> Iterator[Violation]:
     severity: Severity | None = "note" if script.active_directives else None
     for number, line in enumerate(script.text.split("\n"), 1):
         match = _NOT_READ.match(line)
+        if script.is_posix and _BEHIND_SIGNS.match(line) and number not in script.text_lines:
+            message = f"{line.strip()[:60]}: signs before the #, so the shell takes the line for a command"
+            yield Violation(number, message, "remove the signs")
         if match is None or number in script.text_lines:
             continue
         reader = next(one for one in DIRECTIVE_READERS if one.sentinel == match["sentinel"])
@@ -127,10 +130,8 @@ def no_directives(context: Context) -> Iterator[Violation]:
     elif script.language in ("python", "other"):
         yield Violation(None, f"no directives, and {script.language_name} is not read: nothing was checked")
     else:
-        submits = any(one.name in _SUBMIT_COMMANDS for one in script.commands)
-        submits |= reader_by_variables(script.first_uses).kind != ""  # its options are on the command line
         message = "no directives: what the job requests is not known, so it is not checked"
-        yield Violation(None, message, None, "note" if submits else None)
+        yield Violation(None, message, severity="note")  # its options may be on the command line
 
 
 @rule("language-not-read")
@@ -152,10 +153,7 @@ def site_other_scheduler(context: Context) -> Iterator[Violation]:
 @rule("placeholder")
 def placeholder(context: Context) -> Iterator[Violation]:
     script = context.script
-    in_directives = {
-        one.line: one.text for one in reversed(script.directives) if one.line in script.placeholder_lines
-    }
-    texts = {**script.open_words, **in_directives}
+    texts = {**script.open_words, **script.open_directives}
     fails = _failing(script) & texts.keys() if not any(map(_OF_A_PROGRAM.search, texts.values())) else set()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
@@ -166,9 +164,17 @@ def placeholder(context: Context) -> Iterator[Violation]:
 
 def _failing(script: Script) -> set[int]:
     """Return the lines of names that the scheduler looks up, and of what commands leave open."""
-    roles = ((one, one.role) for one in script.active_directives)
-    named = {one.line for one, role in roles if role in _NAMES and not _MASKED.search(one.text)}
+    named = {one.line for one in script.active_directives if _is_looked_up(one)}
     return named | {line for line, text in script.open_words.items() if not _ANY_TEXT.match(text)}
+
+
+def _is_looked_up(one: Directive) -> bool:
+    """Tell whether a scheduler looks up a value: a name, the working folder, the folder of Slurm's files."""
+    opened = placeholder_in(one.text)
+    in_folder = opened is not None and "/" in one.text[one.text.find(opened) :]
+    file = one.role in ("output", "error") and one.reader.kind == "slurm" and in_folder
+    folder = one.reader.options.get(one.name) == "folder"
+    return bool(opened and (one.role in _NAMES or folder or file)) and not _MASKED.search(one.text)
 
 
 _MASKED = re.compile("[xX]{3,}")
@@ -211,13 +217,20 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
 def _wrong_values(table: dict[str, dict[str, dict[str, str]]], context: Context) -> Iterator[Violation]:
     """Report the options whose values are not of the form that a table has."""
     script, values = context.script, table.get(context.kind or "", {})
-    given = [(one.line, one.text, one.name, one.value) for one in script.active_directives]
+    read = [one for one in script.active_directives if not _one_dash(one)]
+    given = [(one.line, one.text, one.name, one.value) for one in read]
     given += _options_of_srun(script)
     for line, text, name, value in given:
         written = re.split(r"[=\s]", text)[0].removeprefix("--")  # an option may have an older name
         known = values.get(written, values.get(name))
         if known and _is_refused(known["form"], value):
             yield Violation(line, f"{text}: {known['reads']}")
+
+
+def _one_dash(one: Directive) -> bool:
+    """Tell whether a long option of Slurm or Flux has only one dash."""
+    match = re.match(r"-([a-z][a-z-]+)(?=[= ]|$)", one.text)
+    return match is not None and one.reader.dashes == "--" and match[1] in one.reader.known_options
 
 
 def _options_of_srun(script: Script) -> Iterator[tuple[int, str, str, str | None]]:
@@ -238,6 +251,9 @@ def _is_refused(form: str, value: str | None) -> bool:
 def option_value_refused(context: Context) -> Iterator[Violation]:
     for found in _with_problem(context, "empty"):
         yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
+    for one in filter(_one_dash, context.script.active_directives):
+        message = f"{one.text}: one dash begins a short option, this reads as {one.text[:2]} {one.text[2:]}"
+        yield Violation(one.line, message, f"write -{one.text}")
     yield from _wrong_values(OPTION_VALUES["option-value-refused"], context)
     upward = TABLE["ranges_go_up"].get(context.kind or "", "").split()
     for one in (each for each in context.script.active_directives if each.name in upward):

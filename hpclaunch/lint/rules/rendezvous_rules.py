@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from hpclaunch.framework_table import WorkerLauncher
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
-from hpclaunch.lint.launch_lines import Launch, Option
+from hpclaunch.lint.launch_lines import SRUN_OPTIONS, Launch, Option
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
 from hpclaunch.lint.program_words import (
     WORKER_LAUNCHERS,
@@ -19,10 +19,10 @@ from hpclaunch.lint.program_words import (
     torch_run,
     worker_run,
 )
+from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
-from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS
 from hpclaunch.shell.shell_syntax import Ref, Word
 
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
@@ -99,6 +99,19 @@ def launcher_option_unknown(context: Context) -> Iterator[Violation]:
             yield Violation(line, f"{message}: those of the program stand behind its name")
         for option in launch.options if launch.launcher == "srun" else ():
             yield from _unknown_of_srun(option)
+    yield from _of_another_mpi(script)
+
+
+def _of_another_mpi(script: Script) -> Iterator[Violation]:
+    """Report an option that only another MPI's mpirun has, also in a text that echo writes to a file."""
+    modules = " ".join(ever_loaded(script))
+    rows = [row for row in TABLE["of_other_mpi"] if re.search(row["modules"], modules, re.IGNORECASE)]
+    for command in script.commands if len(rows) == 1 else ():
+        written = command.name in ("echo", "printf") and command.redirects
+        text = " ".join(word.visible for word in command.words[bool(written) :])
+        if found := re.match(rf"mpi(?:run|exec) (?:-\S+ (?:[\w.:]+ )?)*?({rows[0]['option']}) ", text):
+            says = f"{found[1]} is an option of {rows[0]['of']}, and {rows[0]['name']} is loaded"
+            yield Violation(command.line, says, rows[0]["write"])
 
 
 def _unknown_options(run: WorkerRun) -> list[str]:
@@ -111,13 +124,9 @@ def _unknown_options(run: WorkerRun) -> list[str]:
 
 def _unknown_of_srun(option: Option) -> Iterator[Violation]:
     """Report a misspelt option of srun; where no other one is near, a plugin of the site may have it."""
-    known = len(option.name) < 2 or any(one.startswith(option.name) for one in _SRUN_OPTIONS)
-    for near in () if known else get_close_matches(option.name, _SRUN_OPTIONS, n=1, cutoff=0.8):
+    known = len(option.name) < 2 or any(one.startswith(option.name) for one in SRUN_OPTIONS)
+    for near in () if known else get_close_matches(option.name, SRUN_OPTIONS, n=1, cutoff=0.8):
         yield Violation(option.line, f"srun has no option --{option.name}", f"did you mean --{near}?")
-
-
-_SRUN = LAUNCHER_OPTIONS["srun"]
-_SRUN_OPTIONS = sorted({*_SRUN.valued, *_SRUN.sizes, *_SRUN.about, *name_set(TABLE["srun_flags"])})
 
 
 @rule("torchrun-per-task")

@@ -2,12 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from functools import partial
 from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.launch_lines import SRUN_OPTIONS
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import (
     Directive,
@@ -351,11 +352,12 @@ def directive_unknown(context: Context) -> Iterator[Violation]:
     yield from _misspelt_sentinels(context.script)
 
 
-def _unknown_option(found: Directive, open_lines: frozenset[int]) -> Iterator[Violation]:
+def _unknown_option(found: Directive, open_lines: Collection[int]) -> Iterator[Violation]:
     """Report an option that no list has: an error where it is nearly a long one that there is."""
     near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
     if near or found.line not in open_lines:
-        meant = f"did you mean --{near[0]}?" if near else None
+        of_srun = found.name.replace("_", "-") in SRUN_OPTIONS
+        meant = f"did you mean --{near[0]}?" if near and not of_srun else None
         message = f"{found.text}: no such option of {found.reader.submit_command}"
         yield Violation(found.line, message, meant, "error" if near and found.text.startswith("--") else None)
 

@@ -13,7 +13,7 @@ from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
 from hpclaunch.scheduler.directive_reader import name_set
-from hpclaunch.shell.shell_syntax import Command, Word
+from hpclaunch.shell.shell_syntax import Assignment, Command, Word
 from hpclaunch.topology.node_topology import NodeTopology
 
 _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
@@ -80,12 +80,14 @@ def launcher_foreign(context: Context) -> Iterator[Violation]:
 def submit_folder_not_entered(context: Context) -> Iterator[Violation]:
     script = context.script
     given = script.has_option("d") or script.has_option("w") or script.variables.sources_unknown
-    if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", script.text):
+    code = re.sub(r"(?m)^[ \t]*#(?!PBS).*", "", script.text)
+    if given or not script.active_directives or re.search(r"\b(cd|pushd)\b|wdir", code):
         return
     for line, word in _named_files(script)[:1]:
         name = partly_expanded(script, word)
         if not name.startswith(("/", "~", "$", "?")):
-            yield Violation(line, f"{name} is looked for in the home folder, where the job starts")
+            message = f"{name} is looked for in the home folder, where the job starts"
+            yield Violation(line, message + _switched_off(script, "cd"))
 
 
 def _named_files(script: Script) -> list[tuple[int, Word]]:
@@ -327,7 +329,7 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
 def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     script = context.script
     gpus = context.requested.gpus_of_node or context.gpus_of_whole_node
-    if not gpus or context.requested.gpus_per_task or re.search(r"VISIBLE_DEVICES|MPS|gpu-bind", script.text):
+    if not gpus or context.requested.gpus_per_task or _GPU_BY_RANK.search(script.text):
         return
     most = inf if context.requested.gpus_of_node else _MOST_RANKS
     for launch in filter(partial(_starts_python, script), _real(script)):
@@ -337,6 +339,7 @@ def ranks_share_gpus(context: Context) -> Iterator[Violation]:
             return
 
 
+_GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
 _MOST_RANKS = 16
 """More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
 
@@ -393,13 +396,33 @@ def _out_of_order(topology: NodeTopology, ranks: int) -> bool:
 @rule("nothing-started")
 def nothing_started(context: Context) -> Iterator[Violation]:
     script = context.script
-    commands = [one for one in script.commands if one.words]
-    if not script.active_directives or not script.is_posix or script.launches:
+    commands, stored = [one for one in script.commands if one.words], _stored(script)
+    if not (script.active_directives or stored) or not script.is_posix or script.launches:
         return
     if any(map(_runs_something, commands)) or _is_no_program(script, commands):
         return
     message = f"no command of the script starts a program{_switched_off(script)}"
-    yield Violation(None, message, severity=None if commands and _switched_off(script) else "note")
+    for one in stored[:1]:
+        message += f"; the text in {one.name} is never run"
+        yield Violation(one.line, message, f'write eval "${one.name}", or the command itself')
+        return
+    behind = script.text.split("\n")[max(one.line for one in script.active_directives) :]
+    certain = _switched_off(script) if commands else re.search(r"#.*\w", "".join(behind))
+    yield Violation(None, message, severity=None if certain else "note")
+
+
+_COMMAND = re.compile(
+    r"([\w.]*/)*[A-Za-z][\w.-]*\s.*(\s-\w|\s>|\.(py|sh|R)\b)|(\./|srun |mpi(run|exec) |python)"
+)
+
+
+def _stored(script: Script) -> list[Assignment]:
+    """Return the variables that hold a command and are never read, in a script that has a job's variables."""
+    if not (script.active_directives or re.search(r"\b(TASK_ID|SLURM_|PBS_|SGE_|LSB_)", script.text)):
+        return []
+    unread = script.variables.assignments.keys() - script.variables.used - script.variables.exported
+    made = (one for name in sorted(unread) for one in script.variables.assignments[name] if one.value)
+    return [one for one in made if one.value and _COMMAND.match(one.value.visible)]
 
 
 def _is_no_program(script: Script, commands: list[Command]) -> bool:
@@ -409,9 +432,9 @@ def _is_no_program(script: Script, commands: list[Command]) -> bool:
     return any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script)
 
 
-def _switched_off(script: Script) -> str:
-    """Return where a comment holds a launch, as a part of a message."""
-    off = re.search(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec|python3?|torchrun)\s", script.text)
+def _switched_off(script: Script, names: str = "srun|mpirun|mpiexec|python3?|torchrun") -> str:
+    """Return where a comment holds a command of such a name, as a part of a message."""
+    off = re.search(rf"(?m)^\s*#+\s*({names})\s", script.text)
     return f"; line {script.line_at(off.start(1))} is a comment" if off else ""
 
 

@@ -19,7 +19,7 @@ _NOT_READ = re.compile(
     rf"(?P<indent>[ \t]*)#(?P<blank>[ \t]*)"
     rf"(?P<sentinel>{'|'.join(one for one in _SENTINELS if one.isalpha())})[ \t]+(?P<rest>-.*)$"
 )
-_BEHIND_SIGNS = re.compile(r"[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
+_BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
 
 _LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=.(-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
 _A_RESOURCE = re.compile(r"(nodes|select|ppn|ncpus|ngpus|mpiprocs|p?v?mem|walltime)=\w")
@@ -90,9 +90,6 @@ def directive_not_read(context: Context) -> Iterator[Violation]:
     severity: Severity | None = "note" if script.active_directives else None
     for number, line in enumerate(script.text.split("\n"), 1):
         match = _NOT_READ.match(line)
-        if script.is_posix and _BEHIND_SIGNS.match(line) and number not in script.text_lines:
-            message = f"{line.strip()[:60]}: signs before the #, so the shell takes the line for a command"
-            yield Violation(number, message, "remove the signs")
         if match is None or number in script.text_lines:
             continue
         reader = next(one for one in DIRECTIVE_READERS if one.sentinel == match["sentinel"])
@@ -100,6 +97,13 @@ def directive_not_read(context: Context) -> Iterator[Violation]:
         if _is_meant(script, reader, match, options):
             message = f"{line.strip()[:60]}: {reader.submit_command} takes it for a comment"
             yield Violation(number, message, severity=severity)
+    for found in _BEHIND_SIGNS.finditer(script.text if script.is_posix else ""):
+        number = script.line_at(found.start())
+        if number not in script.text_lines:
+            message = (
+                f"{found[0].strip()[:60]}: signs before the #, so the shell takes the line for a command"
+            )
+            yield Violation(number, message, "remove the signs")
 
 
 def _is_meant(

@@ -403,17 +403,20 @@ def nothing_started(context: Context) -> Iterator[Violation]:
         return
     message = f"no command of the script starts a program{_switched_off(script)}"
     for one in stored[:1]:
-        message += f"; the text in {one.name} is never run"
-        yield Violation(one.line, message, f'write eval "${one.name}", or the command itself')
-        return
-    behind = script.text.split("\n")[max(one.line for one in script.active_directives) :]
-    certain = _switched_off(script) if commands else re.search(r"#.*\w", "".join(behind))
-    yield Violation(None, message, severity=None if certain else "note")
+        says = f"{message}; the text in {one.name} is never run"
+        yield Violation(one.line, says, f'write eval "${one.name}", or the command itself')
+    if not stored:
+        yield Violation(None, message, severity=None if _was_to_start(script, commands) else "note")
 
 
-_COMMAND = re.compile(
-    r"([\w.]*/)*[A-Za-z][\w.-]*\s.*(\s-\w|\s>|\.(py|sh|R)\b)|(\./|srun |mpi(run|exec) |python)"
-)
+def _was_to_start(script: Script, commands: list[Command]) -> str | None:
+    """Return a comment that holds a launch or, where there is no command at all, stands for one."""
+    behind = script.text.split("\n")[script.active_directives[-1].line :]
+    held = re.search(r"#.*\w", "".join(behind)) if not commands else None
+    return held[0] if held else _switched_off(script)
+
+
+_COMMAND = re.compile(r"(\./|srun |mpi(run|exec) |python)|[\w./-]*[A-Za-z][\w.-]*(?= ).* (-\w|>)")
 
 
 def _stored(script: Script) -> list[Assignment]:

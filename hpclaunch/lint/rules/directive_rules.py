@@ -97,12 +97,15 @@ def directive_not_read(context: Context) -> Iterator[Violation]:
         if _is_meant(script, reader, match, options):
             message = f"{line.strip()[:60]}: {reader.submit_command} takes it for a comment"
             yield Violation(number, message, severity=severity)
+    yield from _behind_signs(script)
+
+
+def _behind_signs(script: Script) -> Iterator[Violation]:
+    """Report directives behind stray signs, ``**#$ -cwd**``: the shell runs such a line."""
     for found in _BEHIND_SIGNS.finditer(script.text if script.is_posix else ""):
         number = script.line_at(found.start())
         if number not in script.text_lines:
-            message = (
-                f"{found[0].strip()[:60]}: signs before the #, so the shell takes the line for a command"
-            )
+            message = f"{found[0].strip()[:60]}: signs before the #, the shell takes the line for a command"
             yield Violation(number, message, "remove the signs")
 
 

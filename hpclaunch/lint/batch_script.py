@@ -310,7 +310,7 @@ _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]
 
 
 _OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
-"""An object that a program of Python wrote into a directive: nobody fills it in."""
+"""An object of Python that a program wrote into a directive: it is not to be filled in."""
 
 
 def placeholder_in(text: str) -> str | None:

@@ -118,7 +118,7 @@ MENDED: dict[str, tuple[int | None, str, str, str]] = {
     "#SBATCH -p dict_keys([67, 68...\n./app": (1, "directive-stray-word", "error", "68..."),
     "**#$-cwd**\n./app": (1, "directive-not-read", "warning", "signs before the #"),
     "./app \\ # the data\n  --lr 1": (1, "continuation-blank", "error", "a comment behind the backslash"),
-    "conda ~/conda/bin/deactivate": (1, "command-refused", "error", "a path is no command of conda"),
+    "conda ~/conda/bin/deactivate": (1, "command-refused", "error", "conda has no such command"),
     "module force purge": (1, "command-refused", "error", "the name of an option"),
     "bash -c '. env/bin/activate; exec bash -i'": (1, "activation-without-effect", "error", "second shell"),
     "#PBS -q a\n# cd $PBS_O_WORKDIR\npython a.py": (3, "submit-folder-not-entered", "warning", "line 3 is a"),

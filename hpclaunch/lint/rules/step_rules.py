@@ -395,11 +395,9 @@ def _out_of_order(topology: NodeTopology, ranks: int) -> bool:
 
 @rule("nothing-started")
 def nothing_started(context: Context) -> Iterator[Violation]:
-    script = context.script
-    commands, stored = [one for one in script.commands if one.words], _stored(script)
-    if not (script.active_directives or stored) or not script.is_posix or script.launches:
-        return
-    if any(map(_runs_something, commands)) or _is_no_program(script, commands):
+    script, stored = context.script, _stored(context.script)
+    commands = [one for one in script.commands if one.words]
+    if not (script.active_directives or stored) or _starts_something(script, commands):
         return
     message = f"no command of the script starts a program{_switched_off(script)}"
     for one in stored[:1]:
@@ -407,6 +405,12 @@ def nothing_started(context: Context) -> Iterator[Violation]:
         yield Violation(one.line, says, f'write eval "${one.name}", or the command itself')
     if not stored:
         yield Violation(None, message, severity=None if _was_to_start(script, commands) else "note")
+
+
+def _starts_something(script: Script, commands: list[Command]) -> bool:
+    """Tell whether a script starts a program, or may do so."""
+    starts = script.launches or not script.is_posix or any(map(_runs_something, commands))
+    return bool(starts) or _is_no_program(script, commands)
 
 
 def _was_to_start(script: Script, commands: list[Command]) -> str | None:

@@ -176,10 +176,10 @@ def _failing(script: Script) -> set[int]:
 
 
 def _is_looked_up(one: Directive) -> bool:
-    """Tell whether a scheduler looks up a value: a name, the working folder, the folder of Slurm's files."""
+    """Tell whether a scheduler looks up a value: a name, the working folder, that of files it opens first."""
     opened = placeholder_in(one.text)
     in_folder = opened is not None and "/" in one.text[one.text.find(opened) :]
-    file = one.role in ("output", "error") and one.reader.kind == "slurm" and in_folder
+    file = in_folder and one.name in TABLE["opened_at_start"].get(one.reader.kind, "").split()
     folder = one.reader.options.get(one.name) == "folder"
     return bool(opened and (one.role in _NAMES or folder or file)) and not _MASKED.search(one.text)
 

@@ -79,6 +79,7 @@ def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: s
         ("directive-stray-word.pbs", "error"),
         ("directive-stray-word.words", "error"),
         ("directive-stray-word.sge", "warning"),
+        ("directive-stray-word.name", "warning"),
         ("placeholder.dots", "warning"),
         ("scheduler-variable-unset.array", "note"),
         ("scheduler-variable-unset.array-off", "warning"),

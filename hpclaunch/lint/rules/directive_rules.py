@@ -55,7 +55,15 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
     for match in _LIKE_A_BLANK.finditer(context.script.text):
         line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
         if line not in context.script.text_lines:
-            yield Violation(line, "a sign that only looks like a blank is a part of the word", edits=edits)
+            message = "a sign that only looks like a blank is a part of the word"
+            yield Violation(line, message, None, _in_text(context, match[0]), edits)
+
+
+def _in_text(context: Context, beginning: str) -> Severity | None:
+    """Return a warning where the beginning of a line ends in the name of something: any sign is accepted."""
+    reader = context.script.reader
+    options = list(reader.read_text(beginning.partition("SBATCH")[2])) if reader else []
+    return "warning" if options and options[-1].name in _TEXTS else None
 
 
 @rule("directive-comment")

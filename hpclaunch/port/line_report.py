@@ -38,11 +38,6 @@ class Verdict(NamedTuple):
 KEPT = Verdict("kept")
 
 
-def left_out(why: str) -> Verdict:
-    """Return the verdict on what is not carried over."""
-    return Verdict("left out", why=why)
-
-
 def at_lines(lines: Iterable[int]) -> str:
     """Return the numbers of some lines, ``line 3``, ``lines 3-5,8``."""
     numbers = sorted(set(lines))
@@ -153,7 +148,7 @@ def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:
     )
 
 
-UNKNOWN = left_out("undecided: hpclaunch does not know what it is for")
+UNKNOWN = Verdict("left out", why="undecided: hpclaunch does not know what it is for")
 
 
 def _merged(verdicts: list[Verdict]) -> Verdict:

@@ -418,6 +418,11 @@ def _source(port: Port, command: Command) -> Verdict:
     return port.says("sourced", shown=command.words[1].raw if name else "it")
 
 
+def _let(port: Port, command: Command) -> Verdict:
+    names = {word.raw.strip("\"'").partition("=")[0].rstrip("+-*/ ") for word in command.words[1:]}
+    return port.says("run time value" if names & used_names(port) else "unused variable")
+
+
 def _eval(port: Port, command: Command) -> Verdict:
     texts = (" ".join(word.raw for word in one.words[:2]) for one in port.script.commands)
     activates = "conda activate" in texts
@@ -462,6 +467,7 @@ _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     (WORDS["environments"], _environment),
     (r"source|\.", _source),
     ("eval", _eval),
+    ("let", _let),
     ("exit", lambda port, command: port.says("exit")),
     ("unset", lambda port, command: port.says("unset")),
     ("tee", lambda port, command: port.says("tee")),

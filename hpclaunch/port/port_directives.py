@@ -7,7 +7,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_rules import array_indices, check_directives
 from hpclaunch.port.foreign_values import WORDS, Value
-from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, left_out, task, undecided
+from hpclaunch.port.line_report import KEPT, Judged, Verdict, all_set, task, undecided
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import group_of, port_variable
 from hpclaunch.port.ported_command import image_name
@@ -53,8 +53,9 @@ def _judge(port: Port, directive: Directive) -> Verdict:
         return carried
     if not directive.known:
         return port.says("no such option", text=directive.text, submit=directive.reader.submit_command)
-    if subject in WORDS["of one machine"]:
-        return port.says("of one machine", text=directive.text)
+    if known := WORDS["of one machine"].get(subject):
+        plain = re.fullmatch(known, directive.value or "", re.DOTALL)
+        return port.says("of one machine" if plain else "nodes there", text=directive.text)
     return port.says("unknown directive", text=directive.text)
 
 
@@ -228,7 +229,7 @@ def _with_values(port: Port, named: list[str]) -> Verdict:
     )
     if fates == {"left out"}:
         why = "; ".join(verdict.why.removeprefix("undecided: ") for verdict in said)
-        return left_out(f"undecided: {why}" if is_open else why)
+        return Verdict("left out", why=f"undecided: {why}" if is_open else why)
     to_do = (*(f"env: {why}" for why in is_open), *(text for verdict in said for text in verdict.to_do))
     sets = all_set(Judged((), verdict) for verdict in said)
     return port.says("exported", texts=to).doing(*to_do).setting(**sets)
@@ -313,7 +314,12 @@ def _or_as_it_is(handler: Callable[[Port, Directive], Verdict]) -> Callable[[Por
     return lambda port, one: (port.same_scheduler and _as_it_is(port, one)) or handler(port, one)
 
 
-_CARRIED = _or_as_it_is(lambda port, one: port.says("carried", text=one.text, title=port.scheduler.title))
+def _carried(port: Port, directive: Directive) -> Verdict:
+    case = "nothing" if directive.name in WORDS["notes"] else "carried"
+    return port.says(case, text=directive.text, title=port.scheduler.title)
+
+
+_CARRIED = _or_as_it_is(_carried)
 
 
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {

@@ -123,9 +123,8 @@ def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSiz
 
 
 def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
-    found: dict[Size, int] = {}
-    for option in read_options(launch, values).options:
-        found |= {size: count for size, count in sizes_of(launch.launcher, option).items() if count}
+    given = (sizes_of(launch.launcher, option) for option in read_options(launch, values).options)
+    found = {size: count for one in given for size, count in one.items() if count}
     if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
         per_set = found.pop("tasks per node", 1)
         found["tasks"] = sets * per_set
@@ -470,6 +469,11 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     if sizes_of(launch.launcher, option):
         return port.says("sizes", sizes=port.sizes_text, said=port.sizes.said)
     about = known.about.get(option.name, "")
+    chosen = about == "nodes by name" and not re.fullmatch(WORDS["files of nodes"], option.name)
+    if chosen and port.source_sizes.nodes != 1:
+        return port.says("nodes chosen", text=text)
+    if option.name in WORDS["ends all ranks"] and option.value == "0":
+        return port.says("no setting", text=text)
     if handler := _OPTIONS.get(about):
         return handler(port, text, option)
     return port.says(WORDS["options of launchers"].get(about, "no setting"), text=text)

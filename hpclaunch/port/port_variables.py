@@ -8,7 +8,7 @@ from hpclaunch.package_data import package_table
 from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
-from hpclaunch.port.line_report import KEPT, Verdict, at_lines, left_out, task
+from hpclaunch.port.line_report import KEPT, Verdict, at_lines, task
 from hpclaunch.port.port_state import Port, gpus_of, paths_in
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -59,7 +59,7 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on a variable of the program."""
     if reason := _refused(name):
         secret = (f"secret: {name} is left out: export it in the shell that submits",)
-        return left_out(reason).doing(*(secret if looks_secret(name) else ()))
+        return Verdict("left out", why=reason).doing(*(secret if looks_secret(name) else ()))
     if value.plain is not None and len(value.plain.encode()) < WORDS["bytes of a variable"]:
         tasks = _paths(port, name, value.plain)
         if is_other_size(port, name, value.plain):
@@ -92,7 +92,7 @@ def fill_in(port: Port, name: str, lines: Sequence[int]) -> Verdict:
     """Make a variable that the command needs, and that is not known here, one that the user fills in."""
     if reason := _refused(name):
         said = f"command: {name} of {at_lines(lines)}: {reason.removeprefix('undecided: ')}"
-        return left_out(reason).doing(said)
+        return Verdict("left out", why=reason).doing(said)
     return port.says("fill in", name=name, value=f"{FILL_IN}_{name}").setting(
         fill_in=tuple((name, line) for line in lines)
     )
@@ -104,8 +104,9 @@ def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[
     for name, line in filled:
         lines.setdefault(name, []).append(line)
     env = {name: f"{FILL_IN}_{name}" for name in lines}
-    rows = ((name, value, at_lines(lines[name])) for name, value in env.items())
-    return env, [task("value to fill in", name=name, value=value, at=at) for name, value, at in rows]
+    kinds = {name: "word" if name.startswith(FILL_IN) else "value" for name in env}
+    rows = ((f"{kinds[name]} to fill in", name, value, at_lines(lines[name])) for name, value in env.items())
+    return env, [task(case, name=name, value=value, at=at) for case, name, value, at in rows]
 
 
 def _fits(port: Port, value: Value) -> bool:
@@ -133,7 +134,7 @@ def _replaced(port: Port, name: str, group: Group, value: Value) -> Verdict:
     read = _read_in_script(port, name)
     if group.name in ("rendezvous", "ranks") and not (read or name in WORDS["set for ranks"]):
         return port.says("not set for ranks", name=name, why=group.why)
-    if group.name in ("rendezvous", "ranks", "threads", "scheduler"):
+    if group.name in ("rendezvous", "ranks", "threads", "scheduler", "sizes for srun"):
         return port.says(group.name, name=name, why=group.why).doing(*_threads(port, name, group, value))
     if group.name == "binding":
         binding = port.target.binding

@@ -14,7 +14,7 @@ from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, launch_line, leaves, names_in_launch
 from hpclaunch.port.port_directives import PIECE, words_of_nodes
-from hpclaunch.port.port_state import Port, gpus_of, numbers_asked
+from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import is_other_size
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_readers import READERS
@@ -25,7 +25,7 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
     """Yield what the user has to check or to decide, given the keys of the job file and all verdicts."""
     yield from _gpus(port)
     yield from _nodes(port)
-    yield from _other_sizes(port)
+    yield from _other_sizes(port, settings)
     found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
     if names := [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]:
         yield task("defaults", line=launch_line(port), names=", ".join(names))
@@ -125,7 +125,7 @@ def _unread_sizes(port: Port) -> Iterator[str]:
         subject, at = port.words.options.get(one.name), at_lines([one.line])
         if subject in WORDS["numbers"] and one.line not in read:
             yield task("number unread", at=at, text=one.text)
-        if subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
+        elif subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
             yield task("lost words", at=at, words=", ".join(lost), text=one.text, here=port.here)
 
 
@@ -174,7 +174,8 @@ def _nodes(port: Port) -> Iterator[str]:
         yield f"nodes: the script requests {used} and starts {ranks} ranks: set nodes and tasks_per_node"
     if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
         yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
-    if here.tasks_per_node is None and not port.starts_ray:
+    said = any(text.startswith("ranks: ") for text in port.command.to_do)
+    if here.tasks_per_node is None and not port.starts_ray and not said:
         at = f" (line {launch_line(port)})" if launch_line(port) else ""
         yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
 
@@ -197,9 +198,11 @@ def _options(port: Port) -> list[tuple[str, str]]:
     return [*pairwise(words), *((name, value) for name, _, value in (word.partition("=") for word in words))]
 
 
-def _other_sizes(port: Port) -> Iterator[str]:
+def _other_sizes(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the arguments that are sizes of the job, by their names."""
-    given = port.script.variables.assignments.get("OMP_NUM_THREADS")
+    given = "OMP_NUM_THREADS" in port.script.variables.assignments or "OMP_NUM_THREADS" in settings.get(
+        "env", {}
+    )
     line, gpus = launch_line(port), gpus_of(port.target)
     for name, value in ((name, value) for name, value in _options(port) if value.isdigit()):
         if re.fullmatch(WORDS["options of threads"], name) and not given:
@@ -239,15 +242,24 @@ def _gpus(port: Port) -> Iterator[str]:
     per_node, source = port.sizes.tasks_per_node, port.source_sizes
     hint = re.compile(WORDS["speaks of GPUs"])
     hints = [n for n, line in content_lines(port).items() if hint.search(line.partition("# ")[0])]
-    # more ranks than a node of any machine has GPUs, and no word about one: they shared none there
-    without = source.nodes and source.ranks and source.ranks > WORDS["most GPUs"] * source.nodes and not hints
     if gpus and per_node and per_node > gpus:
-        if source.gpus is None and not without:
+        if source.gpus is None and (hints or not _of_cores(port)):
             yield task("shared GPUs, unsaid", per_node=per_node, gpus=gpus)
         elif source.gpus and not (source.ranks and source.ranks > source.gpus):  # there, too
             yield task("shared GPUs", per_node=per_node, gpus=gpus)
-    if hints and gpus and source.gpus is None:
+    elif hints and gpus and source.gpus is None:
         yield f"GPUs: {at_lines(hints)} speak of some, and no number can be read: set gpus_per_task"
+
+
+def _of_cores(port: Port) -> bool:
+    """Tell whether the ranks are more than a node of any machine has GPUs, or one for each core requested."""
+    ranks, nodes = port.source_sizes.ranks or 0, port.source_sizes.nodes or 0
+    alone = port.script.kind in WORDS["one core each"] or any(
+        "ppn=" in one.text for one in port.script.directives
+    )
+    alone = alone and "exclusive" not in port.subjects and (number(port.requested.cpus_per_task) or 1) == 1
+    slots = numbers_asked(port.script, port.requested, None).get("tasks")
+    return 0 < WORDS["most GPUs"] * nodes < ranks or (alone and slots == ranks)
 
 
 def _arguments(port: Port) -> Iterator[str]:

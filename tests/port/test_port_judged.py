@@ -501,3 +501,101 @@ def test_a_variable_with_the_gpus_of_a_node_has_one_value() -> None:
     assert ported.settings["command"][-1] == "4"
     assert [ported.settings[key] for key in ("tasks_per_node", "gpus_per_task")] == [4, 1]
     assert "--devices" not in to_do(text, "polaris", "polaris")
+
+
+@pytest.mark.parametrize(
+    ("head", "launch", "said"),
+    [
+        ("#SBATCH -n 16", "srun ./lmp", False),
+        ("#SBATCH -n 16\n#SBATCH --cpus-per-task=4", "srun ./lmp", True),  # more than a core for each
+        ("#SBATCH -n 16\n#SBATCH --exclusive", "srun ./lmp", True),  # all GPUs of its nodes
+        ("#SBATCH -n 16", "srun ./lmp --device gpu", True),
+        ("#$ -pe mpi 16\n#$ -cwd", "mpirun -np $NSLOTS ./lmp", False),
+        ("#PBS -l nodes=2:ppn=16\ncd $PBS_O_WORKDIR", "mpirun -np 32 ./lmp", False),
+        ("#PBS -l select=2:mpiprocs=16\ncd $PBS_O_WORKDIR", "mpirun -np 32 ./lmp", True),
+        ("#COBALT -n 2 -t 60", "mpirun -np 32 -npernode 16 ./lmp", True),
+    ],
+)
+def test_ranks_with_a_core_each_and_no_word_of_gpus_share_none(head: str, launch: str, said: bool) -> None:
+    text = f"#!/bin/bash\n{head}\n{launch}\n"
+    assert ("share the 4 GPUs of a node here, and how many" in to_do(text, None)) == said
+
+
+@pytest.mark.parametrize(
+    ("directive", "said"),
+    [
+        ("--reservation=maintenance", True),
+        ("--nodelist=nid[001-004],nid007", False),
+        ("--exclude=nid001", False),
+        ("--exclude=/home/me/bad-nodes", True),
+        ("--nodelist=$NODES", True),
+    ],
+)
+def test_nodes_of_the_other_machine_are_named_unless_only_their_names_are_listed(
+    directive: str, said: bool
+) -> None:
+    text = f"{NO_GPUS}#SBATCH {directive}\nsrun ./a\n"
+    assert (f"line 5: {directive} chooses nodes of" in to_do(text, None)) == said
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--nodelist=$FIRST", True),
+        ("--relative=1", True),
+        ("--exclude=nid001", True),
+        ("--kill-on-bad-exit=0", True),
+        ("--kill-on-bad-exit=1", False),
+        ("--label", False),
+    ],
+)
+def test_options_that_choose_nodes_or_let_ranks_go_on_are_named(option: str, said: bool) -> None:
+    name = option.strip("-").partition("=")[0]
+    assert (f"srun's {name} " in to_do(f"{NO_GPUS}srun {option} ./a\n", None)) == said
+
+
+def test_nodes_of_a_job_with_one_node_and_files_of_nodes_are_nothing_to_do() -> None:
+    assert "chooses some" not in to_do(f"{NO_GPUS.replace('-N 2', '-N 1')}srun -w nid001 ./a\n", None)
+    assert "chooses some" not in to_do(f"{NO_GPUS}mpirun --hostfile hosts -np 8 ./a\n", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("SLURM_NTASKS", True), ("SLURM_HOSTFILE", True), ("SRUN_CPUS_PER_TASK", False), ("SBATCH_GPUS", False)],
+)
+def test_variables_by_which_srun_has_sizes_are_named(name: str, said: bool) -> None:
+    assert (f"{name} says sizes" in to_do(f"{NO_GPUS}export {name}=4\nsrun ./a\n", None)) == said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("lstopo node.png", True),
+        ("lstopo --no-io", False),
+        ("date --set 12:00", True),
+        ("date +%F", False),
+        ("let SIZE=4*2", True),  # the launch reads it
+        ("let OTHER=4*2", False),
+    ],
+)
+def test_a_command_that_does_more_than_print_is_named(line: str, said: bool) -> None:
+    assert ("line 5: " in to_do(f"{NO_GPUS}{line}\nsrun ./a $SIZE\n", None)) == said
+
+
+def test_a_comment_for_the_old_scheduler_is_nothing_to_do() -> None:
+    text = f"{NO_GPUS}#SBATCH --comment=mine\nsrun ./a\n"
+    assert "--comment" not in to_do(text, None)
+    assert port(text, None, "olivia").settings["directives"] == ("--comment=mine",)
+
+
+def test_a_point_is_named_once() -> None:
+    text = f"{LUMI}deepspeed --num_gpus $(count-gpus) train.py\n"
+    assert to_do(text).count("set nodes and tasks_per_node") == 1
+    assert "lost" not in to_do(f"{NO_GPUS}#SBATCH --gres=memory:24g\nsrun ./a\n", None)
+    assert to_do(f"{NO_GPUS}#SBATCH --gres=memory:24g\nsrun ./a\n", None).count("--gres=memory:24g") == 1
+
+
+def test_threads_that_the_launcher_gives_are_one_number() -> None:
+    text = "#!/bin/bash\n#COBALT -n 2 -t 60\naprun -n 2 -N 1 -e OMP_NUM_THREADS=8 ./a --num_threads=8\n"
+    assert "number of threads" not in to_do(text, None, "olivia")
+    assert "number of threads" in to_do(text.replace("-e OMP_NUM_THREADS=8", ""), None, "olivia")

@@ -1,7 +1,7 @@
 """A batch script, read once: everything that rules need."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
@@ -118,14 +118,9 @@ class Script:
         first = self.shebang.split()[-1:] or ["no shell script"]
         return "Python" if self.language == "python" else first[0].rpartition("/")[2]
 
-    @property
-    def placeholder_lines(self) -> Collection[int]:
-        """The lines of directives in which something is left open for the user to fill in."""
-        return self.open_directives.keys()
-
     @cached_property
     def open_directives(self) -> dict[int, str]:
-        """Line and text of the directives that leave something open."""
+        """Line and text of the directives in which something is left open for the user to fill in."""
         made = {one.line for one in self.directives if _OF_PYTHON.search(one.text)}
         found = [one for one in self.directives if one.problem != "comment" and one.line not in made]
         return {one.line: one.text for one in reversed(found) if placeholder_in(one.text)}

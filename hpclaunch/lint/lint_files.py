@@ -127,7 +127,7 @@ def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tupl
     findings = lint_script(script, profile, Files(folders))
     if task.shellcheck is None or script.language not in LANGUAGES:
         return findings
-    lines = script.text.split("\n") if script.placeholder_lines else []  # of a template
+    lines = script.text.split("\n") if script.open_directives else []  # of a template
     more = run_shellcheck(task.shellcheck, script.text, LocalHost())
     left = (one for one in more if not (lines and placeholder_in(lines[(one.line or 1) - 1])))
     return in_order((*findings, *left))

@@ -38,7 +38,7 @@ def lint_script(script: Script, profile: SiteProfile | None, files: Files) -> tu
         doubt = _doubt(rule, context)
         if doubt is None:
             continue
-        skipped = context.script.placeholder_lines if rule.skips_placeholders else frozenset[int]()
+        skipped = context.script.open_directives if rule.skips_placeholders else {}
         parts = context.components if rule.by_component else (context,)
         made = [one for part in parts for one in check(part)]
         found += [_finding(rule, one, doubt) for one in made if one.line not in skipped]

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
 from pathlib import PurePath
@@ -348,14 +348,14 @@ def directive_ignored(context: Context) -> Iterator[Violation]:
 def directive_unknown(context: Context) -> Iterator[Violation]:
     for found in context.script.directives:
         if not found.known and found.active and not found.problem:
-            yield from _unknown_option(found, context.script.placeholder_lines)
+            yield from _unknown_option(found, context.script)
     yield from _misspelt_sentinels(context.script)
 
 
-def _unknown_option(found: Directive, open_lines: Collection[int]) -> Iterator[Violation]:
+def _unknown_option(found: Directive, script: Script) -> Iterator[Violation]:
     """Report an option that no list has: an error where it is nearly a long one that there is."""
     near = get_close_matches(found.name, found.reader.known_options, n=1) if found.name else []
-    if near or found.line not in open_lines:
+    if near or found.line not in script.open_directives:
         of_srun = found.name.replace("_", "-") in SRUN_OPTIONS
         meant = f"did you mean --{near[0]}?" if near and not of_srun else None
         message = f"{found.text}: no such option of {found.reader.submit_command}"

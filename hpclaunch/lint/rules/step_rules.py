@@ -428,7 +428,7 @@ def _stored(script: Script) -> list[Assignment]:
     if not (script.active_directives or re.search(r"\b(TASK_ID|SLURM_|PBS_|SGE_|LSB_)", script.text)):
         return []
     unread = script.variables.assignments.keys() - script.variables.used - script.variables.exported
-    made = (one for name in sorted(unread) for one in script.variables.assignments[name] if one.value)
+    made = (one for name in sorted(unread) for one in script.variables.assignments[name])
     return [one for one in made if one.value and _COMMAND.match(one.value.visible)]
 
 

@@ -31,7 +31,6 @@ _NO_SECRET = re.compile(
 _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
 _OVERRIDE = r"\+{0,2}[a-z_]\w*(\.\w+)+="  # an argument of Hydra; no program has such a name
 _BLANK_BEHIND = re.compile(rf"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*(-|{_OVERRIDE})|#)")
-_NO_COMMENT = "write the comment on a line above the command"
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
@@ -313,11 +312,12 @@ def continuation_blank(context: Context) -> Iterator[Violation]:
         line = script.line_at(match.start())
         begins = script.text.rfind("\n", 0, match.start()) + 1
         if line not in script.text_lines and not script.text[begins:].lstrip().startswith("#"):
-            comment = script.text[match.end()] == "#"
-            behind = "a comment" if comment else "a blank"
-            message = f"{behind} behind the backslash: the command ends here, without the next line"
-            edits = () if comment else (Edit(match.start(), match.end(), ""),)
-            yield Violation(line, message, _NO_COMMENT if comment else None, edits=edits)
+            if script.text[match.end()] == "#":
+                message = "a comment behind the backslash: the command ends here, without the next line"
+                yield Violation(line, message, "write the comment on a line above the command")
+                continue
+            message = "a blank behind the backslash: the command ends here, without the next line"
+            yield Violation(line, message, edits=(Edit(match.start(), match.end(), ""),))
 
 
 @rule("continuation-missing")

@@ -108,7 +108,7 @@ MENDED: dict[str, tuple[int | None, str, str, str]] = {
     "#PBS -j oe -o </path/to/file; SEE BELOW>\n./app": (1, "placeholder", "note", "-o </path"),
     ".../Rscript --vanilla a.R": (1, "placeholder", "warning", "is to be filled in"),
     "#SBATCH -N1\n## Write your program here": (None, "nothing-started", "warning", "no command"),
-    "#SBATCH -N1": (None, "nothing-started", "note", "no command"),
+    "#SBATCH -N1\n##SBATCH -n2": (None, "nothing-started", "note", "no command"),
     'cd ~\nrun="gunzip -c $TASK_ID.gz > x"': (
         2,
         "nothing-started",

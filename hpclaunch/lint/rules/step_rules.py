@@ -416,7 +416,7 @@ def _starts_something(script: Script, commands: list[Command]) -> bool:
 def _was_to_start(script: Script, commands: list[Command]) -> str | None:
     """Return a comment that holds a launch or, where there is no command at all, stands for one."""
     behind = script.text.split("\n")[script.active_directives[-1].line :]
-    held = re.search(r"#.*\w", "".join(behind)) if not commands else None
+    held = re.search(r"(?m)^\s*#+\s*(?!#|SBATCH|PBS|BSUB)\w", "\n".join(behind)) if not commands else None
     return held[0] if held else _switched_off(script)
 
 

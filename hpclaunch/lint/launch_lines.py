@@ -191,7 +191,8 @@ def _holds_options(launch: Launch, words: list[Word], variables: Variables) -> b
     names = {one.name for one in more.options}
     new = names & known.sizes.keys() - {one.name for one in launch.options}
     says = new or re.search("(?i)opt|arg|flag", words[0].raw)
-    return bool(names and says and end < len(words)) and all(map(known.has, names))
+    every = {*known.valued, *known.pairs, *known.sizes, *known.about}
+    return bool(names and says and end < len(words)) and names <= every
 
 
 def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tuple[Word, ...]:

@@ -29,8 +29,8 @@ from hpclaunch.port.port_directives import (
     fabric_verdict,
     in_container,
 )
-from hpclaunch.port.port_state import Port, gpus_of, number, paths_in
-from hpclaunch.port.port_variables import fill_in, port_variable
+from hpclaunch.port.port_state import Port, gpus_of, number
+from hpclaunch.port.port_variables import fill_in, paths_here, port_variable
 from hpclaunch.port.ported_command import (
     PortedCommand,
     by_name,
@@ -158,9 +158,9 @@ def _of_launcher(launch: Launch, values: Values, nodes: int | None) -> tuple[int
         return (1,)
     if launch.launcher in READ_THEMSELVES:
         return (nodes,)
-    known = LAUNCHER_OPTIONS.get(launch.launcher)
     given = {size for one in read_options(launch, values).options for size in sizes_of(launch.launcher, one)}
-    if (known is None and launch.options) or given & {"tasks", "tasks per node"}:  # a number that is not read
+    unread = given & {"tasks", "tasks per node"}
+    if unread or (launch.options and launch.launcher not in LAUNCHER_OPTIONS):
         return (None,)
     return (1,) if launch.launcher == "aprun" else None  # man aprun, -n
 
@@ -322,11 +322,8 @@ def written_command(port: Port, exports: Sequence[str], given: Mapping[str, Any]
         verdict = verdict.setting(framework="none")
     elif framework := "ray" if port.starts_ray else found.framework:
         verdict = verdict.setting(framework=framework)
-    if port.same_machine or found.image:
-        return verdict
-    texts = [word.plain or word.shell or "" for word in found.words]
-    paths = dict.fromkeys(path for text in texts for path in paths_in(text))
-    return verdict.doing(*(f"command: {path} has to be a path on {port.here}" for path in paths))
+    texts = () if found.image else [word.plain or word.shell or "" for word in found.words]
+    return verdict.doing(*dict.fromkeys(text for word in texts for text in paths_here(port, "command", word)))
 
 
 def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:

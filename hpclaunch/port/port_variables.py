@@ -61,7 +61,7 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
         secret = (f"secret: {name} is left out: export it in the shell that submits",)
         return Verdict("left out", why=reason).doing(*(secret if looks_secret(name) else ()))
     if value.plain is not None and len(value.plain.encode()) < WORDS["bytes of a variable"]:
-        tasks = _paths(port, name, value.plain)
+        tasks = paths_here(port, f"env {name}", value.plain)
         if is_other_size(port, name, value.plain):
             what = f"env {name}: {value.plain}"
             tasks.append(task("other size", what=what, there=port.there, here=port.sizes_text))
@@ -69,14 +69,14 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
     if value.shell is not None and "\n" not in value.shell:
         line = f'export {name}="{value.shell}"'
         said = port.says("exported line", line=line)
-        return said.setting(exports=(line,)).doing(*_paths(port, name, value.shell))
+        return said.setting(exports=(line,)).doing(*paths_here(port, f"env {name}", value.shell))
     return port.says("computed value", name=name)
 
 
-def _paths(port: Port, name: str, text: str) -> list[str]:
-    """Return the tasks about the paths of another machine in the value of a variable."""
+def paths_here(port: Port, where: str, text: str) -> list[str]:
+    """Return the tasks about the paths of another machine in a text of the job file."""
     paths = () if port.same_machine else paths_in(text)
-    return [f"env {name}: {path} has to be a path on {port.here}" for path in paths]
+    return [f"{where}: {path} has to be a path on {port.here}" for path in paths]
 
 
 def is_other_size(port: Port, name: str, value: str | None) -> bool:

@@ -125,7 +125,7 @@ def _unread_sizes(port: Port) -> Iterator[str]:
         subject, at = port.words.options.get(one.name), at_lines([one.line])
         if subject in WORDS["numbers"] and one.line not in read:
             yield task("number unread", at=at, text=one.text)
-        elif subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
+        if subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
             yield task("lost words", at=at, words=", ".join(lost), text=one.text, here=port.here)
 
 

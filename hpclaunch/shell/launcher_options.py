@@ -41,10 +41,6 @@ class LauncherOptions(msgspec.Struct, frozen=True, kw_only=True):
     sizes: Mapping[str, Size] = {}
     about: Mapping[str, About] = {}
 
-    def has(self, name: str) -> bool:
-        """Tell whether the launcher is known to have an option."""
-        return any(name in some for some in (self.valued, self.pairs, self.sizes, self.about))
-
 
 def _read(row: dict[str, Any]) -> LauncherOptions:
     sets = {part: row.get(part, "").split() for part in ("verbs", "flags", "valued", "pairs")}

@@ -591,8 +591,6 @@ def test_a_comment_for_the_old_scheduler_is_nothing_to_do() -> None:
 def test_a_point_is_named_once() -> None:
     text = f"{LUMI}deepspeed --num_gpus $(count-gpus) train.py\n"
     assert to_do(text).count("set nodes and tasks_per_node") == 1
-    assert "lost" not in to_do(f"{NO_GPUS}#SBATCH --gres=memory:24g\nsrun ./a\n", None)
-    assert to_do(f"{NO_GPUS}#SBATCH --gres=memory:24g\nsrun ./a\n", None).count("--gres=memory:24g") == 1
 
 
 def test_threads_that_the_launcher_gives_are_one_number() -> None:

@@ -51,7 +51,7 @@ class Case(NamedTuple):
         wanted, named = set(self.truth["expect"]["rank"]), ranks_named(self.found.rank)
         if not wanted or (len(wanted) > 1 and ranks_named(self.found.candidates) == wanted):
             return True
-        return bool(named) and named <= wanted | ({self.found.rank or ""} if wanted == named else set())
+        return bool(named) and named <= wanted
 
     @property
     def rank_untold(self) -> bool:

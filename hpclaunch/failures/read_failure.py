@@ -111,7 +111,8 @@ def _only(likely: Set[str], verdict: Verdict) -> Verdict:
     """Return the verdict with the one likely rank; of several all are candidates, and none is named."""
     if len(likely) == 1:
         return verdict._replace(rank=next(iter(likely)))
-    failed = verdict.failed if verdict.failed and likely <= ranks_named(verdict.failed.rank) else None
+    reported = ranks_named(verdict.failed.rank if verdict.failed else None)
+    failed = verdict.failed if likely <= reported and bool(likely) == bool(reported) else None
     return verdict._replace(rank=None, candidates=format_cpu_list(map(int, likely)) or None, failed=failed)
 
 

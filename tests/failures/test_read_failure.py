@@ -263,6 +263,7 @@ LOST = "RuntimeError: Horovod has been shut down. This was caused by an exceptio
 def test_no_rank_is_named_where_another_is_as_likely(log: str, launcher: str, candidates: str | None) -> None:
     found = read(log, launcher)
     assert (found.rank, found.candidates) == (None, candidates)
+    assert found.failed is None or found.failed.rank == candidates
 
 
 def test_a_report_of_several_ranks_leaves_the_rank_that_wrote_the_error() -> None:

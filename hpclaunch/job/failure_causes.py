@@ -28,9 +28,9 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         own = len(said)
         lines = (*said, *(line for line in _last_lines(log.lines) if line not in said))
     return Failure(
-        rank=found.rank or ("0" if found.error and record.tasks == 1 else None),
+        rank=found.rank or ("0" if found.error and record.tasks == 1 and not found.candidates else None),
         candidates=found.candidates,
-        node=_node_of(found, record) if found.rank or found.failed else None,
+        node=_node_of(found, record),
         exit_code=found.failed.exit_code if found.failed else None,
         cause=found.error.cause if found.error else None,
         remedy=found.error.remedy if found.error else None,

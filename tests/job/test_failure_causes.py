@@ -141,6 +141,9 @@ def test_slurms_own_line_is_not_the_programs(tmp_path: Path, version: str, why: 
     assert failure.cause == ("time limit" if why == "TIME LIMIT" else None)
 
 
+TRACE = ("Traceback (most recent call last):", '  File "/h/a.py", line 3, in <module>', "KeyError: 'a'")
+
+
 def test_ranks_that_are_equally_likely_are_shown_and_none_is_named(tmp_path: Path) -> None:
     record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=4, exit_code=139)
     said = "srun: error: n2: tasks 1,3: Segmentation fault"
@@ -148,3 +151,10 @@ def test_ranks_that_are_equally_likely_are_shown_and_none_is_named(tmp_path: Pat
     assert (failure.rank, failure.candidates, failure.node, failure.exit_code) == (None, "1,3", "n2", 139)
     rows = dict(_who(failure, 4))
     assert rows["rank"] == "not known, any of 1,3 may have failed first on n2, exit code 139 (SIGSEGV)"
+
+
+def test_a_task_with_several_ranks_names_none_of_its_candidates(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=1, exit_code=1)
+    lines = tuple(f"[rank{rank}]: {line}" for rank in range(2) for line in TRACE)
+    failure = failure_of(record, FailureLog(lines=lines))
+    assert (failure.rank, failure.candidates) == (None, "0-1")

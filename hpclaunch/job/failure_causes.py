@@ -19,12 +19,12 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     found = verdict(log, failed=bool(record.exit_code), ranks=record.tasks, nodes=record.nodes)
     # Lines by which Slurm announces an end are left out: the job's state says the same.
     lines = tuple(line for line in found.lines if not re.search(SLURM_ENDS, line))
-    own = len(lines) if found.stderr_rank else 0
+    whose = found.stderr_rank
+    own = len(lines) if whose else 0
     if not lines:
-        words = log.stderr.get(
-            found.rank or "", next(iter(log.stderr.values()), ()) if len(log.stderr) == 1 else ()
-        )
-        said = _last_lines(words)
+        only = "".join(log.stderr) if len(log.stderr) == 1 else ""
+        whose = found.rank if found.rank in log.stderr else only
+        said = _last_lines(log.stderr.get(whose or "", ()))
         own = len(said)
         lines = (*said, *(line for line in _last_lines(log.lines) if line not in said))
     return Failure(
@@ -37,7 +37,7 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         lines=lines,
         where=found.where,
         ranks_alike=found.ranks_alike,
-        stderr_rank=found.stderr_rank if own else None,
+        stderr_rank=whose if own else None,
         stderr_lines=own,
     )
 

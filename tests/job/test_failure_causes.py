@@ -153,6 +153,13 @@ def test_ranks_that_are_equally_likely_are_shown_and_none_is_named(tmp_path: Pat
     assert rows["rank"] == "not known, any of 1,3 may have failed first on n2, exit code 139 (SIGSEGV)"
 
 
+def test_the_only_rank_that_wrote_is_told_where_no_rank_is(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=4, exit_code=1)
+    failure = failure_of(record, FailureLog(stderr={"2": ("step 7", "the mesh is odd")}))
+    assert (failure.rank, failure.stderr_rank, failure.stderr_lines) == (None, "2", 2)
+    assert dict(_who(failure, 4))["rank"] == "not known; the stderr of rank 2 has these lines"
+
+
 def test_a_task_with_several_ranks_names_none_of_its_candidates(tmp_path: Path) -> None:
     record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=1, exit_code=1)
     lines = tuple(f"[rank{rank}]: {line}" for rank in range(2) for line in TRACE)

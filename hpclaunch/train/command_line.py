@@ -155,14 +155,17 @@ def _run(
     )
     for line in step_lines(options, ranks, images):
         report.line(line)
-    for warning in step_warnings(options, ranks, images):
+    # On one rank: its texts are in a file, which thousands of ranks need not open.
+    warnings = on_rank_0(comm, lambda: step_warnings(options, ranks, images))
+    for warning in warnings:
         report.line(f"WARNING: {warning}")
     baseline = measure_alone(comm, options, data) if options.baseline else None
     if baseline:
         report.line(f"one rank alone: {baseline.images_per_s:,.0f} images/s in {baseline.steps} steps")
     with Training(comm, options, data, report, stop) as training:
         digests = training.run()
-        result = run_result(comm, options, data, training, baseline) | {"parameters_sha256": digests}
+        result = run_result(comm, options, data, training, baseline)
+        result |= {"warnings": warnings, "parameters_sha256": digests}
     report.table(result)
     text = json.dumps(result, indent=2, allow_nan=False) + "\n"
     if result_file:

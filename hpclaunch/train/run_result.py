@@ -19,7 +19,6 @@ from .data.image_sources import Source
 from .engine import Engine
 from .launch_environment import threads_per_rank
 from .run_options import Options
-from .run_report import step_warnings
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -60,7 +59,6 @@ def _requested(comm: MPI.Intracomm, options: Options, data: Source, training: Tr
         "warmup_epochs": schedule.warmup_epochs,
         "images_per_step": training.images_per_step,
         "steps_per_epoch": training.steps_per_epoch,
-        "warnings": step_warnings(options, ranks, len(data.train_labels)),
         "device": training.engine.device,
         "ranks": ranks,
         "threads_per_rank": threads_per_rank(),

@@ -112,6 +112,12 @@ def signal_not_trapped(context: Context) -> Iterator[Violation]:
             yield Violation(one.line, message, f"write B:{name}")
 
 
+def _where(script: Script, command: Command) -> set[str]:
+    """Return a command's name, its shell, and ``if`` where it is asked whether it succeeds."""
+    asked = command.condition or command.after == "||"
+    return {command.name, script.language, *(["if"] if asked else [])}
+
+
 def _refused(forms: dict[re.Pattern[str], dict[str, str]], context: Context) -> Iterator[Violation]:
     """Report commands that begin as a row says."""
     script = context.script
@@ -120,7 +126,9 @@ def _refused(forms: dict[re.Pattern[str], dict[str, str]], context: Context) -> 
         job = script.active_directives and not command.condition
         text = script.text[command.start : command.end][:300].replace("\\\n", " ")
         for row in (row for form, row in forms.items() if form.match(text)):
-            if command.name not in (*row.get("not", "").split(), *own) and (job or "of_jobs" not in row):
+            if _where(script, command).isdisjoint([*row.get("not", "").split(), *own]) and (
+                job or "of_jobs" not in row
+            ):
                 yield Violation(command.line, f"{text[:60]}: {row['says']}", row.get("write"))
                 break
 

@@ -366,6 +366,8 @@ def _check_rules(text: str, scheduler: Scheduler, indices: set[int], *, is_list:
     rules = scheduler.arrays
     if rules is None:
         raise BadInputError.case("array: cannot", text=text, title=scheduler.title)
+    if "%" in text and not rules.limits:
+        raise BadInputError.case("array: no limit", text=text, title=scheduler.title)
     if (is_list and not rules.lists) or len(indices) < rules.fewest_jobs:
         form = "indices" if rules.lists else "one range of at least two indices"
         raise BadInputError.case("array: other form", text=text, scheduler=scheduler, form=form)

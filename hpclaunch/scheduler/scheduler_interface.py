@@ -161,6 +161,7 @@ class ArrayRules(msgspec.Struct, frozen=True, kw_only=True):
     job_number: str
     port_number: str
     lists: bool = True
+    limits: bool = True
     fewest_jobs: int = 1
     first_index: int = 0
     no_restarts: str = ""

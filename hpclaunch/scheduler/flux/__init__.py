@@ -95,8 +95,6 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
 
     def spelled(self, want: Resources) -> dict[str, object]:
         """Return the slots of a job: whole nodes, or ranks."""
-        if want.array and "%" in want.array:
-            raise BadInputError.case("array: Flux", want=want)
         return {
             "slots": want.nodes * want.tasks_per_node,
             "cores": want.cpus_per_task or 1,

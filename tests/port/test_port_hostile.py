@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 
 import pytest
 
+from hpclaunch.port.foreign_values import WORDS
 from hpclaunch.port.port_script import port_script
 from hpclaunch.site.load_profile import load_site
 from tests.job.hostile import Bash, hostile_texts
@@ -87,3 +89,10 @@ def test_what_stands_unquoted_around_the_program_runs_nothing(bash: Bash) -> Non
     lines = [f"A{n}={word}\nexport A{n}" for n, word in enumerate(words)]
     lines += [f"srun program7 {' '.join(words)} $A1 ${{A2}}"]
     observed(bash, "\n".join([HEAD, *lines, ""]), "generic-slurm")
+
+
+@pytest.mark.parametrize("unit", [")", ";", ">& ", "&>", "2>&1>a", "if "])
+def test_a_line_of_many_words_that_group_commands_is_read_at_once(unit: str) -> None:
+    block = re.compile(WORDS["block words"])
+    assert not block.fullmatch(f"{unit * 200} x")
+    assert block.fullmatch("done 2>/dev/null >>a | {")

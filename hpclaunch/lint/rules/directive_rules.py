@@ -21,7 +21,7 @@ _NOT_READ = re.compile(
 )
 _BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
 
-_LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=.(-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
+_LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=[^ -~](-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
 _A_RESOURCE = re.compile(r"(nodes|select|ppn|ncpus|ngpus|mpiprocs|p?v?mem|walltime)=\w")
 _NAMES = ("account", "project", "queue", "qos")
 """Roles of options whose values the scheduler looks up."""
@@ -268,8 +268,13 @@ def option_value_refused(context: Context) -> Iterator[Violation]:
         yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
     for one in filter(_one_dash, context.script.active_directives):
         message = f"{one.text}: one dash begins a short option, this reads as {one.text[:2]} {one.text[2:]}"
-        yield Violation(one.line, message, f"write -{one.text}")
+        yield Violation(one.line, message, f"write -{one.text}", "warning" if one.name in _TEXTS else None)
     yield from _wrong_values(OPTION_VALUES["option-value-refused"], context)
+    yield from _ranges_down(context)
+
+
+def _ranges_down(context: Context) -> Iterator[Violation]:
+    """Report ranges whose first number is above the last one."""
     upward = TABLE["ranges_go_up"].get(context.kind or "", "").split()
     for one in (each for each in context.script.active_directives if each.name in upward):
         ranges = re.findall(r"\b(\d{1,9})-(\d{1,9})\b", one.value or "")

@@ -226,7 +226,7 @@ class Values:
         read = len(text) <= 200 and re.fullmatch(r"[\w\s()+*/%${}-]+", text)
         if not read or not all(re.fullmatch(of_index, one) for one in texts.values()):
             return None
-        return re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda match: texts[match[1]], text.strip())
+        return _filled(text.strip(), texts)
 
     def _command(self, text: str, offset: int) -> Value:
         """Return what a command in a substitution prints, for the few that many scripts have."""
@@ -259,6 +259,13 @@ class Values:
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+
+
+def _filled(text: str, texts: Mapping[str, str]) -> str:
+    """Return arithmetic with values for names: for one behind ``$`` as the text that it is (bash(1))."""
+    whole = {name: one if re.fullmatch(r"\$?\w+", one) else f"({one})" for name, one in texts.items()}
+    shown = {"": whole, "$": texts}
+    return re.sub(r"(\$?)\{?([A-Za-z_]\w*)\}?", lambda name: shown[name[1]][name[2]], text)
 
 
 def _computed(text: str | None) -> Value:

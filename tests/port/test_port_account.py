@@ -27,6 +27,8 @@ def test_what_is_set_after_the_launch_is_not_of_the_job() -> None:
         ("${LR[$SLURM_ARRAY_TASK_ID]}", "LR=(0 0.1 'a\"b' 0.3)", ["0.1", "0.3"]),
         ("${LR[$((SLURM_ARRAY_TASK_ID - 1))]}", "LR=(x y z)", ["x", "z"]),
         ("${LR[I]}", "I=$((SLURM_ARRAY_TASK_ID - 1))\nLR=(x y z)", ["x", "z"]),
+        ("$((2 * X))", 'X="$SLURM_ARRAY_TASK_ID + 1"', ["4", "8"]),
+        ("$((2 * $X))", 'X="$SLURM_ARRAY_TASK_ID + 1"', ["3", "7"]),
         ("$X", "X=out/$((10 * SLURM_ARRAY_TASK_ID)).txt", ["out/10.txt", "out/30.txt"]),
     ],
 )

@@ -527,7 +527,7 @@ def test_ranks_with_a_core_each_and_no_word_of_gpus_share_none(head: str, launch
         ("--reservation=maintenance", True),
         ("--nodelist=nid[001-004],nid007", False),
         ("--exclude=nid001", False),
-        ("--exclude=/home/me/bad-nodes", True),
+        ("--exclude=/project/bad-nodes", True),
         ("--nodelist=$NODES", True),
     ],
 )

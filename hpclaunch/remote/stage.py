@@ -170,8 +170,10 @@ def node(run: Run) -> None:
     moment ends the worker as SIGKILL does, and never the removal.
     """
     signals, signalled = os.pipe()
+    os.set_blocking(signalled, False)
+    signal.set_wakeup_fd(signalled)  # written at once; a handler might have to wait until select has ended
     for ending in _ENDINGS:
-        signal.signal(ending, lambda _number, _frame: os.write(signalled, b"e"))
+        signal.signal(ending, lambda _number, _frame: None)
     worker, over = _start_worker(run)
     ready = select.select([signals, over], [], [])[0]
     if signals in ready:

@@ -362,6 +362,32 @@ def test_a_job_that_is_cancelled_while_it_stages_leaves_nothing(tmp_path: Path, 
     assert nodes.leftovers() == []
 
 
+SIGNAL_BEFORE_SELECT = """
+import ctypes, functools, os, select, signal, sys, types
+from hpclaunch.remote import stage
+
+class Late:
+    # Called in C by select, so that no handler in Python runs before the system call; the 0 is stdin.
+    fileno = staticmethod(functools.partial(ctypes.CDLL(None).kill, os.getpid(), signal.SIGTERM))
+
+stage.select = types.SimpleNamespace(select=lambda read, *more: select.select([*read, Late()], *more))
+sys.exit(stage.main(sys.argv[1:]))
+"""
+
+
+def test_a_signal_right_before_the_wait_is_not_lost(tmp_path: Path) -> None:
+    control, target = tmp_path / "staging.x", tmp_path / "local" / "data"
+    control.mkdir()
+    words = ["node", str(control), "1", "leave", "-", str(tmp_path), str(target)]
+    command = [sys.executable, "-c", SIGNAL_BEFORE_SELECT, *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        try:
+            process.wait(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_signals_at_random_moments_leave_nothing(tmp_path: Path, source: Path, seed: int) -> None:
     """As a cancelled job of Slurm gets them: SIGTERM to all, SIGUSR1 by srun, one after the other."""

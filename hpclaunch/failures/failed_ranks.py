@@ -133,16 +133,15 @@ def _torchruns(lines: Sequence[tuple[str | None, str]]) -> list[FailedRank]:
         found.append((not root, time, failed))
         last = match.end()
     found.sort(key=lambda each: each[:2])
-    return _at_once([rank for _, time, rank in found if time == found[0][1]]) + [
-        rank for _, time, rank in found if time != found[0][1]
-    ]
+    return _at_once(found)
 
 
-def _at_once(failed: Sequence[FailedRank]) -> list[FailedRank]:
-    """Return the failures of one second, those that are like the first one in one report."""
-    alike = [rank for rank in failed if rank[1:4] == failed[0][1:4]]
+def _at_once(found: Sequence[tuple[bool, str, FailedRank]]) -> list[FailedRank]:
+    """Return the failures in their order; those of the first one's second that are like it are one."""
+    ranks = [rank for _, _, rank in found]
+    alike = [rank for _, time, rank in found if time == found[0][1] and rank[1:4] == ranks[0][1:4]]
     first = [rank._replace(rank=format_cpu_list(int(each.rank or 0) for each in alike)) for rank in alike[:1]]
-    return first + [rank for rank in failed if rank not in alike]
+    return first + [rank for rank in ranks if rank not in alike]
 
 
 def _code_of_words(words: str) -> int | None:

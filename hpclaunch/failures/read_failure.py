@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
     """Why a job failed."""
 
     rank: str | None = None
-    """The rank that failed first, or several that failed alike: ``0-3,7``; None: the log does not tell it."""
+    """The rank that failed first, before the end also several, ``0-3,7``; None: the log does not tell it."""
     failed: FailedRank | None = None
     """The launcher's report about it."""
     error: KnownError | None = None

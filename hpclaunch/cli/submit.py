@@ -211,19 +211,16 @@ class _Choice(_Names):
 
 def _option(row: Row) -> click.Option:
     """Return the option of a setting; its value is None or () where it is left out."""
-    name = row.name.replace("_", "-")
-    usual = f"--{name}/--no-{name}" if row.kind is bool else f"--{name}"
-    kind: Any = click.IntRange(*row.limits) if row.limits else row.kind if row.kind in (int, float) else None
-    if get_origin(row.kind) is Literal:
-        kind = _Choice(get_args(row.kind))
-    is_list = get_origin(row.kind) in (tuple, dict)
+    name, kind = row.name.replace("_", "-"), row.kind
+    usual, form = f"--{name}/--no-{name}" if kind is bool else f"--{name}", get_origin(kind)
+    values: Any = click.IntRange(*row.limits) if row.limits else kind if kind in (int, float) else None
     return click.Option(
         [*(row.options or (usual,)), row.name],
-        type=kind,
-        is_flag=row.kind is bool,
+        type=_Choice(get_args(kind)) if form is Literal else values,
+        is_flag=kind is bool,
         default=None,
-        multiple=is_list and not row.commas,
-        callback=_split if row.commas else _pairs if get_origin(row.kind) is dict else None,
+        multiple=form in (tuple, dict) and not row.commas,
+        callback=_split if row.commas else _pairs if form is dict else None,
         metavar=row.metavar,
         help=row.help,
         shell_complete=complete_site if row.name == "site" else None,

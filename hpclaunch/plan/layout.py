@@ -23,7 +23,6 @@ from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.queue_limits import source_of
 from hpclaunch.site.schema import Billing, FrameworkCores, Node, SiteProfile
-from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime
 
@@ -186,6 +185,9 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
 
     request: JobRequest
     profile: SiteProfile
+    scheduler: Scheduler
+    launcher: Launcher
+    framework: Framework
     place: JobPlace
     settings: tuple[Setting, ...]
     nodes: int
@@ -200,21 +202,6 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     gpus_by_number: tuple[tuple[int, ...], ...] = ()
     share: NodeShare | None = None
     started: Started | None = None
-
-    @property
-    def framework(self) -> Framework:
-        """The row of its framework."""
-        return framework_of(self.request)
-
-    @property
-    def scheduler(self) -> Scheduler:
-        """The site's scheduler."""
-        return site_scheduler(self.profile)
-
-    @property
-    def launcher(self) -> Launcher:
-        """The site's launcher."""
-        return site_launcher(self.profile)
 
     @property
     def overlapping(self) -> tuple[str, ...]:

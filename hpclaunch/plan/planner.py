@@ -4,15 +4,13 @@ import re
 
 from msgspec.structs import asdict, replace
 
-from hpclaunch import __version__
 from hpclaunch.binding.compute import bind
 from hpclaunch.binding.locality import idle_note, share_gpus
-from hpclaunch.binding.node_binding import BindingRequest
-from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.errors import BadInputError
 from hpclaunch.plan import request_rules
 from hpclaunch.plan.command_rules import command_problems, launcher_notes, no_effect
-from hpclaunch.plan.frameworks import about_framework, check_framework, framework_notes, with_launcher
+from hpclaunch.plan.frameworks import check_framework, framework_notes, with_launcher
 from hpclaunch.plan.launch_plan import Supervision
 from hpclaunch.plan.layout import (
     JobLayout,
@@ -22,7 +20,6 @@ from hpclaunch.plan.layout import (
     check_budget,
     check_fit,
     check_sharing,
-    cores_line,
     cost_at_most,
     documented_cores,
     framework_of,
@@ -45,7 +42,6 @@ from hpclaunch.plan.script_body import (
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import LOOK_S, look_words
 from hpclaunch.plan.worker_launchers import with_said_sizes, worker_launch
-from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation
 from hpclaunch.site.queue_limits import source_of
@@ -75,7 +71,8 @@ def make_plan(
     check_names(request)
     request, said = with_said_sizes(request)
     job = _layout(request, profile, topology, place, (*settings, *said))
-    job = replace(job, profile=with_launcher(request, profile, job.tasks, job.settings))
+    profile = with_launcher(request, profile, job.tasks, job.settings)
+    job = replace(job, profile=profile, launcher=site_launcher(profile))
     check_budget(job)
     check_sharing(job)
     header, for_rank, without_effect = _header(job), rank_setup(job), no_effect(job)
@@ -117,23 +114,18 @@ def _layout(
     request_rules.check_request(scheduler, request, profile.queues)
     check_framework(request)
     choice = _queue(request, profile, place.allocation, (nodes, tasks_per_node), walltime_s)
-    binding = None
-    if topology is not None:
-        if not local:
-            request_rules.check_cores(profile, topology, request, tasks_per_node)
-        if request.binding != "off" and profile.binding.cpu in _WHOLE_NODE_BINDINGS:
-            request_rules.check_whole_node(profile, choice, request)
-            binding = bind(topology, _binding_request(request, tasks_per_node, share_cores=local))
-            documented = documented_cores(request, profile, tasks_per_node)
-            binding = with_documented_cores(binding, documented, topology)
-    elif request.gpus_per_task:
+    binding = None if topology is None else _bound(request, profile, topology, tasks_per_node, choice)
+    if topology is None and request.gpus_per_task:
         gpus = tasks_per_node * request.gpus_per_task
-    by_local_rank = framework_of(request).device_by_local_rank
-    share = node_share(request, profile, choice, tasks_per_node, by_local_rank=by_local_rank)
+    framework = framework_of(request)
+    share = node_share(request, profile, choice, tasks_per_node, by_local_rank=framework.device_by_local_rank)
     cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node, share)
     return JobLayout(
         request=request,
         profile=profile,
+        scheduler=scheduler,
+        launcher=site_launcher(profile),
+        framework=framework,
         place=place,
         settings=settings,
         nodes=nodes,
@@ -149,6 +141,33 @@ def _layout(
         share=share,
         started=worker_launch(request),
     )
+
+
+def _bound(
+    request: JobRequest,
+    profile: SiteProfile,
+    topology: NodeTopology,
+    tasks_per_node: int,
+    choice: request_rules.QueueChoice,
+) -> NodeBinding | None:
+    """Return the binding; None where the launcher makes one. Raises SiteRuleError for cores in reserve."""
+    here = site_scheduler(profile).starts_at_once
+    if not here:
+        request_rules.check_cores(profile, topology, request, tasks_per_node)
+    if request.binding == "off" or profile.binding.cpu not in _WHOLE_NODE_BINDINGS:
+        return None
+    request_rules.check_whole_node(profile, choice, request)
+    binding = bind(
+        topology,
+        BindingRequest(
+            tasks_per_node=tasks_per_node,
+            cpus_per_task=request.cpus_per_task,
+            gpus_per_task=request.gpus_per_task,
+            threads_per_core=request.threads_per_core,
+            share_cores=here,
+        ),
+    )
+    return with_documented_cores(binding, documented_cores(request, profile, tasks_per_node), topology)
 
 
 def _queue(
@@ -205,16 +224,6 @@ def _cores_per_task(
         return cores, cores * max((len(cpus) for cpus in whole), default=1)
     cores = request.cpus_per_task or 1
     return cores, cores * request.threads_per_core
-
-
-def _binding_request(request: JobRequest, tasks_per_node: int, *, share_cores: bool) -> BindingRequest:
-    return BindingRequest(
-        tasks_per_node=tasks_per_node,
-        cpus_per_task=request.cpus_per_task,
-        gpus_per_task=request.gpus_per_task,
-        threads_per_core=request.threads_per_core,
-        share_cores=share_cores,
-    )
 
 
 def _supervision(job: JobLayout) -> Supervision | None:
@@ -341,18 +350,3 @@ def _warnings(job: JobLayout) -> tuple[str, ...]:
         *notes,
         *((cost.text,) if cost else ()),
     )
-
-
-def about(plan: LaunchPlan) -> dict[str, object]:
-    """Return the facts in the comment at the head of a script: what it is, and which rank gets what."""
-    profile = plan.profile
-    return {
-        "plan": plan,
-        "version": __version__,
-        "dates": sorted({source.checked for source in profile.sources.values()}),
-        "framework": about_framework(plan),
-        "cores": cores_line(plan.request, profile, plan.tasks_per_node),
-        "launcher": site_launcher(profile).name,
-        "counted": counted,
-        "cpu_list": format_cpu_list,
-    }

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hpclaunch import __version__
+from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.layout import JobPlace, LaunchPlan
+from hpclaunch.plan.frameworks import about_framework
+from hpclaunch.plan.layout import JobPlace, LaunchPlan, cores_line
 from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
-from hpclaunch.plan.planner import about
 from hpclaunch.plan.startup_plan import STARTUP_CALL
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.software.shell_quoting import WIDTH, continued, literal
 
@@ -38,7 +41,7 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
     environment = layout.place(alone if plain else plan.environment)
     ranks = layout.place(plan.rank_setup)
     return templates.get_template(plan.scheduler.template).render(
-        about=about(plan),
+        about=_about(plan),
         wrapped=wrapped,
         directives=plan.header,
         header=header,
@@ -61,6 +64,21 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
         needs_files=_needs_files(plan),
         **_folders(plan, place),
     )
+
+
+def _about(plan: LaunchPlan) -> dict[str, object]:
+    """Return the facts in the comment at the head of a script: what it is, and which rank gets what."""
+    profile = plan.profile
+    return {
+        "plan": plan,
+        "version": __version__,
+        "dates": sorted({source.checked for source in profile.sources.values()}),
+        "framework": about_framework(plan),
+        "cores": cores_line(plan.request, profile, plan.tasks_per_node),
+        "launcher": plan.launcher.name,
+        "counted": counted,
+        "cpu_list": format_cpu_list,
+    }
 
 
 def _folders(plan: LaunchPlan, place: JobPlace) -> dict[str, str | None]:

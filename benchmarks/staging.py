@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hpclaunch.job.job_files import STAGING, one_text
+from hpclaunch.job.job_script import STAGING, one_text
 
 LIMIT = 5.0
 WAITING_NODES = 256

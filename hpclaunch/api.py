@@ -152,7 +152,7 @@ class _JobMethods:
 
     def dry_run(self, *, plain: bool = False) -> tuple[LaunchPlan, str]:
         """Return the plan and the script; ``plain``: one that needs no file of ours. Raises as `plan`."""
-        from hpclaunch.job.prepare import dry_run
+        from hpclaunch.job.job_script import dry_run
 
         return dry_run(self.prepared, plain=plain)
 
@@ -161,7 +161,7 @@ class _JobMethods:
 
         Raises as `plan`, and BadInputError where the folder cannot be made.
         """
-        from hpclaunch.job.job_files import save_script
+        from hpclaunch.job.job_script import save_script
 
         return save_script(self.prepared, Path(folder))
 

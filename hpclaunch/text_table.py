@@ -1,6 +1,7 @@
-"""Tables for a terminal: columns of text, two spaces apart."""
+"""Text for a terminal: made safe, and in tables, whose columns are two spaces apart."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
@@ -121,3 +122,8 @@ def wrapped(text: str, width: int | None, *, whole: bool = False) -> list[str]:
 def _cell(text: str, width: int, colour: str | None) -> str:
     blanks = " " * (width - len(text))
     return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m{blanks}" if colour and text else text + blanks
+
+
+def to_stderr(text: str) -> None:
+    """Print a note on stderr."""
+    sys.stderr.write(f"hpclaunch: {printable(text)}\n")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def named(job: str) -> JobHandle:
     """Return the job of this name or id; what had to be noted of it is on stderr. Raises BadInputError."""
     from hpclaunch.api import find_job
-    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.text_table import to_stderr
 
     return find_job(job, to_stderr)
 
@@ -28,7 +28,7 @@ def named(job: str) -> JobHandle:
 def named_or_all(jobs: tuple[str, ...], every: bool, **among: Any) -> list[JobHandle]:
     """Return the jobs that are named, each once, or all that ``chosen`` takes by the options of ``among``."""
     from hpclaunch.api import jobs as all_jobs
-    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.text_table import to_stderr
 
     if bool(jobs) == every:
         raise click.UsageError("name the jobs, or give --all")

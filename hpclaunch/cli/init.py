@@ -211,7 +211,8 @@ def _prepared(settings: Mapping[str, object], origin: str, kind: Mapping[str, bo
     """Plan the job; what is refused is raised. ``kind``: how its command is meant, as in `Layer`."""
     import msgspec
 
-    from hpclaunch.job.prepare import dry_run, prepare
+    from hpclaunch.job.job_script import dry_run
+    from hpclaunch.job.prepare import prepare
     from hpclaunch.plan.settings import JobSettings, Layer
 
     asked = msgspec.convert(settings, JobSettings)

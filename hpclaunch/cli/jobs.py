@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
     """List the jobs that were submitted from here, the newest last."""
     from hpclaunch import api
-    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.text_table import to_stderr
 
     filtered = bool(states) or any(among.values())
     handles = chosen(api.jobs(None if filtered else newest, to_stderr), **among)

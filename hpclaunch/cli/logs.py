@@ -113,7 +113,7 @@ def _follow(handle: JobHandle, rank: int | None, tail: int | None) -> None:
 
 def _stderr_of(handle: JobHandle, rank: int, ranks: set[int]) -> bytes:
     """Return what the rank itself has left of its stderr. Raises BadInputError where that is nothing."""
-    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.text_table import to_stderr
 
     words = handle.rank_stderr(rank)
     if not words:

@@ -302,7 +302,7 @@ def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Schedu
     import datetime as dt
 
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.job.ask_cluster import words_of_asking
+    from hpclaunch.job.find_out import words_of_asking
     from hpclaunch.site.asked_cluster import Wanted, cluster_profile
     from hpclaunch.site.load_profile import load_site
     from hpclaunch.site.new_profile import described_text
@@ -337,7 +337,7 @@ def _facts_here(scheduler: Scheduler) -> ClusterFacts | None:
     import shutil
 
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.job.ask_cluster import cluster_facts
+    from hpclaunch.job.find_out import cluster_facts
 
     programs = {command[0] for command in scheduler.facts_commands.values()}
     if not programs or not all(map(shutil.which, programs)):

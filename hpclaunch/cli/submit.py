@@ -376,7 +376,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
     from hpclaunch.cli._jobs import goes_on
     from hpclaunch.cli._terminal import JobOutput
     from hpclaunch.job.job_documents import submitted_document
-    from hpclaunch.job.refresh import to_stderr
+    from hpclaunch.text_table import to_stderr
 
     job, result = Job.of(prepared, to_stderr), None
     with job.connected() as host:
@@ -451,7 +451,7 @@ def check_request_for(prepared: Prepared) -> CheckRequest:
 
 def _python(prepared: Prepared) -> str | None:
     """Return this interpreter for the bundled runner on this machine."""
-    from hpclaunch.job.prepare import python_here
+    from hpclaunch.job.job_script import python_here
 
     bundled = prepared.request.command.bundled and prepared.request.python is None
     return python_here(prepared.profile) if bundled else None

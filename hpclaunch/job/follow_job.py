@@ -7,34 +7,32 @@ to ``result.json`` there, its output to ``out.log``. Its state is read in ``hpcl
 from __future__ import annotations
 
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from types import FrameType
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import Host, NoAnswerError, Note
+from hpclaunch.host.host_interface import Host, Note
 from hpclaunch.job.ask_scheduler import (
     Answers,
     ask,
     cluster_is_known,
-    identity_of,
     is_elsewhere,
     is_last_known,
     may_change,
 )
 from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG, SCRIPT
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import NOT_SUBMITTED, keep, now, refresh, to_stderr
-from hpclaunch.job.store import Store
-from hpclaunch.job.submission import prevent_submission, submit_once
+from hpclaunch.job.refresh import NOT_SUBMITTED, refresh
+from hpclaunch.job.store import Store, now
+from hpclaunch.job.submission import handling, prevent_submission, uninterrupted
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, Scheduler
+from hpclaunch.text_table import to_stderr
 
 RESULT = "result.json"
 PROGRESS = "progress.json"
@@ -43,74 +41,6 @@ _LOG_POLL_MAX_S = 1.0
 _IS = {"created": "was not submitted", "queued": "is queued", "running": "runs"}
 # What a job wrote last may reach this machine late where the file system is a network's.
 _LATE_FILES_S = 5.0
-
-
-@contextmanager
-def _handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle a signal in this block, where it is the main thread's."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Put Ctrl-C off to the end of the block: half a submission or half a cancel is worse than waiting."""
-    caught: list[int] = []
-    with _handling(signal.SIGINT, lambda number, _: caught.append(number)):
-        yield
-    if caught:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def not_submitted_if_it_fails(store: Store, record: JobRecord, note: Note) -> Iterator[None]:
-    """Make the job ``failed`` where the block, which comes before its submission, fails or is interrupted."""
-    try:
-        yield
-    except (BadInputError, RefusedError, KeyboardInterrupt) as error:
-        why = error.message if isinstance(error, BadInputError | RefusedError) else "interrupted"
-        reason = f"nothing was submitted: {why}"
-        keep(store, replace(record, state="failed", ended=now(), reason=reason), note)
-        raise
-
-
-def submit_job(
-    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str, note: Note = to_stderr
-) -> JobRecord:
-    """Write the script, submit it exactly once and return the saved record with the scheduler's id.
-
-    Raises RefusedError with the scheduler's own words; the record then is ``failed`` and has them. Where
-    the scheduler gave no answer in time the record stays ``created`` with that reason; ``refresh`` finds out.
-    Where it has the job and the record cannot be saved, that is noted, with the id.
-    """
-    path = f"{record.folder}/{SCRIPT}"
-    with not_submitted_if_it_fails(store, record, note):
-        host.make_folder(record.folder)
-        host.write_file(path, script.encode(), mode=0o755)
-    with _uninterrupted():
-        try:
-            env = dict.fromkeys(scheduler.overriding(script))
-            scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir, env)
-        except NoAnswerError as error:
-            reason = f"{error.message}; it may have been submitted or not"
-            keep(store, replace(record, reason=reason), note)
-            raise
-        except RefusedError as error:
-            keep(store, replace(record, state="failed", ended=now(), reason=error.message), note)
-            raise
-        started = now() if scheduler.starts_at_once else None
-        state = "running" if started else "queued"
-        record = replace(record, scheduler_id=scheduler_id, state=state, started=started)
-        record = keep(store, record, lambda text: note(f"{scheduler.title} has job {scheduler_id}; {text}"))
-        if scheduler.starts_at_once or (identity := identity_of(host, scheduler, record)) is None:
-            return record
-        return keep(store, replace(record, identity=identity), note)
 
 
 def log_text(host: Host, record: JobRecord) -> str:
@@ -150,7 +80,7 @@ def wait_job(
     _need_id(record)
     try:
         # SIGTERM, as from ``timeout`` or a CI, is then what Ctrl-C is.
-        terminated = _handling(signal.SIGTERM, signal.default_int_handler)
+        terminated = handling(signal.SIGTERM, signal.default_int_handler)
         with terminated if interrupt_cancels else nullcontext():
             return _wait(store, host, record, on_output, poll_s, note, on_poll)
     except KeyboardInterrupt:
@@ -370,7 +300,7 @@ def _end_what_is_left(host: Host, scheduler: Scheduler, record: JobRecord, note:
 
 def _cancel(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note) -> JobRecord:
     scheduler_id = _need_id(record)
-    with _uninterrupted():
+    with uninterrupted():
         # Said before it is done: another process that waits must not take the end for a failure.
         marked = _mark_cancelled(host, record, f"{now()}\n".encode())
         while True:
@@ -386,7 +316,7 @@ def _cancel(store: Store, host: Host, scheduler: Scheduler, record: JobRecord, n
                 return record
             if record.state in ("failed", "lost") and not marked:
                 ended = replace(record, state="cancelled", reason=None, ended=record.ended or now())
-                return keep(store, ended, note)
+                return store.keep(ended, note)
             if record.state in FINAL_STATES or record.scheduler_id == scheduler_id:
                 return record
             scheduler_id = _need_id(record)  # the next job of a chain had taken over
@@ -405,7 +335,7 @@ def _cancel_submission(store: Store, host: Host, record: JobRecord, note: Note) 
     """End a job that the scheduler does not have, or raise RefusedError where it may have it."""
     if prevent_submission(host, record.folder):
         ended = replace(record, state="cancelled", ended=now(), reason="nothing was submitted")
-        return keep(store, ended, note)
+        return store.keep(ended, note)
     record = refresh(store, host, record, note)
     if record.state == "created":
         _need_id(record)

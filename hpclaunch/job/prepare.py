@@ -1,30 +1,19 @@
-"""From settings to a plan, before the job has a folder. A dry run ends here."""
+"""From settings to a job that is ready to be planned: its site, its node, its allocation, its software."""
 
 import os
-import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.ask_cluster import ask_cluster, is_open
-from hpclaunch.job.imported_framework import look_on, read_in, read_program
-from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
+from hpclaunch.job.find_out import find_out, seen_in
 from hpclaunch.job.settings_files import refused_by_centre, sites_without_profile
-from hpclaunch.job.template_files import script_templates
-from hpclaunch.plan.command_rules import script_problems
 from hpclaunch.plan.launch_plan import KnownJob
-from hpclaunch.plan.layout import JobPlace, LaunchPlan
-from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_texts import check_secrets, check_texts
-from hpclaunch.plan.script_commands import Look, ReadText
-from hpclaunch.plan.script_text import render
 from hpclaunch.plan.settings import Layer, highest, merge
-from hpclaunch.plan.software_choice import ActiveShell, choose_software, module_of, with_software
+from hpclaunch.plan.software_choice import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site, site_reference
 from hpclaunch.site.profile_node import VISIBLE, site_topology
@@ -136,28 +125,6 @@ def settle(
     )
 
 
-Reader = Callable[[JobRequest], ReadText]
-
-
-def seen_in(folder: Path | None) -> tuple[Look, Reader]:
-    """Return what sees the files in a folder of this machine; None: nothing is seen."""
-    if folder is None:
-        return _nothing, lambda _: _nothing
-    read = read_in(folder)
-    return look_on(LocalHost(), str(folder)), lambda _: read
-
-
-def find_out(job: KnownJob, look: Look, reader: Reader, cluster: Host | None, *, here: bool) -> KnownJob:
-    """Return the job with what its files, the scheduler on ``cluster`` and the site's software tell.
-
-    ``here``: it is submitted on this machine, in whose shell an environment may be active.
-    """
-    job = read_program(job, look, reader)
-    if cluster is not None and is_open(job.profile):
-        job = ask_cluster(cluster, job)
-    return choose_software(job, active_shell(os.environ, module_of(job.request)) if here else None)
-
-
 def _with_nodes(
     request: JobRequest, settings: tuple[Setting, ...], allocation: Allocation | None
 ) -> tuple[JobRequest, tuple[Setting, ...]]:
@@ -189,10 +156,6 @@ def _without_queue(
         return ()
     words = "--interactive has no effect: jobs on this machine start at once and show their output"
     return (Problem(message=words, hint="leave it out"),)
-
-
-def _nothing(_path: str) -> None:
-    """Tell nothing of a file."""
 
 
 def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
@@ -266,87 +229,3 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
     if found.site is None:
         raise BadInputError.case("sites: not named")
     return found.site, f"detected: {found.reason}"
-
-
-def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, without changing a file or asking an MPI.
-
-    ``plain``: see `render`; ``files``: where the script's files will be.
-    """
-    place = JobPlace(
-        files=files,
-        python=python_here(prepared.profile),
-        after=_after(prepared),
-        allocation=prepared.allocation,
-    )
-    plan = plan_of(prepared, place)
-    found = option_problems(prepared.request)
-    if site_scheduler(prepared.profile).starts_at_once:
-        found += unknown_program(prepared.request)
-    if prepared.host is None or prepared.sync is not None:
-        found += missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
-    plan = msgspec.structs.replace(plan, problems=(*plan.problems, *found))
-    return plan, render(plan, place, script_templates(), plain=plain)
-
-
-def plan_of(prepared: Prepared, place: JobPlace) -> LaunchPlan:
-    """Return the plan of a prepared job, with all reasons for which it would not be submitted."""
-    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
-    problems = (
-        *prepared.job.problems,
-        *plan.problems,
-        *script_problems(plan, prepared.job.commands),
-    )
-    return msgspec.structs.replace(plan, warnings=(*prepared.job.notes, *plan.warnings), problems=problems)
-
-
-def _after(prepared: Prepared) -> tuple[str, ...]:
-    """Return the scheduler's ids of the jobs that --after names, as their records were last known."""
-    if not prepared.request.after:
-        return ()
-    from hpclaunch.job.dependencies import settle_after
-    from hpclaunch.job.store import Store
-
-    return settle_after(prepared.request, site_scheduler(prepared.profile), Store(), lambda record: record)
-
-
-def python_here(profile: SiteProfile) -> str | None:
-    """Return this interpreter for jobs on this machine, None for jobs elsewhere."""
-    return sys.executable if site_scheduler(profile).starts_at_once else None
-
-
-def active_shell(variables: Mapping[str, str], module: str | None) -> ActiveShell:
-    """Return the Python environment that is active here, and the modules that are loaded.
-
-    An environment counts if it has ``module``, or packages of another Python, among which it may be. The one
-    that hpclaunch itself is installed in counts only if it has the module: many make one for hpclaunch alone.
-    """
-    venv, conda = variables.get("VIRTUAL_ENV"), variables.get("CONDA_PREFIX")
-    if variables.get("CONDA_DEFAULT_ENV") == "base":
-        conda = None
-    loaded = tuple(filter(None, variables.get("LOADEDMODULES", "").split(":")))
-    found = venv or conda
-    if found is None:
-        return ActiveShell(modules=loaded)
-    holds = module is not None and _has(Path(found), module)
-    if not holds and (Path(found) == Path(sys.prefix) or _is_closed(Path(found))):
-        own = Path(found) == Path(sys.prefix)
-        return ActiveShell(modules=loaded, without=None if own or module is None else found)
-    return ActiveShell(venv=venv, conda=None if venv else conda, modules=loaded)
-
-
-def _has(folder: Path, module: str) -> bool:
-    """Whether a package is installed in an environment, by its folder or its file."""
-    places = [place for name in ("lib", "lib64") for place in folder.glob(f"{name}/python3*/site-packages")]
-    names = (module, f"{module}.py", f"{module}.so")
-    return any((place / name).exists() for place in places for name in names)
-
-
-def _is_closed(folder: Path) -> bool:
-    """Whether an environment has its own packages only (pyvenv.cfg of PEP 405; conda's always)."""
-    try:
-        text = (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return True
-    values = dict(line.replace(" ", "").lower().split("=", 1) for line in text.splitlines() if "=" in line)
-    return values.get("include-system-site-packages") != "true"

@@ -4,14 +4,12 @@ A script writes its exit status as one decimal line to ``exit_status`` in the jo
 a job is never forgotten, even when its scheduler has forgotten it.
 """
 
-import datetime as dt
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, UnreadableFileError
 from hpclaunch.job.ask_scheduler import (
     Answers,
@@ -50,22 +48,17 @@ from hpclaunch.job.log_extract import (
     reason_left,
 )
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.store import Store
+from hpclaunch.job.store import Store, now
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler
-from hpclaunch.text_table import printable
+from hpclaunch.text_table import to_stderr
 
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
 _LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, WORKER_RESTARTS, HANG)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
-
-
-def to_stderr(text: str) -> None:
-    """Print a note on stderr."""
-    sys.stderr.write(f"hpclaunch: {printable(text)}\n")
 
 
 def once(note: Note) -> Note:
@@ -78,25 +71,6 @@ def once(note: Note) -> Note:
             note(text)
 
     return say
-
-
-def now() -> str:
-    """Return this moment as ISO 8601 with time zone."""
-    return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
-
-
-def keep(store: Store, record: JobRecord, note: Note) -> JobRecord:
-    """Save the record and return what is stored now; where nothing can be written, say so and go on without.
-
-    A full disk must not hide what the scheduler reports. It is noted once for each store.
-    """
-    try:
-        return store.save(record)
-    except BadInputError as error:
-        if not store.is_unwritable:
-            note(f"{error.message}; the state shown is right, and is not saved")
-        store.is_unwritable = True
-        return record
 
 
 def refresh(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
@@ -151,7 +125,7 @@ def _refresh_group(
         logs = _end_logs(host, changed.values())
     except RefusedError as error:  # the host itself cannot be asked
         return list(records), trouble or error
-    saved = {i: keep(store, explained(new, logs, left, now()), note) for i, new in changed.items()}
+    saved = {i: store.keep(explained(new, logs, left, now()), note) for i, new in changed.items()}
     return [saved.get(new.id, new) for new in judged], trouble or next(iter(answers.unusable.values()), None)
 
 
@@ -225,10 +199,10 @@ def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     except NoAnswerError:
         return record
     except RefusedError as error:
-        return keep(store, replace(record, state="failed", ended=now(), reason=error.message), note)
+        return store.keep(replace(record, state="failed", ended=now(), reason=error.message), note)
     if found is None:
         return replace(record, reason=record.reason or NOT_SUBMITTED)
-    return keep(store, replace(record, scheduler_id=found, state="queued", reason=None), note)
+    return store.keep(replace(record, scheduler_id=found, state="queued", reason=None), note)
 
 
 def _with_status(

@@ -6,29 +6,30 @@ import platform
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from hpclaunch import __version__
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, only_reading
 from hpclaunch.host.this_machine import LocalHost, machine_identity
-from hpclaunch.job.dependencies import settle_after
-from hpclaunch.job.follow_job import not_submitted_if_it_fails, submit_job
-from hpclaunch.job.imported_framework import look_on, read_on
-from hpclaunch.job.job_files import job_files
+from hpclaunch.job.find_out import find_out, look_on, read_on, seen_in
+from hpclaunch.job.job_script import job_files, python_here, script_of
+from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
-from hpclaunch.job.prepare import Prepared, find_out, plan_of, python_here, seen_in
+from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.record import ArrayJob, JobRecord
-from hpclaunch.job.refresh import refresh, to_stderr
-from hpclaunch.job.store import Store, new_job_id
-from hpclaunch.job.template_files import script_templates
+from hpclaunch.job.store import Store, new_job_id, now
+from hpclaunch.job.submission import submit_once, uninterrupted
 from hpclaunch.package_data import commit, note_text, text_beside
 from hpclaunch.plan.frameworks import uses_mpi
 from hpclaunch.plan.layout import JobLayout, JobPlace, LaunchPlan
@@ -36,7 +37,6 @@ from hpclaunch.plan.plan_file import FOLDER
 from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.plan.request_rules import array_indices
-from hpclaunch.plan.script_text import render
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler, Trial
 from hpclaunch.site.load_profile import profile_digest
@@ -44,6 +44,7 @@ from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import refuse_submission, site_launcher, site_scheduler
 from hpclaunch.software.shell_quoting import double_quote
+from hpclaunch.text_table import to_stderr
 
 
 def start(
@@ -56,8 +57,8 @@ def start(
     """
     refuse_submission(prepared.profile)
     with only_reading(host):
-        now = dt.datetime.now(dt.timezone.utc).astimezone()
-        job_id = new_job_id(now)
+        moment = dt.datetime.now(dt.timezone.utc).astimezone()
+        job_id = new_job_id(moment)
         state = str(store.root)
         if prepared.host is not None:
             state = job_root(host, prepared.request, prepared.profile, note)
@@ -66,10 +67,8 @@ def start(
         if prepared.host is not None:
             prepared = _seen_on_host(prepared, host, workdir)
         place = _place(prepared, store, host, job_id, folder, note)
-        plan = plan_of(prepared, place)
-        script = render(plan, place, script_templates())
-        here = site_scheduler(prepared.profile).starts_at_once
-        if here:
+        plan, script = script_of(prepared, place)
+        if plan.scheduler.starts_at_once:
             _need_local_parts(plan)
         scheduler = _scheduler(prepared, plan)
         _refuse(plan, prepared, host, workdir)
@@ -77,11 +76,59 @@ def start(
             _need_sources(prepared, host, workdir)
         if test_first:
             try_submission(host, scheduler, plan, script, note)
-        record = _record(prepared, plan, place, now, scheduler, workdir)
+        record = _record(prepared, plan, place, moment, scheduler, workdir)
     store.create(record)
     with not_submitted_if_it_fails(store, record, note):
         _send_parts(prepared, plan, host, record, state, note)
     return submit_job(store, host, scheduler, record, script, note), plan
+
+
+@contextmanager
+def not_submitted_if_it_fails(store: Store, record: JobRecord, note: Note) -> Iterator[None]:
+    """Make the job ``failed`` where the block, which comes before its submission, fails or is interrupted."""
+    try:
+        yield
+    except (BadInputError, RefusedError, KeyboardInterrupt) as error:
+        why = error.message if isinstance(error, BadInputError | RefusedError) else "interrupted"
+        reason = f"nothing was submitted: {why}"
+        store.keep(replace(record, state="failed", ended=now(), reason=reason), note)
+        raise
+
+
+def submit_job(
+    store: Store, host: Host, scheduler: Scheduler, record: JobRecord, script: str, note: Note = to_stderr
+) -> JobRecord:
+    """Write the script, submit it exactly once and return the saved record with the scheduler's id.
+
+    Raises RefusedError with the scheduler's own words; the record then is ``failed`` and has them. Where
+    the scheduler gave no answer in time the record stays ``created`` with that reason; ``refresh`` finds out.
+    Where it has the job and the record cannot be saved, that is noted, with the id.
+    """
+    path = f"{record.folder}/{SCRIPT}"
+    with not_submitted_if_it_fails(store, record, note):
+        host.make_folder(record.folder)
+        host.write_file(path, script.encode(), mode=0o755)
+    with uninterrupted():
+        try:
+            env = dict.fromkeys(scheduler.overriding(script))
+            scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir, env)
+        except NoAnswerError as error:
+            reason = f"{error.message}; it may have been submitted or not"
+            store.keep(replace(record, reason=reason), note)
+            raise
+        except RefusedError as error:
+            store.keep(replace(record, state="failed", ended=now(), reason=error.message), note)
+            raise
+        started = now() if scheduler.starts_at_once else None
+        state = "running" if started else "queued"
+        record = replace(record, scheduler_id=scheduler_id, state=state, started=started)
+        record = store.keep(record, lambda text: note(f"{scheduler.title} has job {scheduler_id}; {text}"))
+        if scheduler.starts_at_once:
+            return record
+        from hpclaunch.job.ask_scheduler import identity_of  # of a queue
+
+        identity = identity_of(host, scheduler, record)
+        return store.keep(replace(record, identity=identity), note) if identity else record
 
 
 def _seen_on_host(prepared: Prepared, host: Host, workdir: str) -> Prepared:
@@ -89,7 +136,7 @@ def _seen_on_host(prepared: Prepared, host: Host, workdir: str) -> Prepared:
     there = (look_on(host, workdir), partial(read_on, host, workdir))
     look, reader = there if prepared.sync is None else seen_in(prepared.sync)
     job = find_out(prepared.asked, look, reader, host, here=False)
-    return msgspec.structs.replace(prepared, job=job, topology=site_topology(job.profile))
+    return replace(prepared, job=job, topology=site_topology(job.profile))
 
 
 def _send_parts(
@@ -119,7 +166,7 @@ def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> N
 
 
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
-    request, scheduler = prepared.request, site_scheduler(prepared.profile)
+    request = prepared.request
     check_plugin(request, prepared.profile, host)
     plugin = choose_plugin(request, prepared.profile, host, prepared.settings)
     if plugin:
@@ -129,11 +176,21 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
         folder=folder,
         job_id=job_id,
         python=python_here(prepared.profile),
-        after=settle_after(request, scheduler, store, partial(refresh, store, host)),
+        after=_after(prepared, store, host),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,
         mpi_reason=plugin.reason if plugin else "",
     )
+
+
+def _after(prepared: Prepared, store: Store, host: Host) -> tuple[str, ...]:
+    if not prepared.request.after:
+        return ()
+    from hpclaunch.job.dependencies import settle_after  # few jobs wait for others
+    from hpclaunch.job.refresh import refresh
+
+    scheduler = site_scheduler(prepared.profile)
+    return settle_after(prepared.request, scheduler, store, partial(refresh, store, host))
 
 
 def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
@@ -156,7 +213,7 @@ def _record(
     prepared: Prepared,
     plan: LaunchPlan,
     place: JobPlace,
-    now: dt.datetime,
+    moment: dt.datetime,
     scheduler: Scheduler,
     workdir: str,
 ) -> JobRecord:
@@ -173,7 +230,7 @@ def _record(
         folder=place.folder,
         host=prepared.host,
         workdir=workdir,
-        created=now.isoformat(timespec="seconds"),
+        created=moment.isoformat(timespec="seconds"),
         command=plan.argv,
         bundled=plan.request.command.bundled,
         nodes=plan.nodes,

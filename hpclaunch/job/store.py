@@ -16,6 +16,7 @@ import msgspec
 
 from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError
+from hpclaunch.host.host_interface import Note
 from hpclaunch.host.this_machine import LocalHost, open_at_once
 from hpclaunch.job.record import JobRecord
 from hpclaunch.scheduler.registry import KINDS
@@ -33,6 +34,11 @@ systems have locks that hold on one machine only."""
 _SHORTEST_END = 4  # characters of an id's end that name a job; the last four are random
 # Without letters that look like others; in the order of their codes, as file names sort.
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+def now() -> str:
+    """Return this moment as ISO 8601 with time zone."""
+    return dt.datetime.now(dt.timezone.utc).astimezone().isoformat(timespec="seconds")
 
 
 def new_job_id(now: dt.datetime) -> str:
@@ -100,6 +106,19 @@ class Store:
                     return stored
             LocalHost().write_file(str(self.folder(record.id) / RECORD), _encode(record), 0o600)
         return record
+
+    def keep(self, record: JobRecord, note: Note) -> JobRecord:
+        """Save the record and return what is stored now; where nothing can be written, say so and go on.
+
+        A full disk must not hide what the scheduler reports. It is noted once for each self.
+        """
+        try:
+            return self.save(record)
+        except BadInputError as error:
+            if not self.is_unwritable:
+                note(f"{error.message}; the state shown is right, and is not saved")
+            self.is_unwritable = True
+            return record
 
     def load(self, job_id: str) -> JobRecord:
         """Return a job's record; raises BadInputError: it is missing, damaged or another user's."""

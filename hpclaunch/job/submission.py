@@ -6,7 +6,11 @@ clusters: so it is the token of the submission. The caller that makes it submits
 a caller that finds it waits for that answer. So the same command may be repeated after any break.
 """
 
-from collections.abc import Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
@@ -24,6 +28,29 @@ WAIT_S = 60
 _NO_ANSWER = CommandResult(exit_code=75, stdout="hpclaunch: begun, no answer\n", stderr="")
 _NO_ROOM = CommandResult(exit_code=74, stdout="hpclaunch: no room\n", stderr="")
 _NO_PROGRAM = CommandResult(exit_code=127, stdout="hpclaunch: no program\n", stderr="")
+
+
+@contextmanager
+def handling(number: int, handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle a signal in this block, where it is the main thread's."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Put Ctrl-C off to the end of the block: half a submission or half a cancel is worse than waiting."""
+    caught: list[int] = []
+    with handling(signal.SIGINT, lambda number, _: caught.append(number)):
+        yield
+    if caught:
+        raise KeyboardInterrupt
 
 
 def submit_once(

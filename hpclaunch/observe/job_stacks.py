@@ -11,7 +11,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.ask_scheduler import is_last_known
 from hpclaunch.job.job_end import job_of_array
-from hpclaunch.job.job_files import STANDS, one_text
+from hpclaunch.job.job_script import STANDS, one_text
 from hpclaunch.job.record import JobRecord
 from hpclaunch.json_document import Document
 from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer

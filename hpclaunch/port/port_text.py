@@ -3,7 +3,8 @@
 import msgspec
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
+from hpclaunch.job.job_script import dry_run
+from hpclaunch.job.prepare import SubmitMode, prepare
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.plan.settings import JobSettings, Layer

@@ -16,11 +16,12 @@ from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import binding_verdict, to_stderr
+from hpclaunch.job.refresh import binding_verdict
 from hpclaunch.observe.job_timelines import bound_places, brought, timeline_files, timeline_of
 from hpclaunch.package_data import note_text, shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
+from hpclaunch.text_table import to_stderr
 from hpclaunch.timeline.job_timeline import Place
 from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 from hpclaunch.timeline.timeline_documents import TimelineDocument

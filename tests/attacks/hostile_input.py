@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
+from hpclaunch.job.job_script import dry_run
+from hpclaunch.job.prepare import SubmitMode, prepare
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.site.load_profile import load_site

@@ -23,8 +23,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from hpclaunch.job.job_files import job_files
-from hpclaunch.job.prepare import Prepared, dry_run
+from hpclaunch.job.job_script import dry_run, job_files
+from hpclaunch.job.prepare import Prepared
 from hpclaunch.plan.plan_file import PLAN
 
 KeyPath = tuple[str | int, ...]

@@ -12,7 +12,6 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import PREFIX
 from hpclaunch.job.job_end import array_verdict, ended_as, job_of_array, with_array_status
 from hpclaunch.job.record import ArrayJob, JobRecord
-from hpclaunch.job.refresh import keep
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
 from tests.testbed.kit import new_record
@@ -118,11 +117,11 @@ def test_a_record_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
     store = Store(tmp_path / "state")
     record = new_record(store, "slurm", tmp_path)
     said: list[str] = []
-    assert keep(store, record, said.append).id == record.id
+    assert store.keep(record, said.append).id == record.id
     assert said == []
     (tmp_path / "state").rename(tmp_path / "gone")
     (tmp_path / "state").write_text("a file where the folder was")
     for _ in range(2):
-        assert keep(store, replace(record, state="running"), said.append).state == "running"
+        assert store.keep(replace(record, state="running"), said.append).state == "running"
     assert len(said) == 1
     assert "the state shown is right, and is not saved" in said[0]

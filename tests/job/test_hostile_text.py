@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
+from hpclaunch.job.job_script import dry_run
+from hpclaunch.job.prepare import SubmitMode, prepare
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.request_texts import SCRIPT_OWN

@@ -13,9 +13,10 @@ import pytest
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.follow_job import LogReader, cancel_job, result_of, submit_job, wait_job
+from hpclaunch.job.follow_job import LogReader, cancel_job, result_of, wait_job
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import refresh, refresh_all
+from hpclaunch.job.start_job import submit_job
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler

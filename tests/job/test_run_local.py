@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.follow_job import cancel_job, read_log, result_of, submit_job, wait_job
+from hpclaunch.job.follow_job import cancel_job, read_log, result_of, wait_job
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import refresh, refresh_all
+from hpclaunch.job.start_job import submit_job
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.testbed.kit import alive, contract_script, new_record, submit

@@ -10,7 +10,7 @@ import jinja2
 import pytest
 from jinja2.exceptions import SecurityError, UndefinedError
 
-from hpclaunch.job import prepare, template_files
+from hpclaunch.job import job_script, prepare, template_files
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.settings import JobSettings
@@ -44,7 +44,7 @@ def script() -> str:
     """Return the script that another process would write."""
     template_files.templates_in.cache_clear()
     settings = JobSettings(site="lumi-g", account="project_465000001", command=("mnist",), binding="strict")
-    return prepare.dry_run(prepare.prepare(read_layers(settings, None)))[1]
+    return job_script.dry_run(prepare.prepare(read_layers(settings, None)))[1]
 
 
 def kept() -> list[Path]:
@@ -127,9 +127,9 @@ def test_a_process_reads_a_template_once_while_its_file_is_unchanged(
     compiled.clear()
     settings = JobSettings(site="lumi-g", account="project_465000001", command=("mnist",), binding="strict")
     layers = read_layers(settings, None)
-    assert prepare.dry_run(prepare.prepare(layers))[1] == first
+    assert job_script.dry_run(prepare.prepare(layers))[1] == first
     assert compiled == []
     path = templates / "_job.sh.j2"
     path.write_text(path.read_text().replace("set -eo pipefail", "set -ex pipefail"))
     os.utime(path, ns=(1, 1))
-    assert "set -ex pipefail" in prepare.dry_run(prepare.prepare(layers))[1]
+    assert "set -ex pipefail" in job_script.dry_run(prepare.prepare(layers))[1]

@@ -65,7 +65,7 @@ def state_of(cluster: Slurm, number: str | None) -> str:
 
 def array_of(store: Store, tmp_path: Path, *directives: str) -> JobRecord:
     """Submit an array of two jobs."""
-    from hpclaunch.job.follow_job import submit_job
+    from hpclaunch.job.start_job import submit_job
 
     record = store.save(replace(new_record(store, "slurm", tmp_path), array={1: ArrayJob(), 2: ArrayJob()}))
     lines = [*output_directives(record), "#SBATCH --array=1,2", *directives]

@@ -10,7 +10,7 @@ import pytest
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.job.job_files import STANDS, one_text
+from hpclaunch.job.job_script import STANDS, one_text
 from hpclaunch.job.record import JobRecord
 from hpclaunch.observe.job_stacks import stacks_left, stacks_of
 from hpclaunch.remote.look import MARK

@@ -18,7 +18,7 @@ import pytest
 
 from hpclaunch import __version__
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.job_files import job_files
+from hpclaunch.job.job_script import job_files
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.launch_plan import KnownJob

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpclaunch.host.this_machine import LocalHost
-from hpclaunch.job.imported_framework import look_on
+from hpclaunch.job.find_out import look_on
 from hpclaunch.plan.script_commands import FileFacts, start_file
 from tests.in_one_test import in_one_test
 

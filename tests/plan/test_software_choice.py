@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpclaunch.job.prepare import active_shell
+from hpclaunch.job.find_out import active_shell
 from hpclaunch.plan.request import Command, JobRequest
 from hpclaunch.plan.software_choice import ActiveShell, goals_of
 from tests.in_one_test import in_one_test

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
+from hpclaunch.job.job_script import dry_run
+from hpclaunch.job.prepare import SubmitMode, prepare
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.plan.layout import LaunchPlan

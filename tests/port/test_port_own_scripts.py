@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from hpclaunch.job.prepare import SubmitMode, dry_run, prepare
+from hpclaunch.job.job_script import dry_run
+from hpclaunch.job.prepare import SubmitMode, prepare
 from hpclaunch.plan.settings import JobSettings, Layer
 from hpclaunch.port.port_script import port_script
 from tests.in_one_test import in_one_test

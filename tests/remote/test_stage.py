@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.job.job_files import STAGING
+from hpclaunch.job.job_script import STAGING
 from hpclaunch.remote import stage, stage_copy
 from hpclaunch.remote.stage_copy import Place
 from hpclaunch.remote.stage_sources import Source, StageError

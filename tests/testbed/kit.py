@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hpclaunch.host.this_machine import LocalHost, machine_identity
-from hpclaunch.job.follow_job import submit_job
 from hpclaunch.job.record import JobRecord
+from hpclaunch.job.start_job import submit_job
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.scheduler.registry import get_scheduler
 

@@ -1,13 +1,15 @@
-"""A job's framework, interpreter and script by the files that it starts, here or on the host of the job."""
+"""Facts about a job that its files, the scheduler and the active shell tell, here or on the job's host."""
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
 
+from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
+from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.frameworks import FOUND
@@ -21,7 +23,7 @@ from hpclaunch.plan.program import (
     needed_modules,
     python_target,
 )
-from hpclaunch.plan.request import JobRequest, Setting
+from hpclaunch.plan.request import JobRequest, Problem, Setting, problem
 from hpclaunch.plan.script_commands import (
     FileFacts,
     Look,
@@ -33,7 +35,13 @@ from hpclaunch.plan.script_commands import (
     shell_target,
     start_file,
 )
+from hpclaunch.plan.software_choice import ActiveShell, choose_software, module_of
 from hpclaunch.plan.worker_launchers import Started, per_node_launcher
+from hpclaunch.scheduler.cluster_facts import ClusterFacts
+from hpclaunch.scheduler.scheduler_interface import Scheduler
+from hpclaunch.site.asked_cluster import Wanted, cluster_profile
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
 
 _MAX_SOURCE = 1_000_000
 """Bytes; a larger Python file is generated, and is not read."""
@@ -43,7 +51,30 @@ _LONGEST_PATH = 4096
 _Settled = tuple[JobRequest, tuple[Setting, ...]]
 
 
-def read_program(job: KnownJob, look: Look, reader: Callable[[JobRequest], ReadText]) -> KnownJob:
+_LIMIT_S = 20.0
+Reader = Callable[[JobRequest], ReadText]
+
+
+def seen_in(folder: Path | None) -> tuple[Look, Reader]:
+    """Return what sees the files in a folder of this machine; None: nothing is seen."""
+    if folder is None:
+        return _nothing, lambda _: _nothing
+    read = read_in(folder)
+    return look_on(LocalHost(), str(folder)), lambda _: read
+
+
+def find_out(job: KnownJob, look: Look, reader: Reader, cluster: Host | None, *, here: bool) -> KnownJob:
+    """Return the job with what its files, the scheduler on ``cluster`` and the site's software tell.
+
+    ``here``: it is submitted on this machine, in whose shell an environment may be active.
+    """
+    job = read_program(job, look, reader)
+    if cluster is not None and is_open(job.profile):
+        job = ask_cluster(cluster, job)
+    return choose_software(job, active_shell(os.environ, module_of(job.request)) if here else None)
+
+
+def read_program(job: KnownJob, look: Look, reader: Reader) -> KnownJob:
     """Return the job with what starts its program, and with its framework.
 
     ``look`` and ``reader`` see the files where the job will run.
@@ -176,3 +207,113 @@ def look_on(host: Host, folder: str) -> Look:
         return FileFacts(folder=kind == "folder", executable=kind == "program", head=head)
 
     return look
+
+
+def _nothing(_path: str) -> None:
+    """Tell nothing of a file."""
+
+
+def is_open(profile: SiteProfile) -> bool:
+    """Whether the profile leaves its nodes to be asked for."""
+    return (
+        profile.status == "generic" and profile.node is None and bool(site_scheduler(profile).facts_commands)
+    )
+
+
+def words_of_asking(host: Host, scheduler: Scheduler) -> str:
+    """Return what is asked where, as ``scontrol on this machine``."""
+    programs = dict.fromkeys(argv[0] for argv in scheduler.facts_commands.values())
+    return f"{' and '.join(programs)} on {host.name}"
+
+
+def cluster_facts(host: Host, scheduler: Scheduler) -> ClusterFacts:
+    """Return what the scheduler on ``host`` tells of its nodes and queues. Raises RefusedError."""
+    return scheduler.parse_facts(
+        {
+            name: host.run(argv, timeout_s=_LIMIT_S, env=scheduler.query_env)
+            for name, argv in scheduler.facts_commands.items()
+        }
+    )
+
+
+def ask_cluster(host: Host, job: KnownJob) -> KnownJob:
+    """Ask the scheduler on ``host`` for its nodes, and plan the job for those that fit.
+
+    Such clusters share nodes among jobs unless a queue says otherwise, so a job with GPUs requests whole
+    nodes only where the user does. Where nothing can be learned, a program that uses GPUs is submitted if
+    the request gives their number. Raises BadInputError where no node has what the job wants.
+    """
+    request, profile, scheduler = job.request, job.profile, site_scheduler(job.profile)
+    want = Wanted(
+        nodes=request.nodes or 1, queue=request.queue, gpu_type=request.gpu_type, gpus=_wants_gpus(request)
+    )
+    asked = words_of_asking(host, scheduler)
+    try:
+        facts = cluster_facts(host, scheduler)
+        found = cluster_profile(profile, facts, want, asked)
+        queues = ", ".join(queue.name for queue in facts.queues) or "no queue that takes jobs"
+        why = f"{asked} shows {queues}" + (f", not {want.queue}" if want.queue else "")
+    except RefusedError as error:
+        found, why = None, error.message
+    if found is None:
+        return replace(job, problems=(*job.problems, *_nothing_known(request, profile, want, why)))
+    job = replace(job, profile=found.profile, notes=(*job.notes, *found.notes))
+    named = next((each.origin for each in job.settings if each.name == "exclusive"), "default") != "default"
+    if named or found.profile.node is None or not found.profile.node.gpus:
+        return job
+    settings = tuple(each for each in job.settings if each.name != "exclusive")
+    shared = Setting(name="exclusive", value="false", origin="computed: nodes are shared here")
+    return replace(job, request=replace(request, exclusive=False), settings=(*settings, shared))
+
+
+def _wants_gpus(request: JobRequest) -> bool | None:
+    """Whether the job uses GPUs; None: the program does not show it."""
+    if request.gpus_per_task == 0:
+        return False
+    if request.gpus_per_task or request.gpu_type:
+        return True
+    row = framework_of(request)
+    return True if row.nccl else None
+
+
+def _nothing_known(request: JobRequest, profile: SiteProfile, want: Wanted, why: str) -> tuple[Problem, ...]:
+    if not want.gpus or request.gpus_per_task:
+        return ()
+    return (problem("GPUs: not known", site=profile.name, framework=request.framework, why=why),)
+
+
+def active_shell(variables: Mapping[str, str], module: str | None) -> ActiveShell:
+    """Return the Python environment that is active here, and the modules that are loaded.
+
+    An environment counts if it has ``module``, or packages of another Python, among which it may be. The one
+    that hpclaunch itself is installed in counts only if it has the module: many make one for hpclaunch alone.
+    """
+    venv, conda = variables.get("VIRTUAL_ENV"), variables.get("CONDA_PREFIX")
+    if variables.get("CONDA_DEFAULT_ENV") == "base":
+        conda = None
+    loaded = tuple(filter(None, variables.get("LOADEDMODULES", "").split(":")))
+    found = venv or conda
+    if found is None:
+        return ActiveShell(modules=loaded)
+    holds = module is not None and _has(Path(found), module)
+    if not holds and (Path(found) == Path(sys.prefix) or _is_closed(Path(found))):
+        own = Path(found) == Path(sys.prefix)
+        return ActiveShell(modules=loaded, without=None if own or module is None else found)
+    return ActiveShell(venv=venv, conda=None if venv else conda, modules=loaded)
+
+
+def _has(folder: Path, module: str) -> bool:
+    """Whether a package is installed in an environment, by its folder or its file."""
+    places = [place for name in ("lib", "lib64") for place in folder.glob(f"{name}/python3*/site-packages")]
+    names = (module, f"{module}.py", f"{module}.so")
+    return any((place / name).exists() for place in places for name in names)
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether an environment has its own packages only (pyvenv.cfg of PEP 405; conda's always)."""
+    try:
+        text = (folder / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    values = dict(line.replace(" ", "").lower().split("=", 1) for line in text.splitlines() if "=" in line)
+    return values.get("include-system-site-packages") != "true"

@@ -1,13 +1,19 @@
-"""The files that a job's script uses: the folder ``files`` next to it."""
+"""The script of a prepared job, and the folder ``files`` that it uses. A dry run ends here."""
 
+import sys
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from hpclaunch.atomic_file import new_folder
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.log_extract import SCRIPT
-from hpclaunch.job.prepare import Prepared, dry_run
+from hpclaunch.job.prepare import Prepared
+from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
+from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
-from hpclaunch.plan.layout import LaunchPlan
+from hpclaunch.plan.command_rules import script_problems
+from hpclaunch.plan.layout import JobPlace, LaunchPlan
 from hpclaunch.plan.plan_file import (
     FOLDER,
     JOB_START,
@@ -17,9 +23,63 @@ from hpclaunch.plan.plan_file import (
     plan_text,
     rank_shell_files,
 )
+from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE, STAGE
 from hpclaunch.plan.script_body import RAY_NODE
+from hpclaunch.plan.script_text import render
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
+from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site.site_scheduler import site_scheduler
+
+
+def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tuple[LaunchPlan, str]:
+    """Return the plan of a prepared job, with all reasons not to submit it, and its script.
+
+    ``plain``: see `render`.
+    """
+    plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
+    problems = (
+        *prepared.job.problems,
+        *plan.problems,
+        *script_problems(plan, prepared.job.commands),
+    )
+    plan = replace(plan, warnings=(*prepared.job.notes, *plan.warnings), problems=problems)
+    return plan, render(plan, place, script_templates(), plain=plain)
+
+
+def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None) -> tuple[LaunchPlan, str]:
+    """Return the plan and the script, without changing a file or asking an MPI.
+
+    ``plain``: see `render`; ``files``: where the script's files will be.
+    """
+    place = JobPlace(
+        files=files,
+        python=python_here(prepared.profile),
+        after=_after(prepared),
+        allocation=prepared.allocation,
+    )
+    plan, script = script_of(prepared, place, plain=plain)
+    found = option_problems(prepared.request)
+    if plan.scheduler.starts_at_once:
+        found += unknown_program(prepared.request)
+    if prepared.host is None or prepared.sync is not None:
+        found += missing_here(prepared.request, prepared.sync or Path(prepared.workdir))
+    return replace(plan, problems=(*plan.problems, *found)), script
+
+
+def _after(prepared: Prepared) -> tuple[str, ...]:
+    """Return the scheduler's ids of the jobs that --after names, as their records were last known."""
+    if not prepared.request.after:
+        return ()
+    from hpclaunch.job.dependencies import settle_after
+    from hpclaunch.job.store import Store
+
+    return settle_after(prepared.request, site_scheduler(prepared.profile), Store(), lambda record: record)
+
+
+def python_here(profile: SiteProfile) -> str | None:
+    """Return this interpreter for jobs on this machine, None for jobs elsewhere."""
+    return sys.executable if site_scheduler(profile).starts_at_once else None
 
 
 def job_files(plan: LaunchPlan) -> dict[str, bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
@@ -59,6 +59,21 @@ def only_reading(host: Host) -> Iterator[None]:
         host.repeats = False
 
 
+def text_of(data: bytes) -> str:
+    """Return the output of a program as text."""
+    return data.decode("utf-8", errors="replace")
+
+
+class Call(NamedTuple):
+    """A program to run; see ``Host.run``."""
+
+    argv: Sequence[str]
+    stdin: bytes | None = None
+    timeout_s: float | None = None
+    env: Mapping[str, str | None] | None = None
+    cwd: str | None = None
+
+
 class Host(Protocol):
     """One machine, this one or another. Paths are absolute paths there."""
 
@@ -81,6 +96,11 @@ class Host(Protocol):
         RefusedError where the program is missing or the folder does not exist, and NoAnswerError where the
         program takes longer than ``timeout_s``.
         """
+        code, out, err = self._run(Call(argv, stdin, timeout_s, env, cwd))
+        return CommandResult(exit_code=code, stdout=text_of(out), stderr=text_of(err))
+
+    def _run(self, call: Call) -> tuple[int, bytes, bytes]:
+        """Run a program and return its exit status, stdout and stderr."""
         ...
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:

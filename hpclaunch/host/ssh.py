@@ -10,7 +10,7 @@ import secrets
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -20,11 +20,13 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import (
     Ask,
+    Call,
     CutError,
     Host,
     NoAnswerError,
     NoConnectionError,
     UnreadableFileError,
+    text_of,
     with_retry,
 )
 from hpclaunch.host.remote_shell import MARK, NO_FOLDER, NO_PROGRAM, RUNS, remote_command
@@ -99,7 +101,7 @@ def _need_paramiko() -> None:
     logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-class SshHost:
+class SshHost(Host):
     """Commands and files of another machine; see Host.
 
     After a connection was lost, the next operation opens a new one. Reading and writing files is then
@@ -137,43 +139,29 @@ class SshHost:
         self._transport = None
         self._below.close()
 
-    def run(
-        self,
-        argv: Sequence[str],
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        env: Mapping[str, str | None] | None = None,
-        cwd: str | None = None,
-    ) -> CommandResult:
+    def _run(self, call: Call) -> tuple[int, bytes, bytes]:
         """Run a program there; NoAnswerError also where the connection is lost before the program ends."""
-        run = partial(self._run, argv, stdin, timeout_s, env, cwd)
-        code, out, err = with_retry(run) if self.repeats else run()
-        return CommandResult(exit_code=code, stdout=_text(out), stderr=_text(err))
+        return with_retry(partial(self._run_once, call)) if self.repeats else self._run_once(call)
 
-    def _run(
-        self,
-        argv: Sequence[str],
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        env: Mapping[str, str | None] | None = None,
-        cwd: str | None = None,
-    ) -> tuple[int, bytes, bytes]:
+    def _run_once(self, call: Call) -> tuple[int, bytes, bytes]:
         from paramiko import SSHException
 
-        command = remote_command(argv, env, cwd)
+        program = call.argv[0]
+        command = remote_command(call.argv, call.env, call.cwd)
         channel = self._session()
         try:
             with _closing_after(channel, _START_TIMEOUT_S):
                 channel.exec_command(command)
-            code, out, err = _Exchange(channel, stdin or b"", argv[0], self.name).finish(timeout_s)
+            exchange = _Exchange(channel, call.stdin or b"", program, self.name)
+            code, out, err = exchange.finish(call.timeout_s)
         except (SSHException, EOFError, OSError) as error:
-            raise self._no_answer(argv[0]) from error
+            raise self._no_answer(program) from error
         finally:
             with suppress(SSHException, EOFError, OSError):
                 channel.close()
         if code < 0:
-            raise self._no_answer(argv[0])
-        return code, self._after_mark(argv[0], cwd, out, err), err
+            raise self._no_answer(program)
+        return code, self._after_mark(program, call.cwd, out, err), err
 
     def _no_answer(self, program: str) -> CutError:
         return CutError(f"the connection to {self.name} was lost before {program} answered")
@@ -188,7 +176,7 @@ class SshHost:
             raise RefusedError(f"cannot run {program} in {cwd}: no such folder on {self.name}")
         if started == NO_PROGRAM:
             raise RefusedError.case("ssh: no program", program=program, name=self.name)
-        answer = _text(err).strip() or _text(out).strip() or "nothing"
+        answer = text_of(err).strip() or text_of(out).strip() or "nothing"
         raise RefusedError(f"{self.name} runs no commands for this login; its answer: {answer}")
 
     def _session(self) -> Channel:
@@ -233,8 +221,8 @@ class SshHost:
         if not paths:
             return {}
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-        _, out, err = with_retry(lambda: self._run(_TAR_OF_FILES, names, env=_IN_C))
-        messages = _text(err).strip()
+        _, out, err = with_retry(partial(self._run_once, Call(_TAR_OF_FILES, names, env=_IN_C)))
+        messages = text_of(err).strip()
         for line in messages.splitlines():
             if ": Cannot " in line and not line.endswith(_ABSENT):
                 raise UnreadableFileError(f"{self.name}: {line.removeprefix('tar: ')}")
@@ -267,8 +255,9 @@ class SshHost:
 
     def _of_file(self, path: str, done: str, *words: str) -> bytes | None:
         """Return what a program prints of a file; None: there is none. ``done``: for messages."""
-        code, out, err = with_retry(lambda: self._run(words, None, _FILE_TIMEOUT_S, _IN_C))
-        reason = _text(err).strip()
+        call = Call(words, None, _FILE_TIMEOUT_S, _IN_C)
+        code, out, err = with_retry(partial(self._run_once, call))
+        reason = text_of(err).strip()
         if code == 0:
             return out
         if reason.endswith(_ABSENT):
@@ -379,7 +368,3 @@ def _unpacked(archive_bytes: bytes) -> dict[str, bytes]:
             if plain and (content := archive.extractfile(member)):
                 found[member.name] = content.read()
     return found
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", errors="replace")

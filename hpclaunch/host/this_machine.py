@@ -8,52 +8,44 @@ from pathlib import Path
 import msgspec
 
 from hpclaunch.atomic_file import write_file
-from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import NoAnswerError, UnreadableFileError
+from hpclaunch.host.host_interface import Call, Host, NoAnswerError, UnreadableFileError
 
 # Status files, scripts and results are small; larger files are read in pieces with tail().
 _PIECE_BYTES = 1 << 20
 
 
-class LocalHost:
+class LocalHost(Host):
     """Commands and files of this machine; see Host."""
 
     name = "this machine"
     repeats = False
 
-    def run(
-        self,
-        argv: Sequence[str],
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        env: Mapping[str, str | None] | None = None,
-        cwd: str | None = None,
-    ) -> CommandResult:
+    def _run(self, call: Call) -> tuple[int, bytes, bytes]:
         """Run a program in its own session, so that Ctrl-C reaches hpclaunch only and not, say, sbatch."""
         import subprocess  # commands that only read records do without it
 
+        program, cwd, limit_s = call.argv[0], call.cwd, call.timeout_s
         if cwd is not None and not Path(cwd).is_dir():
-            raise RefusedError(f"cannot run {argv[0]} in {cwd}: no such folder")
+            raise RefusedError(f"cannot run {program} in {cwd}: no such folder")
         try:
             done = subprocess.run(
-                list(argv),
-                input=stdin or b"",
+                list(call.argv),
+                input=call.stdin or b"",
                 capture_output=True,
-                timeout=timeout_s,
-                env=_environment(env) if env else None,
+                timeout=limit_s,
+                env=_environment(call.env) if call.env else None,
                 cwd=cwd,
                 start_new_session=True,
                 check=False,
             )
         except FileNotFoundError:
-            raise RefusedError.case("host: no program", program=argv[0], name=self.name) from None
+            raise RefusedError.case("host: no program", program=program, name=self.name) from None
         except subprocess.TimeoutExpired:
-            raise NoAnswerError(f"{argv[0]} gave no answer within {timeout_s:g} s on {self.name}") from None
+            raise NoAnswerError(f"{program} gave no answer within {limit_s:g} s on {self.name}") from None
         except OSError as error:
-            raise RefusedError(f"{argv[0]} cannot be run on {self.name}: {error.strerror}") from None
-        code = done.returncode if done.returncode >= 0 else 128 - done.returncode
-        return CommandResult(exit_code=code, stdout=_text(done.stdout), stderr=_text(done.stderr))
+            raise RefusedError(f"{program} cannot be run on {self.name}: {error.strerror}") from None
+        return done.returncode if done.returncode >= 0 else 128 - done.returncode, done.stdout, done.stderr
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         """Write a whole file at once, durably."""
@@ -105,10 +97,6 @@ def open_at_once(path: str, flags: int) -> int:
 
 def _environment(changes: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in {**os.environ, **changes}.items() if value is not None}
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", errors="replace")
 
 
 class MachineIdentity(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.host.host_interface import NoAnswerError, only_reading
+from hpclaunch.host.host_interface import Call, NoAnswerError, only_reading
 from hpclaunch.host.remote_shell import remote_command
 from hpclaunch.host.ssh import SshHost, connect, state_folder
 from tests.how_much import examples
@@ -235,13 +235,13 @@ def test_tail_goes_on_where_it_stopped(host: SshHost, tmp_path: Path) -> None:
 
 def test_many_files_are_one_command(host: SshHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[str] = []
-    run = SshHost._run
+    run = SshHost._run_once
 
-    def counting(self: SshHost, argv: list[str], *args: object, **options: object) -> object:
-        commands.append(argv[0])
-        return run(self, argv, *args, **options)  # type: ignore[arg-type]
+    def counting(self: SshHost, call: Call) -> object:
+        commands.append(call.argv[0])
+        return run(self, call)
 
-    monkeypatch.setattr(SshHost, "_run", counting)
+    monkeypatch.setattr(SshHost, "_run_once", counting)
     for i in range(100):
         (tmp_path / f"exit {i}\n'").write_text(str(i))
     os.link(tmp_path / "exit 0\n'", tmp_path / "again")

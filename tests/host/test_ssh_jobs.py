@@ -229,12 +229,12 @@ def test_status_of_many_jobs_is_one_round_trip_to_each_source(
         method = getattr(SshHost, name)
 
         def count(self: SshHost, *arguments: Any, **options: Any) -> Any:
-            trips.append(arguments[0][0] if name == "_run" else name)
+            trips.append(arguments[0].argv[0] if name == "_run_once" else name)
             return method(self, *arguments, **options)
 
         return count
 
-    monkeypatch.setattr(SshHost, "_run", counted("_run"))  # every command and every use of a file
+    monkeypatch.setattr(SshHost, "_run_once", counted("_run_once"))  # every command and every use of a file
     assert {record.state for record in refresh_all(store, host, waiting)} == {"queued"}
     assert trips == ["squeue"]
     trips.clear()

@@ -42,7 +42,7 @@ def grid_stages(layers: Sequence[Layer], count: int) -> list[list[Layer]]:
         places = [max(0, number - 1) // ceil(seen[-1] / count) for number in seen]
     else:
         work = [float(sum(layer.forward_flops + layer.y for layer in run)) for run in runs]
-        found = balanced_stages([LayerCost(0, 0, 0, one, 0, 0) for one in work], count)
+        found = balanced_stages([LayerCost(0, 0, one, 0, 0) for one in work], count)
         places = [number for number, stage in enumerate(found) for _ in stage]
     stages: dict[int, list[Layer]] = {}
     for place, run in zip(places, runs, strict=True):

@@ -31,7 +31,6 @@ WHOLE_WORKERS: tuple[Strategy, ...] = ("spatial", "pipeline", "filter", "channel
 class LayerCost(NamedTuple):
     """One layer: sizes in elements per sample, times in seconds."""
 
-    x: float
     y: float
     w: float
     fw: float
@@ -40,14 +39,10 @@ class LayerCost(NamedTuple):
     """Backward, per sample."""
     wu: float
     """Update of its weights, per step."""
-    filters: int = 1
-    channels: int = 1
-    area: int = 1
-    """Width x height of its output."""
-    halo_x: float = 0.0
-    halo_y: float = 0.0
-    passed: float | None = None
-    """Elements that the next stage of a pipeline gets; None: y."""
+    halo: float = 0.0
+    """Of its input and its output."""
+    passed: float = 0.0
+    """Elements that the next stage of a pipeline gets."""
 
 
 class Division(NamedTuple):
@@ -135,7 +130,7 @@ def _gathers(layers: Sequence[LayerCost], p: int, batch: float) -> Traffic:
 
 def _halo(layers: Sequence[LayerCost], batch: float) -> Traffic:
     """Return the exchange of borders: 2 sum(2 alpha + B (halo(x) + halo(dL/dy)) delta beta)."""
-    return Traffic(4 * len(layers), 2 * batch * sum(layer.halo_x + layer.halo_y for layer in layers))
+    return Traffic(4 * len(layers), 2 * batch * sum(layer.halo for layer in layers))
 
 
 def _pipeline(layers: Sequence[LayerCost], batch: float, p: int, segments: int) -> StepCost:
@@ -144,7 +139,7 @@ def _pipeline(layers: Sequence[LayerCost], batch: float, p: int, segments: int) 
     compute = max(sum(layer.fw for layer in stage) for stage in stages)
     compute += max(sum(layer.bw for layer in stage) for stage in stages)
     update = max(sum(layer.wu for layer in stage) for stage in stages)
-    sent = [stage[-1].y if stage[-1].passed is None else stage[-1].passed for stage in stages[:-1]]
+    sent = [stage[-1].passed for stage in stages[:-1]]
     rounds = 2 * (p + segments - 2) if sent else 0
     traffic = Traffic(rounds, rounds * batch / segments * max(sent, default=0.0))
     return StepCost(batch * (p + segments - 1) / segments * compute, update, inner=traffic)
@@ -175,7 +170,7 @@ def balanced_stages(layers: Sequence[LayerCost], p: int) -> list[Sequence[LayerC
     return stages[::-1]
 
 
-def most_gpus(strategy: Strategy, layers: Sequence[LayerCost | Layer], batch: int) -> int:
+def most_gpus(strategy: Strategy, layers: Sequence[Layer], batch: int) -> int:
     """Return the most GPUs that a step of ``batch`` samples can be divided among.
 
     Only layers with an area count for a spatial division. A division by channels begins at the second layer,
@@ -223,9 +218,6 @@ def _main(group: tuple[Layer, ...]) -> Layer:
     return next((layer for layer in group if layer.weighted), group[0])
 
 
-_OF_A_LAYER = ("x", "y", "filters", "channels", "area", "halo_x", "halo_y")
-
-
 def layer_costs(
     groups: Sequence[tuple[Layer, ...]], machine: Machine, batch: float, slots: int, bytes_per_element: int
 ) -> list[LayerCost]:
@@ -239,12 +231,13 @@ def layer_costs(
         times = [layer_seconds(layer, speed, memory, batch, bytes_per_element) for layer in group]
         costs.append(
             LayerCost(
+                y=main.y,
                 w=weights,
                 fw=sum(forward for forward, _ in times),
                 bw=sum(backward for _, backward in times),
                 wu=update_seconds(weights, slots, machine),
+                halo=main.halo_x + main.halo_y,
                 passed=group[-1].y,
-                **{name: getattr(main, name) for name in _OF_A_LAYER},
             )
         )
     return costs

@@ -6,6 +6,7 @@ sum FW + BW = 10, sum WU = 11, sum |w| = 100, |y| = 20 and 30.
 
 from __future__ import annotations
 
+from hpclaunch.scaling.model_table import Layer
 from hpclaunch.scaling.strategy_costs import (
     STRATEGIES,
     Division,
@@ -18,8 +19,12 @@ from hpclaunch.scaling.strategy_costs import (
 from tests.in_one_test import in_one_test
 
 LAYERS = [
-    LayerCost(x=10, y=20, w=40, fw=1, bw=3, wu=5, filters=16, channels=3, area=36, halo_x=2, halo_y=3),
-    LayerCost(x=20, y=30, w=60, fw=2, bw=4, wu=6, filters=32, channels=12, area=25, halo_x=4, halo_y=5),
+    LayerCost(y=20, w=40, fw=1, bw=3, wu=5, halo=2 + 3, passed=20),
+    LayerCost(y=30, w=60, fw=2, bw=4, wu=6, halo=4 + 5, passed=30),
+]
+SIZES = [
+    Layer(name="1", kind="conv", x=10, y=20, filters=16, channels=3, area=36),
+    Layer(name="2", kind="conv", x=20, y=30, filters=32, channels=12, area=25),
 ]
 ALPHA, BETA, DELTA = 0.5, 0.25, 4.0  # delta x beta = 1
 BY_HAND: dict[Strategy, tuple[float, float]] = {
@@ -60,11 +65,11 @@ def division(strategy: Strategy) -> Division:
     ],
 )
 def test_the_most_gpus(strategy: Strategy, most: int) -> None:
-    assert most_gpus(strategy, LAYERS, 8) == most
+    assert most_gpus(strategy, SIZES, 8) == most
 
 
 def test_stages_are_balanced() -> None:
-    layers = [LayerCost(0, 0, 0, fw=time, bw=0, wu=0) for time in (1, 1, 1, 9, 2, 2, 2)]
+    layers = [LayerCost(0, 0, fw=time, bw=0, wu=0) for time in (1, 1, 1, 9, 2, 2, 2)]
     stages = [[layer.fw for layer in stage] for stage in balanced_stages(layers, 3)]
     assert stages == [[1, 1, 1], [9], [2, 2, 2]]
     assert [len(stage) for stage in balanced_stages(layers, 1)] == [7]

@@ -22,29 +22,31 @@ from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 
 
-class SubmitMode(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job is started."""
+class JobStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how a job is started."""
 
-    here: bool | None = None
     interactive: bool = False
     host: str | None = None
     sync: Path | None = None
 
 
+class SubmitMode(JobStart, frozen=True, kw_only=True):
+    """How a job is to be started."""
+
+    here: bool | None = None
+
+
 _USUAL = SubmitMode()
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class Prepared(JobStart, frozen=True, kw_only=True):
     """A job before it has a place: settings merged, site and node known."""
 
     asked: KnownJob
     job: KnownJob
     topology: NodeTopology | None
     allocation: Allocation | None = None
-    interactive: bool = False
     workdir: str
-    host: str | None = None
-    sync: Path | None = None
     resubmit_of: str | None = None
 
     @property

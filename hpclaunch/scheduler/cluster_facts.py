@@ -3,13 +3,13 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import RefusedError
+from hpclaunch.errors import BadInputError, RefusedError
 
 _SLICE = re.compile(r"\d+g\.\d+gb", re.IGNORECASE)
 
@@ -77,7 +77,6 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
     gpu_request: Literal["gpus-per-node", "gres"] | None = None
     counts_memory: bool | None = None
     confines_cpus: bool | None = None
-    mpi_default: str | None = None
 
     @property
     def release(self) -> str | None:
@@ -86,11 +85,24 @@ class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
         return match[0] if match else None
 
 
-def read_json_answer(answer: CommandResult, asked: str) -> dict[str, Any]:
-    """Return the JSON object that the command ``asked`` printed.
+def json_facts(
+    answers: Mapping[str, CommandResult],
+    asked: Mapping[str, str],
+    facts: Callable[[dict[str, dict[str, Any]]], ClusterFacts],
+    describes: str,
+) -> ClusterFacts:
+    """Return what ``facts`` reads in the JSON objects that the commands ``asked`` printed, by name.
 
-    Raises RefusedError with the command's own words, or where it is none.
+    Raises RefusedError with a command's own words, or where it printed something else.
     """
+    said = {name: _json_object(answers[name], words) for name, words in asked.items() if name in answers}
+    try:
+        return facts(said)
+    except (AttributeError, KeyError, TypeError, ValueError, BadInputError) as error:
+        raise RefusedError(f"{describes} in a form that is not known: {error!r}") from None
+
+
+def _json_object(answer: CommandResult, asked: str) -> dict[str, Any]:
     said = (answer.stderr.strip() or answer.stdout.strip() or "no reason given").splitlines()
     if answer.exit_code != 0:
         raise RefusedError(f"{asked}: {said[-1]}")

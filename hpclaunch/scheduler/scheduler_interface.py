@@ -12,7 +12,7 @@ import msgspec
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.cluster_facts import ClusterFacts
+from hpclaunch.scheduler.cluster_facts import ClusterFacts, merged_kinds
 from hpclaunch.scheduler.job_header import HeaderRow, Line, Resources, header_lines
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.walltime import format_walltime
@@ -35,14 +35,19 @@ class JobIdentity(msgspec.Struct, frozen=True, kw_only=True):
     submitted: str | None = None
 
 
-class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A scheduler's report about one job; None: it did not report it."""
+class JobFate(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of a job, and how it came to it; None: the scheduler does not say."""
 
     state: JobState
     exit_code: int | None = None
     reason: str | None = None
     started: str | None = None
     ended: str | None = None
+
+
+class JobStatus(JobFate, frozen=True, kw_only=True):
+    """A scheduler's report about one job."""
+
     jobs: "dict[int, JobStatus]" = {}
     restarts: int = 0
     identity: JobIdentity = JobIdentity()
@@ -208,7 +213,7 @@ def unknown_job(program: str, job: str, answer: CommandResult, hint: str) -> Ref
     return RefusedError(f"{program} does not know job {job}: {said}", hint)
 
 
-class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
+class AccountedJob(JobFate, frozen=True, kw_only=True):
     """A job in a scheduler's accounting; None: it does not say, or the site does not gather it."""
 
     id: str
@@ -216,12 +221,7 @@ class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     account: str | None = None
     queue: str | None = None
-    state: JobState
-    exit_code: int | None = None
-    reason: str | None = None
     submitted: str | None = None
-    started: str | None = None
-    ended: str | None = None
     queued_s: int | None = None
     elapsed_s: int | None = None
     limit_s: int | None = None
@@ -231,7 +231,6 @@ class AccountedJob(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None = None
     cpu_s: float | None = None
     peak_memory: int | None = None
-    peak_node: str | None = None
     job_memory: int | None = None
     energy_j: float | None = None
     runs: int
@@ -361,7 +360,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
     def parse_facts(self, answers: Mapping[str, CommandResult]) -> ClusterFacts:
         """Return what the answers to these of ``facts_commands`` say, by name. Raises RefusedError."""
         facts: ClusterFacts = self._module("nodes").parse_facts(answers)
-        return facts
+        return msgspec.structs.replace(facts, nodes=merged_kinds(facts.nodes))
 
     def shortened(self, name: str, text: str) -> str:
         """Return what ``facts_commands[name]`` printed, nodes that are alike as one line of the same form."""

@@ -25,13 +25,18 @@ class NumaNode(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
 
 
-class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """One GPU as the runtime numbers it; on MI250X each GCD is one, with MIG each instance."""
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a device in its node."""
 
-    index: int
     numa: int | None = None
     cpus: CpuSet | None = None
     bus_id: str | None = None
+
+
+class Gpu(Device, frozen=True, kw_only=True):
+    """One GPU as the runtime numbers it; on MI250X each GCD is one, with MIG each instance."""
+
+    index: int
     model: str | None = None
     vendor: str | None = None
     uuid: str | None = None
@@ -42,13 +47,10 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
         return self.uuid if self.uuid and self.uuid.startswith("MIG-") else str(self.index)
 
 
-class Nic(msgspec.Struct, frozen=True, kw_only=True):
+class Nic(Device, frozen=True, kw_only=True):
     """One network interface of the high-speed network."""
 
     name: str
-    numa: int | None = None
-    cpus: CpuSet | None = None
-    bus_id: str | None = None
 
 
 def numa_differs(one: int | None, other: int | None) -> bool:

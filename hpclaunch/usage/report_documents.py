@@ -7,6 +7,7 @@ import msgspec
 
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.json_document import Document
+from hpclaunch.plan.layout import Cost
 from hpclaunch.scheduler.scheduler_interface import JobState
 
 Source = Literal["counter", "scheduler", "estimate"]
@@ -100,12 +101,8 @@ class StepSpeed(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
-class CostUsed(msgspec.Struct, frozen=True, kw_only=True):
+class CostUsed(Cost, frozen=True, kw_only=True):
     """The job's cost, by the site's rule for whole nodes."""
-
-    amount: float
-    unit: str
-    text: str
 
 
 Requested = Literal["time", "memory", "cores", "nodes"]

@@ -13,11 +13,20 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
-from hpclaunch.scheduler.slurm.slurm_directives import DIRECTIVES, SINCE, VARIABLES
+from hpclaunch.scheduler.slurm.slurm_directives import DIRECTIVES, VARIABLES
 from tests.in_one_test import in_one_test
 from tests.testbed.cluster import Slurm
 
 NAMES = {name for names in VARIABLES.values() for name in names.split()}
+SINCE = {
+    "SBATCH_CONTAINER_ID": "23.02",
+    "SBATCH_TRES_PER_TASK": "23.02",
+    "SBATCH_TRES_BIND": "23.11",
+    "SBATCH_SEGMENT_SIZE": "25.05",
+    "SBATCH_CONSOLIDATE_SEGMENTS": "25.11",
+    "SBATCH_SPREAD_SEGMENTS": "25.11",
+}
+"""Variable -> the first version that reads it, where that is not 22.05 or older."""
 
 
 @in_one_test(

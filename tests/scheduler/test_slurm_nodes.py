@@ -13,7 +13,7 @@ import pytest
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import NodeGpus, NodeKind, QueueFacts
-from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.site.load_profile import load_site
 from tests.in_one_test import in_one_test
 from tests.testbed.cluster import Slurm
@@ -34,7 +34,7 @@ def answer(text: str, exit_code: int = 0, stderr: str = "") -> CommandResult:
 
 
 def parse_partitions(said: CommandResult) -> tuple[QueueFacts, ...]:
-    return parse_facts({"queues": said}).queues
+    return SLURM.parse_facts({"queues": said}).queues
 
 
 def test_the_default_partition_is_first_and_closed_ones_are_left_out() -> None:
@@ -77,7 +77,7 @@ USUAL = {
 
 def kinds(*nodes: dict[str, object]) -> tuple[NodeKind, ...]:
     lines = (NODE.format(**{"name": f"n{number}", **USUAL, **node}) for number, node in enumerate(nodes))
-    return parse_facts({"nodes": answer("\n".join(lines) + "\n")}).nodes
+    return SLURM.parse_facts({"nodes": answer("\n".join(lines) + "\n")}).nodes
 
 
 @in_one_test(
@@ -125,7 +125,7 @@ def test_a_partition_has_gpus_where_one_of_its_nodes_has_some() -> None:
             {"name": "n2", "queues": "long"},
         )
     )
-    facts = parse_facts(
+    facts = SLURM.parse_facts(
         {
             "nodes": answer(nodes),
             "queues": answer("PartitionName=gpu\nPartitionName=debug\nPartitionName=long\n"),
@@ -142,7 +142,6 @@ def test_cores_that_are_reserved_are_not_usable() -> None:
 CONFIG = """\
 Configuration data as of 2026-11-23T19:05:01
 ClusterName             = lab
-MpiDefault              = pmix
 SelectType              = select/cons_tres
 SelectTypeParameters    = CR_CORE_MEMORY
 SLURM_VERSION           = 23.11.4
@@ -154,13 +153,13 @@ ConstrainCores          = yes
 
 
 def test_settings_say_how_gpus_are_requested_and_what_holds_a_job_in_its_cores() -> None:
-    facts = parse_facts({"config": answer(CONFIG)})
-    assert (facts.version, facts.cluster, facts.mpi_default) == ("23.11.4", "lab", "pmix")
+    facts = SLURM.parse_facts({"config": answer(CONFIG)})
+    assert (facts.version, facts.cluster) == ("23.11.4", "lab")
     assert (facts.gpu_request, facts.counts_memory, facts.confines_cpus) == ("gpus-per-node", True, True)
     older = CONFIG.replace("cons_tres", "cons_res").replace("= yes", "= no").replace("_MEMORY", "")
-    facts = parse_facts({"config": answer(older)})
+    facts = SLURM.parse_facts({"config": answer(older)})
     assert (facts.gpu_request, facts.counts_memory, facts.confines_cpus) == ("gres", False, False)
-    assert parse_facts({"config": answer("", 1)}).confines_cpus is None
+    assert SLURM.parse_facts({"config": answer("", 1)}).confines_cpus is None
 
 
 @pytest.mark.slurm
@@ -258,5 +257,5 @@ def test_threads_of_a_core_that_jobs_get(
         ("CoresPerSocket=32", f"CoresPerSocket={each}"),
     ):
         text = text.replace(was, is_now)
-    (kind,) = parse_facts({"nodes": answer(f"{text}\n")}).nodes
+    (kind,) = SLURM.parse_facts({"nodes": answer(f"{text}\n")}).nodes
     assert (kind.cores, kind.threads_per_core) == (sockets * each, expected)

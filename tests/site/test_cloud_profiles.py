@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.load_profile import load_site
 from tests.in_one_test import in_one_test
@@ -28,7 +28,7 @@ def test_the_cluster_is_asked_and_the_maker_s_settings_stay(site: str) -> None:
     base = load_site(site)
     said = {key: CommandResult(exit_code=0, stdout=text, stderr="") for key, text in SAID.items()}
     want = Wanted(nodes=4, queue=None, gpu_type=None, gpus=True)
-    asked = cluster_profile(base, parse_facts(said), want, "scontrol")
+    asked = cluster_profile(base, SLURM.parse_facts(said), want, "scontrol")
     assert asked is not None
     found = asked.profile
     assert found.node is not None

@@ -19,7 +19,8 @@ from hpclaunch.probes.compare_probe import ProbeDocument, compare
 from hpclaunch.probes.gather_probe import node_answers, private_names
 from hpclaunch.probes.probe_file import Answer, Names, ProbeFile, read_probe, without_names
 from hpclaunch.probes.repair_profile import profile_of
-from hpclaunch.scheduler.slurm.slurm_nodes import parse_facts, reduced
+from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from hpclaunch.scheduler.slurm.slurm_nodes import reduced
 from hpclaunch.site.load_profile import load_site
 from tests.own_process import hpclaunch
 from tests.scheduler.test_slurm_nodes import NODE, USUAL, answer
@@ -205,7 +206,7 @@ def test_nodes_that_are_alike_are_one_line() -> None:
     short = reduced("\n".join(lines) + "\n")
     assert len(short.splitlines()) == 2
     assert "Reason" not in short
-    assert [kind.nodes for kind in parse_facts({"nodes": answer(short)}).nodes] == [500, 1]
+    assert [kind.nodes for kind in SLURM.parse_facts({"nodes": answer(short)}).nodes] == [500, 1]
 
 
 def test_names_are_found_in_the_answers() -> None:

@@ -317,7 +317,7 @@ def test_the_accounting_of_slurm_is_read() -> None:
     (job,) = ACCOUNTING.parse("77", CommandResult(exit_code=0, stdout=SACCT, stderr=""))
     assert (job.name, job.account, job.queue, job.state) == ("a|name", "science", "gpu", "done")
     assert (job.nodes, job.cpus, job.memory, job.limit_s, job.elapsed_s) == (2, 16, 64 << 30, 3600, 300)
-    assert (job.cpu_s, job.peak_memory, job.peak_node, job.energy_j) == (70.5, 4 << 30, "n2", 900_000.0)
+    assert (job.cpu_s, job.peak_memory, job.energy_j) == (70.5, 4 << 30, 900_000.0)
     moments = [
         dt.datetime.fromisoformat(text or "").timestamp() - START for text in (job.submitted, job.started)
     ]

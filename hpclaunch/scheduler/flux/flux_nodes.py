@@ -11,15 +11,7 @@ from typing import Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.cpuset import parse_cpu_list
-from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.scheduler.cluster_facts import (
-    ClusterFacts,
-    NodeGpus,
-    NodeKind,
-    QueueFacts,
-    merged_kinds,
-    read_json_answer,
-)
+from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts, json_facts
 from hpclaunch.scheduler.flux.flux_directives import flux_time_s
 from hpclaunch.walltime import format_walltime
 
@@ -33,13 +25,10 @@ def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
 
     Raises RefusedError with Flux' own words, or where an answer cannot be read.
     """
-    said = {name: read_json_answer(answers[name], asked) for name, asked in _ASKED.items() if name in answers}
-    try:
-        return _facts(
-            said, *(answers[name].stdout if name in answers else "" for name in ("status", "version"))
-        )
-    except (AttributeError, KeyError, TypeError, ValueError, BadInputError) as error:
-        raise RefusedError(f"Flux describes its resources in a form that is not known: {error!r}") from None
+    status, version = (answers[name].stdout if name in answers else "" for name in ("status", "version"))
+    return json_facts(
+        answers, _ASKED, lambda said: _facts(said, status, version), "Flux describes its resources"
+    )
 
 
 def _facts(said: Mapping[str, _Table], status: str, version: str) -> ClusterFacts:
@@ -54,7 +43,7 @@ def _facts(said: Mapping[str, _Table], status: str, version: str) -> ClusterFact
         version=version.strip() or None,
         queues=tuple(_queue(name, config, own) for name, own in nodes_of.items()),
         has_queues="queues" not in said or bool(queues),
-        nodes=merged_kinds(
+        nodes=tuple(
             _kind(node, up, [name for name, own in nodes_of.items() if node in own]) for node in nodes
         ),
     )

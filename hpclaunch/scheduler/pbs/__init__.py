@@ -96,6 +96,7 @@ def _accounting_parse(job: str, answer: CommandResult) -> tuple[AccountedJob, ..
 
 
 def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
+    from hpclaunch.json_document import document_of
     from hpclaunch.scheduler.directive_reader import whole_number
     from hpclaunch.scheduler.pbs.pbs_directives import pbs_bytes, pbs_time_s
     from hpclaunch.scheduler.pbs.pbs_status import iso_time, status_of
@@ -105,18 +106,16 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
     nodes = str(values.get("exec_host", "")).split("+")
     runs = whole_number(values.get("run_count")) or 1
     submitted = iso_time(values.get("qtime")) or iso_time(values.get("ctime"))
-    return AccountedJob(
+    return document_of(
+        AccountedJob,
+        status,
         id=name,
         index=int(index[1]) if index else None,
         name=str(values.get("Job_Name", "")),
         account=values.get("Account_Name"),
         queue=values.get("queue"),
-        state=status.state,
-        exit_code=status.exit_code,
-        reason=status.reason,
         submitted=submitted,
         started=iso_time(values.get("stime")),
-        ended=status.ended,
         elapsed_s=pbs_time_s(str(values.get("resources_used.walltime"))) if runs == 1 else None,
         limit_s=pbs_time_s(str(values.get("Resource_List.walltime"))),
         nodes=whole_number(values.get("Resource_List.nodect")) or len(nodes),

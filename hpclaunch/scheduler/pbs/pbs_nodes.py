@@ -10,15 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hpclaunch.command_result import CommandResult
-from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.cluster_facts import (
-    ClusterFacts,
-    NodeGpus,
-    NodeKind,
-    QueueFacts,
-    merged_kinds,
-    read_json_answer,
-)
+from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts, json_facts
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_bytes, pbs_time_s
 from hpclaunch.walltime import format_walltime
 
@@ -35,11 +27,7 @@ def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
 
     Raises RefusedError with PBS' own words, or where an answer is not JSON.
     """
-    said = {name: read_json_answer(answers[name], asked) for name, asked in _ASKED.items() if name in answers}
-    try:
-        return _facts(said)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise RefusedError(f"PBS describes its nodes in a form that is not known: {error!r}") from None
+    return json_facts(answers, _ASKED, _facts, "PBS describes its nodes")
 
 
 def _facts(said: Mapping[str, _Attributes]) -> ClusterFacts:
@@ -56,7 +44,7 @@ def _facts(said: Mapping[str, _Attributes]) -> ClusterFacts:
         version=head.get("pbs_version"),
         cluster=head.get("pbs_server"),
         queues=tuple(_queue(name, every, nodes) for name, nodes in nodes_of.items()),
-        nodes=merged_kinds(
+        nodes=tuple(
             _node(node, [name for name, nodes in nodes_of.items() if node in nodes]) for node in hosts
         ),
         whole_nodes=_all_whole(hosts),

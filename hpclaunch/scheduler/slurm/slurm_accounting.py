@@ -9,10 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.json_document import document_of
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, iso_time, own_words
 
 _COLUMNS = (
     *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
+    # MaxRSSNode is not read: the recorded answers have it.
     *("AllocCPUS", "AllocTRES", "TotalCPU", "MaxRSS", "MaxRSSNode", "ConsumedEnergyRaw", "Account"),
     *("Partition", "NodeList", "JobName"),  # a name may hold the character between the columns
 )
@@ -55,21 +57,17 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
     steps = [row for row in rows if row["JobID"] != number]
     status = job_status(last["State"], last["ExitCode"], last["Start"], last["End"])
     index = number.partition("_")[2]
-    peak = _largest(steps)
     energies = [energy for row in (last, *steps) if (energy := _energy(row["ConsumedEnergyRaw"]))]
     memory = re.search(r"(?:^|,)mem=([^,]+)", last["AllocTRES"])
-    return AccountedJob(
+    return document_of(
+        AccountedJob,
+        status,
         id=number,
         index=int(index) if index.isdigit() else None,
         name=last["JobName"],
         account=last["Account"] or None,
         queue=last["Partition"] or None,
-        state=status.state,
-        exit_code=status.exit_code,
-        reason=status.reason,
         submitted=iso_time(own[0]["Submit"]),
-        started=status.started,
-        ended=status.ended,
         queued_s=_sum(_waited(row) for row in own),
         elapsed_s=_sum(_whole(row["ElapsedRaw"]) for row in own),
         limit_s=None if (minutes := _whole(last["TimelimitRaw"])) is None else 60 * minutes,
@@ -78,20 +76,19 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         cpus=_whole(last["AllocCPUS"]) or None,
         memory=_bytes(memory[1]) if memory else None,
         cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
-        peak_memory=_bytes(peak.get("MaxRSS", "")) or None,
-        peak_node=peak.get("MaxRSSNode") or None,
+        peak_memory=_largest(steps),
         energy_j=max(energies, default=None),
         runs=len(own),
     )
 
 
-def _largest(steps: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
-    """Return the step with the largest rank.
+def _largest(steps: Sequence[Mapping[str, str]]) -> int | None:
+    """Return the bytes of the largest rank.
 
     The shell of the script (.batch) and Slurm's own step (.extern) are none: man sacct, Job ID.
     """
     of_ranks = [row for row in steps if not row["JobID"].endswith((".batch", ".extern"))]
-    return max(of_ranks, key=lambda row: _bytes(row["MaxRSS"]) or 0, default={})
+    return max((_bytes(row["MaxRSS"]) or 0 for row in of_ranks), default=0) or None
 
 
 def _waited(row: Mapping[str, str]) -> int | None:

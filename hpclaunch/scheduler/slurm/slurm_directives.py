@@ -106,8 +106,6 @@ DIRECTIVES = DirectiveReader(
 _TABLE = msgspec.json.decode(text_beside(__file__, "variables.json"))
 VARIABLES: dict[str, str] = _TABLE["read by sbatch"]
 """Long name of an option -> its variables. The option's letter is in ``options.json``."""
-SINCE: dict[str, str] = _TABLE["since"]
-"""Variable -> the first version that reads it, where that is not 22.05 or older."""
 
 
 def overriding_variables(script: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts, merged_kinds
+from hpclaunch.scheduler.cluster_facts import ClusterFacts, NodeGpus, NodeKind, QueueFacts
 
 _WALLTIME = re.compile(r"(\d+-)?\d+:\d\d:\d\d")
 _PAIR = re.compile(r"([A-Za-z]\w*)=(\S*)")
@@ -48,14 +48,13 @@ def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
         queues=tuple(
             _queue(row, nodes, tier) for row in sorted(open_ones, key=lambda row: row.get("Default") != "YES")
         ),
-        nodes=merged_kinds(_node(row) for row in nodes),
+        nodes=tuple(_node(row) for row in nodes),
         whole_nodes=select == "select/linear",
         gpu_request=("gpus-per-node" if select == "select/cons_tres" else "gres") if select else None,
         counts_memory="MEMORY" in config["SelectTypeParameters"].upper()
         if "SelectTypeParameters" in config
         else None,
         confines_cpus=_confines(config),
-        mpi_default=config.get("MpiDefault"),
     )
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
-from hpclaunch.json_document import document_of
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, iso_time, own_words
 
 _COLUMNS = (
@@ -50,6 +49,7 @@ def parse_accounting(job: str, answer: CommandResult) -> tuple[AccountedJob, ...
 
 
 def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
+    from hpclaunch.json_document import document_of
     from hpclaunch.scheduler.slurm.slurm_status import job_status
 
     own = [row for row in rows if row["JobID"] == number]

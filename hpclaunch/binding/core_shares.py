@@ -28,6 +28,10 @@ class Machine(msgspec.Struct, frozen=True):
 
     topology: NodeTopology
     request: BindingRequest
+    cores: tuple[Core, ...]
+    """All cores of the node."""
+    width: int
+    """Cores that a rank needs at least."""
     threads: tuple[tuple[int, ...], ...]
     """CPUs to use on each core; empty: the core is reserved or not granted."""
     reserved: frozenset[int]
@@ -35,16 +39,6 @@ class Machine(msgspec.Struct, frozen=True):
     part_of: tuple[tuple[int, ...], ...]
     """Per level the number of each core's part, counted in the order of the first cores; -1: unknown."""
     notes: list[str] = []
-
-    @property
-    def cores(self) -> tuple[Core, ...]:
-        """All cores of the node."""
-        return self.topology.cores
-
-    @property
-    def width(self) -> int:
-        """Cores that a rank needs at least."""
-        return self.request.cpus_per_task or 1
 
     def usable(self, block: Iterable[int]) -> Block:
         """Return the cores of a block that may be used."""
@@ -78,7 +72,14 @@ def machine_for(topology: NodeTopology, request: BindingRequest) -> Machine:
         threads.append(cpus[: max(request.threads_per_core, 1)])
         numa.append(core.numa if core.numa is not None else numa_of_cpu.get(core.cpus[0]))
     return Machine(
-        topology, request, tuple(threads), frozenset(reserved), tuple(numa), _part_of(topology.cores, numa)
+        topology,
+        request,
+        cores=topology.cores,
+        width=request.cpus_per_task or 1,
+        threads=tuple(threads),
+        reserved=frozenset(reserved),
+        numa=tuple(numa),
+        part_of=_part_of(topology.cores, numa),
     )
 
 

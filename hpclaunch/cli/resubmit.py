@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpclaunch.cli._job_options import SettingsCommand, setting_options
 from hpclaunch.cli._options import options
-from hpclaunch.cli.submit import SettingsCommand, setting_options
 from hpclaunch.errors import EXIT_BAD_INPUT
 
 if TYPE_CHECKING:

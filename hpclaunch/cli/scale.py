@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._in_and_out import print_document, printed
+from hpclaunch.cli._job_options import SubmitCommand, setting_options
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
-from hpclaunch.cli.submit import SubmitCommand, setting_options
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
 

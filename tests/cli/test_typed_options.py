@@ -9,8 +9,7 @@ import click
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpclaunch.cli._typed_options import typed_options
-from hpclaunch.cli.submit import setting_options
+from hpclaunch.cli._job_options import setting_options, typed_options
 from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 

@@ -34,7 +34,7 @@ FLOORS: list[set[str]] = [
         "json_document",
     }
     | {"plural", "shell", "text_table", "units", "walltime"},
-    {"centre_folders", "user_folders"},
+    {"folders"},
     {"failures", "host", "pages", "remote", "scheduler"},
     {"topology"},
     {"site"},

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.folders import read_cached, write_cached
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
 from hpclaunch.scaling.allreduce_messages import message_count, node_programs
@@ -26,7 +27,6 @@ from hpclaunch.scaling.simulated_exchange import (
     why_not_simulated,
 )
 from hpclaunch.site.load_profile import load_site
-from hpclaunch.user_folders import read_cached, write_cached
 
 if TYPE_CHECKING:
     from hpclaunch.scaling.machine_speed import Parameter

@@ -14,7 +14,7 @@ from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.errors import EXIT_FAILED, RefusedError
-from hpclaunch.user_folders import user_cache_folder, user_config_folder, user_state_folder
+from hpclaunch.folders import user_cache_folder, user_config_folder, user_state_folder
 
 _LIMIT_S = 10.0
 _NEEDED = [Requirement(names=(name,), reason="hpclaunch needs it") for name in ("python", "state", "cache")]

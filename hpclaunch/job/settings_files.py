@@ -10,11 +10,10 @@ from typing import TypeVar
 
 import msgspec
 
-from hpclaunch.centre_folders import centre_files, centre_folders
 from hpclaunch.errors import BadInputError
+from hpclaunch.folders import centre_files, centre_folders, user_config_folder
 from hpclaunch.plan.request import NOT_GIVEN, Problem, Setting
 from hpclaunch.plan.settings import ANY_VALUE, CentreConfig, JobSettings, Layer, UserConfig, highest
-from hpclaunch.user_folders import user_config_folder
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 

@@ -16,12 +16,12 @@ import msgspec
 
 from hpclaunch.atomic_file import new_folder, write_new_file
 from hpclaunch.errors import BadInputError
+from hpclaunch.folders import user_state_folder
 from hpclaunch.host.host_interface import Note
 from hpclaunch.host.this_machine import LocalHost, open_at_once
 from hpclaunch.job.record import JobRecord
 from hpclaunch.scheduler.registry import KINDS
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES
-from hpclaunch.user_folders import user_state_folder
 
 RECORD = "record.json"
 ORDER = "order"

@@ -26,7 +26,6 @@ from hpclaunch.site.queue_limits import cite, source_of
 from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.shell_quoting import word
-from hpclaunch.software.site_software import in_setup, needs_install
 from hpclaunch.software.software_lines import GIVEN
 
 # An option goes over ``environment:`` of the job file or of the user's configuration, and that goes over the
@@ -312,7 +311,7 @@ def _offered(job: KnownJob, goal: str) -> KnownJob:
     request, profile = job.request, job.profile
     offer = profile.software.offers[goal]
     what, page = holds(goal, offer), cite(profile, offer.source)
-    if needs_install(offer):
+    if offer.needs_install:
         sentence = f"{goal} of {profile.name} has to be installed first ({page})"
         return replace(job, problems=(Problem(message=sentence, hint=_ways(job, goal)),))
     given = {_option(text) for text in request.directives}
@@ -327,7 +326,7 @@ def _offered(job: KnownJob, goal: str) -> KnownJob:
     )
     setting = Setting(name="software", value=goal, origin=f"site profile {profile.name}: {what} ({page})")
     settings = (*(each for each in job.settings if each.name != "software"), setting)
-    brought = "the site's setup has it" if in_setup(offer) else "--software none leaves it out"
+    brought = "the site's setup has it" if offer.in_setup else "--software none leaves it out"
     notes = [f"{what} of {profile.name}'s software, {page}; {brought}"]
     if offer.install:
         notes.append(f"needed once before: {'; '.join(offer.install)}")

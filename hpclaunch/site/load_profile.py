@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.folders import read_cached, write_cached
 from hpclaunch.site.profile_files import Known, Read, known_files
 from hpclaunch.site.schema import NodeKind, SiteProfile
-from hpclaunch.user_folders import read_cached, write_cached
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):

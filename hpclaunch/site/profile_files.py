@@ -5,9 +5,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from hpclaunch.centre_folders import centre_files, centre_folders
+from hpclaunch.folders import centre_files, centre_folders, user_config_folder
 from hpclaunch.package_data import resource_dir
-from hpclaunch.user_folders import user_config_folder
 
 
 class Known(NamedTuple):

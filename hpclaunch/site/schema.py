@@ -416,6 +416,16 @@ class Offer(_Cited, frozen=True, kw_only=True):
     lacks: dict[str, str] = {}
     note: str | None = None
 
+    @property
+    def needs_install(self) -> bool:
+        """Whether it is used where it was installed before, in ``$PREFIX``."""
+        return "$PREFIX" in repr((self.environment, self.env, self.directives))
+
+    @property
+    def in_setup(self) -> bool:
+        """Whether each job has what it holds, by the site's setup."""
+        return self.environment == Environment() and not self.directives
+
 
 class NoOffer(_Cited, frozen=True, kw_only=True):
     """Software that the site documents not to have, or that was searched for in vain."""

@@ -8,7 +8,7 @@ import msgspec
 
 from hpclaunch.framework_table import GOALS
 from hpclaunch.json_document import Document
-from hpclaunch.site.schema import Environment, Offer, SiteProfile
+from hpclaunch.site.schema import Offer, SiteProfile
 
 Way = Literal["in the setup", "taken by submit", "to install", "none", "unknown"]
 
@@ -50,16 +50,6 @@ def live(profiles: Mapping[str, SiteProfile]) -> dict[str, SiteProfile]:
     return {name: each for name, each in profiles.items() if each.status == "production"}
 
 
-def needs_install(offer: Offer) -> bool:
-    """Return whether an offer is used where it was installed before, in ``$PREFIX``."""
-    return "$PREFIX" in repr((offer.environment, offer.env, offer.directives))
-
-
-def in_setup(offer: Offer) -> bool:
-    """Return whether each job has what an offer holds, by the site's setup."""
-    return offer.environment == Environment() and not offer.directives
-
-
 def site_software(profile: SiteProfile) -> tuple[SiteSoftware, ...]:
     """Return a row for each framework that can be planned."""
     return tuple(_row(profile, goal) for goal in GOALS)
@@ -87,6 +77,6 @@ def _row(profile: SiteProfile, goal: str) -> SiteSoftware:
 
 
 def _way(offer: Offer) -> Way:
-    if needs_install(offer):
+    if offer.needs_install:
         return "to install"
-    return "in the setup" if in_setup(offer) else "taken by submit"
+    return "in the setup" if offer.in_setup else "taken by submit"

@@ -23,12 +23,12 @@ import msgspec
 
 from hpclaunch.atomic_file import write_file
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
+from hpclaunch.folders import user_state_folder
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement, half_width
 from hpclaunch.scaling.scaling_laws import FittedLaw
 from hpclaunch.scaling.study_report import PointFacts, StudyDocument, StudyRequest, study_document
 from hpclaunch.scaling.study_table import Boundaries, Kind
 from hpclaunch.usage.node_use import mean
-from hpclaunch.user_folders import user_state_folder
 
 _STUDY = "study.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,40}")

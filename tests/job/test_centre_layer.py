@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hpclaunch.centre_folders import centre_folders
 from hpclaunch.errors import BadInputError
+from hpclaunch.folders import centre_folders
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings import JobSettings, merge

@@ -120,8 +120,7 @@ def test_the_code_that_reads_profiles_is_known() -> None:
         "package_data.py",
         "plural.py",
         "cache.py",
-        "user_folders.py",
-        "centre_folders.py",
+        "folders.py",
     }
     assert loaded - neutral <= set(load_profile.CODE)
     other_schedulers = set(load_profile.CODE) - loaded

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hpclaunch.folders import user_cache_folder, user_config_folder, user_state_folder
 from hpclaunch.job.settings_files import config_path
-from hpclaunch.user_folders import user_cache_folder, user_config_folder, user_state_folder
 
 
 @pytest.mark.parametrize(

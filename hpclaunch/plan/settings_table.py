@@ -20,34 +20,23 @@ class Row(NamedTuple):
 
     name: str
     type: Any
+    kind: Any
+    """The type without None."""
     group: str
+    default: Any
+    default_text: str
+    """The default as the help and the docs state it; empty: there is none."""
     meaning: str
     computed: str = ""
-    default: Any = ...
     options: Sequence[str] = ()
     metavar: str | None = None
     commas: bool = False
     limits: tuple[int, int] | None = None
 
     @property
-    def kind(self) -> Any:
-        """The type without None."""
-        parts = get_args(self.type)
-        return parts[0] if type(None) in parts else self.type
-
-    @property
     def help(self) -> str:
         """The meaning of the setting, with its default."""
         return f"{self.meaning} Default: {self.default_text}." if self.default_text else self.meaning
-
-    @property
-    def default_text(self) -> str:
-        """The default as the help and the docs state it; empty: there is none."""
-        if self.computed:
-            return self.computed
-        if isinstance(self.default, bool):
-            return "yes" if self.default else "no"
-        return "" if self.default in (None, (), {}, ...) else str(self.default)
 
 
 if TYPE_CHECKING:
@@ -141,9 +130,25 @@ class SettingsTable(Struct, frozen=True, kw_only=True):
 @cache
 def rows() -> tuple[Row, ...]:
     """Return the table row by row."""
-    types, words = SettingsTable.__annotations__, json.loads(text_beside(__file__, "settings.json"))
-    by_name = {name: (group, row) for group, table in words.items() for name, row in table.items()}
+    words = json.loads(text_beside(__file__, "settings.json"))
+    groups = {name: group for group, table in words.items() for name in table}
     return tuple(
-        Row(name, kind, by_name[name][0], default=getattr(SettingsTable, name, ...), **by_name[name][1])
-        for name, kind in types.items()
+        _row(name, kind, groups[name], words[groups[name]][name])
+        for name, kind in SettingsTable.__annotations__.items()
+    )
+
+
+def _row(name: str, kind: Any, group: str, words: dict[str, Any]) -> Row:
+    parts, default = get_args(kind), getattr(SettingsTable, name, ...)
+    text = "" if default in (None, (), {}, ...) else str(default)
+    if isinstance(default, bool):
+        text = "yes" if default else "no"
+    return Row(
+        name,
+        kind,
+        parts[0] if type(None) in parts else kind,
+        group,
+        default,
+        words.get("computed", text),
+        **words,
     )

@@ -168,14 +168,13 @@ class _JobMethods:
     def expected_start(self) -> str | None:
         """Return the scheduler's estimate of the start; None where it makes none. Raises RefusedError."""
         from hpclaunch.job.start_job import try_submission
-        from hpclaunch.site.site_scheduler import site_scheduler
 
         if self.prepared.allocation is not None:
             return None
         notes: list[str] = []
         plan, script = self.dry_run()
         with self.connected() as host:
-            try_submission(host, site_scheduler(plan.profile), plan, script, notes.append)
+            try_submission(host, plan.scheduler, plan, script, notes.append)
         return notes[-1] if notes else None
 
     def submit(self, *, test_first: bool = True) -> JobHandle:

@@ -42,7 +42,7 @@ from hpclaunch.scheduler.scheduler_interface import Scheduler, Trial
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import refuse_submission, site_launcher, site_scheduler
+from hpclaunch.site.site_scheduler import refuse_submission, site_scheduler
 from hpclaunch.software.shell_quoting import double_quote
 from hpclaunch.text_table import to_stderr
 
@@ -159,7 +159,7 @@ def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> N
     problems = plan.problems or file_problems(
         prepared.request, host, workdir, prepared.sync, elsewhere=prepared.host is not None
     )
-    if not problems and not site_scheduler(prepared.profile).starts_at_once:  # the job itself says it at once
+    if not problems and not plan.scheduler.starts_at_once:  # the job itself says it at once
         problems += option_problems(prepared.request)
     if problems:
         raise BadInputError(problems[0].message, problems[0].hint)
@@ -197,10 +197,9 @@ def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
     """Return the scheduler that gets the job: in an allocation there is no queue, so this machine."""
     if prepared.allocation:
         return get_scheduler(THIS_MACHINE)
-    scheduler = site_scheduler(prepared.profile)
     if prepared.interactive:
-        return scheduler.interactive([word for line in plan.header for word in shlex.split(line.text)])
-    return scheduler
+        return plan.scheduler.interactive([word for line in plan.header for word in shlex.split(line.text)])
+    return plan.scheduler
 
 
 def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
@@ -218,7 +217,7 @@ def _record(
     workdir: str,
 ) -> JobRecord:
     array = plan.request.array
-    indices = array_indices(array, site_scheduler(plan.profile)) if array else ()
+    indices = array_indices(array, plan.scheduler) if array else ()
     assert place.folder is not None  # noqa: S101
     assert place.job_id is not None  # noqa: S101
     return JobRecord(
@@ -271,7 +270,7 @@ def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
 def _need_local_parts(plan: LaunchPlan) -> None:
     """Refuse a run on this machine that lacks the MPI it needs, or the bundled runner's packages."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    if site_launcher(plan.profile).starts_mpi and shutil.which("mpiexec", path=path) is None:
+    if plan.launcher.starts_mpi and shutil.which("mpiexec", path=path) is None:
         known = uses_mpi(plan.request, plan.settings)
         other = "" if known else "name the framework where it needs no MPI (--framework torch), or "
         raise RefusedError.case("runner: no mpiexec", other=other)

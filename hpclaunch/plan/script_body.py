@@ -128,12 +128,12 @@ def proof(job: JobLayout) -> dict[str, tuple[str, ...]]:
         return _at_start_gpus(job, job.at_start)
     if job.binding is None:
         return {}
-    ranks = job.binding.ranks
+    ranks, gpus = job.binding.ranks, job.gpus
     columns: dict[str, Iterable[Iterable[int | str]]] = {
         "cpus": ((format_cpu_list(rank.cpus),) for rank in ranks),
         "numa": (rank.numa for rank in ranks),
-        "bus": (_known_bus(rank, job.bus_ids) if job.gpus else () for rank in ranks),
-        "own": positions(job.gpus, job.visible) if job.visible else (),
+        "bus": (_known_bus(rank, job.bus_ids) if gpus else () for rank in ranks),
+        "own": positions(gpus, job.visible) if job.visible else (),
     }
     return {name: tuple(",".join(map(str, row)) for row in rows) for name, rows in columns.items()}
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
 import yaml
 
+from benchmarks.way import calls_of
 from hpclaunch import __version__
 from tests.in_one_test import in_one_test
 from tests.parsed import nodes
@@ -118,6 +119,41 @@ def test_the_functions_of_a_step_are_in_its_file() -> None:
         assert named, file
         assert set(named) <= functions(PACKAGE / file), file
     assert len(rows) > 30
+
+
+# Rows of the way that a dry run leaves out, as the page says.
+ONLY_SUBMITTED = {"job/start_job.py", "job/store.py"}
+DRY_RUN = ("--site", "lumi-g", "--nodes", "2", "--account", "project_465000001", "--dry-run", "mnist")
+
+
+def way_of_the_page() -> dict[str, set[str]]:
+    """The files of the first table of the page of one job, in their order, and their functions."""
+    table = (ROOT / PAGES_OF_CODE[1]).read_text().partition("\n## 1. ")[0]
+    rows = re.findall(r"^\| `(.+?\.py)` \| (.+?) \|", table, re.MULTILINE)
+    return {
+        file: {name.rpartition(".")[2] for name in named_functions(code_words(cell))} for file, cell in rows
+    }
+
+
+def entered(way: dict[str, set[str]], words: Sequence[str]) -> list[str]:
+    """The files of the way in the order in which a command first calls a function that its row names."""
+    calls = calls_of(("submit", *words))
+    return list(dict.fromkeys(call.file for call in calls if call.function in way.get(call.file, ())))
+
+
+@pytest.mark.slow  # It runs a whole job.
+def test_a_submission_enters_the_files_of_the_way_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    way = way_of_the_page()
+    assert len(way) <= 12
+    assert entered(way, ("--site", "local", "--tasks", "1", "--", "true")) == list(way)
+
+
+def test_a_dry_run_enters_the_files_of_the_way_in_their_order() -> None:
+    way = way_of_the_page()
+    assert entered(way, DRY_RUN) == [file for file in way if file not in ONLY_SUBMITTED]
 
 
 def test_the_architecture_lists_every_room_and_its_floor() -> None:

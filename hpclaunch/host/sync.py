@@ -59,7 +59,6 @@ class Synced(msgspec.Struct, frozen=True, kw_only=True):
 
     files: int
     sent: int
-    sent_bytes: int
     dropped: tuple[str, ...]
 
 
@@ -95,8 +94,7 @@ def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str,
     cached_text = host.read_file(f"{trees}/current/manifest") or b""
     cached = _decode(cached_text)
     changed = _differing(manifest, cached)
-    sent_bytes = sum(manifest[path].size for path in changed)
-    tell = _progress(note, f"{source} to {host.name}", sent_bytes)
+    tell = _progress(note, f"{source} to {host.name}", sum(manifest[path].size for path in changed))
     if cached_text != text:
         outdated = _differing(cached, manifest)
         outdated_names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in outdated)
@@ -108,7 +106,7 @@ def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str,
         _do(host, "finish_tree", trees, new, _name(text), stdin=text)
     _do(host, "copy_tree", f"{trees}/{_name(text)}", target)
     dropped = tuple(path for path, entry in manifest.items() if entry.mode & ~_KEPT_BITS)
-    return Synced(files=len(manifest), sent=len(changed), sent_bytes=sent_bytes, dropped=dropped)
+    return Synced(files=len(manifest), sent=len(changed), dropped=dropped)
 
 
 def _progress(note: Note, what: str, total: int) -> Callable[[int], None]:

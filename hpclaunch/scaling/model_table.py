@@ -148,7 +148,6 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """A network with what each layer costs."""
 
     name: str
-    input: int
     samples: int | None
     layers: tuple[Layer, ...]
 
@@ -186,7 +185,7 @@ def read_model(tree: Tree, tokens: int | None = None) -> Model:
         layers = table.counted or _layers(table.layers, table.input, tree, "layers")
     if not any(layer.weighted for layer in layers):
         raise BadInputError(f"{tree.at(('layers',)).where}: no layer is a conv or a linear one")
-    return Model(name=table.name, input=math.prod(table.input), samples=table.samples, layers=layers)
+    return Model(name=table.name, samples=table.samples, layers=layers)
 
 
 def _transformed(sizes: Transformer, sample: Shape, tree: Tree) -> tuple[Layer, ...]:

@@ -217,17 +217,12 @@ class AccountedJob(JobFate, frozen=True, kw_only=True):
     """A job in a scheduler's accounting; None: it does not say, or the site does not gather it."""
 
     id: str
-    index: int | None = None
     name: str
-    account: str | None = None
-    queue: str | None = None
     submitted: str | None = None
     queued_s: int | None = None
     elapsed_s: int | None = None
     limit_s: int | None = None
     nodes: int
-    node_list: str
-    cpus: int | None = None
     memory: int | None = None
     cpu_s: float | None = None
     peak_memory: int | None = None

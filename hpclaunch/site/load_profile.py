@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -23,7 +22,6 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
 
     profile: SiteProfile
     read: tuple[Read, ...]
-    tree: Any
 
 
 def site_names() -> dict[str, Path]:
@@ -132,7 +130,7 @@ def _load(name_or_path: str, known: Known) -> Loaded:
     if not is_path(name_or_path) and profile.name != path.stem:
         where = tree.at(("name",)).where
         raise BadInputError(f"{where}: name is {profile.name!r} in {path.name}; it must be {path.stem!r}")
-    return Loaded(profile=profile, read=read, tree=tree)
+    return Loaded(profile=profile, read=read)
 
 
 def is_path(text: str) -> bool:

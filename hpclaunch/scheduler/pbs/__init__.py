@@ -102,7 +102,6 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
     from hpclaunch.scheduler.pbs.pbs_status import iso_time, status_of
 
     status = status_of(values)
-    index = re.match(r"\d+\[(\d+)\]", name)
     nodes = str(values.get("exec_host", "")).split("+")
     runs = whole_number(values.get("run_count")) or 1
     submitted = iso_time(values.get("qtime")) or iso_time(values.get("ctime"))
@@ -110,17 +109,12 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
         AccountedJob,
         status,
         id=name,
-        index=int(index[1]) if index else None,
         name=str(values.get("Job_Name", "")),
-        account=values.get("Account_Name"),
-        queue=values.get("queue"),
         submitted=submitted,
         started=iso_time(values.get("stime")),
         elapsed_s=pbs_time_s(str(values.get("resources_used.walltime"))) if runs == 1 else None,
         limit_s=pbs_time_s(str(values.get("Resource_List.walltime"))),
         nodes=whole_number(values.get("Resource_List.nodect")) or len(nodes),
-        node_list=",".join(dict.fromkeys(node.partition("/")[0] for node in nodes if node)),
-        cpus=whole_number(values.get("resources_used.ncpus")),
         memory=pbs_bytes(values.get("Resource_List.mem")),
         cpu_s=pbs_time_s(str(values.get("resources_used.cput"))),
         job_memory=pbs_bytes(values.get("resources_used.mem")) or None,

@@ -13,9 +13,8 @@ from hpclaunch.scheduler.scheduler_interface import AccountedJob, iso_time, own_
 
 _COLUMNS = (
     *("JobID", "State", "ExitCode", "Submit", "Start", "End", "ElapsedRaw", "TimelimitRaw", "NNodes"),
-    # MaxRSSNode is not read: the recorded answers have it.
-    *("AllocCPUS", "AllocTRES", "TotalCPU", "MaxRSS", "MaxRSSNode", "ConsumedEnergyRaw", "Account"),
-    *("Partition", "NodeList", "JobName"),  # a name may hold the character between the columns
+    *("AllocTRES", "TotalCPU", "MaxRSS", "ConsumedEnergyRaw"),
+    "JobName",  # it may hold the character between the columns
 )
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _UNKNOWN_UINT64 = 1 << 60
@@ -56,24 +55,18 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
     last = own[-1]
     steps = [row for row in rows if row["JobID"] != number]
     status = job_status(last["State"], last["ExitCode"], last["Start"], last["End"])
-    index = number.partition("_")[2]
     energies = [energy for row in (last, *steps) if (energy := _energy(row["ConsumedEnergyRaw"]))]
     memory = re.search(r"(?:^|,)mem=([^,]+)", last["AllocTRES"])
     return document_of(
         AccountedJob,
         status,
         id=number,
-        index=int(index) if index.isdigit() else None,
         name=last["JobName"],
-        account=last["Account"] or None,
-        queue=last["Partition"] or None,
         submitted=iso_time(own[0]["Submit"]),
         queued_s=_sum(_waited(row) for row in own),
         elapsed_s=_sum(_whole(row["ElapsedRaw"]) for row in own),
         limit_s=None if (minutes := _whole(last["TimelimitRaw"])) is None else 60 * minutes,
         nodes=_whole(last["NNodes"]) or 1,
-        node_list=last["NodeList"] if last["NodeList"] != "None assigned" else "",
-        cpus=_whole(last["AllocCPUS"]) or None,
         memory=_bytes(memory[1]) if memory else None,
         cpu_s=sum(filter(None, (_seconds(row["TotalCPU"]) for row in own))) or None,
         peak_memory=_largest(steps),

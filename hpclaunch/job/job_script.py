@@ -94,7 +94,7 @@ def job_files(plan: LaunchPlan) -> dict[str, bytes]:
         copied[SAMPLER] = SAMPLER
     if plan.preflight is not None:
         copied[PROBE] = PROBE
-    if needs_startup(plan.request, plan.profile):
+    if needs_startup(plan):
         copied |= {name: f"{STARTUP}/{there}" for name, there in STARTUP_FILES.items()}
     files = {there: (remote / name).read_bytes() for name, there in copied.items()}
     if plan.supervision is not None and plan.supervision.look:

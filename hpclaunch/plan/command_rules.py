@@ -23,7 +23,7 @@ from hpclaunch.plan.script_commands import (
     unwrap,
 )
 from hpclaunch.plan.software_choice import software_files
-from hpclaunch.plan.startup_plan import why_no_stands, why_no_startup
+from hpclaunch.plan.startup_plan import why_no_stands
 from hpclaunch.plan.worker_launchers import (
     ACCELERATE,
     FABRIC,
@@ -33,7 +33,6 @@ from hpclaunch.plan.worker_launchers import (
     find_launcher,
     launcher_in_script,
     one_process,
-    per_node_launcher,
 )
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.walltime import format_walltime
@@ -132,7 +131,7 @@ def _launcher_problems(job: JobLayout) -> Iterator[Problem]:
         yield from _contradictions(request, found)
         yield from _distributed_type(job, found)
         yield from _rendezvous(job, found)
-    elif per_node_launcher(request) is None and _starts_again(job, found):
+    elif job.launched is None and _starts_again(job, found):
         yield _in_each_rank(job, found)
 
 
@@ -166,7 +165,7 @@ def _in_script(plan: LaunchPlan, found: Started) -> Problem | None:
 def launcher_notes(job: JobLayout) -> Iterator[str]:
     """Yield what a job without its command's launcher loses, and what the job itself replaces."""
     request = job.request
-    found, config = per_node_launcher(request), request.command.config
+    found, config = job.launched, request.command.config
     if found is None:
         return
     row = found.launcher
@@ -341,9 +340,9 @@ def _without_effect(job: JobLayout) -> Iterator[tuple[str, str]]:
         yield "sample", "--sample has no effect with --no-sample"
     if request.profile is None:
         yield "profile_after", "--profile-after has no effect without --profile"
-    elif why := why_no_startup(request):
-        yield "profile", f"--profile has no effect: {why}, so no step can be recorded"
-    if request.stacks and (why := why_no_stands(request, profile)):
+    elif job.no_startup:
+        yield "profile", f"--profile has no effect: {job.no_startup}, so no step can be recorded"
+    if request.stacks and (why := why_no_stands(job)):
         yield "stacks", f"--stacks has no effect: {why}; hpclaunch stacks does without it"
     if not (request.check or request.preflight):
         yield "space", "--space has an effect only with --check or --preflight"

@@ -22,7 +22,7 @@ def job_shell_files(plan: LaunchPlan) -> tuple[str, ...]:
     wanted = {
         plan.launcher.session_file: True,
         EESSI_IMAGE: pulls_eessi_image(plan),
-        STARTUP_SHELL: needs_startup(plan.request, plan.profile),
+        STARTUP_SHELL: needs_startup(plan),
         STAGING: plan.staging is not None,
         PREFLIGHT: plan.preflight is not None,
         SUPERVISE: plan.supervision is not None,
@@ -94,8 +94,8 @@ def _values(plan: LaunchPlan) -> dict[str, _Value]:
         "at_start": plan.at_start is not None,
         **_binding(plan),
     }
-    if needs_startup(request, plan.profile):
-        stacks = STACKS_SIGNAL if tells_stands(request, plan.profile) else None
+    if needs_startup(plan):
+        stacks = STACKS_SIGNAL if tells_stands(plan) else None
         values |= {"python": interpreter_of(plan.argv), "stacks": stacks}
     if how := plan.supervision:
         values |= {"exit_code": how.exit_code, "timer_s": how.timer_s or 0, "idle_s": how.idle_s or 0}

@@ -40,8 +40,8 @@ from hpclaunch.plan.script_body import (
     shell_lines,
 )
 from hpclaunch.plan.software_choice import offer_of, reason_of
-from hpclaunch.plan.startup_plan import LOOK_S, look_words
-from hpclaunch.plan.worker_launchers import with_said_sizes, worker_launch
+from hpclaunch.plan.startup_plan import LOOK_S, look_words, why_no_startup
+from hpclaunch.plan.worker_launchers import Started, per_node_launcher, with_said_sizes
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.scheduler_interface import Allocation
 from hpclaunch.site.queue_limits import source_of
@@ -69,8 +69,9 @@ def make_plan(
     Raises BadInputError, and SiteRuleError for what the site would refuse.
     """
     check_names(request)
-    request, said = with_said_sizes(request)
-    job = _layout(request, profile, topology, place, (*settings, *said))
+    launched = per_node_launcher(request)
+    request, said = with_said_sizes(request, launched)
+    job = _layout(request, profile, topology, place, (*settings, *said), launched)
     profile = with_launcher(request, profile, job.tasks, job.settings)
     job = replace(job, profile=profile, launcher=site_launcher(profile))
     check_budget(job)
@@ -104,6 +105,7 @@ def _layout(
     topology: NodeTopology | None,
     place: JobPlace,
     settings: tuple[Setting, ...],
+    launched: Started | None,
 ) -> JobLayout:
     scheduler = site_scheduler(profile)
     local = scheduler.starts_at_once
@@ -139,7 +141,9 @@ def _layout(
         cpus_per_task=cpus,
         gpus_by_number=_gpus_by_number(request, profile, gpus, tasks_per_node),
         share=share,
-        started=worker_launch(request),
+        launched=launched,
+        started=None if request.as_ranks else launched,
+        no_startup=why_no_startup(request),
     )
 
 

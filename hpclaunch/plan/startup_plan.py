@@ -9,7 +9,6 @@ from hpclaunch.plan.layout import JobLayout
 from hpclaunch.plan.program import option_against_startup, python_target
 from hpclaunch.plan.request import JobRequest
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.container_lines import RUNTIMES, runtime_of
 from hpclaunch.software.script_lines import line
 
@@ -37,23 +36,23 @@ STARTUP_CALL = "${hpclaunch_startup-:}"
 """Line of the script: a function of ``startup.sh``, where the job's files are there."""
 
 
-def tells_stands(request: JobRequest, profile: SiteProfile) -> bool:
+def tells_stands(job: JobLayout) -> bool:
     """Whether the ranks' Python is to tell where it stands."""
-    return request.stacks and why_no_stands(request, profile) == ""
+    return job.request.stacks and why_no_stands(job) == ""
 
 
-def needs_startup(request: JobRequest, profile: SiteProfile) -> bool:
+def needs_startup(job: JobLayout) -> bool:
     """Whether the ranks get the start-up file."""
-    return tells_stands(request, profile) or records_steps(request)
+    return tells_stands(job) or records_steps(job)
 
 
-def why_no_stands(request: JobRequest, profile: SiteProfile) -> str:
+def why_no_stands(job: JobLayout) -> str:
     """Return why the ranks' Python cannot tell where it stands; empty where it can."""
-    container = request.environment.container if request.environment else None
-    runtime = runtime_of(profile, container) if container else None
+    container = job.request.environment.container if job.request.environment else None
+    runtime = runtime_of(job.profile, container) if container else None
     if runtime and RUNTIMES[runtime].overrides:
         return f"with {runtime} the job's PYTHONPATH takes the place of the image's"
-    return why_no_startup(request)
+    return job.no_startup
 
 
 def why_no_startup(request: JobRequest) -> str:
@@ -78,9 +77,9 @@ def startup_lines(job: JobLayout) -> Iterator[Line]:
     # A report on its binding tells of the node of each rank, too.
     if has_timeline(request) and not (job.binding or job.at_start):
         yield _NODES_FOLDER
-    if records_steps(request):
+    if records_steps(job):
         yield from _step_lines(request)
-    if needs_startup(request, job.profile):
+    if needs_startup(job):
         stacks = "Python tells hpclaunch stacks where it stands; --no-stacks leaves it out"
         steps = "by a start-up file of Python; an existing one still runs"
         yield Line(text=STARTUP_CALL, reason=stacks if request.profile is None else steps)
@@ -91,9 +90,9 @@ NODES = "places"
 _NODES_FOLDER = line("places folder", folder=NODES)
 
 
-def records_steps(request: JobRequest) -> bool:
+def records_steps(job: JobLayout) -> bool:
     """Whether the start-up file records steps; the bundled training records its own without it."""
-    return request.profile is not None and not request.command.bundled and starts_python(request)
+    return job.request.profile is not None and not (job.request.command.bundled or job.no_startup)
 
 
 def starts_python(request: JobRequest) -> bool:

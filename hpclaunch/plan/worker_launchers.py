@@ -161,12 +161,11 @@ def _number(found: Started, names: tuple[str, ...]) -> Said | None:
     return None
 
 
-def said_sizes(request: JobRequest) -> tuple[Said | None, Said | None]:
-    """Return the nodes and the workers of each node that a command says; None: it leaves them open.
+def said_sizes(request: JobRequest, found: Started | None) -> tuple[Said | None, Said | None]:
+    """Return the nodes and the workers of each node that a launcher is given; None: it leaves them open.
 
     Raises BadInputError for numbers of one command that contradict each other.
     """
-    found = per_node_launcher(request)
     if found is None:
         return None, None
     row, config = found.launcher, request.command.config
@@ -187,12 +186,12 @@ def _configured(config: Mapping[str, str], key: str) -> Said | None:
     return Said(int(value), f"{config['file']}: {key} {value}") if value.isdigit() else None
 
 
-def with_said_sizes(request: JobRequest) -> tuple[JobRequest, tuple[Setting, ...]]:
-    """Return the request with the sizes that its command says, and settings that say so.
+def with_said_sizes(request: JobRequest, found: Started | None) -> tuple[JobRequest, tuple[Setting, ...]]:
+    """Return the request with the sizes that its launcher is given, and settings that say so.
 
     Raises BadInputError where the job says other sizes.
     """
-    nodes, workers = said_sizes(request)
+    nodes, workers = said_sizes(request, found)
     changes: dict[str, int] = {}
     settings: list[Setting] = []
     for name, said in (("nodes", nodes), ("tasks_per_node", workers)):

@@ -26,17 +26,14 @@ class Row(NamedTuple):
     default: Any
     default_text: str
     """The default as the help and the docs state it; empty: there is none."""
+    help: str
+    """The meaning of the setting, with its default."""
     meaning: str
     computed: str = ""
     options: Sequence[str] = ()
     metavar: str | None = None
     commas: bool = False
     limits: tuple[int, int] | None = None
-
-    @property
-    def help(self) -> str:
-        """The meaning of the setting, with its default."""
-        return f"{self.meaning} Default: {self.default_text}." if self.default_text else self.meaning
 
 
 if TYPE_CHECKING:
@@ -143,12 +140,6 @@ def _row(name: str, kind: Any, group: str, words: dict[str, Any]) -> Row:
     text = "" if default in (None, (), {}, ...) else str(default)
     if isinstance(default, bool):
         text = "yes" if default else "no"
-    return Row(
-        name,
-        kind,
-        parts[0] if type(None) in parts else kind,
-        group,
-        default,
-        words.get("computed", text),
-        **words,
-    )
+    text = words.get("computed", text)
+    help = f"{words['meaning']} Default: {text}." if text else words["meaning"]
+    return Row(name, kind, parts[0] if type(None) in parts else kind, group, default, text, help, **words)

@@ -19,6 +19,8 @@ from hpclaunch.package_data import note_text
 from hpclaunch.plan.settings_table import Row, rows
 
 if TYPE_CHECKING:
+    from hpclaunch.plan.settings import JobSettings
+
     _Names = click.Choice[str]
 else:
     _Names = click.Choice
@@ -237,6 +239,21 @@ def _pairs(_ctx: click.Context, option: click.Parameter, texts: tuple[str, ...])
 def setting_options(leave_out: tuple[str, ...] = ()) -> list[click.Parameter]:
     """Return the options of all settings that have one."""
     return [_option(row) for row in rows() if row.group and row.name not in leave_out]
+
+
+def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command of a job: the bundled training with its options, or what is after the ``--``."""
+    if job not in (None, "mnist"):
+        raise click.UsageError(note_text("submit: unknown job", job=job))
+    return ("mnist", *tail) if job else tail
+
+
+def given_settings(options: dict[str, Any], **more: Any) -> "JobSettings":
+    """Return the settings of the options that were given."""
+    from hpclaunch.plan.settings import JobSettings
+
+    given = {name: value for name, value in options.items() if value not in (None, ())}
+    return JobSettings(**given, **more)
 
 
 class TypedOption(NamedTuple):

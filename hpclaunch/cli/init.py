@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from hpclaunch.cli._in_and_out import printed, wants_document
-from hpclaunch.cli._job_options import SubmitCommand
+from hpclaunch.cli._job_options import SubmitCommand, command_words
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import terminal_table
-from hpclaunch.cli.submit import command_words
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import note_text
 

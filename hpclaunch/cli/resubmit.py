@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpclaunch.cli._job_options import SettingsCommand, setting_options
+from hpclaunch.cli._job_options import SettingsCommand, given_settings, setting_options
 from hpclaunch.cli._options import options
 from hpclaunch.errors import EXIT_BAD_INPUT
 
@@ -30,7 +30,7 @@ def command(
     **options: Any,
 ) -> None:
     """Submit the request of JOB again, in the folder where it ran; options replace what it requested."""
-    from hpclaunch.cli.submit import given_settings, run, settings_table, show
+    from hpclaunch.cli.submit import run, settings_table, show
     from hpclaunch.job.prepare import SubmitMode
     from hpclaunch.job.repeat_job import repeat
     from hpclaunch.job.store import Store

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._in_and_out import print_document, printed
-from hpclaunch.cli._job_options import SubmitCommand, setting_options
+from hpclaunch.cli._job_options import SubmitCommand, command_words, given_settings, setting_options
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.errors import BadInputError
@@ -125,7 +125,6 @@ def run(
     **options: Any,
 ) -> None:
     """Run a study: a job per size and repeat, in turns of all sizes, then the table and the fit."""
-    from hpclaunch.cli.submit import command_words
 
     if not kind:
         raise click.UsageError("say what grows: --strong (the same work) or --weak (work per rank)")
@@ -160,7 +159,6 @@ def _wanted(
 
     import msgspec
 
-    from hpclaunch.cli.submit import given_settings
     from hpclaunch.study.study_file import planned_points, wanted_study
 
     own = {key: options.pop(key) for key in ("batch", "metric", "metric_is")}

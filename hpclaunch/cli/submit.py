@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,20 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpclaunch.cli._in_and_out import print_document, printed, wants_document
-from hpclaunch.cli._job_options import SubmitCommand, setting_options
+from hpclaunch.cli._job_options import SubmitCommand, command_words, given_settings, setting_options
 from hpclaunch.cli._options import is_asked, options, refuse_mixtures
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
-from hpclaunch.package_data import note_text
 from hpclaunch.text_table import printable, printable_lines
 
 if TYPE_CHECKING:
-    from hpclaunch.check.check_report import Report
-    from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.host.host_interface import Host
     from hpclaunch.job.prepare import Prepared
     from hpclaunch.job.record import JobRecord
-    from hpclaunch.plan.request import JobRequest, Setting
-    from hpclaunch.plan.settings import JobSettings
+    from hpclaunch.plan.request import Setting
 
 
 @click.command(cls=SubmitCommand, params=setting_options())
@@ -90,21 +85,6 @@ def _refuse_mixtures(given: dict[str, Any]) -> None:
     refuse_mixtures("submit", given)
 
 
-def command_words(job: str | None, tail: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command of a job: the bundled training with its options, or what is after the ``--``."""
-    if job not in (None, "mnist"):
-        raise click.UsageError(note_text("submit: unknown job", job=job))
-    return ("mnist", *tail) if job else tail
-
-
-def given_settings(options: dict[str, Any], **more: Any) -> JobSettings:
-    """Return the settings of the options that were given."""
-    from hpclaunch.plan.settings import JobSettings
-
-    given = {name: value for name, value in options.items() if value not in (None, ())}
-    return JobSettings(**given, **more)
-
-
 def show(
     prepared: Prepared,
     *,
@@ -123,6 +103,8 @@ def show(
     job = Job.of(prepared)
     plan, script = job.save(save) if save else job.dry_run(plain=plain)
     if prepared.request.check:
+        from hpclaunch.cli.check import say_what
+
         say_what(prepared)
     for warning in plan.warnings:
         click.echo(f"hpclaunch: {warning}", err=True)
@@ -181,6 +163,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
 def _checked(prepared: Prepared, host: Host) -> bool:
     """Return whether the job's requirements are met; if not, nothing is submitted or recorded."""
     from hpclaunch.check.check_report import NotSubmittedDocument
+    from hpclaunch.cli.check import ask
 
     found = ask(prepared, host)
     if not found.ok:
@@ -197,81 +180,3 @@ def _exit_code(record: JobRecord) -> int:
     if record.bundled and record.exit_code == EXIT_BAD_INPUT:
         return EXIT_BAD_INPUT
     return EXIT_FAILED
-
-
-def check_request_for(prepared: Prepared) -> CheckRequest:
-    """Return the check of what the job needs.
-
-    It includes a Horovod build only if the framework is Horovod, and a start of ranks only if they use MPI.
-    """
-    from hpclaunch.check.check_report import Requirement
-    from hpclaunch.check.run_check import CheckRequest
-    from hpclaunch.plan.frameworks import interpreter, uses_mpi
-
-    request = prepared.request
-    horovod = request.framework == "horovod"
-    by_launcher = Requirement(names=("mpi",), reason="the controller of ranks that a launcher starts")
-    return CheckRequest(
-        profile=prepared.profile,
-        site=request.site,
-        environment=request.environment,
-        python=_python(prepared) or interpreter(request, prepared.profile),
-        mpi_plugin=request.mpi,
-        space=request.space,
-        extra_requirements=(by_launcher,) if horovod else (),
-        horovod=horovod,
-        ranks_use_mpi=uses_mpi(request, prepared.settings),
-        module=_module(request),
-        gpu_build=False,  # a job may leave the GPUs out
-    )
-
-
-def _python(prepared: Prepared) -> str | None:
-    """Return this interpreter for the bundled runner on this machine."""
-    from hpclaunch.job.job_script import python_here
-
-    bundled = prepared.request.command.bundled and prepared.request.python is None
-    return python_here(prepared.profile) if bundled else None
-
-
-def _module(request: JobRequest) -> str | None:
-    from hpclaunch.plan.layout import framework_of
-
-    if request.command.bundled:
-        return "mpi4py"
-    return None if request.framework == "horovod" else framework_of(request).module
-
-
-def say_what(prepared: Prepared) -> None:
-    """Print what would be checked; a dry run checks nothing."""
-    from hpclaunch.check.run_check import requirements
-
-    check_request = check_request_for(prepared)
-    needs = [f"{need} ({need.reason})" for need in requirements(check_request) if need.names != ("imports",)]
-    needs += [f"room in {folder}" for folder in check_request.space]
-    module = f"that {check_request.python} imports {check_request.module}" if check_request.module else ""
-    wanted = "; ".join(filter(None, ("the job's environment", module, *needs)))
-    click.echo(f"hpclaunch: before queueing --check would check: {wanted}", err=True)
-
-
-def ask(prepared: Prepared, host: Host) -> Report:
-    """Run the check; print what is missing, with remedies. Raises RefusedError."""
-    import msgspec
-
-    from hpclaunch.check.check_report import unmet_requirements
-    from hpclaunch.check.run_check import requirements, run_check
-    from hpclaunch.cli.check import verdict_table
-    from hpclaunch.job.mpi_plugin import choose_plugin
-
-    check_request = check_request_for(prepared)
-    if prepared.allocation and (
-        chosen := choose_plugin(prepared.request, prepared.profile, host, prepared.settings)
-    ):
-        check_request = msgspec.structs.replace(check_request, mpi_plugin=chosen.name)
-    # This shell's variables about an allocation do not describe another host.
-    found = run_check(host, check_request, os.environ if prepared.allocation else {})
-    if not found.ok:
-        unmet = unmet_requirements(found, requirements(check_request))
-        click.echo(verdict_table(found, unmet, err=True), err=True)
-        click.echo("hpclaunch: nothing was submitted: --check found missing requirements", err=True)
-    return found

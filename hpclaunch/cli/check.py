@@ -169,12 +169,13 @@ def check_request_for(prepared: Prepared) -> CheckRequest:
 
     request = prepared.request
     horovod = request.framework == "horovod"
+    bundled = request.command.bundled and request.python is None
     by_launcher = Requirement(names=("mpi",), reason="the controller of ranks that a launcher starts")
     return CheckRequest(
         profile=prepared.profile,
         site=request.site,
         environment=request.environment,
-        python=_python(prepared) or interpreter(request, prepared.profile),
+        python=prepared.python if bundled and prepared.python else interpreter(request, prepared.profile),
         mpi_plugin=request.mpi,
         space=request.space,
         extra_requirements=(by_launcher,) if horovod else (),
@@ -183,14 +184,6 @@ def check_request_for(prepared: Prepared) -> CheckRequest:
         module=_module(request),
         gpu_build=False,  # a job may leave the GPUs out
     )
-
-
-def _python(prepared: Prepared) -> str | None:
-    """Return this interpreter for the bundled runner on this machine."""
-    from hpclaunch.job.job_script import python_here
-
-    bundled = prepared.request.command.bundled and prepared.request.python is None
-    return python_here(prepared.profile) if bundled else None
 
 
 def _module(request: JobRequest) -> str | None:

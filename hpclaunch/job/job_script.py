@@ -1,6 +1,5 @@
 """The script of a prepared job, and the folder ``files`` that it uses. A dry run ends here."""
 
-import sys
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -28,8 +27,6 @@ from hpclaunch.plan.preflight_plan import PROBE, STAGE
 from hpclaunch.plan.script_body import RAY_NODE
 from hpclaunch.plan.script_text import render
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
-from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_scheduler
 
 
 def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tuple[LaunchPlan, str]:
@@ -54,7 +51,7 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
     """
     place = JobPlace(
         files=files,
-        python=python_here(prepared.profile),
+        python=prepared.python,
         after=_after(prepared),
         allocation=prepared.allocation,
     )
@@ -74,12 +71,7 @@ def _after(prepared: Prepared) -> tuple[str, ...]:
     from hpclaunch.job.dependencies import settle_after
     from hpclaunch.job.store import Store
 
-    return settle_after(prepared.request, site_scheduler(prepared.profile), Store(), lambda record: record)
-
-
-def python_here(profile: SiteProfile) -> str | None:
-    """Return this interpreter for jobs on this machine, None for jobs elsewhere."""
-    return sys.executable if site_scheduler(profile).starts_at_once else None
+    return settle_after(prepared.request, prepared.scheduler, Store(), lambda record: record)
 
 
 def job_files(plan: LaunchPlan) -> dict[str, bytes]:

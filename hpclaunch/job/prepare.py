@@ -1,6 +1,7 @@
 """From settings to a job that is ready to be planned: its site, its node, its allocation, its software."""
 
 import os
+import sys
 from pathlib import Path
 
 import msgspec
@@ -45,6 +46,7 @@ class Prepared(JobStart, frozen=True, kw_only=True):
     asked: KnownJob
     job: KnownJob
     topology: NodeTopology | None
+    scheduler: Scheduler
     allocation: Allocation | None = None
     workdir: str
     resubmit_of: str | None = None
@@ -67,7 +69,12 @@ class Prepared(JobStart, frozen=True, kw_only=True):
     @property
     def waits(self) -> bool:
         """Whether the command that starts it usually waits for its end."""
-        return site_scheduler(self.profile).starts_at_once or self.allocation is not None or self.interactive
+        return self.scheduler.starts_at_once or self.allocation is not None or self.interactive
+
+    @property
+    def python(self) -> str | None:
+        """This interpreter for jobs on this machine, None for jobs elsewhere."""
+        return sys.executable if self.scheduler.starts_at_once else None
 
 
 def prepare(layers: list[Layer], mode: SubmitMode = _USUAL) -> Prepared:
@@ -95,7 +102,7 @@ def settle(
     profile = load_site(request.site)
     scheduler = site_scheduler(profile)
     check_secrets(request, settings, scheduler)
-    host = _remote(mode, profile)
+    host = _remote(mode, profile, scheduler)
     allocation = None if host else _allocation(mode, scheduler)
     request, settings = _with_nodes(request, settings, allocation)
     if host is None and any(each.name == "remote-dir" and each.origin == "command line" for each in settings):
@@ -114,11 +121,12 @@ def settle(
     folder = mode.sync or (Path(workdir) if host is None else None)
     cluster = LocalHost() if host is None and allocation is None else None
     job = find_out(asked, *seen_in(folder), cluster, here=host is None)
-    topology = _topology(job.profile)
+    job, topology = _on_node(job, scheduler)
     return Prepared(
         asked=asked,
-        job=msgspec.structs.replace(job, profile=_showing_gpus(job.profile, topology)),
+        job=job,
         topology=topology,
+        scheduler=scheduler,
         allocation=allocation,
         interactive=_is_interactive(mode, job.request, scheduler, allocation),
         workdir=workdir,
@@ -160,13 +168,13 @@ def _without_queue(
     return (Problem(message=words, hint="leave it out"),)
 
 
-def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
+def _remote(mode: SubmitMode, profile: SiteProfile, scheduler: Scheduler) -> str | None:
     """Return the host to submit on; raises BadInputError for what only works on this machine."""
     if mode.host is None:
         if mode.sync is not None:
             raise BadInputError(f"--sync {mode.sync}: there is no --host to copy it to", "leave --sync out")
         return None
-    if site_scheduler(profile).starts_at_once:
+    if scheduler.starts_at_once:
         raise BadInputError.case("host: this machine", mode=mode, profile=profile)
     if mode.interactive or mode.here:
         raise BadInputError("--interactive and --here work on this machine only", "leave --host out")
@@ -185,20 +193,22 @@ def _remote(mode: SubmitMode, profile: SiteProfile) -> str | None:
     return ",".join(f"{user}{at}{host}" for host in route)
 
 
-def _topology(profile: SiteProfile) -> NodeTopology | None:
-    if not site_scheduler(profile).starts_at_once:
-        return site_topology(profile)
+def _on_node(job: KnownJob, scheduler: Scheduler) -> tuple[KnownJob, NodeTopology | None]:
+    """Return the job, and the node that it runs on: the profile's, or this machine."""
+    if not scheduler.starts_at_once:
+        return job, site_topology(job.profile)
     from hpclaunch.topology.sources import read_live
 
-    return read_live()
+    topology = read_live()
+    return msgspec.structs.replace(job, profile=_showing_gpus(job.profile, topology)), topology
 
 
-def _showing_gpus(profile: SiteProfile, topology: NodeTopology | None) -> SiteProfile:
+def _showing_gpus(profile: SiteProfile, topology: NodeTopology) -> SiteProfile:
     """Return the profile of this machine with the variable that shows each rank the GPUs planned for it.
 
     A shell that sets the variable has chosen among the GPUs, and that holds.
     """
-    if not site_scheduler(profile).starts_at_once or topology is None or profile.binding.gpu_visible_var:
+    if profile.binding.gpu_visible_var:
         return profile
     vendor = topology.gpus[0].vendor if topology.gpus else None
     variable = VISIBLE.get((vendor or "").lower())

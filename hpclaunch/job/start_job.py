@@ -22,7 +22,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, only_reading
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.find_out import find_out, look_on, read_on, seen_in
-from hpclaunch.job.job_script import job_files, python_here, script_of
+from hpclaunch.job.job_script import job_files, script_of
 from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared
@@ -42,7 +42,7 @@ from hpclaunch.scheduler.scheduler_interface import Scheduler, Trial
 from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import refuse_submission, site_scheduler
+from hpclaunch.site.site_scheduler import refuse_submission
 from hpclaunch.software.shell_quoting import double_quote
 from hpclaunch.text_table import to_stderr
 
@@ -175,7 +175,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
     return JobPlace(
         folder=folder,
         job_id=job_id,
-        python=python_here(prepared.profile),
+        python=prepared.python,
         after=_after(prepared, store, host),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,
@@ -189,8 +189,7 @@ def _after(prepared: Prepared, store: Store, host: Host) -> tuple[str, ...]:
     from hpclaunch.job.dependencies import settle_after  # few jobs wait for others
     from hpclaunch.job.refresh import refresh
 
-    scheduler = site_scheduler(prepared.profile)
-    return settle_after(prepared.request, scheduler, store, partial(refresh, store, host))
+    return settle_after(prepared.request, prepared.scheduler, store, partial(refresh, store, host))
 
 
 def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:

@@ -43,7 +43,7 @@ from hpclaunch.site.load_profile import profile_digest
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import refuse_submission
-from hpclaunch.software.shell_quoting import double_quote
+from hpclaunch.software.script_lines import double_quote
 from hpclaunch.text_table import to_stderr
 
 

@@ -21,7 +21,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.folders import centre_files, centre_folders, read_cached, user_config_folder, write_cached
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import resource_dir
-from hpclaunch.software.shell_quoting import literal
+from hpclaunch.software.script_lines import literal
 
 BLOCKS = ("before_environment", "after_environment")
 """Blocks of the templates that a centre may also fill by a file of shell lines, ``blocks/NAME.sh``."""

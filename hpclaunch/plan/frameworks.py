@@ -24,8 +24,7 @@ from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Environment, FabricPlugin, JobContainer, SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
 from hpclaunch.software.container_lines import facts_of, is_guessed
-from hpclaunch.software.script_lines import line
-from hpclaunch.software.shell_quoting import WIDTH, literal
+from hpclaunch.software.script_lines import WIDTH, line, literal
 
 FOUND = "found: "
 """How the origin of a framework begins that the program itself shows."""

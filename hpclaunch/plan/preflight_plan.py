@@ -22,7 +22,7 @@ from hpclaunch.plan.script_commands import environment_of
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
-from hpclaunch.software.shell_quoting import literal
+from hpclaunch.software.script_lines import literal
 from hpclaunch.software.software_lines import launch_options, wrap_command
 
 PROBE = "probe.py"

@@ -31,8 +31,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launch
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher
-from hpclaunch.software.script_lines import line
-from hpclaunch.software.shell_quoting import continued, literal, word
+from hpclaunch.software.script_lines import continued, line, literal, word
 from hpclaunch.software.software_lines import environment_lines, launch_options, site_variables, wrap_command
 
 

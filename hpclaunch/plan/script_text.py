@@ -17,7 +17,7 @@ from hpclaunch.plan.plan_file import FOLDER, pulls_eessi_image
 from hpclaunch.plan.startup_plan import STARTUP_CALL
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.job_header import Line
-from hpclaunch.software.shell_quoting import WIDTH, continued, literal
+from hpclaunch.software.script_lines import WIDTH, continued, literal
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -25,7 +25,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.queue_limits import cite, source_of
 from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software.shell_quoting import word
+from hpclaunch.software.script_lines import word
 from hpclaunch.software.software_lines import GIVEN
 
 # An option goes over ``environment:`` of the job file or of the user's configuration, and that goes over the

@@ -18,7 +18,7 @@ from hpclaunch.site.module_facts import loaded_modules
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.container_lines import RUNTIMES
-from hpclaunch.software.shell_quoting import word
+from hpclaunch.software.script_lines import word
 from hpclaunch.topology.source_kinds import SOURCE_KINDS
 
 

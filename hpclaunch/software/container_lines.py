@@ -18,8 +18,7 @@ import msgspec
 from hpclaunch.package_data import note_text, text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import Container, JobContainer, SiteProfile
-from hpclaunch.software.script_lines import line
-from hpclaunch.software.shell_quoting import continued, double_quote, literal
+from hpclaunch.software.script_lines import continued, double_quote, line, literal
 
 
 class Runtime(msgspec.Struct, frozen=True, kw_only=True):

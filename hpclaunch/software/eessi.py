@@ -14,8 +14,7 @@ from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import JobEessi, SiteProfile
 from hpclaunch.software.easyconfig import Recipe, module_of
-from hpclaunch.software.script_lines import line
-from hpclaunch.software.shell_quoting import double_quote, literal, word
+from hpclaunch.software.script_lines import double_quote, line, literal, word
 
 REPOSITORY = "/cvmfs/software.eessi.io"
 TOOLCHAINS = {"2023.06": ("2022b", "2023a", "2023b"), "2025.06": ("2024a", "2025a", "2025b")}

@@ -13,7 +13,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.software.horovod_facts import VERSION
 from hpclaunch.software.known_pairs import bad_pairs, version_numbers
-from hpclaunch.software.shell_quoting import double_quote
+from hpclaunch.software.script_lines import double_quote
 
 if TYPE_CHECKING:
     from hpclaunch.software.install_ways import Target, Way

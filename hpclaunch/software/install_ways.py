@@ -38,7 +38,7 @@ from hpclaunch.software.horovod_facts import (
     build_variables,
 )
 from hpclaunch.software.known_pairs import compatible, cuda_addresses, first_cuda, mpi_family, version_numbers
-from hpclaunch.software.shell_quoting import double_quote
+from hpclaunch.software.script_lines import double_quote
 from hpclaunch.software.software_lines import environment_lines
 
 _CPUS = {"Grace": "aarch64", "POWER": "ppc64le"}

@@ -17,8 +17,7 @@ from hpclaunch.software.container_lines import (
     launch_option,
     module_lines,
 )
-from hpclaunch.software.script_lines import line
-from hpclaunch.software.shell_quoting import double_quote, word
+from hpclaunch.software.script_lines import double_quote, line, word
 
 GIVEN = Line(text="", reason="given in environment")
 

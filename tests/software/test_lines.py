@@ -18,7 +18,7 @@ from hpclaunch.errors import BadInputError
 from hpclaunch.site.load_profile import load_site, site_names
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi
 from hpclaunch.software.contradictions import contradictions
-from hpclaunch.software.shell_quoting import double_quote, word
+from hpclaunch.software.script_lines import double_quote, word
 from hpclaunch.software.software_lines import (
     environment_lines,
     launch_options,

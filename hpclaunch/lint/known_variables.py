@@ -29,6 +29,5 @@ OPTION_VALUES: dict[str, dict[str, dict[str, dict[str, str]]]] = {
     for rule, kinds in TABLE["option_values"].items()
 }
 """Rule -> scheduler -> option -> ``form``, a pattern of the values read, and ``reads``, in words."""
-FILE_SYSTEMS = name_set("SCRATCH PSCRATCH CSCRATCH WORK FAST")
-"""Variables in which some sites name a file system: the profiles of Alps, Perlmutter and Leonardo, and
-$CSCRATCH of NERSC's Cori. Where a site does not set one, a path that begins with it begins with /."""
+FILE_SYSTEMS = name_set(TABLE["file_systems"])
+"""Variables in which some sites name a file system."""

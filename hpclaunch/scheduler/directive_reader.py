@@ -89,6 +89,12 @@ class Directive(DirectiveOption, frozen=True, kw_only=True):
         """Return the purpose of the option; None: it has no role."""
         return self.reader.roles.get(self.name)
 
+    @property
+    def one_dash(self) -> bool:
+        """Tell whether a long option of Slurm or Flux has only one dash."""
+        match = re.match(r"-([a-z][a-z-]+)(?=[= ]|$)", self.text)
+        return match is not None and self.reader.dashes == "--" and match[1] in self.reader.known_options
+
 
 class Given(NamedTuple):
     """A number that a directive gives, and its place."""

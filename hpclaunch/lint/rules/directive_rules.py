@@ -14,6 +14,7 @@ from hpclaunch.scheduler.registry import THIS_MACHINE
 
 _SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS]
 _READ = ", ".join(f"#{sentinel}" for sentinel in _SENTINELS)
+_NEVER_EMPTY = TABLE["refused_empty"].split()
 _TEXTS = frozenset({"job-name", "output", "error", "input", "comment", "mail-user", "chdir"})
 _NOT_READ = re.compile(
     rf"(?P<indent>[ \t]*)#(?P<blank>[ \t]*)"
@@ -22,9 +23,9 @@ _NOT_READ = re.compile(
 _BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
 
 _LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=[^ -~](-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
+_NO_WORDS = re.compile("(?m)^#SBATCH(?:[A-Za-z0-9_:;,.=][^\\s]*|[^#\n\"']*([\"'])[^\n\"']*$)")
+"""Lines that sbatch refuses: joined to #SBATCH is a word, or a quote has no partner."""
 _A_RESOURCE = re.compile(r"(nodes|select|ppn|ncpus|ngpus|mpiprocs|p?v?mem|walltime)=\w")
-_NAMES = ("account", "project", "queue", "qos")
-"""Roles of options whose values the scheduler looks up."""
 
 
 def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
@@ -52,11 +53,21 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
         severity: Severity = "note" if tried and not _A_RESOURCE.match(found.text) else "warning"
         known = tried and (certain or found.reader.comments)
         yield Violation(found.line, message, None, None if known else severity)
+    yield from _no_words(context.script)
     for match in _LIKE_A_BLANK.finditer(context.script.text):
         line, edits = context.script.line_at(match.end()), (Edit(match.end() - 1, match.end(), " "),)
         if line not in context.script.text_lines:
             message = "a sign that only looks like a blank is a part of the word"
             yield Violation(line, message, None, _in_text(context, match[0]), edits)
+
+
+def _no_words(script: Script) -> Iterator[Violation]:
+    """Report lines before the first command that sbatch cannot split into words."""
+    first = min((one.start for one in script.commands), default=len(script.text))
+    for match in _NO_WORDS.finditer(script.text, 0, first):
+        said = "a quote is not closed" if match[1] else "sbatch reads what is joined to #SBATCH, too"
+        message = f"{match[0][:60]}: {said}"
+        yield Violation(script.line_at(match.start()), message, "write two #, or close the quote")
 
 
 def _in_text(context: Context, beginning: str) -> Severity | None:
@@ -188,8 +199,8 @@ def _is_looked_up(one: Directive) -> bool:
     opened = placeholder_in(one.text)
     in_folder = opened is not None and "/" in one.text[one.text.find(opened) :]
     file = in_folder and one.name in TABLE["opened_at_start"].get(one.reader.kind, "").split()
-    folder = one.reader.options.get(one.name) == "folder"
-    return bool(opened and (one.role in _NAMES or folder or file)) and not _MASKED.search(one.text)
+    read = one.reader.options.get(one.name) in TABLE["read_by_scheduler"]
+    return bool(opened and (read or file)) and not _MASKED.search(one.text)
 
 
 _MASKED = re.compile("[xX]{3,}")
@@ -232,7 +243,7 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
 def _wrong_values(table: dict[str, dict[str, dict[str, str]]], context: Context) -> Iterator[Violation]:
     """Report the options whose values are not of the form that a table has."""
     script, values = context.script, table.get(context.kind or "", {})
-    read = [one for one in script.active_directives if not _one_dash(one)]
+    read = [one for one in script.active_directives if not one.one_dash]
     given = [(one.line, one.text, one.name, one.value) for one in read]
     given += _options_of_srun(script)
     for line, text, name, value in given:
@@ -240,12 +251,6 @@ def _wrong_values(table: dict[str, dict[str, dict[str, str]]], context: Context)
         known = values.get(written, values.get(name))
         if known and _is_refused(known["form"], value):
             yield Violation(line, f"{text}: {known['reads']}")
-
-
-def _one_dash(one: Directive) -> bool:
-    """Tell whether a long option of Slurm or Flux has only one dash."""
-    match = re.match(r"-([a-z][a-z-]+)(?=[= ]|$)", one.text)
-    return match is not None and one.reader.dashes == "--" and match[1] in one.reader.known_options
 
 
 def _options_of_srun(script: Script) -> Iterator[tuple[int, str, str, str | None]]:
@@ -264,9 +269,10 @@ def _is_refused(form: str, value: str | None) -> bool:
 
 @rule("option-value-refused")
 def option_value_refused(context: Context) -> Iterator[Violation]:
-    for found in _with_problem(context, "empty"):
+    empty = [one for one in context.script.active_directives if one.value == "" and one.name in _NEVER_EMPTY]
+    for found in (*_with_problem(context, "empty"), *empty):
         yield Violation(found.line, f"{found.text}: {found.reader.submit_command} refuses it without a value")
-    for one in filter(_one_dash, context.script.active_directives):
+    for one in (one for one in context.script.active_directives if one.one_dash):
         message = f"{one.text}: one dash begins a short option, this reads as {one.text[:2]} {one.text[2:]}"
         yield Violation(one.line, message, f"write -{one.text}", "warning" if one.name in _TEXTS else None)
     yield from _wrong_values(OPTION_VALUES["option-value-refused"], context)

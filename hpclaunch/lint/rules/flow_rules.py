@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
+from math import inf
+from typing import Any
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
@@ -100,6 +102,21 @@ def folder_made_twice(context: Context) -> Iterator[Violation]:
                 yield Violation(command.line, message, f"write mkdir -p {folders}")
 
 
+@rule("counter-ends-script")
+def counter_ends_script(context: Context) -> Iterator[Violation]:
+    script = context.script
+    stops = script.on_from("e", "errexit")
+    for match in _COUNTED.finditer(script.text if stops < inf else ""):
+        made = script.variables.assignments.get(match[1] or match[2], [])
+        first = made[0].value.text if made and made[0].value else None
+        if match.start() > stops and first == "0":
+            message = f"{match[0].strip()} is 0 at first, which is a failure, and set -e then ends the job"
+            yield Violation(script.line_at(match.start()), message)
+
+
+_COUNTED = re.compile(r"(?m)^[ \t]*(?:\(\( *(\w+)\+\+ *\)\)|let \"?(\w+)\+\+\"?)(?=[ \t]*(?:#.*)?$)")
+
+
 @rule("signal-not-trapped")
 def signal_not_trapped(context: Context) -> Iterator[Violation]:
     traps = [one for one in reversed(context.script.commands) if one.name == "trap"]
@@ -113,28 +130,55 @@ def signal_not_trapped(context: Context) -> Iterator[Violation]:
 
 
 def _where(script: Script, command: Command) -> set[str]:
-    """Return a command's name, its shell, and ``if`` where it is asked whether it succeeds."""
+    """Return a command's name, its shell, ``if`` where it is asked whether it succeeds, and its place."""
+    fed = command.piped_in or any(one.operator.startswith("<") for one in command.redirects)
     asked = command.condition or command.after == "||"
-    return {command.name, script.language, *(["if"] if asked else [])}
+    places = {"if": asked, "function": command.function, "input": fed}
+    return {command.name, script.language, *(name for name, here in places.items() if here)}
 
 
-def _refused(forms: dict[re.Pattern[str], dict[str, str]], context: Context) -> Iterator[Violation]:
+def _holds(row: dict[str, str], context: Context, command: Command) -> bool:
+    """Tell whether a row is about a command at this place."""
+    script = context.script
+    if "of_jobs" in row and (command.condition or not script.active_directives):
+        return False
+    if "nodes" in row and (context.requested.node_count or 1) < 2:
+        return False
+    named = "variable" not in row or command.name in script.variables.assignments
+    return named and _where(script, command).isdisjoint(row.get("not", "").split())
+
+
+def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Context) -> Iterator[Violation]:
     """Report commands that begin as a row says."""
     script = context.script
     own = re.findall(r"(?m)^\s*(?:function\s+)?([\w-]+)\s*\(\)", script.text)
     for command in script.variables.commands if script.is_posix else ():
-        job = script.active_directives and not command.condition
-        text = script.text[command.start : command.end][:300].replace("\\\n", " ")
-        for row in (row for form, row in forms.items() if form.match(text)):
-            if _where(script, command).isdisjoint([*row.get("not", "").split(), *own]) and (
-                job or "of_jobs" not in row
-            ):
-                yield Violation(command.line, f"{text[:60]}: {row['says']}", row.get("write"))
-                break
+        whole = re.sub(r"[ \t]*\\\n[ \t]*", " ", script.text[command.start : command.end][:900])
+        text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"
+        if command.name not in own and (found := forms.match(text)):
+            row = rows[int(str(found.lastgroup)[1:])]
+            if _holds(row, context, command):
+                message = f"{text[:60]}: {row['says']}"
+                yield Violation(command.line, message, row.get("write"), row.get("severity"))
+
+
+_MOST_READ = 300
+"""Characters of a command that are read; what is cut off ends in no form."""
+
+
+def _slips(names: str) -> str:
+    """Return the slips in names of programs as a pattern: letters the other way round, or one left out."""
+    known = names.split()
+    cuts = [(name[:at], name[at:]) for name in known for at in range(len(name))]
+    turned = {head + tail[1::-1] + tail[2:] for head, tail in cuts}
+    shorter = {head + tail[1:] for head, tail in cuts if head and len(head + tail) > 5}
+    return "|".join(sorted((turned | shorter) - {*known}))
 
 
 for _rule_id, _rows in TABLE["refused_commands"].items():
-    rule(_rule_id)(partial(_refused, {re.compile(row["form"]): row for row in _rows}))
+    _forms = "|".join(f"(?P<r{number}>{row['form']})" for number, row in enumerate(_rows))
+    _whole = re.compile(_forms.replace("SLIPS", _slips(TABLE["programs"])))
+    rule(_rule_id)(partial(_refused, _rows, _whole))
 
 
 @rule("script-path-copied")
@@ -193,8 +237,7 @@ def _discards(command: Command) -> bool:
 @rule("tee-without-pipe")
 def tee_without_pipe(context: Context) -> Iterator[Violation]:
     for command in context.script.commands:
-        redirected = any(redirect.operator.startswith("<") for redirect in command.redirects)
-        if command.name != "tee" or command.piped_in or redirected:
+        if command.name != "tee" or "input" in _where(context.script, command):
             continue
         chained = command.before in ("&&", "||")
         if not command.function and (chained or not command.block):

@@ -309,8 +309,7 @@ def rank_variable_too_early(context: Context) -> Iterator[Violation]:
     script = context.script
     if script.reader is None or not script.active_directives:
         return
-    nodes, ranks = context.requested.node_count or 1, context.requested.ranks_per_node or 1
-    severity: Severity | None = None if nodes * ranks > 1 else "note"
+    severity: Severity | None = None if context.requested.all_tasks > 1 else "note"
     for ref in script.shell.refs:
         if _is_early(script, ref):
             message = f"${ref.name} is replaced before the ranks start: all get one value"

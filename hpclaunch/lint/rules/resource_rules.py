@@ -228,7 +228,7 @@ _SHORTEST_S = 60
 @rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     found, walltime = context.directive("walltime"), context.requested.walltime_s
-    if found is None:
+    if found is None or found.one_dash:
         return
     value = found.value or ""
     if walltime is None:

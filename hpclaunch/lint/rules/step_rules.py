@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from itertools import product
 from math import inf
 
 from hpclaunch.binding.judge_masks import judge
@@ -323,6 +324,21 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
         alone = launch.by_launcher and not launch.program and launch.options
         if alone and not (_NO_PROGRAM.search(words) or script.has_option("wrap")):
             yield Violation(launch.line, f"{launch.launcher} has no program: its line ends after the options")
+
+
+@rule("step-over-job")
+def step_over_job(context: Context) -> Iterator[Violation]:
+    script, each = context.script, context.requested.gpus_of_node
+    if not each or context.owns_node:
+        return
+    total = each * (context.requested.node_count or 1)
+    limits = {("gres", "gpus-per-node"): each, ("gpus", "G"): total}
+    steps = [one for one in script.launches if one.launcher == "srun"]
+    for launch, (names, most) in product(steps, limits.items()):
+        text = script.value(launch.option(*names)).text or ""
+        given = re.fullmatch(r"(?:gpu:)?(?:[a-z][\w.-]*:)?(\d{1,4})", text)
+        if given and int(given[1]) > most:
+            yield Violation(launch.line, f"this step asks for {given[1]} GPUs, the job has {most}")
 
 
 @rule("ranks-share-gpus")

@@ -30,7 +30,7 @@ _NO_SECRET = re.compile(
 )
 _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
 _OVERRIDE = r"\+{0,2}[a-z_]\w*(\.\w+)+="  # an argument of Hydra; no program has such a name
-_BLANK_BEHIND = re.compile(rf"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*(-|{_OVERRIDE})|#)")
+_BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
@@ -49,7 +49,14 @@ def variable_undefined(context: Context) -> Iterator[Violation]:
     ]
     found += [ref for ref in _other_sites_uses(context) if ref not in found]
     for ref in found[:_MOST]:
-        yield Violation(ref.line, _unset_message(context, ref.name))
+        yield Violation(ref.line, _unset_message(context, ref.name), None, _if_joined(script, ref))
+
+
+def _if_joined(script: Script, ref: Ref) -> Severity | None:
+    """Return a warning where a name without braces begins with that of a variable, as in ``$USER_data``."""
+    cut = re.match(r"([A-Z][A-Z0-9_]*)_[a-z]", ref.name)
+    known = cut is not None and script.variables.is_set(cut[1])
+    return "warning" if known and script.text.startswith(f"${ref.name}", ref.offset) else None
 
 
 def _unset_message(context: Context, name: str) -> str:
@@ -386,8 +393,13 @@ def _doubt(script: Script, option: str) -> Severity | None:
 
 @rule("test-bracket-joined")
 def test_bracket_joined(context: Context) -> Iterator[Violation]:
-    commands = context.script.variables.commands if context.script.is_posix else []
-    for last in (one.words[-1] for one in commands if one.name == "["):
+    plain = context.script.is_posix and not context.script.shell.template
+    commands = context.script.variables.commands if plain else []
+    for one in (each for each in commands if each.name == "["):
+        last = one.words[-1]
         if re.fullmatch(r"[^\[]+\]", last.raw):
             edits = (Edit(last.end - 1, last.end - 1, " "),)
             yield Violation(last.line, f"{last.raw}: a blank is missing before ]", edits=edits)
+        elif last.raw != "]" and one.after in ("&&", "||"):
+            message = "this [ has no ]: the shell ends the command before && and ||"
+            yield Violation(last.line, message, "write `[ A ] && [ B ]`, or `[[ A && B ]]`")

@@ -16,8 +16,8 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.record import JobRecord
+from hpclaunch.job.submission import SCRIPT
 from hpclaunch.package_data import shell_words
 from hpclaunch.remote.safe_unpack import open_part
 

@@ -25,11 +25,11 @@ from hpclaunch.job.ask_scheduler import (
     is_last_known,
     may_change,
 )
-from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG, SCRIPT
+from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import NOT_SUBMITTED, refresh
 from hpclaunch.job.store import Store, now
-from hpclaunch.job.submission import handling, prevent_submission, uninterrupted
+from hpclaunch.job.submission import SCRIPT, handling, prevent_submission, uninterrupted
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, Scheduler
 from hpclaunch.text_table import to_stderr

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from hpclaunch.atomic_file import new_folder
 from hpclaunch.errors import BadInputError
-from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
+from hpclaunch.job.submission import SCRIPT
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.command_rules import script_problems

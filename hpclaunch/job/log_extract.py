@@ -19,7 +19,7 @@ from hpclaunch.package_data import shell_words
 if TYPE_CHECKING:
     from hpclaunch.failures.read_failure import FailureLog
 
-SCRIPT, LOG, EXIT_STATUS, CANCELLED = "job.sh", "out.log", "exit_status", "cancelled"
+LOG, EXIT_STATUS, CANCELLED = "out.log", "exit_status", "cancelled"
 REASON, NEXT_ID, RESTARTS, HANG = "reason", "next_id", "restarts", "hang"
 WORKER_RESTARTS = "worker_restarts"
 """How often torchrun has started its workers again."""

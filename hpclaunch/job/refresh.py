@@ -41,7 +41,6 @@ from hpclaunch.job.log_extract import (
     NEXT_ID,
     REASON,
     RESTARTS,
-    SCRIPT,
     WORKER_RESTARTS,
     read_failures,
     read_traces,
@@ -49,7 +48,7 @@ from hpclaunch.job.log_extract import (
 )
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store, now
-from hpclaunch.job.submission import recover
+from hpclaunch.job.submission import SCRIPT, recover
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler
 from hpclaunch.text_table import to_stderr

@@ -23,13 +23,12 @@ from hpclaunch.host.host_interface import Host, NoAnswerError, Note, only_readin
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.find_out import find_out, look_on, read_on, seen_in
 from hpclaunch.job.job_script import job_files, script_of
-from hpclaunch.job.log_extract import SCRIPT
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.store import Store, new_job_id, now
-from hpclaunch.job.submission import submit_once, uninterrupted
+from hpclaunch.job.submission import SCRIPT, submit_once, uninterrupted
 from hpclaunch.package_data import commit, note_text, text_beside
 from hpclaunch.plan.frameworks import uses_mpi
 from hpclaunch.plan.layout import JobLayout, JobPlace, LaunchPlan

@@ -18,6 +18,8 @@ from hpclaunch.host.host_interface import Host, NoAnswerError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 
+SCRIPT = "job.sh"
+"""The script that is submitted, in the job's folder."""
 TOKEN = "submission"  # noqa: S105  # a folder's name
 
 # sbatch and qsub retry for a while when their server is slow; after this the outcome is unknown.

@@ -364,10 +364,11 @@ class GnuOptions(msgspec.Struct, frozen=True):
             letters = letters[1:]
 
 
-def gnu_options(kind: str, **more: Any) -> GnuOptions:
-    """Return the options of a scheduler's submit command, ``slurm/options.json``; ``more``: other fields."""
+def gnu_facts(kind: str, **more: Any) -> dict[str, Any]:
+    """Return the facts of a reader of such options, ``KIND/options.json``; ``more``: their other fields."""
     options = msgspec.json.decode(text_beside(__file__, f"{kind}/options.json"), type=GnuOptions)
-    return replace(options, **more)
+    known = options.flags | options.valued
+    return {**DirectiveReader.facts(kind), "read": replace(options, **more).read, "known_options": known}
 
 
 def _with_value(name: str, word: str, value: str, rest: deque[str]) -> DirectiveOption:

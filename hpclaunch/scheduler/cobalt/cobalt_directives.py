@@ -9,10 +9,8 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    gnu_options,
+    gnu_facts,
 )
-
-_OPTIONS = gnu_options("cobalt")
 
 
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
@@ -39,10 +37,8 @@ def _read_after(text: str) -> After | None:
 
 
 DIRECTIVES = DirectiveReader(
-    **DirectiveReader.facts("cobalt"),
-    read=_OPTIONS.read,
+    **gnu_facts("cobalt"),
     requested=_requested,
-    known_options=_OPTIONS.flags | _OPTIONS.valued,
     mail_by_user=frozenset({"begin", "end"}),
     read_after=_read_after,
 )

@@ -8,11 +8,10 @@ from hpclaunch.scheduler.directive_reader import (
     DirectiveReader,
     RequestedResources,
     given_number,
-    gnu_options,
+    gnu_facts,
     read_after_ok,
 )
 
-_OPTIONS = gnu_options("flux")
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -37,9 +36,7 @@ def flux_time_s(text: str, usual: str = "m") -> int | None:
 
 
 DIRECTIVES = DirectiveReader(
-    **DirectiveReader.facts("flux"),
-    read=_OPTIONS.read,
+    **gnu_facts("flux"),
     requested=_requested,
-    known_options=_OPTIONS.flags | _OPTIONS.valued,
     read_after=read_after_ok,
 )

@@ -18,14 +18,12 @@ from hpclaunch.scheduler.directive_reader import (
     MailEvent,
     RequestedResources,
     given_number,
-    gnu_options,
+    gnu_facts,
     highest_number,
     read_after_ok,
     whole_number,
 )
 
-# With options of plugins that several sites have: Shifter, EAR, CSCS' uenv and container engine, and pyxis.
-_OPTIONS = gnu_options("slurm", separators=COMPONENT_SEPARATORS, equals_is_value=True)
 _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
 
 
@@ -92,10 +90,9 @@ def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ..
 
 
 DIRECTIVES = DirectiveReader(
-    **DirectiveReader.facts("slurm"),
-    read=_OPTIONS.read,
+    # With options of plugins that several sites have: Shifter, EAR, uenv and container engine of CSCS, pyxis.
+    **gnu_facts("slurm", separators=COMPONENT_SEPARATORS, equals_is_value=True),
     requested=_requested,
-    known_options=_OPTIONS.flags | _OPTIONS.valued,
     read_mail=_read_mail,
     write_mail=_write_mail,
     write_array=lambda text: f"--array={text}",

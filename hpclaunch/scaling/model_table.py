@@ -134,11 +134,6 @@ class Layer(_Strict, frozen=True, kw_only=True):
     joins: bool = False
 
     @property
-    def saved_bytes(self) -> float:
-        """Return the bytes of that with 4-byte elements."""
-        return sum(one.bytes(4) for one in self.saves)
-
-    @property
     def weighted(self) -> bool:
         """Whether it does the arithmetic that strategies divide."""
         return self.kind in ("conv", "linear")

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from hpclaunch.cli.main import program
 from hpclaunch.scaling.model_table import Model, read_model
 from hpclaunch.site.yaml_tree import parse_tree
+from tests.scaling.test_model_table import saved_bytes
 
 PYTHON = Path(os.environ["HPCLAUNCH_TEST_FRAMEWORKS"]) / "bin" / "python"
 ROOT = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def test_counts_are_those_of_torch(name: str, monkeypatch: pytest.MonkeyPatch) -
         assert backward < torch["backward_flops"]
     else:
         assert backward == torch["backward_flops"]
-    saved = BATCH * sum(layer.saved_bytes for layer in model.layers)
+    saved = BATCH * sum(saved_bytes(layer) for layer in model.layers)
     assert saved == pytest.approx(torch["saved_bytes"], rel=0.05)
 
 
@@ -73,7 +74,7 @@ def test_fused_attention_saves_what_torch_saves(name: str, monkeypatch: pytest.M
     """Its operations are two products, backward five, as torch counts them on a GPU."""
     underscored = name.replace("-", "_")
     model, torch = traced(f"{underscored}_sdpa", monkeypatch), counted()[f"{name}_sdpa"]
-    saved = BATCH * sum(layer.saved_bytes for layer in model.layers)
+    saved = BATCH * sum(saved_bytes(layer) for layer in model.layers)
     assert saved == pytest.approx(torch["saved_bytes"], rel=0.05)
     attention = [layer for layer in model.layers if layer.kind == "attention"]
     others = BATCH * sum(layer.forward_flops for layer in model.layers if layer.kind != "attention")

@@ -20,6 +20,7 @@ from hpclaunch.scaling.memory_need import GIB, SLOTS, MemoryOptions, memory_need
 from hpclaunch.scaling.model_table import Model, read_model
 from hpclaunch.scaling.strategy_costs import Division
 from hpclaunch.site.yaml_tree import parse_tree, read_tree
+from tests.scaling.test_model_table import saved_bytes
 
 PYTHON = Path(os.environ["HPCLAUNCH_TEST_HOROVOD"]) / "bin" / "python"
 ROOT = Path(__file__).parents[2]
@@ -74,7 +75,7 @@ def test_a_traced_network_has_the_table_of_ours(function: str, shape: str) -> No
     assert costs(traced) == costs(table)
     # Of a dropout a processor saves floats, a GPU, as the table has it, bytes.
     masks = 3 * sum(layer.y for layer in table.layers if layer.kind == "dropout")
-    saved = [sum(layer.saved_bytes for layer in model.layers) for model in (traced, table)]
+    saved = [sum(saved_bytes(layer) for layer in model.layers) for model in (traced, table)]
     assert saved[0] == pytest.approx(saved[1] + masks, rel=0.002)
 
 

@@ -16,7 +16,7 @@ from hpclaunch.topology.sources import read_files
 Case = dict[str, Any]
 
 # Folder of a capture -> the source it is read as.
-_KINDS = {
+SOURCE_OF = {
     "lscpu": "lscpu",
     "lscpu-json": "lscpu",
     "lscpu-p": "lscpu",
@@ -40,7 +40,7 @@ def cases(*kinds: str) -> list[Case]:
 
 @lru_cache(maxsize=64)
 def _read(inputs: tuple[str, ...]) -> NodeTopology:
-    files = {_KINDS[name.split("/")[0]]: folder() / "nodes" / name for name in inputs}
+    files = {SOURCE_OF[name.split("/")[0]]: folder() / "nodes" / name for name in inputs}
     return read_files(files)
 
 

@@ -32,11 +32,16 @@ def programs_in(folder: Path) -> Path:
     return folder
 
 
-def test_a_driver_here_has_the_cpus_of_its_node(tmp_path: Path) -> None:
-    place = programs_in(tmp_path)
-    answer = submit(place, "--site", "local", "--wait", "--", "python", "spread.py", "digest")
+def check_training(folder: Path, nodes: int, *words: str) -> None:
+    """Train there on that many nodes, and compare with a run by hand."""
+    place = programs_in(folder)
+    answer = submit(place, *words, "--wait", "--", "python", "spread.py", "digest")
     assert json.loads(answer.stdout)["state"] == "done", answer.stderr
-    assert (place / "digest").read_text() == digest_by_hand("ray", 1, 1, tmp_path / "by hand")
+    assert (place / "digest").read_text() == digest_by_hand("ray", nodes, 1, folder / "by hand")
+
+
+def test_a_driver_here_has_the_cpus_of_its_node(tmp_path: Path) -> None:
+    check_training(tmp_path, 1, "--site", "local")
 
 
 @pytest.mark.slurm
@@ -44,11 +49,7 @@ def test_actors_on_two_nodes_train_as_by_hand(
     slurm: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("SLURM_CONF", str(slurm.conf))
-    place = programs_in(tmp_path)
-    words = ("--site", "generic-slurm", "--nodes", "2", "--wait", "--", "python", "spread.py", "digest")
-    answer = submit(place, *words)
-    assert json.loads(answer.stdout)["state"] == "done", answer.stderr
-    assert (place / "digest").read_text() == digest_by_hand("ray", 2, 1, tmp_path / "by hand")
+    check_training(tmp_path, 2, "--site", "generic-slurm", "--nodes", "2")
 
 
 @pytest.mark.slurm

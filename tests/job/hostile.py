@@ -452,6 +452,8 @@ def _slurm_profile() -> dict[str, Any]:
     source = {"source": "s"}
     variable = {"value": MARK, "reason": MARK, **source}
     note = {"note": MARK, **source}
+    lists = {key: [MARK] for key in ("binds", "images", "options")}
+    container = {"gpu_flag": MARK, "cotainr": MARK, "modules": ["true"], **lists, **note}
     software = job_documents("")[0]["environment"]
     link = {"gb_s": 25.0, "kind": MARK, **note}
     return {
@@ -543,29 +545,8 @@ def _slurm_profile() -> dict[str, Any]:
                 **note,
             },
             "eessi": {"modules": [MARK], "versions": [MARK], **note},
-            "container": {
-                "runtime": "singularity",
-                "gpu_flag": MARK,
-                "binds": [MARK],
-                "modules": ["true"],
-                "images": [MARK],
-                "cotainr": MARK,
-                "options": [MARK],
-                **note,
-            },
-            "other_containers": [
-                {
-                    "runtime": "podman-hpc",
-                    "gpu_flag": MARK,
-                    "binds": [MARK],
-                    "modules": ["true"],
-                    "images": [MARK],
-                    "cotainr": MARK,
-                    "options": [MARK],
-                    "annotations": {MARK: MARK},
-                    **note,
-                }
-            ],
+            "container": {"runtime": "singularity", **container},
+            "other_containers": [{"runtime": "podman-hpc", "annotations": {MARK: MARK}, **container}],
             "lacks": {MARK + "x": {"why": MARK, **source}},
             "fallbacks": {"true": [MARK]},
             "unversioned": {MARK: MARK},

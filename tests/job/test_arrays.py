@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.own_process import hpclaunch
 from tests.testbed.cluster import Slurm
+from tests.testbed.kit import fake_on_path
 
-FAKES = Path(__file__).parents[1] / "fakes"
 VENV = Path(sys.executable).parent
 # Each job says who it is, leaves a result, and the one with index 2 fails.
 PROGRAM = (
@@ -42,10 +41,8 @@ def on_slurm(slurm: Slurm, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
 
 @pytest.fixture
 def on_pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    (tmp_path / "pbs").mkdir()
-    monkeypatch.setenv("FAKE_PBS_HOME", str(tmp_path / "pbs"))
+    fake_on_path("pbs", tmp_path, monkeypatch)
     monkeypatch.setenv("FAKE_PBS_JOB_PATH", f"{VENV}:/usr/bin:/bin")
-    monkeypatch.setenv("PATH", f"{FAKES / 'fake_pbs'}:{os.environ['PATH']}")
     return ("--site", "generic-pbs")
 
 

@@ -22,22 +22,17 @@ from hpclaunch.job.refresh import refresh
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.own_process import hpclaunch
-from tests.testbed.kit import submit
+from tests.testbed.kit import fake_on_path, submit
 
 pytestmark = pytest.mark.slow
 
-FAKES = Path(__file__).parents[1] / "fakes"
 HOST, FLUX = LocalHost(), get_scheduler("flux")
 
 
 @pytest.fixture(autouse=True)
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the fake Flux on PATH and return its home folder."""
-    home = tmp_path / "fake flux"
-    home.mkdir()
-    monkeypatch.setenv("FAKE_FLUX_HOME", str(home))
-    monkeypatch.setenv("PATH", f"{FAKES / 'fake_flux'}:{os.environ['PATH']}")
-    return home
+    return fake_on_path("flux", tmp_path, monkeypatch)
 
 
 def run(*words: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

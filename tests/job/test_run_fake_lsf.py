@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -18,23 +17,18 @@ from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
 from tests.own_process import hpclaunch
-from tests.testbed.kit import contract_script, new_record, submit
+from tests.testbed.kit import contract_script, fake_on_path, new_record, submit
 
 pytestmark = pytest.mark.slow
 
 VENV = Path(sys.executable).parent
-FAKES = Path(__file__).parents[1] / "fakes"
 HOST, LSF = LocalHost(), get_scheduler("lsf")
 
 
 @pytest.fixture(autouse=True)
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the fake LSF on PATH, with the MPI of the tests, and return its home folder."""
-    home = tmp_path / "fake lsf"
-    home.mkdir()
-    monkeypatch.setenv("FAKE_LSF_HOME", str(home))
-    monkeypatch.setenv("PATH", f"{FAKES / 'fake_lsf'}:{VENV}:{os.environ['PATH']}")
-    return home
+    return fake_on_path("lsf", tmp_path, monkeypatch, VENV)
 
 
 def run(*words: str) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

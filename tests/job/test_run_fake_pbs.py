@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from hpclaunch.job.start_job import submit_job
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import recover
 from hpclaunch.scheduler.registry import get_scheduler
-from tests.testbed.kit import contract_script, new_record, submit
+from tests.testbed.kit import contract_script, fake_on_path, new_record, submit
 
 pytestmark = pytest.mark.slow
 
@@ -32,11 +31,7 @@ FAKES = Path(__file__).parents[1] / "fakes"
 @pytest.fixture(autouse=True)
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the fake PBS on PATH and return its home folder."""
-    home = tmp_path / "fake pbs"
-    home.mkdir()
-    monkeypatch.setenv("FAKE_PBS_HOME", str(home))
-    monkeypatch.setenv("PATH", f"{FAKES / 'fake_pbs'}:{os.environ['PATH']}")
-    return home
+    return fake_on_path("pbs", tmp_path, monkeypatch)
 
 
 def wait(store: Store, record: JobRecord) -> tuple[JobRecord, str]:

@@ -11,8 +11,8 @@ import pytest
 
 from tests.in_process import hpclaunch_here
 from tests.own_process import hpclaunch
+from tests.testbed.kit import fake_on_path
 
-FAKES = Path(__file__).parents[1] / "fakes"
 CPUS = len(os.sched_getaffinity(0))
 SHOWS = 'import os\nprint("bound to", sorted(os.sched_getaffinity(0)), flush=True)\n'
 
@@ -20,13 +20,9 @@ SHOWS = 'import os\nprint("bound to", sorted(os.sched_getaffinity(0)), flush=Tru
 @pytest.fixture(autouse=True)
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Put the fake PBS on PATH and return its home folder."""
-    home = tmp_path / "fake pbs"
-    home.mkdir()
-    monkeypatch.setenv("FAKE_PBS_HOME", str(home))
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT", "1")
     monkeypatch.setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-    monkeypatch.setenv("PATH", f"{FAKES / 'fake_pbs'}:{os.environ['PATH']}")
-    return home
+    return fake_on_path("pbs", tmp_path, monkeypatch)
 
 
 def words(*options: str) -> tuple[str, ...]:

@@ -81,22 +81,15 @@ def test_a_job_that_is_cancelled_before_it_started_has_no_start() -> None:
     assert (record["started"], record["ended"] is None) == (None, False)
 
 
+def interactive_after(first: str) -> subprocess.Popen[str]:
+    words = ("submit", *USUAL, "--interactive", "--after", first, "--json", "--", "echo", "SECOND")
+    return subprocess.Popen((*HPCLAUNCH, *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def test_an_interactive_job_waits_for_another_one(tmp_path: Path) -> None:
     go = tmp_path / "go"
     first = submit("--", "bash", "-c", f"{until(go)}; echo first")
-    words = (
-        *HPCLAUNCH,
-        "submit",
-        *USUAL,
-        "--interactive",
-        "--after",
-        first,
-        "--json",
-        "--",
-        "echo",
-        "SECOND",
-    )
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+    with interactive_after(first) as second:
         go.touch()
         out, err = second.communicate()
     assert second.returncode == 0, err
@@ -107,19 +100,7 @@ def test_an_interactive_job_waits_for_another_one(tmp_path: Path) -> None:
 def test_an_interactive_job_does_not_wait_for_ever_for_one_that_failed(tmp_path: Path) -> None:
     go = tmp_path / "go"
     first = submit("--", "bash", "-c", f"{until(go)}; exit 3")
-    command = (
-        *HPCLAUNCH,
-        "submit",
-        *USUAL,
-        "--interactive",
-        "--after",
-        first,
-        "--json",
-        "--",
-        "echo",
-        "SECOND",
-    )
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as second:
+    with interactive_after(first) as second:
         newest: dict[str, Any] = {"id": first}
         while newest["id"] == first or newest["state"] != "queued":
             assert second.poll() is None

@@ -10,11 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.start_job import submit_job
 from hpclaunch.job.store import Store, new_job_id
 from hpclaunch.scheduler.registry import get_scheduler
+
+
+def fake_on_path(scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *more: Path) -> Path:
+    """Put a fake scheduler on PATH, and more folders behind it; return the home folder of the fake."""
+    home = tmp_path / f"fake {scheduler}"
+    home.mkdir()
+    monkeypatch.setenv(f"FAKE_{scheduler.upper()}_HOME", str(home))
+    fake = Path(__file__).parents[1] / "fakes" / f"fake_{scheduler}"
+    monkeypatch.setenv("PATH", os.pathsep.join(map(str, (fake, *more, os.environ["PATH"]))))
+    return home
 
 
 def new_record(store: Store, scheduler: str, workdir: Path, name: str = "try") -> JobRecord:

@@ -16,24 +16,14 @@ from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.topology.sources import KINDS, read_files
+from tests.binding.captures import SOURCE_OF
 
 pytestmark = pytest.mark.slow
 
 CAPTURES = Path(os.environ["HPCLAUNCH_TEST_CAPTURES"])
 NODES = CAPTURES / "nodes"
 # The reader that each folder of captures is for.
-READER_OF = {
-    "lscpu": "lscpu",
-    "lscpu-json": "lscpu",
-    "lscpu-p": "lscpu",
-    "rocm-smi": "rocm_smi",
-    "rocm-smi-json": "rocm_smi",
-    "amd-smi": "amd_smi",
-    "nvidia-smi-topo": "nvidia_smi",
-    "numactl-H": "numactl",
-    "hwloc-xml": "hwloc",
-    "hwloc-lstopo": "hwloc",
-}
+READER_OF = {**SOURCE_OF, "hwloc-lstopo": "hwloc"}
 # Captures that no reader can use, and the reason that must be given. All others must be read.
 REFUSED = {
     "4gpu_2nic_2socket.txt": "no X in column GPU1",

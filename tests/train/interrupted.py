@@ -41,6 +41,23 @@ def signalled(
     return job.returncode, text
 
 
+def ended(ranks: int, *options: str | Path) -> tuple[int, str, list[psutil.Process]]:
+    """SIGTERM to mpiexec in the second epoch; its exit code, stderr, and the processes that it had."""
+    command = [mpiexec(), "-n", str(ranks), *RUNNER, *map(str, options)]
+    with subprocess.Popen(
+        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        assert job.stdout is not None
+        assert job.stderr is not None
+        while "epoch 2/" not in job.stdout.readline():
+            pass
+        below = psutil.Process(job.pid).children(recursive=True)
+        job.send_signal(signal.SIGTERM)
+        job.stdout.read()
+        errors = job.stderr.read()
+    return job.returncode, errors, below
+
+
 def killed(ranks: int, delay_s: float, *options: str | Path) -> int:
     """SIGKILL every process of a run that long after its first checkpoint; mpiexec's exit code."""
     folder = Path(options[options.index("--checkpoint-dir") + 1])

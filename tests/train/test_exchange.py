@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -18,10 +16,9 @@ from hpclaunch.train.engine import Tensor
 from hpclaunch.train.exchange import micro_batches
 from hpclaunch.train.exchange.tensor_fusion import buckets
 from hpclaunch.train.run_options import Options
+from tests.train.interrupted import ended
 from tests.train.mpirun import (
     RUNNER,
-    environment,
-    mpiexec,
     refusals,
     run_program,
     run_ranks,
@@ -216,18 +213,8 @@ def test_overlap_is_refused_where_mpi_lets_one_thread_communicate(digits: Path) 
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_signal_ends_a_run_that_overlaps(digits: Path, ranks: int) -> None:
-    command = [mpiexec(), "-n", str(ranks), *RUNNER, "--data", str(digits), "--epochs", "100000", *OVERLAP]
-    with subprocess.Popen(
-        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as job:
-        assert job.stdout is not None
-        assert job.stderr is not None
-        while "epoch 2/" not in job.stdout.readline():
-            pass
-        job.send_signal(signal.SIGTERM)
-        job.stdout.read()
-        errors = job.stderr.read()
-    assert job.returncode != 0
+    code, errors, _ = ended(ranks, "--data", digits, "--epochs", "100000", *OVERLAP)
+    assert code != 0
     assert "Traceback" not in errors
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import psutil
 import pytest
 
 from hpclaunch.train.checkpoint import read_checkpoint
+from tests.train.interrupted import ended
 from tests.train.mpirun import RUNNER, environment, mpiexec, run_program, run_ranks, train
 
 pytestmark = pytest.mark.mpi
@@ -251,19 +251,8 @@ def test_a_crash_of_one_rank_ends_the_others(digits: Path) -> None:
 
 
 def test_a_signal_ends_every_rank_with_one_line(digits: Path) -> None:
-    command = [mpiexec(), "-n", "2", *RUNNER, "--data", str(digits), "--epochs", "100000"]
-    with subprocess.Popen(
-        command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as job:
-        assert job.stdout is not None
-        assert job.stderr is not None
-        while "epoch 2/" not in job.stdout.readline():
-            pass
-        ranks = psutil.Process(job.pid).children(recursive=True)
-        job.send_signal(signal.SIGTERM)
-        job.stdout.read()
-        errors = job.stderr.read()
-    assert job.returncode != 0
+    code, errors, ranks = ended(2, "--data", digits, "--epochs", "100000")
+    assert code != 0
     assert "Traceback" not in errors
     psutil.wait_procs(ranks)
     assert not [process for process in ranks if process.is_running()]

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 sys.path.append(str(Path(__file__).parents[3]))
+from tests.fakes.scripts_of_jobs import end, run_later, run_script
 from tests.launcher_environments import environments, variables
 
 HOME = Path(os.environ["FAKE_FLUX_HOME"])
@@ -120,13 +121,7 @@ def batch(argv: list[str]) -> None:
         print(job["jobid"])
         return
     save(job, status="DEPEND" if options["dependency"] else "SCHED")
-    subprocess.Popen(
-        [sys.executable, __file__, "start", str(number)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=(HOME / "runner.log").open("a"),
-        start_new_session=True,
-    )
+    run_later(__file__, "start", str(number), HOME / "runner.log")
     print(job["jobid"])
 
 
@@ -170,15 +165,7 @@ def start(argv: list[str]) -> None:
     mode = "ab" if job["options"]["setopt"] == "output.mode=append" else "wb"
     environment = {**os.environ, "FLUX_ENCLOSING_ID": job["jobid"], "FLUX_URI": "local:///fake"}
     with Path(job["cwd"], output).open(mode) as file:
-        child = subprocess.Popen(
-            ["bash", str(script)],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            cwd=job["cwd"],
-            env=environment,
-            start_new_session=True,
-        )
+        child = run_script(script, file, job["cwd"], environment)
         job = save(job, status="RUN", t_run=time.time())
         status = watch(child, cancel, float((job["options"]["time_limit"] or "3600s").rstrip("s")))
     code = child.returncode if child.returncode >= 0 else 128 - child.returncode
@@ -221,17 +208,6 @@ def watch(child: subprocess.Popen[bytes], cancel: Path, limit_s: float) -> str |
             end(child.pid, signal.SIGKILL)
     end(child.pid, signal.SIGKILL)
     return status
-
-
-def end(session: int, number: int) -> None:
-    """Signal every process of a session."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session and fields[0] != "Z":
-                os.kill(int(stat.parent.name), number)
-        except (OSError, IndexError):
-            continue
 
 
 # -- inside a job

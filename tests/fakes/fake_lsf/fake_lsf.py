@@ -22,6 +22,9 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.fakes.scripts_of_jobs import end, run_later, run_script
+
 HOME = Path(os.environ["FAKE_LSF_HOME"])
 QUEUES = ("normal", "gpu")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)  # what bkill sends, one after the other
@@ -89,13 +92,7 @@ def bsub(argv: list[str]) -> None:
     }
     for index in indices(rest) if rest else [0]:
         one = save(job, name=f"{number}[{index}]" if index else str(number), index=index)
-        subprocess.Popen(
-            [sys.executable, __file__, "run", one["name"]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=(HOME / "runner.log").open("a"),
-            start_new_session=True,
-        )
+        run_later(__file__, "run", one["name"], HOME / "runner.log")
     if "BSUB_QUIET" not in os.environ:
         print(f"Job <{number}> is submitted to {'' if '-q' in options else 'default '}queue <{queue}>.")
 
@@ -140,15 +137,7 @@ def run(argv: list[str]) -> None:
     copy, spool = HOME / f"{job['name']}.script", HOME / f"{job['name']}.out"
     copy.write_text(job["script"])
     with spool.open("wb") as out:
-        child = subprocess.Popen(
-            ["bash", str(copy)],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            cwd=job["cwd"],
-            env=environment(job),
-            start_new_session=True,
-        )
+        child = run_script(copy, out, job["cwd"], environment(job))
         job = save(job, stat="RUN")
         reason = watch(child, kill, limit_s(job))
     code = child.returncode if child.returncode >= 0 else 128 - child.returncode
@@ -214,17 +203,6 @@ def watch(child: subprocess.Popen[bytes], kill: Path, limit: float) -> str:
             last = now
     end(child.pid, signal.SIGKILL)
     return reason
-
-
-def end(session: int, number: int) -> None:
-    """Signal every process of a session: an MPI's ranks are in their own process groups."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session and fields[0] != "Z":
-                os.kill(int(stat.parent.name), number)
-        except (OSError, IndexError):
-            continue
 
 
 # -- bjobs and bkill

@@ -24,6 +24,9 @@ import time
 from pathlib import Path
 from typing import Any, NoReturn
 
+sys.path.append(str(Path(__file__).parents[3]))
+from tests.fakes.scripts_of_jobs import end, run_later, run_script
+
 SERVER = "fakepbs"
 KILL_DELAY_S = 1.0
 QUEUES = ("debug", "prod", "preemptable", "debug-scaling", "workq")
@@ -130,13 +133,7 @@ def qsub(argv: list[str]) -> None:
         jobs = [job]
     for one in jobs:
         save(one)
-        subprocess.Popen(
-            [sys.executable, __file__, "run", one["number"]],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=(HOME / "runner.log").open("a"),
-            start_new_session=True,
-        )
+        run_later(__file__, "run", one["number"], HOME / "runner.log")
     print(f"{number}.{SERVER}", flush=True)
     if options.get("-W") == "block=true":
         while (ended := load(number)) and ended["state"] != "F":
@@ -198,15 +195,7 @@ def run(argv: list[str]) -> None:
     out = target if direct else spool
     save(job | {"state": "R", "substate": RUNNING, "stime": time.time()})
     with out.open("wb") as file:
-        child = subprocess.Popen(
-            ["bash", script_copy(job)],
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            cwd=os.environ["HOME"],
-            env=job_environment(job),
-            start_new_session=True,
-        )
+        child = run_script(script_copy(job), file, os.environ["HOME"], job_environment(job))
         save((load(number) or job) | {"pid": child.pid})
         status, substate = watch(job, child, file)
     if substate == QUEUED:
@@ -315,17 +304,6 @@ def watch(job: Job, child: subprocess.Popen[bytes], file: Any) -> tuple[int, int
         return -29, FAILED
     code = child.returncode
     return (code if code >= 0 else 256 - code), FINISHED
-
-
-def end(session: int, number: int) -> None:
-    """Signal every process of a session: an MPI's ranks are in process groups of their own."""
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session and fields[0] != "Z":
-                os.kill(int(stat.parent.name), number)
-        except (OSError, IndexError):
-            continue
 
 
 # -- qstat

@@ -180,8 +180,8 @@ def _at_site(found: _Found, kind: str | None) -> str:
     target = next((one for one in TOOLS if one.kind == kind), tool)
     if target.kind == tool.kind:
         return _directive(option.text)
-    if said := target.at_site.get(subject, "").format(value=shlex.quote(found.value or "VALUE")):
-        return said
+    if said := target.answers("at_site").get(subject):
+        return said.format(value=shlex.quote(found.value or "VALUE"))
     names = names_of(target, subject)
     has = f"has {' and '.join(names)} for it, which --directive hands to it"
     return _mail(found, target) or f"{target.submit_command} {has if names else 'has no such option'}"

@@ -302,7 +302,7 @@ def check_directives(
 def _instead(reader: DirectiveReader, text: str, queues: Mapping[str, Queue]) -> Iterator[str]:
     """Yield what to use instead of options that the plan sets, such as a QOS where the profile lists them."""
     read = list(reader.read_text(text))
-    for names, instead in reader.owned.items():
+    for names, instead in reader.answers("owned").items():
         if any(_is_option(option, owned) for option in read for owned in re.findall(r"-[lW] \S+|\S+", names)):
             yield instead
     listed = [name for name, queue in queues.items() if queue.kind == "qos"]
@@ -323,7 +323,7 @@ def _check_spelling(reader: DirectiveReader, text: str) -> None:
 
 
 def _is_option(option: DirectiveOption, owned: str) -> bool:
-    """Return whether an option is this one, as ``DirectiveReader.owned`` has it."""
+    """Return whether an option is this one, as ``DirectiveReader.answers`` names it."""
     owned, _, part = owned.partition("=")  # --gres=gpu: of its values only those with gpu
     name, value = option.name, option.value or ""
     if part not in value:

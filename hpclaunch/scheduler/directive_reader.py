@@ -212,15 +212,10 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
         """The variables of its jobs, each with the fact that it holds."""
         return word_table(self.kind, "variables")
 
-    @property
-    def owned(self) -> Mapping[str, str]:
-        """Options that the plan sets (separated by blanks) -> the option of ``submit`` instead."""
-        return _table(self.kind, "owned")
-
-    @property
-    def at_site(self) -> Mapping[str, str]:
-        """Subject -> the answer at a site with this scheduler where no option is about it."""
-        return _table(self.kind, "at_site")
+    def answers(self, part: Literal["owned", "at_site"]) -> Mapping[str, str]:
+        """Return options that the plan sets (separated by blanks) -> the option of ``submit`` instead, or
+        subject -> the answer at a site with this scheduler where no option is about it."""
+        return _table(self.kind, part)
 
     def shown(self, name: str) -> str:
         """Return an option as it is typed."""

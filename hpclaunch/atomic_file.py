@@ -6,7 +6,7 @@ new one. A process that is killed leaves at most a file or folder with a name th
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -49,6 +49,13 @@ def write_new_file(path: Path, data: bytes, mode: int = 0o644, *, durable: bool 
         os.fchmod(handle, mode)
         if durable:
             os.fsync(handle)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write files by their paths below a folder, such as a ``new_folder``. Raises OSError."""
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
 
 
 @contextmanager

@@ -132,6 +132,13 @@ class Host(Protocol):
         """
         ...
 
+    def write_folder(self, path: str, files: Mapping[str, bytes]) -> None:
+        """Make a folder with these files, by their paths below it, all or none, unless it exists.
+
+        Raises BadInputError.
+        """
+        ...
+
     def tail(self, path: str, offset: int) -> bytes:
         """Return the file's bytes from ``offset`` on; no bytes where the file does not exist yet."""
         ...

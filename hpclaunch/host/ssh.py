@@ -10,7 +10,7 @@ import secrets
 import tarfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -240,6 +240,19 @@ class SshHost(Host):
         """Make a folder and those above it; a new ``private`` one is for its owner only."""
         mode = ("-m", "700") if private else ()
         answer = with_retry(lambda: self.run(("mkdir", "-p", *mode, "--", path)))
+        if answer.exit_code != 0:
+            raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
+
+    def write_folder(self, path: str, files: Mapping[str, bytes]) -> None:
+        """Make a folder with these files in one round trip, unless it exists: temporary name, rename."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            for name, data in files.items():
+                member = tarfile.TarInfo(f"./{name}")
+                member.mode, member.size, member.mtime = 0o644, len(data), int(time.time())
+                archive.addfile(member, io.BytesIO(data))
+        words = (*shell_words(__file__, "sync.sh", "unpack", "bash"), path)
+        answer = with_retry(lambda: self.run(words, buffer.getvalue()))
         if answer.exit_code != 0:
             raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
 

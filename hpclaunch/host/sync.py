@@ -75,20 +75,6 @@ def sync_folder(host: Host, source: Path, target: str, cache: str, note: Note = 
     return with_retry(lambda: _sync(host, source, manifest, target, trees, note))
 
 
-def send_files(host: Host, files: Mapping[str, bytes], folder: str) -> None:
-    """Make a folder on the host with these files, all or none, in one round trip, unless it exists.
-
-    The files' names are paths below it. Raises RefusedError where a step fails on the host.
-    """
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for name, data in files.items():
-            member = tarfile.TarInfo(f"./{name}")
-            member.mode, member.size, member.mtime = 0o644, len(data), int(time.time())
-            archive.addfile(member, io.BytesIO(data))
-    with_retry(lambda: _do(host, "unpack", folder, stdin=buffer.getvalue()))
-
-
 def _sync(host: Host, source: Path, manifest: Manifest, target: str, trees: str, note: Note) -> Synced:
     text = json.dumps({p: msgspec.to_builtins(e) for p, e in sorted(manifest.items())}).encode()
     cached_text = host.read_file(f"{trees}/current/manifest") or b""

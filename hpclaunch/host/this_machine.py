@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpclaunch.atomic_file import write_file
+from hpclaunch.atomic_file import new_folder, write_file, write_files
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Call, Host, NoAnswerError, UnreadableFileError
 
@@ -71,6 +71,15 @@ class LocalHost(Host):
         """Make a folder and those above it."""
         try:
             Path(path).mkdir(0o700 if private else 0o777, parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
+
+    def write_folder(self, path: str, files: Mapping[str, bytes]) -> None:
+        """Make a folder with these files at once, unless it exists."""
+        try:
+            if not Path(path).is_dir():
+                with new_folder(Path(path)) as new:
+                    write_files(new, files)
         except OSError as error:
             raise BadInputError(f"{path}: cannot make this folder: {error.strerror}") from None
 

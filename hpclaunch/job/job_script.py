@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hpclaunch.atomic_file import new_folder
+from hpclaunch.atomic_file import new_folder, write_files
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
@@ -110,9 +110,7 @@ def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
     try:
         with new_folder(folder) as new:
             files = {f"{FOLDER}/{name}": data for name, data in job_files(plan).items()}
-            for name, data in {SCRIPT: script.encode(), **files}.items():
-                (new / name).parent.mkdir(parents=True, exist_ok=True)
-                (new / name).write_bytes(data)
+            write_files(new, {SCRIPT: script.encode(), **files})
             (new / SCRIPT).chmod(0o755)
     except OSError as error:
         if folder.exists():

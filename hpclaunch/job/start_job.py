@@ -141,10 +141,8 @@ def _seen_on_host(prepared: Prepared, host: Host, workdir: str) -> Prepared:
 def _send_parts(
     prepared: Prepared, plan: LaunchPlan, host: Host, record: JobRecord, state: str, note: Note
 ) -> None:
-    from hpclaunch.host.sync import send_files
-
     host.make_folder(record.folder, private=True)
-    send_files(host, job_files(plan), f"{record.folder}/{FOLDER}")
+    host.write_folder(f"{record.folder}/{FOLDER}", job_files(plan))
     if prepared.sync is not None:
         from hpclaunch.host.sync import sync_folder
 

@@ -356,6 +356,8 @@ def _without_effect(job: JobLayout) -> Iterator[tuple[str, str]]:
 
 
 def _reads_python(request: JobRequest, profile: SiteProfile) -> bool:
+    if request.python is None:
+        return True  # there is nothing to note: the notes are YAML, which takes long to load
     used = request.command.bundled or request.check or request.preflight or request.check_imports
     argv = request.command.argv
     used = used or request.zero_stage is not None or request.python == argv[program_at(argv)]

@@ -16,7 +16,7 @@ import hpclaunch.host.sync
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.ssh import connect
-from hpclaunch.host.sync import Synced, list_files, send_files, sync_folder
+from hpclaunch.host.sync import Synced, list_files, sync_folder
 from hpclaunch.host.this_machine import LocalHost
 from tests.testbed.cluster import Sshd
 
@@ -183,7 +183,7 @@ def test_a_step_that_fails_leaves_no_copy_and_says_why(target: JobPlace) -> None
 def test_many_small_files_are_sent_at_once(host: Host, tmp_path: Path) -> None:
     files = {"a.py": b"1", f"deep/{ODD}": b"2"}
     for _ in range(2):
-        send_files(host, files, f"{tmp_path}/runner")
+        host.write_folder(f"{tmp_path}/runner", files)
     assert {name: data for name, (_, data) in contents(tmp_path / "runner").items()} == files
     assert not list(tmp_path.glob("runner.*"))
 

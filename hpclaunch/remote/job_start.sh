@@ -41,34 +41,41 @@ hpclaunch_free_room() {
 
 # What the samples say, in one line; a job that is ended by a signal has no time for it.
 hpclaunch_summary() {
+  [ "$hpclaunch_sampled" ] || [ "$SECONDS" -ge "$hpclaunch_sample_s" ] || return 0  # too short for one
   [ "$1" -ge 128 ] || timeout 10 bash "$HPCLAUNCH_FILES/sampler.sh" summary "$HPCLAUNCH_JOB_FOLDER/samples" "$HPCLAUNCH_JOB_ID" 2> /dev/null
 }
 
 hpclaunch_end_session() {
-  rm -rf -- "${hpclaunch_session:-}"
+  [ -z "${hpclaunch_session:-}" ] || rm -rf -- "$hpclaunch_session"
 }
 
 # The folder, without what an earlier run of this job left there about its end.
 hpclaunch_prepare_folder() {
   local file
-  mkdir -p "$HPCLAUNCH_JOB_FOLDER"
+  [ -d "$HPCLAUNCH_JOB_FOLDER" ] || mkdir -p "$HPCLAUNCH_JOB_FOLDER"
   # The job's log, in which a run that comes back writes on.
   [ -z "$hpclaunch_own_log" ] || exec >> "$HPCLAUNCH_JOB_FOLDER/out.log" 2>&1
-  rm -f "$HPCLAUNCH_JOB_FOLDER/exit_status" "$HPCLAUNCH_JOB_FOLDER/reason" "$HPCLAUNCH_JOB_FOLDER/log_start"
+  for file in exit_status reason log_start; do
+    [ ! -e "$HPCLAUNCH_JOB_FOLDER/$file" ] || rm -f "$HPCLAUNCH_JOB_FOLDER/$file"
+  done
   # Where the log of this run begins, if there is a log of runs before.
-  { wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
+  [ ! -s "$HPCLAUNCH_JOB_FOLDER/out.log" ] ||
+    { wc -c < "$HPCLAUNCH_JOB_FOLDER/out.log" > "$HPCLAUNCH_JOB_FOLDER/log_start"; } 2> /dev/null || :
   # Room for the files that report how the job ended is reserved now: at the end the disk or quota may be full.
   for file in "${hpclaunch_kept[@]}"; do echo > "$HPCLAUNCH_JOB_FOLDER/$file.new" || :; done
 }
 
 # Where the ranks report: their bindings and last words in this run; the samples of runs before a restart stay.
 hpclaunch_prepare_reports() {
-  local folder
+  local folder made=()
+  hpclaunch_sampled=
+  [ ! -d "$HPCLAUNCH_JOB_FOLDER/samples" ] || hpclaunch_sampled=1
   for folder in ${hpclaunch_binding:+binding} stderr; do
-    rm -rf "${HPCLAUNCH_JOB_FOLDER:?}/$folder" || :
-    mkdir "$HPCLAUNCH_JOB_FOLDER/$folder" || :
+    [ ! -e "$HPCLAUNCH_JOB_FOLDER/$folder" ] || rm -rf "${HPCLAUNCH_JOB_FOLDER:?}/$folder" || :
+    made+=("$HPCLAUNCH_JOB_FOLDER/$folder")
   done
-  [ "$hpclaunch_sample_s" = 0 ] || mkdir -p "$HPCLAUNCH_JOB_FOLDER/samples" || :
+  [ "$hpclaunch_sample_s" = 0 ] || made+=("$HPCLAUNCH_JOB_FOLDER/samples")
+  mkdir -p "${made[@]}" || :
 }
 
 export HPCLAUNCH_RESULT_FILE=$HPCLAUNCH_JOB_FOLDER/result.json
@@ -90,4 +97,4 @@ fi
 hpclaunch_prepare_reports
 # Of the plan the variables only: what else it does is for the job's shell. Comments are left out.
 # shellcheck disable=SC2034  # the script hands it to the ranks
-rank_end=$(cd "$HPCLAUNCH_FILES" && grep '^hpclaunch_[a-z_]*=' plan.sh && sed '/^ *#/d' "${hpclaunch_rank_files[@]}")
+rank_end=$(cd "$HPCLAUNCH_FILES" && awk 'NR == FNR ? /^hpclaunch_[a-z_]*=/ : !/^ *#/' plan.sh "${hpclaunch_rank_files[@]}")

@@ -6,23 +6,18 @@ Each list has one entry per rank: Slurm silently starts again at the front of a 
 
 import shlex
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from hpclaunch.binding.binding_documents import (
-    GpuDocument,
-    NicDocument,
-    NodeDocument,
-    NumaNodeDocument,
-    RankDocument,
-    TopologyDocument,
-)
 from hpclaunch.binding.node_binding import NodeBinding, RankBinding, rank_table
 from hpclaunch.cpuset import format_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import document_text
 from hpclaunch.topology.node_topology import Core, NodeTopology
+
+if TYPE_CHECKING:
+    from hpclaunch.binding.binding_documents import NodeDocument, TopologyDocument
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -152,8 +147,10 @@ def _word(name: str | None) -> str:
     return "".join(char for char in name or "" if char.isprintable() and not char.isspace()) or "-"
 
 
-def document(topology: NodeTopology, binding: NodeBinding) -> TopologyDocument:
+def document(topology: NodeTopology, binding: NodeBinding) -> "TopologyDocument":
     """Return node and binding for JSON; CPU sets are lists such as ``1-7``, None is unknown."""
+    from hpclaunch.binding.binding_documents import RankDocument, TopologyDocument  # jobs do without
+
     buses = {gpu.index: gpu.bus_id for gpu in topology.gpus}
     ranks = tuple(
         RankDocument(
@@ -176,7 +173,9 @@ def document(topology: NodeTopology, binding: NodeBinding) -> TopologyDocument:
     )
 
 
-def _node(topology: NodeTopology) -> NodeDocument:
+def _node(topology: NodeTopology) -> "NodeDocument":
+    from hpclaunch.binding.binding_documents import GpuDocument, NicDocument, NodeDocument, NumaNodeDocument
+
     return NodeDocument(
         cores=topology.cores,
         numa_nodes=tuple(_shown(node, NumaNodeDocument) for node in topology.numa_nodes),

@@ -9,18 +9,21 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hpclaunch.errors import BadInputError, SiteRuleError
 from hpclaunch.plan.request import JobRequest, Problem, problem
 from hpclaunch.plural import counted
-from hpclaunch.scheduler.directive_reader import DirectiveOption, DirectiveReader
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.queue_limits import cite, misfit, with_partition_limits
 from hpclaunch.site.schema import Queue, SiteProfile
 from hpclaunch.topology.node_topology import NodeTopology
 from hpclaunch.walltime import format_walltime
+
+if TYPE_CHECKING:
+    from hpclaunch.scheduler.directive_reader import DirectiveOption, DirectiveReader
 
 
 class QueueChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -299,7 +302,7 @@ def check_directives(
             _check_spelling(reader, text)
 
 
-def _instead(reader: DirectiveReader, text: str, queues: Mapping[str, Queue]) -> Iterator[str]:
+def _instead(reader: "DirectiveReader", text: str, queues: Mapping[str, Queue]) -> Iterator[str]:
     """Yield what to use instead of options that the plan sets, such as a QOS where the profile lists them."""
     read = list(reader.read_text(text))
     for names, instead in reader.answers("owned").items():
@@ -310,7 +313,7 @@ def _instead(reader: DirectiveReader, text: str, queues: Mapping[str, Queue]) ->
         yield f"--partition, which takes the QOS {', '.join(listed)}"
 
 
-def _check_spelling(reader: DirectiveReader, text: str) -> None:
+def _check_spelling(reader: "DirectiveReader", text: str) -> None:
     """Refuse the misspelt name of an option. One that is like no other may be that of a site's plugin."""
     for option in reader.read_text(text):
         if not option.known and not option.problem:
@@ -322,7 +325,7 @@ def _check_spelling(reader: DirectiveReader, text: str) -> None:
                 )
 
 
-def _is_option(option: DirectiveOption, owned: str) -> bool:
+def _is_option(option: "DirectiveOption", owned: str) -> bool:
     """Return whether an option is this one, as ``DirectiveReader.answers`` names it."""
     owned, _, part = owned.partition("=")  # --gres=gpu: of its values only those with gpu
     name, value = option.name, option.value or ""

@@ -6,6 +6,7 @@ import platform
 import shlex
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -55,6 +56,9 @@ def start(
     asked for that too. Raises BadInputError and RefusedError.
     """
     refuse_submission(prepared.profile)
+    code, commits = str(prepared.sync or os.getcwd()), list[str | None]()
+    git = threading.Thread(target=lambda: commits.append(git_commit(LocalHost(), code)), daemon=True)
+    git.start()  # it looks through the checkout while the job is planned
     with only_reading(host):
         moment = dt.datetime.now(dt.timezone.utc).astimezone()
         job_id = new_job_id(moment)
@@ -76,6 +80,8 @@ def start(
         if test_first:
             try_submission(host, scheduler, plan, script, note)
         record = _record(prepared, plan, place, moment, scheduler, workdir)
+        git.join()
+        record = replace(record, git_commit=commits[0])
     store.create(record)
     with not_submitted_if_it_fails(store, record, note):
         _send_parts(prepared, plan, host, record, state, note)
@@ -235,7 +241,6 @@ def _record(
         plan=recorded(plan),
         profile_digest=profile_digest(prepared.profile),
         versions=versions(),
-        git_commit=git_commit(LocalHost(), str(prepared.sync or os.getcwd())),
         resubmit_of=prepared.resubmit_of,
     )
 

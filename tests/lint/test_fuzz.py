@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from time import process_time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -64,6 +65,22 @@ def test_scraps_of_scripts(text: str, site: int) -> None:
 @given(st.sampled_from(SCRIPTS), st.integers(0, 9), st.integers(0, 1 << 30))
 def test_damaged_scripts(path: Path, site: int, seed: int) -> None:
     lint_and_fix(damaged(path, seed), site)
+
+
+@pytest.mark.parametrize("options", [" --a", " --a b", " --a=b", " -a 4", " -a", " --a=b -c d"])
+def test_many_options_are_read_at_once(options: str) -> None:
+    starts = (
+        "torchrun",
+        "python -m torch.distributed.run",
+        "accelerate launch",
+        "srun",
+        "sbatch",
+        "docker run",
+    )
+    text = "".join(f"{start}{options * 45}\n" for start in (*starts, "mpirun", "deepspeed", "python", "bash"))
+    before = process_time()
+    find_faults(f"#!/bin/bash\n#SBATCH --time=01:00:00\n{text}")
+    assert process_time() - before < 2
 
 
 def damaged(path: Path, seed: int) -> str:

@@ -41,7 +41,7 @@ class Option:
     """Words after it that belong to its list and are separated by spaces."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Launch:
     """One line that starts a program."""
 

@@ -8,7 +8,7 @@ import operator
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -49,6 +49,23 @@ class Value:
     """As ``shell``, where variables that are not known here stand by their names."""
     splits: bool = False
     """It is not quoted, so bash makes several words of it."""
+    origin: Word | None = None
+    """The script's word that it comes from; None: it stands for none."""
+
+    @property
+    def known(self) -> bool:
+        """Whether some text says it on the target."""
+        return self.plain is not None or self.shell is not None
+
+    @property
+    def text(self) -> str:
+        """The part of its text that can be read."""
+        return self.plain if self.plain is not None else self.seen
+
+
+def texts_of(words: Iterable[Value]) -> list[str]:
+    """Return the parts of words that can be read."""
+    return [word.text for word in words]
 
 
 @dataclass
@@ -65,6 +82,10 @@ class Values:
     """What the scheduler's file of nodes has a line for: each node, or each task."""
     around: "tuple[Values, int] | None" = None
     """Of a script inside another one: that one's values, and where in it the inner script starts."""
+    own: bool = False
+    """hpclaunch wrote the script."""
+    launches: dict[int, Any] = field(default_factory=dict, init=False)
+    """Launches that were read (`launcher_words.ReadLaunch`)."""
     _steps: int = 0
 
     def value(self, word: Word, offset: int | None = None) -> Value:
@@ -76,6 +97,14 @@ class Values:
         """Return the value that a variable has at a place of the script."""
         self._steps = 0
         return self._variable(name, offset)
+
+    def words_of(self, words: Iterable[Word]) -> list[Value]:
+        """Return what some words become on a command line."""
+        found: list[Value] = []
+        for word in words:
+            items = self.split(word)
+            found += [replace(item, origin=word) for item in ([self.value(word)] if items is None else items)]
+        return found
 
     def split(self, word: Word) -> list[Value] | None:
         """Return what a word becomes on a command line: bash splits what is not quoted. None: not known."""
@@ -200,7 +229,7 @@ class Values:
             if before is None or found.plain is None:
                 return Value(None, None, (name,))
             return Value(before + found.plain, _in_quotes(before + found.plain))
-        if found.plain is None and found.shell is None and name in ("MASTER_ADDR", "MASTER_PORT"):
+        if not found.known and name in ("MASTER_ADDR", "MASTER_PORT"):
             return Value(None, f"${name}")
         named = re.fullmatch(rf"\$\{{{UNREADABLE}\w*\}}", found.named or "") is None
         return found if named else Value(None, None, (name,))

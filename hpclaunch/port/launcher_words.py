@@ -1,10 +1,12 @@
-"""The options and the program of a foreign launch."""
+"""A foreign launch, each of its words in one place: before the launcher, an option, or a program's."""
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
-from hpclaunch.port.foreign_values import Value, Values
+from hpclaunch.port.foreign_values import WORDS, Value, Values, texts_of
 from hpclaunch.shell.launcher_options import (
     LAUNCHER_OPTIONS,
     LIST_OPTIONS,
@@ -17,19 +19,8 @@ from hpclaunch.shell.shell_syntax import Part, Word
 
 READ_THEMSELVES = ("torchrun", "horovodrun")
 """Launchers of frameworks, whose words `plan.worker_launchers` reads."""
-
-
-class Piece(NamedTuple):
-    """A word of the command line after its variables were replaced."""
-
-    value: Value
-    word: Word
-    """The script's word that it comes from."""
-
-    @property
-    def text(self) -> str:
-        """The part of its text that can be read."""
-        return self.value.plain if self.value.plain is not None else self.value.seen
+_OWN_SHELL = ["bash", "-c", "", "rank"]
+"""The words by which hpclaunch's own script starts a rank; the third is the text of the rank's shell."""
 
 
 class LaunchOption(NamedTuple):
@@ -42,88 +33,140 @@ class LaunchOption(NamedTuple):
     word: Word
     """The script's word that names it."""
 
+    def sizes(self, launcher: str) -> dict[Size, int | None]:
+        """Return the sizes that the option states; None: the number cannot be read."""
+        known, value = LAUNCHER_OPTIONS.get(launcher), (self.value or "").strip()
+        if self.name == "map-by" and (
+            ranks := re.match(r"(?i)ppr:(?:(\d+):node\b)?(?:.*\bpe=(\d+))?", value)
+        ):
+            found: dict[Size, int | None] = {"tasks per node": int(ranks[1]) if ranks[1] else None}
+            return {**found, "cpus": int(ranks[2])} if ranks[2] else found
+        size = known.sizes.get(self.name) if known else None
+        if size is None:
+            return {}
+        count = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", value)  # 8, and of GPUs a100:8 and gpu:8
+        return {size: int(count[1]) or None if count else None}
 
-class ReadLaunch(NamedTuple):
-    """A launch line: its options, and its program."""
 
+@dataclass
+class ReadLaunch:
+    """A launch line, its variables replaced as far as they are known."""
+
+    launch: Launch
     options: list[LaunchOption]
-    program: list[Piece]
+    shell: list[Value]
+    """The words by which hpclaunch's own script starts a rank."""
+    program: list[Value]
+    others: list[Value]
+    """What follows the first program: ``mpiexec -n 1 ./a : -n 2 ./b``."""
+
+    @cached_property
+    def before(self) -> str:
+        """The words before a launcher, such as ``timeout 3500``, that do more than start it."""
+        words = [word.visible for word in self.launch.command.words]
+        is_it = re.compile(rf"(.*/)?({self.launch.launcher}|mpi(run|exec)\S*)")
+        at = next((at for at, word in enumerate(words) if is_it.fullmatch(word)), 0)
+        other = self.launch.launcher in LAUNCHER_OPTIONS and words[0] not in WORDS["wrappers"]
+        return " ".join(words[:at]) if other else ""
+
+    @cached_property
+    def asked(self) -> dict[Size, int | None]:
+        """The sizes that the options state; None: the number cannot be read. The last number holds."""
+        given = [one.sizes(self.launch.launcher) for one in self.options]
+        found: dict[Size, int | None] = {size: None for one in given for size in one}
+        return found | {size: count for one in given for size, count in one.items() if count}
+
+    @cached_property
+    def sizes(self) -> dict[Size, int]:
+        """The sizes that the options state and that can be read, with those that follow from them."""
+        found = {size: count for size, count in self.asked.items() if count}
+        if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
+            per_set = found.pop("tasks per node", 1)
+            found["tasks"] = sets * per_set
+            if per_host := found.pop("sets per node", None):
+                found["nodes"] = -(-sets // per_host)
+            if each := found.pop("gpus per task", None):
+                found["gpus"] = sets * each
+        return found
 
 
-def read_options(launch: Launch, values: Values) -> ReadLaunch:
-    """Return the options and the program of a launch, its variables replaced as far as they are known."""
+def read_launch(launch: Launch, values: Values) -> ReadLaunch:
+    """Return a launch with its words in their places; it is read once."""
+    found: ReadLaunch | None = values.launches.get(id(launch))
+    if found is None or found.launch is not launch:
+        options, words = _options_and_words(launch, values)
+        start, end = _program_in(launch, words, values)
+        found = ReadLaunch(launch, options, words[:start], words[start:end], words[end:])
+        values.launches[id(launch)] = found
+    return found
+
+
+def _program_in(launch: Launch, words: list[Value], values: Values) -> tuple[int, int]:
+    """Return where the first program begins in the words behind the options, and where it ends."""
+    raw = [one.origin.raw if one.origin else "" for one in words]
+    several = launch.launcher in ("srun", "mpiexec", "aprun")
+    end = raw.index(":") if several and ":" in raw else len(words)
+    texts = [(one.origin.text or "") if one.origin else "" for one in words[:4]]
+    return 4 if values.own and texts == _OWN_SHELL else 0, end
+
+
+def _options_and_words(launch: Launch, values: Values) -> tuple[list[LaunchOption], list[Value]]:
     if launch.launcher not in LAUNCHER_OPTIONS:
         return _other_launcher(launch, values)
-    rest = _after_launcher(launch, values)
+    words, at = _after_launcher(launch, values), 0
     options: list[LaunchOption] = []
-    while rest and rest[0].text.startswith("-") and rest[0].text not in ("-", "--"):
-        option, taken = _read_one(rest, launch.launcher)
+    while at < len(words) and words[at].text.startswith("-") and words[at].text not in ("-", "--"):
+        option, taken = _read_one(words[at : at + 3], launch.launcher)
         options.append(option)
-        last, rest = rest[:taken][-1].text, rest[taken:]
-        if option.name in LIST_OPTIONS:
-            while rest and continues_list(last, rest[0].text):  # a list of cores that blanks have torn
-                last, rest = rest[0].text, rest[1:]
-    return ReadLaunch(options, rest[1:] if rest and rest[0].text == "--" else rest)
+        at += taken
+        while option.name in LIST_OPTIONS and _is_torn(words, at):
+            at += 1
+    return options, words[at + (texts_of(words[at : at + 1]) == ["--"]) :]
 
 
-def sizes_of(launcher: str, option: LaunchOption) -> dict[Size, int | None]:
-    """Return the sizes that an option of a launcher states; None: the number cannot be read."""
-    known, value = LAUNCHER_OPTIONS.get(launcher), (option.value or "").strip()
-    if option.name == "map-by" and (ranks := re.match(r"(?i)ppr:(?:(\d+):node\b)?(?:.*\bpe=(\d+))?", value)):
-        found: dict[Size, int | None] = {"tasks per node": int(ranks[1]) if ranks[1] else None}
-        return {**found, "cpus": int(ranks[2])} if ranks[2] else found
-    size = known.sizes.get(option.name) if known else None
-    if size is None:
-        return {}
-    count = re.fullmatch(r"(?:[A-Za-z][\w.-]*:){0,2}(\d{1,9})", value)  # 8, and of GPUs a100:8 and gpu:8
-    return {size: int(count[1]) or None if count else None}
+def _is_torn(words: list[Value], at: int) -> bool:
+    """Tell whether a word goes on with the list of cores before it: blanks have torn it."""
+    return at < len(words) and continues_list(words[at - 1].text, words[at].text)
 
 
-def _other_launcher(launch: Launch, values: Values) -> ReadLaunch:
+def _other_launcher(launch: Launch, values: Values) -> tuple[list[LaunchOption], list[Value]]:
     """Read a launch without a table of options: no launcher at all, one that reads all words, or ibrun.
 
     Wrappers such as ``timeout`` and ``uv run`` stay before the first two.
     """
     if not launch.by_launcher or launch.launcher in READ_THEMSELVES:
-        return ReadLaunch([], words_of(values, launch.command.words))
+        return [], values.words_of(launch.command.words)
     first = launch.command.words[0]
     options = [LaunchOption(one.name, None, one.value or first) for one in launch.options]
-    return ReadLaunch(options, words_of(values, launch.program))
+    return options, values.words_of(launch.program)
 
 
-def words_of(values: Values, words: list[Word]) -> list[Piece]:
-    """Return what some words become on a command line."""
-    found: list[Piece] = []
-    for word in words:
-        items = values.split(word)
-        found += [Piece(item, word) for item in (items if items is not None else [values.value(word)])]
-    return found
-
-
-def _after_launcher(launch: Launch, values: Values) -> list[Piece]:
+def _after_launcher(launch: Launch, values: Values) -> list[Value]:
     """Return what follows the launcher, whose name may be in a variable."""
-    pieces = words_of(values, [word for word in launch.command.words if word not in launch.unread])
-    for number, piece in enumerate(pieces):
-        name = piece.text.rpartition("/")[2]
+    words = values.words_of(word for word in launch.command.words if word not in launch.unread)
+    for number, word in enumerate(words):
+        name = word.text.rpartition("/")[2]
         if name == launch.launcher or (launch.launcher == "mpiexec" and name.startswith("mpi")):
-            rest = pieces[number + 1 :]
-            while rest and rest[0].text in LAUNCHER_OPTIONS[launch.launcher].verbs:
-                rest = rest[1:]
-            return rest
-    return words_of(values, launch.program)
+            verbs = LAUNCHER_OPTIONS[launch.launcher].verbs
+            at = number + 1
+            while at < len(words) and words[at].text in verbs:
+                at += 1
+            return words[at:]
+    return values.words_of(launch.program)
 
 
-def _read_one(rest: list[Piece], launcher: str) -> tuple[LaunchOption, int]:
+def _read_one(rest: list[Value], launcher: str) -> tuple[LaunchOption, int]:
     """Read the option at the beginning of some words; return it and how many words it takes."""
     first, shown = rest[0], rest[0].text
-    words = [Word(piece.text, -1, -1, piece.word.line, (Part("text", piece.text),)) for piece in rest[:3]]
+    words = [Word(one.text, -1, -1, 0, (Part("text", one.text),)) for one in rest]
     name, holder, prefix, taken = read_option(launcher, words)
     value = None
     if holder is words[0]:
-        value = shown[prefix:] if first.value.plain is not None else None
+        value = shown[prefix:] if first.plain is not None else None
     elif holder is not None:
-        value = rest[words.index(holder)].value.plain
+        value = rest[words.index(holder)].plain
         if launcher == "mpiexec" and name in MPIEXEC.pairs and taken == 3:
-            third = rest[2].value.plain if len(rest) > 2 else None
+            third = rest[2].plain if len(rest) > 2 else None
             value = f"{value}={third}" if value is not None and third is not None else None
-    return LaunchOption(name, value, first.word), taken
+    assert first.origin is not None  # noqa: S101
+    return LaunchOption(name, value, first.origin), taken

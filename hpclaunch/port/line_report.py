@@ -109,19 +109,20 @@ def all_set(judged: Iterable[Judged]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in (item for one in judged for item in one.verdict.sets.items()):
         if key in _GROWING:
-            value = tuple(dict.fromkeys((*found.get(key, ()), *value)))
-        found[key] = {**found.get(key, {}), **value} if isinstance(value, Mapping) else value
+            value = dict.fromkeys(value)
+        if isinstance(value, Mapping):
+            found.setdefault(key, {}).update(value)
+        else:
+            found[key] = value
         other = {"env": "exports", "exports": "env"}.get(key, "")
         if other in found:  # the last value of a variable holds, whether a shell reads it or not
             found[other] = _without(found[other], {_exported_by(line) for line in value})
-    return found
+    return {key: tuple(value) if key in _GROWING else value for key, value in found.items()}
 
 
-def _without(some: Any, names: set[str]) -> Any:
+def _without(lines: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     """Return variables, or lines that export some, without these."""
-    if isinstance(some, Mapping):
-        return {name: text for name, text in some.items() if name not in names}
-    return tuple(line for line in some if _exported_by(line) not in names)
+    return {line: text for line, text in lines.items() if _exported_by(line) not in names}
 
 
 def _exported_by(line: str) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
@@ -41,8 +42,8 @@ def port_body(port: Port) -> Iterator[Judged]:
         is_main = main is not None and command.start == main.start  # eval $CMD is read as what it starts
         if is_main and port.launch is None:
             yield Judged(lines, port.says("sole program"))
-        prints = any(one.command is command and one.trivial for one in port.script.launches)
-        if command.depth and not (prints or _reads_only(command)):
+        launch = port.launches.get(command.start)
+        if command.depth and not ((launch and launch.trivial) or _reads_only(command)):
             yield Judged(lines, port.says("inner command", name=command.name))
         if is_main or command.depth:
             continue
@@ -134,7 +135,7 @@ def _judge_assignments(port: Port, command: Command, made: list[Assignment]) -> 
 
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on an exported variable; one that holds a launch is not the program's."""
-    inner = inner_launcher(tuple((value.plain or value.seen).split()))[0] if group_of(name) is None else None
+    inner = inner_launcher(tuple((value.text).split()))[0] if group_of(name) is None else None
     if inner is None or not (inner.options or inner.program):  # the path of a folder named deepspeed
         return port_variable(port, name, value)
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""
@@ -154,14 +155,14 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
         value = port.values.named(one.name, one.offset + 1)
         if in_block:
             value = Value(None, None)
-        if needed and group_of(one.name) is None and value.plain is None and value.shell is None:
+        if needed and group_of(one.name) is None and not value.known:
             return fill_in(port, one.name, [one.line, *set_at(port, {one.line})])
         return _program_variable(port, one.name, value)
     if needed:
         return fill_in(port, one.name, [one.line, *set_at(port, {one.line})])
     if one.name in used_names(port):
         value = port.values.named(one.name, one.offset + 1)
-        if value.plain is not None or value.shell is not None:
+        if value.known:
             return port.says("script variable")
         options, program = names_in_launch(port)
         unread = program if UNREADABLE in port.command.missing else set()
@@ -177,6 +178,7 @@ def _binds_by(port: Port, name: str) -> bool:
     return any(part.kind == "variable" and part.text == name for part in parts)
 
 
+@lru_cache(maxsize=8)  # each assignment asks for them
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     """Return the variables of the launcher's options and of the program, with those of their values."""
     command = main_command(port)
@@ -184,9 +186,10 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
         return set(), set()
     program = port.launch.program if port.launch else command.words
     first = min((word.start for word in program if word.start >= command.start), default=command.end)
-    return _names_in(port, [(command.start, first)]), _names_in(port, [(first, command.end)])
+    return port.names_read((command.start, first)), port.names_read((first, command.end))
 
 
+@lru_cache(maxsize=8)
 def used_names(port: Port) -> set[str]:
     """Return the variables that the launch and exported variables use, and those that their values use."""
     launch, variables = port.launch, port.script.variables
@@ -194,42 +197,29 @@ def used_names(port: Port) -> set[str]:
         return set()
     exported = {name for name in variables.exported if group_of(name) is None}
     made = (one for name in exported for one in variables.assignments.get(name, []))
-    offsets = [(one.value.start, one.value.end) for one in made if one.value]
-    offsets.append((launch.command.start, max(launch.command.end, launch.command.start)))
+    parts = [(one.value.start, one.value.end) for one in made if one.value]
+    parts.append((launch.command.start, launch.command.end))
     if port.written is not None:
         body = port.command.inside_at.text
         start = port.script.text.find(body, port.command.inside_at.command.start)
-        offsets.append((start, start + len(body)))
-    return _names_in(port, offsets)
+        parts.append((start, start + len(body)))
+    return port.names_read(*parts)
 
 
 def set_at(port: Port, lines: Collection[int]) -> set[int]:
     """Return the other lines that set the variables which these read, and those that their values read."""
-    reads = [(ref.offset, ref.offset + 1) for ref in port.script.shell.refs if ref.line in lines]
+    names = port.names_read(
+        *((ref.offset, ref.offset + 1) for ref in port.script.shell.refs if ref.line in lines)
+    )
     assigned = port.script.variables.assignments
-    return {one.line for name in _names_in(port, reads) for one in assigned.get(name, ())}.difference(lines)
-
-
-def _names_in(port: Port, offsets: list[tuple[int, int]]) -> set[str]:
-    """Return the variables that these parts of the script use, and those that their values use."""
-    variables = port.script.variables
-    names: set[str] = set()
-    while offsets:
-        start, end = offsets.pop()
-        for ref in port.script.shell.refs:
-            if start <= ref.offset < end and ref.name not in names:
-                names.add(ref.name)
-                for each in variables.assignments.get(ref.name, []):
-                    offsets.append((each.offset, each.value.end if each.value else each.offset))
-    return names
+    return {one.line for name in names for one in assigned.get(name, ())}.difference(lines)
 
 
 def _command(port: Port, command: Command, name: str) -> Verdict:
     for pattern, handler in _COMMANDS:
         if re.fullmatch(pattern, name):
             return handler(port, command)
-    launch = next((one for one in port.script.launches if one.command is command), None)
-    if launch is not None:
+    if launch := port.launches.get(command.start):
         return _other_launch(port, launch)
     if any(redirect.body is not None for redirect in command.redirects):
         return port.says("writes text", file="a file")
@@ -272,6 +262,7 @@ _NO_START = "|".join((*PRINTS, *_FILTERS, *CHANGES, WORDS["no start"], WORDS["en
 """Names of commands that start no program of the job, whatever stands behind them."""
 
 
+@lru_cache(maxsize=8)
 def last_program(port: Port) -> Command | None:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     return next((one for one in reversed(port.script.commands) if _is_program(one)), None)
@@ -438,8 +429,7 @@ def sole_program(port: Port) -> Launch | None:
     if decided or len(programs) != 1 or programs[0].assignments:
         return None
     (program,) = programs
-    known = (one for one in port.script.launches if one.command is program)
-    return next(known, Launch(program, "python", [], program.words))
+    return port.launches.get(program.start, Launch(program, "python", [], program.words))
 
 
 def _sets_up(port: Port, command: Command) -> bool:

@@ -1,7 +1,7 @@
 """The launch of a foreign script: which one the job is for, its sizes, and what its words become."""
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any
@@ -9,16 +9,9 @@ from typing import Any
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.port.foreign_values import WORDS, Value, Values, shell_word
+from hpclaunch.port.foreign_values import WORDS, Value, Values, shell_word, texts_of
 from hpclaunch.port.job_sizes import SourceSizes
-from hpclaunch.port.launcher_words import (
-    READ_THEMSELVES,
-    LaunchOption,
-    Piece,
-    read_options,
-    sizes_of,
-    words_of,
-)
+from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import PRINTS, last_program, sole_program
@@ -84,34 +77,14 @@ def main_launch(port: Port, values: Values) -> Launch | None:
     """Return the launch with the most ranks, the first of equals; None: the script has none."""
     found = launches_of(port)
     # Scripts of earlier versions have launches of hpclaunch's programs, too.
-    found = [one for one in found if port.own and _starts_ranks(one, values)] or found
+    found = [one for one in found if read_launch(one, values).shell] or found
     return max(found, key=lambda launch: source_sizes(port, values, launch).ranks or 0, default=None)
-
-
-def program_of(port: Port, launch: Launch, values: Values) -> list[Piece]:
-    """Return the words of a launch's program; not those by which hpclaunch's script starts a rank."""
-    program = read_options(launch, values).program
-    program = program[4:] if port.own and _starts_ranks(launch, values) else program
-    return program[: _end_of_first(launch, program)]
-
-
-def _starts_ranks(launch: Launch, values: Values) -> bool:
-    """Tell whether hpclaunch's own script starts the job's ranks by a launch."""
-    words = [piece.word.text or "" for piece in read_options(launch, values).program[:4]]
-    return words == ["bash", "-c", "", "rank"]  # the third is the text of a rank's shell
-
-
-def _end_of_first(launch: Launch, program: list[Piece]) -> int:
-    """Return where the first of several programs ends: ``mpiexec -n 1 ./a : -n 2 ./b``."""
-    several = launch.launcher in ("srun", "mpiexec", "aprun")
-    colons = [at for at, piece in enumerate(program) if several and piece.word.raw == ":"]
-    return colons[0] if colons else len(program)
 
 
 def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSizes:
     """Return what the directives request and a launch starts, as far as the script says it."""
     requested = port.requested
-    given = _launch_sizes(values, launch) if launch is not None else {}
+    given = read_launch(launch, values).sizes if launch is not None else {}
     nodes = given.get("nodes") or requested.node_count
     ranks = _rank_count(port, values, launch, given, nodes)
     per_node = given.get("tasks per node") or number(requested.tasks_per_node)
@@ -120,19 +93,6 @@ def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSiz
     gpus = _gpu_count(port, given, nodes, ranks)
     cpus = given.get("cpus") or number(requested.cpus_per_task)
     return SourceSizes(nodes=nodes, ranks=ranks, gpus=gpus, cpus_per_rank=cpus or None)
-
-
-def _launch_sizes(values: Values, launch: Launch) -> dict[Size, int]:
-    given = (sizes_of(launch.launcher, option) for option in read_options(launch, values).options)
-    found = {size: count for one in given for size, count in one.items() if count}
-    if sets := found.pop("sets", None):  # jsrun: resource sets, each with this number of ranks and GPUs
-        per_set = found.pop("tasks per node", 1)
-        found["tasks"] = sets * per_set
-        if per_host := found.pop("sets per node", None):
-            found["nodes"] = -(-sets // per_host)
-        if each := found.pop("gpus per task", None):
-            found["gpus"] = sets * each
-    return found
 
 
 def _rank_count(
@@ -158,8 +118,7 @@ def _of_launcher(launch: Launch, values: Values, nodes: int | None) -> tuple[int
         return (1,)
     if launch.launcher in READ_THEMSELVES:
         return (nodes,)
-    given = {size for one in read_options(launch, values).options for size in sizes_of(launch.launcher, one)}
-    unread = given & {"tasks", "tasks per node"}
+    unread = read_launch(launch, values).asked.keys() & {"tasks", "tasks per node"}
     if unread or (launch.options and launch.launcher not in LAUNCHER_OPTIONS):
         return (None,)
     return (1,) if launch.launcher == "aprun" else None  # man aprun, -n
@@ -209,11 +168,9 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
 
 def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
     """Return the command of a launch, and with it the script that the launch starts and this script holds."""
-    if launch is not None:
-        words = program_of(port, launch, values)
-    else:
-        last = last_program(port)
-        words = words_of(values, last.words) if last else []
+    last = last_program(port) if launch is None else None
+    words = values.words_of(last.words if last else [])
+    words = words if launch is None else read_launch(launch, values).program
     found = _in_folder(port, launch, port_command(words, port.here))
     programs = [word for word in found.words if word.plain not in ("bash", "sh")]
     place = find_written(port, values, programs[0]) if len(programs) == 1 else None
@@ -246,8 +203,7 @@ def _in_folder(port: Port, launch: Launch | None, found: PortedCommand) -> Porte
 def _with_inside(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
     """Return the command with the program of the script inside."""
     assert inner.launch is not None  # noqa: S101
-    program = program_of(inner, inner.launch, inner.values)
-    own = port_command(program, port.here)
+    own = port_command(read_launch(inner.launch, inner.values).program, port.here)
     inner = replace(inner, command=own, in_container=found.image is not None)
     fields = ("words", "framework", "inner", "workers", "workers_of_job", "nodes")
     taken = {name: getattr(own, name) for name in fields}
@@ -269,10 +225,8 @@ def _with_text_fed(found: PortedCommand, launch: Launch) -> tuple[PortedCommand,
 def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
     """Return the text of ``bash -c TEXT``, where a launch starts that."""
     at = shell_text_at(found.words)
-    if at is None:
-        return None
-    starts = [start for start, each in found.sources.items() if any(one is found.words[at] for one in each)]
-    return next((text_of_shell(launch.command, w) for w in launch.command.words if w.start in starts), None)
+    word = None if at is None else found.words[at].origin
+    return text_of_shell(launch.command, word) if word in launch.command.words else None
 
 
 def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
@@ -283,8 +237,7 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
         if inner.values.named(name, 0).plain is None and name not in port.script.variables.exported:
             found = found.but(to_do=task("computed variable", line=line, name=name))
     for command in inner.script.commands:
-        words = tuple(piece.text for piece in words_of(inner.values, command.words))
-        started, _ = inner_launcher(words)
+        started, _ = inner_launcher(tuple(texts_of(inner.values.words_of(command.words))))
         if started:
             workers, of_job = workers_of(started)
             kept = started.launcher.name
@@ -330,7 +283,7 @@ def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:
     """Yield the variables that the command needs and no line sets; ``known``: those that a line sets."""
     lines = [port.launch.line] if port.launch else [1]
     for word in port.command.words:
-        if word.plain is None and word.shell is None:
+        if not word.known:
             for name in word.missing if word.named else (placeholder(word),):
                 if name not in known:
                     yield Judged((), fill_in(port, name, lines))
@@ -379,25 +332,25 @@ def judge_words(port: Port) -> Iterator[Judged]:
             yield Judged([redirect.line], port.says("log", text=shown))
 
 
-def _before_launcher(launch: Launch) -> str:
-    """Return the words before a launcher, such as ``timeout 3500``, that do more than start it."""
-    words = [word.visible for word in launch.command.words]
-    is_it = re.compile(rf"(.*/)?({launch.launcher}|mpi(run|exec)\S*)")
-    at = next((at for at, word in enumerate(words) if is_it.fullmatch(word)), 0)
-    other = launch.launcher in LAUNCHER_OPTIONS and words[0] not in WORDS["wrappers"]
-    return " ".join(words[:at]) if other else ""
-
-
 def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
     """Yield the line and the verdict of each option and each word of a launch."""
-    read = read_options(launch, port.values)
-    end = _end_of_first(launch, read.program)
+    read = read_launch(launch, port.values)
     for option in read.options:
         yield option.word.line, _option_verdict(port, launch, option)
-    for word in dict.fromkeys(one.word for one in read.program[:end]):
-        yield word.line, _word_verdict(port, word)
-    for piece in read.program[end:]:
-        yield piece.word.line, port.says("several programs")
+    stays = _by_word(port.command.words if port.written is None else ())
+    for start, (word, _) in _by_word([*read.shell, *read.program]).items():
+        yield word.line, _word_verdict(port, *stays[start]) if start in stays else _taken_off(port, word)
+    for word, _ in _by_word(read.others).values():
+        yield word.line, port.says("several programs")
+
+
+def _by_word(values: Iterable[Value]) -> dict[int, tuple[Word, list[Value]]]:
+    """Return the words of the script, by their offsets, each with its values on a command line."""
+    found: dict[int, tuple[Word, list[Value]]] = {}
+    for one in values:
+        if one.origin is not None:
+            found.setdefault(one.origin.start, (one.origin, []))[1].append(one)
+    return found
 
 
 def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator[Judged]:
@@ -416,7 +369,8 @@ def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator
 
 def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdict:
     said = [f"{port.here} starts ranks by {port.launcher.name}", *port.command.said]
-    if not any(sizes_of(launch.launcher, option) for option in read_options(launch, port.values).options):
+    read = read_launch(launch, port.values)
+    if not read.asked:
         said.append(port.sizes.said)
     holds = {"line": launch.line + port.before, "launcher": launch.launcher}
     to_do = [task("options unread", name=word.raw, **holds) for word in launch.unread]
@@ -424,17 +378,15 @@ def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdic
     if inside and not port.own:
         said.append("it stands in a block of the shell, and the job file starts it once, in any case")
         to_do.append(task("started in a block", line=launch.line + port.before))
-    if before := _before_launcher(launch):
-        to_do.append(task("before the launcher", text=before, line=launch.line + port.before))
+    if read.before:
+        to_do.append(task("before the launcher", text=read.before, line=launch.line + port.before))
     source = port.cited(port.target.scheduler.source)
     return Verdict("changed", f"command: {' '.join(command)}", "; ".join(said), source).doing(*to_do)
 
 
-def _word_verdict(port: Port, word: Word) -> Verdict:
-    values = port.command.sources.get(word.start, ())
-    if port.written is not None or not any(value is one for value in values for one in port.command.words):
-        return _taken_off(port, word)
-    if values and all(value.plain is not None for value in values) and word.text is not None:
+def _word_verdict(port: Port, word: Word, values: list[Value]) -> Verdict:
+    """Return the verdict on a word of the command."""
+    if all(value.plain is not None for value in values) and word.text is not None:
         return KEPT
     texts = [shell_word(value) or by_name(value) for value in values]
     said = port.says("word", texts=" ".join(texts) or "in the command", raw=word.raw)
@@ -463,7 +415,7 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     text = f"{launch.launcher}'s {option.name}"
     if known is None:
         return port.says("other launcher", text=text)
-    if sizes_of(launch.launcher, option):
+    if option.sizes(launch.launcher):
         return port.says("sizes", sizes=port.sizes_text, said=port.sizes.said)
     about = known.about.get(option.name, "")
     chosen = about == "nodes by name" and not re.fullmatch(WORDS["files of nodes"], option.name)

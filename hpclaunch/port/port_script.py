@@ -103,6 +103,7 @@ def port_script(
     words = words or reader_by_variables(ref.name for ref in script.shell.refs)
     # PBS's file of nodes has a line for each rank of mpiprocs or ppn, LSF's for each slot.
     node_file: Fact = "tasks" if words.file_of_slots or requested.tasks_per_node else "nodes"
+    own = written_by_hpclaunch(text)
     port = Port(
         script=script,
         source=source,
@@ -111,8 +112,8 @@ def port_script(
         target_words=READERS.get(target.scheduler.kind, DirectiveReader()),
         requested=requested,
         faults={one.line: f"{one.message} ({one.rule})" for one in reversed(faults) if one.line},
-        own=written_by_hpclaunch(text),
-        values=Values(script, words, numbers_asked(script, requested, source), node_file=node_file),
+        own=own,
+        values=Values(script, words, numbers_asked(script, requested, source), node_file=node_file, own=own),
     )
     port, settled = _settle(port)
     return _put_together(port, KEPT.setting(site=site or target.name, **settled.sets).doing(*settled.to_do))

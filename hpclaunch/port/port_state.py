@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
@@ -16,13 +18,13 @@ from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, Given, RequestedResources
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.shell.shell_syntax import Command
+from hpclaunch.shell.shell_syntax import Command, Ref
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Port:
     """One script on its way from one machine to another."""
 
@@ -68,7 +70,7 @@ class Port:
         """The target's name."""
         return self.target.name
 
-    @property
+    @cached_property
     def starts_ray(self) -> bool:
         """Whether the script starts a Ray cluster itself; a line that prints the words starts none."""
         starts = r"^(?:(?!\b(?:echo|printf)\b)[^#\n])*\bray +start\b"
@@ -98,6 +100,26 @@ class Port:
     def launcher(self) -> Launcher:
         """The target's launcher."""
         return site_launcher(self.target)
+
+    @cached_property
+    def launches(self) -> dict[int, Launch]:
+        """The launches of the script, by the place of their commands."""
+        return {one.command.start: one for one in reversed(self.script.launches)}
+
+    def names_read(self, *parts: tuple[int, int]) -> set[str]:
+        """Return the variables that parts of the script use (begin, end), and those that their values use."""
+        assigned, open_parts, names = self.script.variables.assignments, list(parts), set[str]()
+        while open_parts:
+            begin, end = (bisect_left(self._refs, at, key=lambda ref: ref.offset) for at in open_parts.pop())
+            for name in {ref.name for ref in self._refs[begin:end]} - names:
+                names.add(name)
+                made = assigned.get(name, ())
+                open_parts += [(one.offset, one.value.end if one.value else one.offset) for one in made]
+        return names
+
+    @cached_property
+    def _refs(self) -> list[Ref]:
+        return sorted(self.script.shell.refs, key=lambda ref: ref.offset)
 
     def cited(self, source: str | None) -> str:
         """Return where a fact about the target comes from."""

@@ -3,8 +3,8 @@
 import itertools
 import re
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,8 +13,7 @@ from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at, unwrap
 from hpclaunch.plan.worker_launchers import Started, framework_launcher
-from hpclaunch.port.foreign_values import WORDS, Value, shell_word
-from hpclaunch.port.launcher_words import Piece
+from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.line_report import task
 from hpclaunch.scheduler.directive_reader import whole_number
 from hpclaunch.site.schema import Environment, JobContainer
@@ -47,8 +46,6 @@ class PortedCommand:
     """The port (`port_state.Port`) of the script that the launch starts and the batch script holds."""
     inside_at: Any = None
     """Where it stands (`written_script.Written`)."""
-    sources: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
-    """Offset of a word of the script -> its values."""
     said: tuple[str, ...] = ()
     to_do: tuple[str, ...] = ()
 
@@ -66,17 +63,14 @@ class PortedCommand:
         return replace(self, **changed)
 
 
-def port_command(pieces: list[Piece], target: str) -> PortedCommand:
+def port_command(words: Sequence[Value], target: str) -> PortedCommand:
     """Return the command of the program's words; ``target``: the site."""
-    sources: dict[int, tuple[Value, ...]] = {}
-    for piece in pieces:
-        sources[piece.word.start] = (*sources.get(piece.word.start, ()), piece.value)
-    found = PortedCommand(words=tuple(piece.value for piece in pieces), sources=sources)
+    found = PortedCommand(words=tuple(words))
     found = _without_wrappers(_without_container(_without_wrappers(found), target))
     found = _with_words_named(_without_secrets(_without_inner(_without_binder(found))))
-    words = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
-    if words:
-        return _with_other_launcher_named(found.but(words=words), target)
+    given = tuple(itertools.dropwhile(lambda word: word.plain == "", found.words))
+    if given:
+        return _with_other_launcher_named(found.but(words=given), target)
     program = Value(f"{FILL_IN}_PROGRAM", f"{FILL_IN}_PROGRAM")
     to_do = f"command: {FILL_IN}_PROGRAM: the script names no program that can be read"
     return found.but(words=(program,), to_do=to_do)
@@ -87,7 +81,7 @@ def _without_wrappers(found: PortedCommand) -> PortedCommand:
     while (
         words
         and PurePosixPath(words[0].plain or "").name in WORDS["wrappers"]
-        and (behind := behind_wrapper(tuple(_texts(words)), 0))
+        and (behind := behind_wrapper(tuple(texts_of(words)), 0))
     ):
         words = words[behind:]
     return found.but(words=words)
@@ -95,7 +89,7 @@ def _without_wrappers(found: PortedCommand) -> PortedCommand:
 
 def _without_binder(found: PortedCommand) -> PortedCommand:
     """Take the program out of a wrapper that gives each rank its GPU or cores, known by its name."""
-    texts = _texts(found.words)
+    texts = texts_of(found.words)
     binds = len(texts) > 1 and re.fullmatch(WORDS["binder"], texts[0])
     if not (binds and re.match(r"[./$]|python|bash|sh$|\w+$", texts[1])):
         return found
@@ -112,7 +106,7 @@ def _with_words_named(found: PortedCommand) -> PortedCommand:
 
 def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedCommand:
     """Name a program that brings its environment, that is none, or that may start processes itself."""
-    texts = _texts(found.words)
+    texts = texts_of(found.words)
     if environment := unwrap(tuple(texts)).python:
         return found.but(to_do=task("environment of wrapper", text=environment, here=target))
     if re.match(r"-|\d+$", texts[0]):
@@ -129,7 +123,7 @@ def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedComma
 
 def _with_start_named(found: PortedCommand, at: int) -> PortedCommand:
     """Name a launcher or a wrapper that is not read, which starts the interpreter at this position."""
-    counts = any(re.match(WORDS["counts of processes"], text) for text in _texts(found.words[1:at]))
+    counts = any(re.match(WORDS["counts of processes"], text) for text in texts_of(found.words[1:at]))
     case = "other launcher, ranks" if counts else "other wrapper"
     shown = [word.plain or by_name(word) for word in found.words[: at + 2]]
     to_do = task(case, text=" ".join(shown[:at]), program=" ".join(shown[at:]))
@@ -138,7 +132,7 @@ def _with_start_named(found: PortedCommand, at: int) -> PortedCommand:
 
 def shell_text_at(words: Sequence[Value]) -> int | None:
     """Return the position of the text of ``bash -c TEXT``; None: the words are something else."""
-    texts = _texts(words)
+    texts = texts_of(words)
     if not texts or PurePosixPath(texts[0]).name not in ("bash", "sh"):
         return None
     at = next((at for at, text in enumerate(texts[1:], 1) if not text.startswith("-")), 0)
@@ -147,11 +141,8 @@ def shell_text_at(words: Sequence[Value]) -> int | None:
 
 def with_word(found: PortedCommand, number: int, new: Value, to_do: str = "") -> PortedCommand:
     """Return the command with another value in place of a word."""
-    old = found.words[number]
-    sources = {at: tuple(new if one is old else one for one in items) for at, items in found.sources.items()}
-    return found.but(
-        words=(*found.words[:number], new, *found.words[number + 1 :]), sources=sources, to_do=to_do
-    )
+    new = replace(new, origin=found.words[number].origin)
+    return found.but(words=(*found.words[:number], new, *found.words[number + 1 :]), to_do=to_do)
 
 
 def _without_secrets(found: PortedCommand) -> PortedCommand:
@@ -169,10 +160,6 @@ def _without_secrets(found: PortedCommand) -> PortedCommand:
         elif not equals and following and not following.startswith("-"):
             found = with_word(found, number + 1, Value(None, f"${variable}"), to_do)
     return found
-
-
-def _texts(words: Sequence[Value]) -> list[str]:
-    return [word.plain or word.seen for word in words]
 
 
 def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, ...]]:
@@ -209,19 +196,19 @@ def _workers_unread(started: Started, words: Sequence[Value]) -> str:
 
 def _without_inner(found: PortedCommand) -> PortedCommand:
     """Drop torchrun and its like: hpclaunch starts a rank for each of its workers."""
-    started, flags = inner_launcher(tuple(_texts(found.words)))
+    started, flags = inner_launcher(tuple(texts_of(found.words)))
     if started is None:
         return found
     row = started.launcher
     before = started.program[: len(started.program) - started.tail]
     own = tuple(Value(text, text) for text in (*before[:1], *flags, *before[1:]))
-    at = program_at(tuple(_texts(found.words)))
+    at = program_at(tuple(texts_of(found.words)))
     own = (*found.words[:at], *_by_path(found.words[at], own))
     workers, workers_of_job = workers_of(started)
     inner = row.name.partition(" ")[0]
     if unread := _workers_unread(started, found.words[: len(found.words) - started.tail + 1]):
         found = found.but(open_ranks=True, to_do=task("workers unread", option=unread, inner=inner))
-    if _gives_local_rank(started, _texts(found.words)):
+    if _gives_local_rank(started, texts_of(found.words)):
         found = found.but(to_do=task("local rank given", inner=inner))
     known = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *WORDS["about workers"]}
     if more := {name: value for name, value in started.options.items() if name not in known}:
@@ -258,7 +245,7 @@ def _gives_local_rank(started: Started, texts: list[str]) -> bool:
 
 def _without_container(found: PortedCommand, target: str) -> PortedCommand:
     """Turn ``singularity exec -B ... IMAGE PROGRAM`` and its like into an image, binds and the program."""
-    texts = _texts(found.words)
+    texts = texts_of(found.words)
     if texts[:1] == ["singularity_wrapper"] and texts[1:2] in (["exec"], ["run"]):
         to_do = "container: singularity_wrapper takes the image of a module there: name it in container"
         return found.but(words=found.words[2:], to_do=to_do)
@@ -293,7 +280,7 @@ def _container_options(
     found: PortedCommand, runtime: Runtime, target: str
 ) -> tuple[PortedCommand, int, Value | None, list[str]]:
     """Return the command with the binds, where a container's options end, their image, what is left out."""
-    texts = _texts(found.words)
+    texts = texts_of(found.words)
     at = 2 if runtime.verbs else 1
     left: list[str] = []
     image: Value | None = None

@@ -9,7 +9,7 @@ import msgspec
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.lint.launch_lines import LAUNCHERS
-from hpclaunch.port.foreign_values import ARGUMENT, WORDS
+from hpclaunch.port.foreign_values import ARGUMENT, WORDS, texts_of
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, launch_line, leaves, names_in_launch
@@ -277,7 +277,7 @@ def _arguments(port: Port) -> Iterator[str]:
 
 def _script_file(port: Port) -> Iterator[str]:
     """Yield that the command starts a script, which may read variables of the other machine."""
-    words = [word.plain or word.seen for word in port.command.words]
+    words = texts_of(port.command.words)
     if words and re.fullmatch(r"(.*/)?(ba)?sh", words[0]):
         words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))
     if words and re.fullmatch(r".*\.(sh|bash|job|slurm)", words[0]):

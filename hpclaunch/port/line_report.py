@@ -26,6 +26,11 @@ class Verdict(NamedTuple):
     sets: Mapping[str, Any] = MappingProxyType({})
     """Keys of the job file -> values; of a list or a mapping the items that it adds."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the user must decide it."""
+        return self.why.startswith("undecided: ")
+
     def doing(self, *to_do: str) -> "Verdict":
         """Return the verdict with more tasks for the user."""
         return self._replace(to_do=(*self.to_do, *to_do))
@@ -94,7 +99,7 @@ def undecided(judged: Iterable[Judged]) -> dict[str, list[int]]:
     """Return what the user must decide -> its lines."""
     found: dict[str, set[int]] = {}
     for lines, verdict in judged:
-        if verdict.why.startswith("undecided: "):
+        if verdict.is_open:
             found.setdefault(verdict.why.removeprefix("undecided: "), set()).update(lines)
     by_line = sorted(((sorted(lines), why) for why, lines in found.items()), key=lambda each: each[0])
     return {why: lines for lines, why in by_line}

@@ -1,14 +1,16 @@
 """The other lines of a foreign script: variables, modules, folders, and commands around the launch."""
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
+from itertools import chain, islice, pairwise, takewhile
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value
+from hpclaunch.port.launcher_words import read_launch
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
@@ -16,7 +18,7 @@ from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.scheduler.directive_readers import is_directive_like
-from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
+from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
 from hpclaunch.software.contradictions import contradictions, unusable
 
@@ -28,31 +30,49 @@ _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 
 def port_body(port: Port) -> Iterator[Judged]:
     """Judge every command that is not the launch."""
-    main = main_command(port)
     own = request_lines(port) if port.own else {}
-    for command in port.script.commands:
-        lines = port.lines_of(command)
-        if port.written is not None and command is port.command.inside_at.command:
-            inside = port.command.inside_at
-            if not inside.in_launch:  # the file's lines are judged one by one; its end is a line, too
-                end = inside.line + inside.text.count("\n")
-                yield Judged([command.line, end], port.says("written file"))
-            yield from (one.behind(port.written.before) for one in port_body(port.written))
-            continue
-        is_main = main is not None and command.start == main.start  # eval $CMD is read as what it starts
-        if is_main and port.launch is None:
-            yield Judged(lines, port.says("sole program"))
-        launch = port.launches.get(command.start)
-        if command.depth and not ((launch and launch.trivial) or _reads_only(command)):
-            yield Judged(lines, port.says("inner command", name=command.name))
-        if is_main or command.depth:
-            continue
-        if own.get(command.line) == BINDS:
-            yield Judged(lines, bind_line(port, command))
-        elif port.own and command.line not in own:
-            yield Judged(lines, port.says("own line"))
-        else:
-            yield from _judge(port, command)
+    judged = [(command, list(_of_command(port, command, own))) for command in port.script.commands]
+    begins = (port.says("condition"), port.says("loop"))
+    for number in reversed(range(len(judged))):
+        command, found = judged[number]
+        if command.path and found and all(one.verdict in begins for one in found):
+            block = command.path[-1][0]
+            inside = takewhile(
+                lambda each, block=block: any(one is block for one, _ in each[0].path),  # type: ignore[misc]
+                islice(judged, number + 1, None),
+            )
+            if _needs_nothing(inside):
+                found[:] = [Judged(port.lines_of(command), port.says("empty block"))]
+    yield from chain.from_iterable(found for _, found in judged)
+
+
+def _needs_nothing(judged: Iterable[tuple[Command, list[Judged]]]) -> bool:
+    """Tell whether some commands, of which none is the launch, are all left out, and none is the user's."""
+    found = [(command, [one.verdict for one in each]) for command, each in judged]
+    launch = any(not (verdicts or command.depth) for command, verdicts in found)
+    every = [one for _, verdicts in found for one in verdicts]
+    return not launch and every != [] and all(one.fate == "left out" and not one.is_open for one in every)
+
+
+def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged]:
+    """Judge a command; the words of the launch are judged elsewhere."""
+    main, lines = main_command(port), port.lines_of(command)
+    if port.written is not None and command is port.command.inside_at.command:
+        inside = port.command.inside_at
+        if not inside.in_launch:  # the file's lines are judged one by one; its end is a line, too
+            end = inside.line + inside.text.count("\n")
+            yield Judged([command.line, end], port.says("written file"))
+        yield from (one.behind(port.written.before) for one in port_body(port.written))
+        return
+    is_main = main is not None and command.start == main.start  # eval $CMD is read as what it starts
+    if is_main and port.launch is None:
+        yield Judged(lines, port.says("sole program"))
+    if not (is_main or command.depth):
+        yield from _judge(port, command, own)
+        return
+    launch = port.launches.get(command.start)
+    if command.depth and not (is_main or (launch and launch.trivial) or _reads_only(command)):
+        yield Judged(lines, port.says("inner command", name=command.name))
 
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
@@ -92,11 +112,20 @@ def content_lines(port: Port) -> dict[int, str]:
     return found
 
 
-def _judge(port: Port, command: Command) -> Iterator[Judged]:
+def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged]:
     lines = port.lines_of(command)
     name = command.name.rpartition("/")[2]
+    if own.get(command.line) == BINDS:
+        yield Judged(lines, bind_line(port, command))
+        return
+    if port.own and command.line not in own:
+        yield Judged(lines, port.says("own line"))
+        return
     if _is_behind(port, command):
         yield Judged(lines, port.says("behind the launch", line=launch_line(port)))
+        return
+    if file := _node_file(port, command):
+        yield Judged(lines, port.says("node file", file=file))
         return
     if not command.words:
         yield from _judge_assignments(port, command, command.assignments)
@@ -122,7 +151,7 @@ def _judge(port: Port, command: Command) -> Iterator[Judged]:
 def _is_behind(port: Port, command: Command) -> bool:
     """Tell whether a command sets variables when the launch is over."""
     main = main_command(port)
-    sets = command.name in (*_DECLARING, "")
+    sets = not command.words or command.name in _DECLARING
     return sets and main is not None and not (main.block or main.function) and command.start >= main.end
 
 
@@ -180,13 +209,63 @@ def _binds_by(port: Port, name: str) -> bool:
 
 @lru_cache(maxsize=8)  # each assignment asks for them
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
-    """Return the variables of the launcher's options and of the program, with those of their values."""
+    """Return the variables of the launcher's options and of the command, with those of their values.
+
+    Words that are taken off the program, such as those of torchrun, are of neither.
+    """
     command = main_command(port)
     if command is None:
         return set(), set()
-    program = port.launch.program if port.launch else command.words
+    stays = _places_kept(port, command)
+    program = read_launch(port.launch, port.values).program if port.launch else []
+    taken = stays.keys() | {one.origin.start for one in program if one.origin}
+    taken -= {command.words[0].start} - stays.keys()  # one word may hold the launcher and all behind it
+    options = [(word.start, word.end) for word in command.words if word.start not in taken]
+    return port.names_read(*options), port.names_read(*stays.items())
+
+
+def _places_kept(port: Port, command: Command) -> dict[int, int]:
+    """Return where the words of the launch stand that are in the new command: begin -> end."""
+    stays = {one.origin.start: one.origin.end for one in port.command.words if one.origin}
+    if port.written is None and -1 not in stays:
+        launcher = command.words[0].start if port.launch and port.launch.by_launcher else -1
+        return {start: end for start, end in stays.items() if start != launcher}
+    program = port.launch.program if port.launch else command.words  # it stands in another text
     first = min((word.start for word in program if word.start >= command.start), default=command.end)
-    return port.names_read((command.start, first)), port.names_read((first, command.end))
+    return {word.start: word.end for word in command.words if word.start >= first}
+
+
+@lru_cache(maxsize=8)
+def _node_files(port: Port) -> set[str]:
+    """Return the files of nodes that options of the launch name, as they are written and by their values."""
+    command, found = main_command(port), set[str]()
+    words = (
+        [word for word in command.words if word.start not in _places_kept(port, command)] if command else []
+    )
+    for word, following in pairwise([*words, None]):
+        option, equals, value = word.raw.partition("=") if word else ("", "", "")
+        if re.fullmatch(WORDS["options with a file of nodes"], option):
+            found |= {value} if equals else _names_of_file(port, following)
+    return found
+
+
+def _names_of_file(port: Port, word: Word | None) -> set[str]:
+    value = port.values.value(word) if word else Value(None, None)
+    return {text for text in (word and word.raw.strip("\"'"), value.plain, value.shell) if text}
+
+
+def _node_file(port: Port, command: Command) -> str:
+    """Return the file of nodes that is all that a command is about: the launcher reads it; empty: none."""
+    name, launch = command.name.rpartition("/")[2], port.launches.get(command.start)
+    outputs = [one for one in command.redirects if ">" in one.operator and one.fd != "2"]
+    files = [one.target for one in outputs if not re.fullmatch(r"/dev/\w+|&?[\d-]+", one.target.raw)]
+    if name in ("rm", "touch", "chmod"):
+        files += [word for word in command.words[1:] if not word.raw.startswith(("-", "+"))]
+    makes = name in ("", "rm", "touch", "chmod", "scontrol") or name in PRINTS or name in _FILTERS
+    if not files or not (makes or (launch and launch.trivial)):
+        return ""
+    about = all(_names_of_file(port, word) & _node_files(port) for word in files)
+    return files[0].raw if about else ""
 
 
 @lru_cache(maxsize=8)
@@ -223,7 +302,7 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return _other_launch(port, launch)
     if any(redirect.body is not None for redirect in command.redirects):
         return port.says("writes text", file="a file")
-    if command.condition or name in ("[", "[[", "test"):
+    if command.condition or name in ("[", "[[", "test", "case"):
         return port.says("condition")
     if (name in PRINTS or name in _FILTERS) and (file := _writes_to(command)):
         return port.says("writes text", file=file)
@@ -452,6 +531,7 @@ def _set(port: Port, command: Command) -> Verdict:
 
 _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
+    ("popd", lambda port, command: port.says("folder back")),
     ("set|shopt", _set),
     ("module|ml", _module),
     (WORDS["environments"], _environment),

@@ -117,6 +117,8 @@ class Values:
         if unquoted and value.plain is not None:
             return [Value(text, _in_quotes(text)) for text in value.plain.split()]
         if unquoted and value.shell and re.search(r"^(?!.*(\\|\$\()).*\s", value.shell, re.DOTALL):
+            if re.search(r"\$\{[^}]*\s", value.shell):  # ${NAME:-a b} is split when it has its value
+                return [Value(None, None, value.missing, value.seen, value.shell, splits=True)]
             return [Value(None if "$" in text else text, text) for text in value.shell.split()]
         if unquoted and value.shell is None and value.named and re.search(r"\s", value.named):
             return [_piece(text) for text in value.named.split()]
@@ -193,14 +195,15 @@ class Values:
             return self._variable(part.text, offset)
         if part.operator.startswith("[") and (item := self._item(part, offset)):
             return item
-        default = re.fullmatch(r":?-(?:\"([^$`\\\"]*)\"|([^$`\\\"]*))", part.operator)
         found = self._variable(part.text, offset)
-        if default is None:
-            return Value(None, None, (part.text,))
-        if found.plain:
+        default = self._word(part.words[0], offset) if re.match(":?-", part.operator) and part.words else None
+        if found.plain and default is not None:
             return found
-        text = default[1] or default[2] or ""
-        return Value(None, f"${{{part.text}:-{text}}}") if variable_name(part.text) else Value(text, text)
+        if default is None or default.shell is None:
+            return Value(None, None, (part.text,))
+        if not variable_name(part.text):
+            return default
+        return Value(None, f"${{{part.text}:-{default.shell}}}")
 
     def _variable(self, name: str, offset: int) -> Value:
         self._steps += 1

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
-from itertools import chain, islice, pairwise, takewhile
+from itertools import chain, islice, takewhile
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
@@ -56,7 +56,7 @@ def _needs_nothing(judged: Iterable[tuple[Command, list[Judged]]]) -> bool:
 
 def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged]:
     """Judge a command; the words of the launch are judged elsewhere."""
-    main, lines = main_command(port), port.lines_of(command)
+    main, lines = port.launch, port.lines_of(command)
     if port.written is not None and command is port.command.inside_at.command:
         inside = port.command.inside_at
         if not inside.in_launch:  # the file's lines are judged one by one; its end is a line, too
@@ -64,8 +64,8 @@ def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[J
             yield Judged([command.line, end], port.says("written file"))
         yield from (one.behind(port.written.before) for one in port_body(port.written))
         return
-    is_main = main is not None and command.start == main.start  # eval $CMD is read as what it starts
-    if is_main and port.launch is None:
+    is_main = main is not None and command.start == main.command.start  # eval $CMD is read as what it starts
+    if is_main and port.alone:
         yield Judged(lines, port.says("sole program"))
     if not (is_main or command.depth):
         yield from _judge(port, command, own)
@@ -122,7 +122,7 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         yield Judged(lines, port.says("own line"))
         return
     if _is_behind(port, command):
-        yield Judged(lines, port.says("behind the launch", line=launch_line(port)))
+        yield Judged(lines, port.says("behind the launch", line=port.launch_line))
         return
     if file := _node_file(port, command):
         yield Judged(lines, port.says("node file", file=file))
@@ -150,7 +150,7 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
 
 def _is_behind(port: Port, command: Command) -> bool:
     """Tell whether a command sets variables when the launch is over."""
-    main = main_command(port)
+    main = port.launch.command if port.launch else None
     sets = not command.words or command.name in _DECLARING
     return sets and main is not None and not (main.block or main.function) and command.start >= main.end
 
@@ -213,37 +213,37 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
 
     Words that are taken off the program, such as those of torchrun, are of neither.
     """
-    command = main_command(port)
-    if command is None:
+    if port.launch is None:
         return set(), set()
-    stays = _places_kept(port, command)
-    program = read_launch(port.launch, port.values).program if port.launch else []
+    command, stays = port.launch.command, _places_kept(port, port.launch)
+    program = read_launch(port.launch, port.values).program
     taken = stays.keys() | {one.origin.start for one in program if one.origin}
     taken -= {command.words[0].start} - stays.keys()  # one word may hold the launcher and all behind it
     options = [(word.start, word.end) for word in command.words if word.start not in taken]
     return port.names_read(*options), port.names_read(*stays.items())
 
 
-def _places_kept(port: Port, command: Command) -> dict[int, int]:
+def _places_kept(port: Port, launch: Launch) -> dict[int, int]:
     """Return where the words of the launch stand that are in the new command: begin -> end."""
+    words = launch.command.words
     stays = {one.origin.start: one.origin.end for one in port.command.words if one.origin}
     if port.written is None and -1 not in stays:
-        launcher = command.words[0].start if port.launch and port.launch.by_launcher else -1
+        launcher = words[0].start if launch.by_launcher else -1
         return {start: end for start, end in stays.items() if start != launcher}
-    program = port.launch.program if port.launch else command.words  # it stands in another text
-    first = min((word.start for word in program if word.start >= command.start), default=command.end)
-    return {word.start: word.end for word in command.words if word.start >= first}
+    program = (word.start for word in launch.program)  # it stands in another text
+    first = min((start for start in program if start >= words[0].start), default=launch.command.end)
+    return {word.start: word.end for word in words if word.start >= first}
 
 
 @lru_cache(maxsize=8)
 def _node_files(port: Port) -> set[str]:
     """Return the files of nodes that options of the launch name, as they are written and by their values."""
-    command, found = main_command(port), set[str]()
-    words = (
-        [word for word in command.words if word.start not in _places_kept(port, command)] if command else []
-    )
-    for word, following in pairwise([*words, None]):
-        option, equals, value = word.raw.partition("=") if word else ("", "", "")
+    if port.launch is None:
+        return set()
+    stays, found = _places_kept(port, port.launch), set[str]()
+    words = [word for word in port.launch.command.words if word.start not in stays]
+    for word, following in zip(words, [*words[1:], None], strict=False):
+        option, equals, value = word.raw.partition("=")
         if re.fullmatch(WORDS["options with a file of nodes"], option):
             found |= {value} if equals else _names_of_file(port, following)
     return found
@@ -308,17 +308,23 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return port.says("writes text", file=file)
     if _prints(command) or (command.piped_in and name in _FILTERS):
         return port.says("prints or waits")
-    if port.launch is None and _is_program(command) and (taken := last_program(port)):
-        return port.says("other program", line=taken.line)
+    if port.alone and _is_program(command):
+        return port.says("other program", line=port.launch_line)
     return port.says("no place")
 
 
 def _prints(command: Command) -> bool:
-    """Tell whether a command only prints: some do with a few arguments only."""
+    """Tell whether a command only prints."""
     name = command.name.rpartition("/")[2]
-    given = " ".join(word.visible or word.raw for word in command.words[1:])
+    return name in PRINTS and _only_shows(
+        name, " ".join(word.visible or word.raw for word in command.words[1:])
+    )
+
+
+def _only_shows(name: str, given: str) -> bool:
+    """Tell whether a command that prints does nothing else with these arguments."""
     only = (args for names, args in WORDS["prints only with"].items() if re.fullmatch(names, name))
-    return name in PRINTS and re.fullmatch(next(only, ".*"), given, re.DOTALL) is not None
+    return re.fullmatch(next(only, ".*"), given, re.DOTALL) is not None
 
 
 def _reads_only(command: Command) -> bool:
@@ -341,20 +347,10 @@ _NO_START = "|".join((*PRINTS, *_FILTERS, *CHANGES, WORDS["no start"], WORDS["en
 """Names of commands that start no program of the job, whatever stands behind them."""
 
 
-@lru_cache(maxsize=8)
-def last_program(port: Port) -> Command | None:
+def last_program(port: Port) -> Launch | None:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
-    return next((one for one in reversed(port.script.commands) if _is_program(one)), None)
-
-
-def main_command(port: Port) -> Command | None:
-    """Return the launch, or the program where there is none."""
-    return port.launch.command if port.launch else last_program(port)
-
-
-def launch_line(port: Port) -> int | None:
-    """Return the line of the launch, or of the program where there is none."""
-    return main.line if (main := main_command(port)) else None
+    found = (one for one in reversed(port.script.commands) if _is_program(one))
+    return next((Launch(one, "python", [], one.words) for one in found), None)
 
 
 def _is_program(command: Command) -> bool:
@@ -373,6 +369,8 @@ def _acts(launch: Launch) -> bool:
     """Tell whether a launch that prints changes something, too: ``python -c`` may do anything."""
     words = [word.visible for word in launch.program]
     name = words[0].rpartition("/")[2] if words else ""
+    if not _only_shows(name, " ".join(words[1:])):
+        return True
     code = words[words.index("-c") + 1] if "-c" in words[:-1] and name.startswith("python") else ""
     prints = (re.fullmatch(WORDS["Python that prints"], one.strip()) for one in re.split("[;\n]", code))
     return name in CHANGES or not all(prints)
@@ -385,7 +383,7 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
         return port.says("writes text", file=file)
     if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
         return port.says("prints information")
-    main = f", and line {port.launch.line} starts the most ranks" if port.launch else ""
+    main = f", and line {port.launch_line} starts the most ranks" if port.launch else ""
     return port.says("other launch", main=main)
 
 

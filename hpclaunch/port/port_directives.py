@@ -322,6 +322,15 @@ def _carried(port: Port, directive: Directive) -> Verdict:
 _CARRIED = _or_as_it_is(_carried)
 
 
+def _requeue(port: Port, directive: Directive) -> Verdict:
+    """Say in the way of the scheduler here whether a job starts again after its node has failed."""
+    again = directive.name == "requeue" or (directive.value or "").startswith("y")
+    written = WORDS["requeue"].get(port.target.scheduler.kind)
+    if written is None or (directive.name == "r" and directive.value not in ("y", "n", "yes", "no")):
+        return _carried(port, directive)
+    return port.rewritten(f"directives: {written[again]}").setting(directives=(written[again],))
+
+
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     **dict.fromkeys((*WORDS["numbers"], "select"), _sizes),
     "account": _account,
@@ -331,7 +340,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "constraint": _constraint,
     "begin": _or_as_it_is(_begin),
     "carried": _CARRIED,
-    "requeue": _CARRIED,
+    "requeue": _or_as_it_is(_requeue),
     "signal": _CARRIED,
     "container": lambda port, one: container_verdict(port, image_name(one.value or "")),
     "exclusive": _exclusive,

@@ -52,7 +52,8 @@ def launches_of(port: Port) -> list[Launch]:
         alone = [one for one in port.script.launches if not (one.command.depth or one.command.piped_in)]
         starts = [one for one in alone if not _only_prints(one)]
     if not starts and last_program(port) is None:
-        starts = [one for one in steps if one.by_launcher]
+        read = [one for one in port.script.steps() if one.command.depth and not _only_prints(one)]
+        starts = [one for one in read or steps if one.by_launcher]  # OUT=$(srun ./a)
     return [launch for launch in starts if launch.program or launch.launcher != "python"]
 
 
@@ -101,8 +102,6 @@ def _rank_count(
     """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
     if port.starts_ray:
         return None
-    if launch is None and last_program(port) is not None:
-        return 1
     if "tasks" in given:
         return given["tasks"]
     if "tasks per node" in given and nodes:
@@ -129,7 +128,8 @@ def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> in
     requested = port.requested
     if requested.tasks:
         return requested.tasks.value
-    if any(port.script.has_option(name) for name in WORDS["ranks per part"]):
+    per_part = WORDS["ranks per part"]
+    if any(map(port.script.has_option, per_part)) or (launch and launch.option(*per_part)):
         return None
     if requested.tasks_per_node:
         return requested.tasks_per_node.value * (nodes or 1)
@@ -168,9 +168,7 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
 
 def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
     """Return the command of a launch, and with it the script that the launch starts and this script holds."""
-    last = last_program(port) if launch is None else None
-    words = values.words_of(last.words if last else [])
-    words = words if launch is None else read_launch(launch, values).program
+    words = [] if launch is None else read_launch(launch, values).program
     found = _in_folder(port, launch, port_command(words, port.here))
     programs = [word for word in found.words if word.plain not in ("bash", "sh")]
     place = find_written(port, values, programs[0]) if len(programs) == 1 else None
@@ -341,7 +339,7 @@ def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
     for start, (word, _) in _by_word([*read.shell, *read.program]).items():
         yield word.line, _word_verdict(port, *stays[start]) if start in stays else _taken_off(port, word)
     for word, _ in _by_word(read.others).values():
-        yield word.line, port.says("several programs")
+        yield word.line, port.says("several programs", line=launch.line + port.before)
 
 
 def _by_word(values: Iterable[Value]) -> dict[int, tuple[Word, list[Value]]]:
@@ -369,11 +367,12 @@ def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator
 
 def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdict:
     said = [f"{port.here} starts ranks by {port.launcher.name}", *port.command.said]
+    to_do = [] if not launch.command.depth else [task("output read", line=launch.line + port.before)]
     read = read_launch(launch, port.values)
     if not read.asked:
         said.append(port.sizes.said)
     holds = {"line": launch.line + port.before, "launcher": launch.launcher}
-    to_do = [task("options unread", name=word.raw, **holds) for word in launch.unread]
+    to_do += [task("options unread", name=word.raw, **holds) for word in launch.unread]
     inside = launch.command.block or launch.command.function or launch.command.before == "||"
     if inside and not port.own:
         said.append("it stands in a block of the shell, and the job file starts it once, in any case")
@@ -415,7 +414,9 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     text = f"{launch.launcher}'s {option.name}"
     if known is None:
         return port.says("other launcher", text=text)
-    if option.sizes(launch.launcher):
+    if sizes := option.sizes(launch.launcher):
+        if None in sizes.values() and sizes.keys() <= {"gpus", "gpus per node", "gpus per task"}:
+            return port.says("size unread", text=text)
         return port.says("sizes", sizes=port.sizes_text, said=port.sizes.said)
     about = known.about.get(option.name, "")
     chosen = about == "nodes by name" and not re.fullmatch(WORDS["files of nodes"], option.name)
@@ -423,6 +424,8 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
         return port.says("nodes chosen", text=text)
     if option.name in WORDS["ends all ranks"] and option.value == "0":
         return port.says("no setting", text=text)
+    if option.name in WORDS["files of programs"]:
+        return port.says("file of programs", text=text, line=launch.line + port.before)
     if handler := _OPTIONS.get(about):
         return handler(port, text, option)
     return port.says(WORDS["options of launchers"].get(about, "no setting"), text=text)

@@ -29,7 +29,7 @@ from hpclaunch.port.line_report import (
     task,
     undecided,
 )
-from hpclaunch.port.port_body import content_lines, port_body, port_rest, set_at
+from hpclaunch.port.port_body import content_lines, last_program, port_body, port_rest, set_at
 from hpclaunch.port.port_directives import port_directives
 from hpclaunch.port.port_launch import (
     filled_in,
@@ -132,7 +132,7 @@ def _check(script: Script, source: SiteProfile | None) -> None:
 
 def _settle(port: Port) -> tuple[Port, Verdict]:
     """Settle what all lines depend on: the launch, the sizes, the queue, and how variables are read."""
-    launch = main_launch(port, port.values)
+    launch = main_launch(port, port.values) or last_program(port)
     found = source_sizes(port, port.values, launch)
     command = read_command(port, launch, port.values)
     found, to_do = _with_nodes(found, command, launch)
@@ -287,7 +287,7 @@ def _notes(port: Port) -> Iterator[str]:
     """Yield what the script does not say and hpclaunch therefore decides."""
     if port.source is None:
         yield "the script's machine is not known: --from names it, whose profile states the GPUs per node"
-    if port.launch is None:
+    if port.launch is None or port.alone:
         yield "the script has no launch line: its last program is taken for the command of one rank"
     if port.source_sizes.gpus is None and gpus_of(port.target):
         yield f"GPUs: the script requests none that can be read; on {port.here} the ranks share the node's"

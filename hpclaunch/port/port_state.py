@@ -106,6 +106,16 @@ class Port:
         """The launches of the script, by the place of their commands."""
         return {one.command.start: one for one in reversed(self.script.launches)}
 
+    @property
+    def alone(self) -> bool:
+        """Whether the launch is the last program of a script that has no launch line."""
+        return self.launch is not None and self.launch not in self.script.launches
+
+    @property
+    def launch_line(self) -> int | None:
+        """The line of the launch."""
+        return self.launch.line if self.launch else None
+
     def names_read(self, *parts: tuple[int, int]) -> set[str]:
         """Return the variables that parts of the script use (begin, end), and those that their values use."""
         assigned, open_parts, names = self.script.variables.assignments, list(parts), set[str]()

@@ -114,7 +114,7 @@ def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedComma
     if PurePosixPath(texts[0]).name in WRAPPERS or re.fullmatch(WORDS["interpreter"], texts[0]):
         return found
     at = next((at for at, text in enumerate(texts) if re.fullmatch(WORDS["interpreter"], text)), 0)
-    if at:
+    if at or (re.fullmatch(WORDS["wrapper and program"], " ".join(texts[:2])) and (at := 1)):
         return _with_start_named(found, at)
     name = by_name(found.words[0])
     unknown = re.fullmatch(r"\$\{\w+\}", name)

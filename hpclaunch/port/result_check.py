@@ -12,7 +12,7 @@ from hpclaunch.lint.launch_lines import LAUNCHERS
 from hpclaunch.port.foreign_values import ARGUMENT, WORDS, texts_of
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
-from hpclaunch.port.port_body import content_lines, launch_line, leaves, names_in_launch
+from hpclaunch.port.port_body import content_lines, leaves, names_in_launch
 from hpclaunch.port.port_directives import PIECE, words_of_nodes
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import is_other_size
@@ -28,7 +28,7 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
     yield from _other_sizes(port, settings)
     found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
     if names := [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]:
-        yield task("defaults", line=launch_line(port), names=", ".join(names))
+        yield task("defaults", line=port.launch_line, names=", ".join(names))
     yield from _counts(port)
     yield from _starters(port)
     yield from _index(port, settings)
@@ -74,7 +74,7 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
     for line, file in _output_files(port):
         begin = re.match(r"[^%$]{2,}", file.rpartition("/")[2])
         name = begin[0] if begin else file
-        later = [at for at in named if at > (launch_line(port) or 0) and name in lines[at - 1]]
+        later = [at for at in named if at > (port.launch_line or 0) and name in lines[at - 1]]
         if later or re.fullmatch(WORDS["data"], name):
             what = f"which {at_lines(later)} reads" if later else "which looks like data"
             yield task("output in a file", line=line, file=file, what=what, here=port.here)
@@ -103,7 +103,7 @@ def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     ]
     for where, word, owner in dict.fromkeys(found):
         read = re.search(rf"\$\{{?{re.escape(word)}\b", texts[where])
-        case, line = "variable of the scheduler" if read else "foreign word", launch_line(port)
+        case, line = "variable of the scheduler" if read else "foreign word", port.launch_line
         case = WORDS["tasks of owners"].get(owner, case)
         yield task(case, where=where, word=word, owner=owner, line=line, here=port.here)
 
@@ -125,8 +125,15 @@ def _unread_sizes(port: Port) -> Iterator[str]:
         subject, at = port.words.options.get(one.name), at_lines([one.line])
         if subject in WORDS["numbers"] and one.line not in read:
             yield task("number unread", at=at, text=one.text)
+        if subject in WORDS["sizes with words"] and len(_kinds_of_nodes(one.value or "")) > 1:
+            yield task("several kinds of nodes", at=at, text=one.text)
         if subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
             yield task("lost words", at=at, words=", ".join(lost), text=one.text, here=port.here)
+
+
+def _kinds_of_nodes(value: str) -> set[str]:
+    """Return what a request of PBS says of each kind of node: ``1:ncpus=4+2:ncpus=8``."""
+    return {re.sub(r"^(\w+=)?\d+:", "", chunk) for chunk in value.split("+")}
 
 
 def _lost_words(port: Port, value: str) -> list[str]:
@@ -176,7 +183,7 @@ def _nodes(port: Port) -> Iterator[str]:
         yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
     said = any(text.startswith("ranks: ") for text in port.command.to_do)
     if here.tasks_per_node is None and not port.starts_ray and not said:
-        at = f" (line {launch_line(port)})" if launch_line(port) else ""
+        at = f" (line {port.launch_line})" if port.launch else ""
         yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
 
 
@@ -189,7 +196,7 @@ def _counts(port: Port) -> Iterator[str]:
         fact = port.words.variables[name]
         if fact in started and asked.get(fact) != started[fact] and not port.command.inner:
             there = asked.get(fact)
-            yield task("other count", name=name, there=there, line=launch_line(port), here=port.sizes_text)
+            yield task("other count", name=name, there=there, line=port.launch_line, here=port.sizes_text)
 
 
 def _options(port: Port) -> list[tuple[str, str]]:
@@ -203,7 +210,7 @@ def _other_sizes(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     given = "OMP_NUM_THREADS" in port.script.variables.assignments or "OMP_NUM_THREADS" in settings.get(
         "env", {}
     )
-    line, gpus = launch_line(port), gpus_of(port.target)
+    line, gpus = port.launch_line, gpus_of(port.target)
     for name, value in ((name, value) for name, value in _options(port) if value.isdigit()):
         if re.fullmatch(WORDS["options of threads"], name) and not given:
             yield task("other threads", name=name, value=value, line=line)
@@ -220,9 +227,9 @@ def _starters(port: Port) -> Iterator[str]:
     others -= {port.target.scheduler.kind, port.launcher.name}
     for name, value in _options(port):
         if re.fullmatch(WORDS["option of a launcher"], name):
-            yield task("option of a launcher", name=name, line=launch_line(port))
+            yield task("option of a launcher", name=name, line=port.launch_line)
         if name.startswith("-") and value in others:
-            yield task("names a launcher", name=name, value=value, line=launch_line(port), here=port.here)
+            yield task("names a launcher", name=name, value=value, line=port.launch_line, here=port.here)
 
 
 def _index(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -281,5 +288,5 @@ def _script_file(port: Port) -> Iterator[str]:
     if words and re.fullmatch(r"(.*/)?(ba)?sh", words[0]):
         words = list(dropwhile(lambda word: word.startswith("-"), words[1:]))
     if words and re.fullmatch(r".*\.(sh|bash|job|slurm)", words[0]):
-        where = f" of line {port.launch.line}" if port.launch else ""
+        where = f" of line {port.launch_line}" if port.launch else ""
         yield task("script started", script=words[0], where=where, there=port.there)

@@ -316,12 +316,12 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
 def _prints(command: Command) -> bool:
     """Tell whether a command only prints."""
     name = command.name.rpartition("/")[2]
-    return name in PRINTS and _only_shows(
+    return name in PRINTS and only_shows(
         name, " ".join(word.visible or word.raw for word in command.words[1:])
     )
 
 
-def _only_shows(name: str, given: str) -> bool:
+def only_shows(name: str, given: str) -> bool:
     """Tell whether a command that prints does nothing else with these arguments."""
     only = (args for names, args in WORDS["prints only with"].items() if re.fullmatch(names, name))
     return re.fullmatch(next(only, ".*"), given, re.DOTALL) is not None
@@ -369,7 +369,7 @@ def _acts(launch: Launch) -> bool:
     """Tell whether a launch that prints changes something, too: ``python -c`` may do anything."""
     words = [word.visible for word in launch.program]
     name = words[0].rpartition("/")[2] if words else ""
-    if not _only_shows(name, " ".join(words[1:])):
+    if not only_shows(name, " ".join(words[1:])):
         return True
     code = words[words.index("-c") + 1] if "-c" in words[:-1] and name.startswith("python") else ""
     prints = (re.fullmatch(WORDS["Python that prints"], one.strip()) for one in re.split("[;\n]", code))
@@ -379,7 +379,7 @@ def _acts(launch: Launch) -> bool:
 def _other_launch(port: Port, launch: Launch) -> Verdict:
     if port.starts_ray and launch.program and launch.program[0].visible == "ray":
         return port.says("ray cluster")
-    if file := _writes_to(launch.command):
+    if file := next(filter(None, map(_writes_to, (launch.command, *launch.command.inner))), ""):
         return port.says("writes text", file=file)
     if launch.trivial and not _acts(launch) and not (port.launch and port.launch.trivial):
         return port.says("prints information")

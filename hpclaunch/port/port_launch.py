@@ -14,7 +14,7 @@ from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_body import PRINTS, last_program, sole_program
+from hpclaunch.port.port_body import PRINTS, last_program, only_shows, sole_program
 from hpclaunch.port.port_directives import (
     binding_verdict,
     container_verdict,
@@ -71,7 +71,8 @@ def _only_prints(launch: Launch) -> bool:
     if runtime and ("ldd" in words[1:] or (runtime.verbs and not {*words[1:]}.intersection(runtime.verbs))):
         return True  # ldd shows the libraries of a program
     installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
-    return launch.trivial or bool(installs) or name in PRINTS or (name, *words[1:2]) == ("ray", "start")
+    prints = (launch.trivial or name in PRINTS) and only_shows(name, " ".join(words[1:]))
+    return prints or bool(installs) or (name, *words[1:2]) == ("ray", "start")
 
 
 def main_launch(port: Port, values: Values) -> Launch | None:

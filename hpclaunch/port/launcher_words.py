@@ -30,8 +30,8 @@ class LaunchOption(NamedTuple):
     """Without dashes; of srun the long name."""
     value: str | None
     """None: it has none, or the run alone knows it."""
-    word: Word
-    """The script's word that names it."""
+    line: int
+    """The line of the script's word that names it."""
 
     def sizes(self, launcher: str) -> dict[Size, int | None]:
         """Return the sizes that the option states; None: the number cannot be read."""
@@ -137,7 +137,7 @@ def _other_launcher(launch: Launch, values: Values) -> tuple[list[LaunchOption],
     if not launch.by_launcher or launch.launcher in READ_THEMSELVES:
         return [], values.words_of(launch.command.words)
     first = launch.command.words[0]
-    options = [LaunchOption(one.name, None, one.value or first) for one in launch.options]
+    options = [LaunchOption(one.name, None, (one.value or first).line) for one in launch.options]
     return options, values.words_of(launch.program)
 
 
@@ -165,8 +165,7 @@ def _read_one(rest: list[Value], launcher: str) -> tuple[LaunchOption, int]:
         value = shown[prefix:] if first.plain is not None else None
     elif holder is not None:
         value = rest[words.index(holder)].plain
-        if launcher == "mpiexec" and name in MPIEXEC.pairs and taken == 3:
-            third = rest[2].plain if len(rest) > 2 else None
-            value = f"{value}={third}" if value is not None and third is not None else None
-    assert first.origin is not None  # noqa: S101
-    return LaunchOption(name, value, first.origin), taken
+        if name in MPIEXEC.pairs and taken == 3:
+            pair = [one.plain for one in rest[1:]]
+            value = None if None in pair else "=".join(map(str, pair))
+    return LaunchOption(name, value, first.line), taken

@@ -1,15 +1,15 @@
 """The other lines of a foreign script: variables, modules, folders, and commands around the launch."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from itertools import chain, islice, takewhile
+from itertools import chain, pairwise
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
-from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value
+from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, texts_of
 from hpclaunch.port.launcher_words import read_launch
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
@@ -33,46 +33,37 @@ def port_body(port: Port) -> Iterator[Judged]:
     own = request_lines(port) if port.own else {}
     judged = [(command, list(_of_command(port, command, own))) for command in port.script.commands]
     begins = (port.says("condition"), port.says("loop"))
-    for number in reversed(range(len(judged))):
-        command, found = judged[number]
-        if command.path and found and all(one.verdict in begins for one in found):
-            block = command.path[-1][0]
-            inside = takewhile(
-                lambda each, block=block: any(one is block for one, _ in each[0].path),  # type: ignore[misc]
-                islice(judged, number + 1, None),
-            )
-            if _needs_nothing(inside):
-                found[:] = [Judged(port.lines_of(command), port.says("empty block"))]
+    settled: dict[int, bool] = {}
+    for command, found in reversed(judged):
+        *_, block = (0, *(id(one) for one, _ in command.path))
+        if found and settled.get(block) and all(one.verdict in begins for one in found):
+            found[:] = [Judged(port.lines_of(command), port.says("empty block"))]
+        launch = not (found or command.depth)
+        left = not launch and all(one.verdict.fate == "left out" and not one.verdict.is_open for one in found)
+        settled |= {id(one): left and settled.get(id(one), True) for one, _ in command.path}
     yield from chain.from_iterable(found for _, found in judged)
-
-
-def _needs_nothing(judged: Iterable[tuple[Command, list[Judged]]]) -> bool:
-    """Tell whether some commands, of which none is the launch, are all left out, and none is the user's."""
-    found = [(command, [one.verdict for one in each]) for command, each in judged]
-    launch = any(not (verdicts or command.depth) for command, verdicts in found)
-    every = [one for _, verdicts in found for one in verdicts]
-    return not launch and every != [] and all(one.fate == "left out" and not one.is_open for one in every)
 
 
 def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged]:
     """Judge a command; the words of the launch are judged elsewhere."""
-    main, lines = port.launch, port.lines_of(command)
     if port.written is not None and command is port.command.inside_at.command:
-        inside = port.command.inside_at
-        if not inside.in_launch:  # the file's lines are judged one by one; its end is a line, too
-            end = inside.line + inside.text.count("\n")
-            yield Judged([command.line, end], port.says("written file"))
-        yield from (one.behind(port.written.before) for one in port_body(port.written))
-        return
-    is_main = main is not None and command.start == main.command.start  # eval $CMD is read as what it starts
-    if is_main and port.alone:
-        yield Judged(lines, port.says("sole program"))
-    if not (is_main or command.depth):
+        yield from _inside(port, command)
+    elif command.start == port.launch_start:  # eval $CMD, too
+        yield from [Judged(port.lines_of(command), port.says("sole program"))] * port.alone
+    elif not command.depth:
         yield from _judge(port, command, own)
-        return
-    launch = port.launches.get(command.start)
-    if command.depth and not (is_main or (launch and launch.trivial) or _reads_only(command)):
-        yield Judged(lines, port.says("inner command", name=command.name))
+    elif _writes_to(command) or not _only_reads(port, command):
+        yield Judged(port.lines_of(command), port.says("inner command", name=command.name))
+
+
+def _inside(port: Port, command: Command) -> Iterator[Judged]:
+    """Judge the commands of the script that a command holds; the lines of a file one by one, and its end."""
+    assert port.written is not None  # noqa: S101
+    inside = port.command.inside_at
+    if not inside.in_launch:
+        end = inside.line + inside.text.count("\n")
+        yield Judged([command.line, end], port.says("written file"))
+    yield from (one.behind(port.written.before) for one in port_body(port.written))
 
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
@@ -113,26 +104,28 @@ def content_lines(port: Port) -> dict[int, str]:
 
 
 def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged]:
-    lines = port.lines_of(command)
-    name = command.name.rpartition("/")[2]
+    lines, name = port.lines_of(command), command.name.rpartition("/")[2]
+    whole: Verdict | None = None
     if own.get(command.line) == BINDS:
-        yield Judged(lines, bind_line(port, command))
-        return
-    if port.own and command.line not in own:
-        yield Judged(lines, port.says("own line"))
-        return
-    if _is_behind(port, command):
-        yield Judged(lines, port.says("behind the launch", line=port.launch_line))
-        return
-    if file := _node_file(port, command):
-        yield Judged(lines, port.says("node file", file=file))
-        return
-    if not command.words:
+        whole = bind_line(port, command)
+    elif port.own and command.line not in own:
+        whole = port.says("own line")
+    elif _is_behind(port, command):
+        whole = port.says("behind the launch", line=port.launch_line)
+    elif file := _node_file(port, command):
+        whole = port.says("node file", file=file)
+    elif command.words and name not in _DECLARING:
+        whole = _command(port, command, name)
+    if whole is not None:
+        yield Judged(lines, whole)
+    elif name in _DECLARING:
+        yield from _declared(port, command)
+    else:
         yield from _judge_assignments(port, command, command.assignments)
-        return
-    if name not in _DECLARING:
-        yield Judged(lines, _command(port, command, name))
-        return
+
+
+def _declared(port: Port, command: Command) -> Iterator[Judged]:
+    """Judge the words of export, declare and the like."""
     words = command.words[1:]
     for word in words:
         name = word.raw
@@ -143,7 +136,7 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         else:
             yield Judged([word.line], port.says("shell option", name=name))
     if not words:
-        yield Judged(lines, port.says("only prints"))
+        yield Judged(port.lines_of(command), port.says("only prints"))
     made = [assignment_in(word, exported=True) for word in words if is_assignment(word)]
     yield from _judge_assignments(port, command, made)
 
@@ -175,29 +168,25 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
     if is_list(one) or _binds_by(port, one.name):
         return binding_verdict(port, f"{one.name}, a list of cores,")
-    in_block = command.function or command.block > 0
     exported = exported or one.name in port.script.variables.exported
-    needed = one.name in port.command.missing
-    if exported and one.line in port.faults and group_of(one.name) is None:
+    of_machine = group_of(one.name) is not None
+    value = port.values.named(one.name, one.offset + 1)
+    if exported and not of_machine and one.line in port.faults:
         return port.says("fault", fault=port.faults[one.line])
-    if exported or group_of(one.name) is not None:
-        value = port.values.named(one.name, one.offset + 1)
-        if in_block:
-            value = Value(None, None)
-        if needed and group_of(one.name) is None and not value.known:
-            return fill_in(port, one.name, [one.line, *set_at(port, {one.line})])
-        return _program_variable(port, one.name, value)
-    if needed:
+    if (exported or of_machine) and (command.function or command.block):
+        value = Value(None, None)
+    if one.name in port.command.missing and not (of_machine or (exported and value.known)):
         return fill_in(port, one.name, [one.line, *set_at(port, {one.line})])
-    if one.name in used_names(port):
-        value = port.values.named(one.name, one.offset + 1)
-        if value.known:
-            return port.says("script variable")
-        options, program = names_in_launch(port)
-        unread = program if UNREADABLE in port.command.missing else set()
-        if port.written is not None or one.name in options | unread:
-            return port.says("run time value")
-    return port.says("unused variable")
+    if exported or of_machine:
+        return _program_variable(port, one.name, value)
+    if one.name not in used_names(port):
+        return port.says("unused variable")
+    if value.known:
+        return port.says("script variable")
+    options, program = names_in_launch(port)
+    unread = program if UNREADABLE in port.command.missing else set()
+    at_run_time = port.written is not None or one.name in options | unread
+    return port.says("run time value" if at_run_time else "unused variable")
 
 
 def _binds_by(port: Port, name: str) -> bool:
@@ -227,44 +216,39 @@ def _places_kept(port: Port, launch: Launch) -> dict[int, int]:
     """Return where the words of the launch stand that are in the new command: begin -> end."""
     words = launch.command.words
     stays = {one.origin.start: one.origin.end for one in port.command.words if one.origin}
-    if port.written is None and -1 not in stays:
-        launcher = words[0].start if launch.by_launcher else -1
-        return {start: end for start, end in stays.items() if start != launcher}
-    program = (word.start for word in launch.program)  # it stands in another text
-    first = min((start for start in program if start >= words[0].start), default=launch.command.end)
-    return {word.start: word.end for word in words if word.start >= first}
+    if port.written is not None or -1 in stays:  # words of another text
+        first = next((word.start for word in launch.program if word.start >= 0), launch.command.end)
+        return {word.start: word.end for word in words if word.start >= first}
+    if launch.by_launcher:
+        stays.pop(words[0].start, None)
+    return stays
 
 
 @lru_cache(maxsize=8)
 def _node_files(port: Port) -> set[str]:
     """Return the files of nodes that options of the launch name, as they are written and by their values."""
-    if port.launch is None:
-        return set()
-    stays, found = _places_kept(port, port.launch), set[str]()
-    words = [word for word in port.launch.command.words if word.start not in stays]
-    for word, following in zip(words, [*words[1:], None], strict=False):
-        option, equals, value = word.raw.partition("=")
+    words, found = port.launch.command.words if port.launch else [], set[str]()
+    for word, following in pairwise([*words, *words[:1]]):
+        option, _, value = word.raw.partition("=")
         if re.fullmatch(WORDS["options with a file of nodes"], option):
-            found |= {value} if equals else _names_of_file(port, following)
-    return found
+            found |= {value} if value else _names_of_file(port, following)
+    return found.difference(texts_of(port.command.words))
 
 
-def _names_of_file(port: Port, word: Word | None) -> set[str]:
-    value = port.values.value(word) if word else Value(None, None)
-    return {text for text in (word and word.raw.strip("\"'"), value.plain, value.shell) if text}
+def _names_of_file(port: Port, word: Word) -> set[str]:
+    value = port.values.value(word)
+    return {text for text in (word.raw.strip("\"'"), value.plain, value.shell) if text}
 
 
 def _node_file(port: Port, command: Command) -> str:
-    """Return the file of nodes that is all that a command is about: the launcher reads it; empty: none."""
-    name, launch = command.name.rpartition("/")[2], port.launches.get(command.start)
-    outputs = [one for one in command.redirects if ">" in one.operator and one.fd != "2"]
-    files = [one.target for one in outputs if not re.fullmatch(r"/dev/\w+|&?[\d-]+", one.target.raw)]
-    if name in ("rm", "touch", "chmod"):
+    """Return the file of nodes that a command makes or removes, for the launcher alone; empty: none."""
+    outputs = (one.target for one in command.redirects if ">" in one.operator and one.fd != "2")
+    files = [word for word in outputs if not re.fullmatch(r"/dev/\w+|&?[\d-]+", word.raw)]
+    of_files = re.fullmatch(WORDS["of files"], command.name) is not None
+    if of_files:
         files += [word for word in command.words[1:] if not word.raw.startswith(("-", "+"))]
-    makes = name in ("", "rm", "touch", "chmod", "scontrol") or name in PRINTS or name in _FILTERS
-    if not files or not (makes or (launch and launch.trivial)):
-        return ""
-    about = all(_names_of_file(port, word) & _node_files(port) for word in files)
+    known = _node_files(port) if of_files or _only_reads(port, command) else set()
+    about = files and all(_names_of_file(port, word) & known for word in files)
     return files[0].raw if about else ""
 
 
@@ -327,11 +311,11 @@ def only_shows(name: str, given: str) -> bool:
     return re.fullmatch(next(only, ".*"), given, re.DOTALL) is not None
 
 
-def _reads_only(command: Command) -> bool:
-    """Tell whether a command in a substitution changes nothing."""
-    name = command.name.rpartition("/")[2]
+def _only_reads(port: Port, command: Command) -> bool:
+    """Tell whether a command changes nothing but the files that its output goes to."""
+    name, launch = command.name.rpartition("/")[2], port.launches.get(command.start)
     known = name in _FILTERS or re.fullmatch(WORDS["prints in a substitution"], name) or _prints(command)
-    return not name or (bool(known) and not _writes_to(command))
+    return not command.words or bool(known) or (launch is not None and launch.trivial)
 
 
 def _writes_to(command: Command) -> str:

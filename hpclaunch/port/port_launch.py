@@ -39,7 +39,6 @@ from hpclaunch.port.ported_command import (
 )
 from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
-from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Redirect, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
@@ -59,10 +58,9 @@ def launches_of(port: Port) -> list[Launch]:
 
 def _only_prints(launch: Launch) -> bool:
     """Tell whether a launch only prints, or starts Ray; a shell's text counts by all that is in it."""
+    if inner := [one for one in launch.command.inner if one.words]:
+        return all(one.name.rpartition("/")[2] in PRINTS for one in inner)
     words = [word.visible for word in launch.program]
-    if len(words) == 3 and words[0].rpartition("/")[2] in ("bash", "sh") and re.fullmatch(r"-\w*c", words[1]):
-        commands = [one for one in read_shell(words[2]).commands if one.words]
-        return all(one.name.rpartition("/")[2] in PRINTS for one in commands)
     words = words[program_at(tuple(words)) :]
     if not words:
         return launch.option("version", "help", "V", "h", "info") is not None
@@ -335,7 +333,7 @@ def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
     """Yield the line and the verdict of each option and each word of a launch."""
     read = read_launch(launch, port.values)
     for option in read.options:
-        yield option.word.line, _option_verdict(port, launch, option)
+        yield option.line, _option_verdict(port, launch, option)
     stays = _by_word(port.command.words if port.written is None else ())
     for start, (word, _) in _by_word([*read.shell, *read.program]).items():
         yield word.line, _word_verdict(port, *stays[start]) if start in stays else _taken_off(port, word)
@@ -416,20 +414,15 @@ def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict
     if known is None:
         return port.says("other launcher", text=text)
     if sizes := option.sizes(launch.launcher):
-        if None in sizes.values() and sizes.keys() <= {"gpus", "gpus per node", "gpus per task"}:
-            return port.says("size unread", text=text)
-        return port.says("sizes", sizes=port.sizes_text, said=port.sizes.said)
+        unread = None in sizes.values() and sizes.keys() <= {"gpus", "gpus per node", "gpus per task"}
+        case = "size unread" if unread else "sizes"
+        return port.says(case, text=text, sizes=port.sizes_text, said=port.sizes.said)
     about = known.about.get(option.name, "")
-    chosen = about == "nodes by name" and not re.fullmatch(WORDS["files of nodes"], option.name)
-    if chosen and port.source_sizes.nodes != 1:
-        return port.says("nodes chosen", text=text)
     if option.name in WORDS["ends all ranks"] and option.value == "0":
         return port.says("no setting", text=text)
-    if option.name in WORDS["files of programs"]:
-        return port.says("file of programs", text=text, line=launch.line + port.before)
     if handler := _OPTIONS.get(about):
         return handler(port, text, option)
-    return port.says(WORDS["options of launchers"].get(about, "no setting"), text=text)
+    return port.says(WORDS["options of launchers"].get(about or option.name, "no setting"), text=text)
 
 
 def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
@@ -454,9 +447,15 @@ def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
     return said.setting(container_bind=found.binds).doing(*found.to_do)
 
 
+def _nodes(port: Port, text: str, option: LaunchOption) -> Verdict:
+    some = port.source_sizes.nodes != 1 and not re.fullmatch(WORDS["files of nodes"], option.name)
+    return port.says("nodes chosen" if some else "nodes by name", text=text)
+
+
 _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
     "binding": lambda port, text, option: binding_verdict(port, text),
     "fabric": lambda port, text, option: fabric_verdict(port, text),
     "environment": _environment,
     "container": _container,
+    "nodes by name": _nodes,
 }

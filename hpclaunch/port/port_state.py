@@ -112,6 +112,11 @@ class Port:
         return self.launch is not None and self.launch not in self.script.launches
 
     @property
+    def launch_start(self) -> int:
+        """Where the command of the launch begins; -1: there is none."""
+        return self.launch.command.start if self.launch else -1
+
+    @property
     def launch_line(self) -> int | None:
         """The line of the launch."""
         return self.launch.line if self.launch else None

@@ -113,8 +113,9 @@ def _with_other_launcher_named(found: PortedCommand, target: str) -> PortedComma
         return found.but(to_do=task("no program", text=texts[0]))
     if PurePosixPath(texts[0]).name in WRAPPERS or re.fullmatch(WORDS["interpreter"], texts[0]):
         return found
-    at = next((at for at, text in enumerate(texts) if re.fullmatch(WORDS["interpreter"], text)), 0)
-    if at or (re.fullmatch(WORDS["wrapper and program"], " ".join(texts[:2])) and (at := 1)):
+    by_wrapper = re.fullmatch(WORDS["wrapper and program"], " ".join(texts[:2])) is not None
+    starts = (at for at, text in enumerate(texts) if re.fullmatch(WORDS["interpreter"], text))
+    if at := next(starts, int(by_wrapper)):
         return _with_start_named(found, at)
     name = by_name(found.words[0])
     unknown = re.fullmatch(r"\$\{\w+\}", name)

@@ -125,15 +125,8 @@ def _unread_sizes(port: Port) -> Iterator[str]:
         subject, at = port.words.options.get(one.name), at_lines([one.line])
         if subject in WORDS["numbers"] and one.line not in read:
             yield task("number unread", at=at, text=one.text)
-        if subject in WORDS["sizes with words"] and len(_kinds_of_nodes(one.value or "")) > 1:
-            yield task("several kinds of nodes", at=at, text=one.text)
         if subject in WORDS["sizes with words"] and (lost := _lost_words(port, (one.value or "").lower())):
             yield task("lost words", at=at, words=", ".join(lost), text=one.text, here=port.here)
-
-
-def _kinds_of_nodes(value: str) -> set[str]:
-    """Return what a request of PBS says of each kind of node: ``1:ncpus=4+2:ncpus=8``."""
-    return {re.sub(r"^(\w+=)?\d+:", "", chunk) for chunk in value.split("+")}
 
 
 def _lost_words(port: Port, value: str) -> list[str]:
@@ -144,7 +137,8 @@ def _lost_words(port: Port, value: str) -> list[str]:
     if asked and memory and max(map(int, asked)) * ranks <= memory:
         known.append("mem")
     said = re.compile("|".join([WORDS["about sizes"], *map(re.escape, known)]))
-    return [word for word in re.findall(PIECE, value) if not said.fullmatch(word)]
+    kinds = {re.sub(r"^(\w+=)?\d+:", "", chunk) for chunk in value.split("+")}  # of nodes, for PBS
+    return ["+"] * (len(kinds) > 1) + [word for word in re.findall(PIECE, value) if not said.fullmatch(word)]
 
 
 def _lost_values(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:

@@ -24,8 +24,8 @@ def partly_expanded(script: Script, word: Word) -> str:
 
 
 @lru_cache(maxsize=64)  # several rules need them for the same launch
-def _programs_of(script: Script, at: int) -> tuple[tuple[str, ...], ...]:
-    launch = script.launches[at]
+def programs(script: Script, launch: Launch) -> tuple[tuple[str, ...], ...]:
+    """Return the words of each command that a launch starts: of ``bash -c`` those of its text."""
     inner = [one for one in launch.command.inner if one.words]
     if launch.launcher == "torchrun":
         return (("torchrun", *_option_words(script, launch), *script.variables.fields(launch.program)),)
@@ -38,11 +38,6 @@ def _split_texts(words: list[str]) -> Iterator[str]:
     """Yield words, those of the text of ``bash -c "$TEXT"`` one by one."""
     for before, word in pairwise(["", *words]):
         yield from word.split() if re.fullmatch(r"-[el]*c", before) else [word]
-
-
-def programs(script: Script, launch: Launch) -> tuple[tuple[str, ...], ...]:
-    """Return the words of each command that a launch starts: of ``bash -c`` those of its text."""
-    return _programs_of(script, script.launches.index(launch))
 
 
 def program_words(script: Script, launch: Launch) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from itertools import chain, pairwise
+from operator import attrgetter
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, texts_of
-from hpclaunch.port.launcher_words import read_launch
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
@@ -38,7 +38,7 @@ def port_body(port: Port) -> Iterator[Judged]:
         *_, block = (0, *(id(one) for one, _ in command.path))
         if found and settled.get(block) and all(one.verdict in begins for one in found):
             found[:] = [Judged(port.lines_of(command), port.says("empty block"))]
-        launch = not (found or command.depth)
+        launch = command.start == port.launch_start
         left = not launch and all(one.verdict.fate == "left out" and not one.verdict.is_open for one in found)
         settled |= {id(one): left and settled.get(id(one), True) for one, _ in command.path}
     yield from chain.from_iterable(found for _, found in judged)
@@ -47,23 +47,16 @@ def port_body(port: Port) -> Iterator[Judged]:
 def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged]:
     """Judge a command; the words of the launch are judged elsewhere."""
     if port.written is not None and command is port.command.inside_at.command:
-        yield from _inside(port, command)
+        inside = port.command.inside_at
+        end = [command.line, inside.line + inside.text.count("\n")]  # the file's lines are judged one by one
+        yield from [Judged(end, port.says("written file"))] * (not inside.in_launch)
+        yield from (one.behind(port.written.before) for one in port_body(port.written))
     elif command.start == port.launch_start:  # eval $CMD, too
         yield from [Judged(port.lines_of(command), port.says("sole program"))] * port.alone
     elif not command.depth:
         yield from _judge(port, command, own)
     elif _writes_to(command) or not _only_reads(port, command):
         yield Judged(port.lines_of(command), port.says("inner command", name=command.name))
-
-
-def _inside(port: Port, command: Command) -> Iterator[Judged]:
-    """Judge the commands of the script that a command holds; the lines of a file one by one, and its end."""
-    assert port.written is not None  # noqa: S101
-    inside = port.command.inside_at
-    if not inside.in_launch:
-        end = inside.line + inside.text.count("\n")
-        yield Judged([command.line, end], port.says("written file"))
-    yield from (one.behind(port.written.before) for one in port_body(port.written))
 
 
 def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
@@ -118,27 +111,8 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         whole = _command(port, command, name)
     if whole is not None:
         yield Judged(lines, whole)
-    elif name in _DECLARING:
-        yield from _declared(port, command)
     else:
-        yield from _judge_assignments(port, command, command.assignments)
-
-
-def _declared(port: Port, command: Command) -> Iterator[Judged]:
-    """Judge the words of export, declare and the like."""
-    words = command.words[1:]
-    for word in words:
-        name = word.raw
-        if is_assignment(word):
-            continue
-        if re.fullmatch(r"[A-Za-z_]\w*", name):  # whose value was set before
-            yield Judged([word.line], _program_variable(port, name, port.values.named(name, word.start)))
-        else:
-            yield Judged([word.line], port.says("shell option", name=name))
-    if not words:
-        yield Judged(port.lines_of(command), port.says("only prints"))
-    made = [assignment_in(word, exported=True) for word in words if is_assignment(word)]
-    yield from _judge_assignments(port, command, made)
+        yield from _assignments(port, command)
 
 
 def _is_behind(port: Port, command: Command) -> bool:
@@ -148,9 +122,19 @@ def _is_behind(port: Port, command: Command) -> bool:
     return sets and main is not None and not (main.block or main.function) and command.start >= main.end
 
 
-def _judge_assignments(port: Port, command: Command, made: list[Assignment]) -> Iterator[Judged]:
-    lines = port.lines_of(command)
-    for one in made:
+def _assignments(port: Port, command: Command) -> Iterator[Judged]:
+    """Judge what a command sets, and the other words of export, declare and the like."""
+    lines, words = port.lines_of(command), command.words[1:]
+    for word in words:
+        name = word.raw
+        if re.fullmatch(r"[A-Za-z_]\w*", name):  # whose value was set before
+            yield Judged([word.line], _program_variable(port, name, port.values.named(name, word.start)))
+        elif not is_assignment(word):
+            yield Judged([word.line], port.says("shell option", name=name))
+    if len(command.words) == 1:
+        yield Judged(lines, port.says("only prints"))
+    made = [assignment_in(word, exported=True) for word in words if is_assignment(word)]
+    for one in made or command.assignments:
         about = range(one.line, lines.stop) if one.line in lines else lines
         yield Judged(about, _assignment(port, one, command, exported=command.name == "export"))
 
@@ -166,7 +150,7 @@ def _program_variable(port: Port, name: str, value: Value) -> Verdict:
 
 
 def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool) -> Verdict:
-    if is_list(one) or _binds_by(port, one.name):
+    if is_list(one):
         return binding_verdict(port, f"{one.name}, a list of cores,")
     exported = exported or one.name in port.script.variables.exported
     of_machine = group_of(one.name) is not None
@@ -189,13 +173,6 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
     return port.says("run time value" if at_run_time else "unused variable")
 
 
-def _binds_by(port: Port, name: str) -> bool:
-    """Tell whether the launch binds its ranks by a variable."""
-    bound = port.launch.option("cpu-bind", "cpu_bind") if port.launch else None
-    parts = bound.value.parts if bound and bound.value else ()
-    return any(part.kind == "variable" and part.text == name for part in parts)
-
-
 @lru_cache(maxsize=8)  # each assignment asks for them
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     """Return the variables of the launcher's options and of the command, with those of their values.
@@ -204,24 +181,12 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     """
     if port.launch is None:
         return set(), set()
-    command, stays = port.launch.command, _places_kept(port, port.launch)
-    program = read_launch(port.launch, port.values).program
-    taken = stays.keys() | {one.origin.start for one in program if one.origin}
-    taken -= {command.words[0].start} - stays.keys()  # one word may hold the launcher and all behind it
-    options = [(word.start, word.end) for word in command.words if word.start not in taken]
-    return port.names_read(*options), port.names_read(*stays.items())
-
-
-def _places_kept(port: Port, launch: Launch) -> dict[int, int]:
-    """Return where the words of the launch stand that are in the new command: begin -> end."""
-    words = launch.command.words
-    stays = {one.origin.start: one.origin.end for one in port.command.words if one.origin}
-    if port.written is not None or -1 in stays:  # words of another text
-        first = next((word.start for word in launch.program if word.start >= 0), launch.command.end)
-        return {word.start: word.end for word in words if word.start >= first}
-    if launch.by_launcher:
-        stays.pop(words[0].start, None)
-    return stays
+    command, written = port.launch.command, port.written is not None
+    kept = {one.origin.start for one in port.command.words if one.origin}
+    first = next((word.start for word in port.launch.program if word.start >= 0), command.end)
+    behind = {word.start: word.end for word in command.words if word.start >= first}
+    stays = (part for part in behind.items() if written or part[0] in kept)
+    return port.names_read((command.start, first)), port.names_read(*stays)
 
 
 @lru_cache(maxsize=8)
@@ -231,25 +196,27 @@ def _node_files(port: Port) -> set[str]:
     for word, following in pairwise([*words, *words[:1]]):
         option, _, value = word.raw.partition("=")
         if re.fullmatch(WORDS["options with a file of nodes"], option):
-            found |= {value} if value else _names_of_file(port, following)
+            found.add(value or _file(port, following))
     return found.difference(texts_of(port.command.words))
 
 
-def _names_of_file(port: Port, word: Word) -> set[str]:
+def _file(port: Port, word: Word) -> str:
     value = port.values.value(word)
-    return {text for text in (word.raw.strip("\"'"), value.plain, value.shell) if text}
+    return value.plain or value.shell or word.raw.strip("\"'")
 
 
 def _node_file(port: Port, command: Command) -> str:
     """Return the file of nodes that a command makes or removes, for the launcher alone; empty: none."""
-    outputs = (one.target for one in command.redirects if ">" in one.operator and one.fd != "2")
-    files = [word for word in outputs if not re.fullmatch(r"/dev/\w+|&?[\d-]+", word.raw)]
-    of_files = re.fullmatch(WORDS["of files"], command.name) is not None
-    if of_files:
+    to_file = re.compile(r"1?>[>|]?(?!/dev/).*")
+    outputs = (
+        one for one in command.redirects if to_file.fullmatch(f"{one.fd}{one.operator}{one.target.raw}")
+    )
+    files = [*map(attrgetter("target"), outputs)]
+    if re.fullmatch(WORDS["of files"], command.name):
         files += [word for word in command.words[1:] if not word.raw.startswith(("-", "+"))]
-    known = _node_files(port) if of_files or _only_reads(port, command) else set()
-    about = files and all(_names_of_file(port, word) & known for word in files)
-    return files[0].raw if about else ""
+    elif not _only_reads(port, command):
+        return ""
+    return files[0].raw if files and {_file(port, word) for word in files} <= _node_files(port) else ""
 
 
 @lru_cache(maxsize=8)
@@ -300,12 +267,12 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
 def _prints(command: Command) -> bool:
     """Tell whether a command only prints."""
     name = command.name.rpartition("/")[2]
-    return name in PRINTS and only_shows(
+    return name in PRINTS and _only_shows(
         name, " ".join(word.visible or word.raw for word in command.words[1:])
     )
 
 
-def only_shows(name: str, given: str) -> bool:
+def _only_shows(name: str, given: str) -> bool:
     """Tell whether a command that prints does nothing else with these arguments."""
     only = (args for names, args in WORDS["prints only with"].items() if re.fullmatch(names, name))
     return re.fullmatch(next(only, ".*"), given, re.DOTALL) is not None
@@ -353,7 +320,7 @@ def _acts(launch: Launch) -> bool:
     """Tell whether a launch that prints changes something, too: ``python -c`` may do anything."""
     words = [word.visible for word in launch.program]
     name = words[0].rpartition("/")[2] if words else ""
-    if not only_shows(name, " ".join(words[1:])):
+    if not _only_shows(name, " ".join(words[1:])):
         return True
     code = words[words.index("-c") + 1] if "-c" in words[:-1] and name.startswith("python") else ""
     prints = (re.fullmatch(WORDS["Python that prints"], one.strip()) for one in re.split("[;\n]", code))
@@ -373,17 +340,17 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
 
 def leaves(port: Port, command: Command) -> bool:
     """Tell whether a command goes to another folder than that where the job is submitted."""
-    value = port.values.value(command.words[1]) if len(command.words) > 1 else Value(None, None)
-    stays = value.shell in ("$PWD", "${PWD}") or value.plain == "."
+    value = port.values.words_of(command.words[1:2])
+    stays = bool(value) and (value[0].shell in ("$PWD", "${PWD}") or value[0].plain == ".")
     return command.name in ("cd", "pushd") and not (command.depth or stays)
 
 
 def _cd(port: Port, command: Command) -> Verdict:
     if not leaves(port, command):
         return port.says("submit folder")
-    value = port.values.value(command.words[1]) if len(command.words) > 1 else Value(None, None)
     shown = command.words[1].raw if len(command.words) > 1 else "home"
-    known = f" ({value.plain})" if value.plain and value.plain != shown.strip("\"'") else ""
+    folder = " ".join(texts_of(port.values.words_of(command.words[1:2])))
+    known = f" ({folder})" if folder not in ("", shown.strip("\"'")) else ""
     return port.says("other folder", shown=shown + known)
 
 

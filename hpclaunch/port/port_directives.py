@@ -319,9 +319,6 @@ def _carried(port: Port, directive: Directive) -> Verdict:
     return port.says(case, text=directive.text, title=port.scheduler.title)
 
 
-_CARRIED = _or_as_it_is(_carried)
-
-
 def _requeue(port: Port, directive: Directive) -> Verdict:
     """Say in the way of the scheduler here whether a job starts again after its node has failed."""
     again = directive.name == "requeue" or (directive.value or "").startswith("y")
@@ -333,28 +330,24 @@ def _requeue(port: Port, directive: Directive) -> Verdict:
 
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     **dict.fromkeys((*WORDS["numbers"], "select"), _sizes),
+    **dict.fromkeys(("carried", "signal"), _or_as_it_is(_carried)),
+    **dict.fromkeys(("mail events", "mail user"), _mail_option),
+    **dict.fromkeys(("interactive", "nothing"), _or_stdin("nothing")),
+    **dict.fromkeys(("qos", "queue"), _queue),
     "account": _account,
     "after": _after,
     "array": lambda port, one: _with_array(port, port.words.read_array(one.value or ""), one),
     "binding": lambda port, one: binding_verdict(port, one.text),
     "constraint": _constraint,
     "begin": _or_as_it_is(_begin),
-    "carried": _CARRIED,
     "requeue": _or_as_it_is(_requeue),
-    "signal": _CARRIED,
     "container": lambda port, one: container_verdict(port, image_name(one.value or "")),
     "exclusive": _exclusive,
     "export": lambda port, one: exported(port, one.value or "", "export", "[=,]|$"),
     "fabric": lambda port, one: fabric_verdict(port, one.text),
     "folder": _folder,
-    "mail events": _mail_option,
-    "mail user": _mail_option,
     "memory": _memory,
     "name": _name,
-    "interactive": _or_stdin("nothing"),
-    "nothing": _or_stdin("nothing"),
     "output": _or_stdin("output"),
-    "qos": _queue,
-    "queue": _queue,
     "walltime": _walltime,
 }

@@ -14,7 +14,7 @@ from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_body import PRINTS, last_program, only_shows, sole_program
+from hpclaunch.port.port_body import PRINTS, last_program, sole_program
 from hpclaunch.port.port_directives import (
     binding_verdict,
     container_verdict,
@@ -69,7 +69,8 @@ def _only_prints(launch: Launch) -> bool:
     if runtime and ("ldd" in words[1:] or (runtime.verbs and not {*words[1:]}.intersection(runtime.verbs))):
         return True  # ldd shows the libraries of a program
     installs = words[1:2] == ["-m"] and words[2:3] and words[2] in ("venv", "pip", "ensurepip", "ipykernel")
-    prints = (launch.trivial or name in PRINTS) and only_shows(name, " ".join(words[1:]))
+    prints = launch.trivial or name in PRINTS
+    prints = prints and not re.fullmatch(WORDS["prints and starts"], " ".join(words))
     return prints or bool(installs) or (name, *words[1:2]) == ("ray", "start")
 
 
@@ -288,16 +289,13 @@ def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:
 
 def _stdin(port: Port) -> tuple[str | None, list[str]]:
     """Return the file that the launch reads, as a word for the shell, and what the user must do about it."""
-    command = port.launch.command if port.launch else None
-    if command is None:
+    if port.launch is None:
         return None, []
-    at = f"command: line {command.line + port.before}"
+    command, at = port.launch.command, f"command: line {port.launch.line + port.before}"
     to_do = [f"{at} reads what another command prints: write it to a file"] if command.piped_in else []
-    for one in command.redirects:
-        if one.operator.startswith("<") and one.fd in ("", "0"):
-            word, more = _read_from(port, one, at)
-            return word, [*to_do, *more]
-    return None, to_do
+    inputs = (one for one in command.redirects if one.operator.startswith("<") and one.fd in ("", "0"))
+    word, more = next((_read_from(port, one, at) for one in inputs), (None, []))
+    return word, [*to_do, *more]
 
 
 def _read_from(port: Port, redirect: Redirect, at: str) -> tuple[str | None, list[str]]:
@@ -336,7 +334,10 @@ def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
         yield option.line, _option_verdict(port, launch, option)
     stays = _by_word(port.command.words if port.written is None else ())
     for start, (word, _) in _by_word([*read.shell, *read.program]).items():
-        yield word.line, _word_verdict(port, *stays[start]) if start in stays else _taken_off(port, word)
+        yield (
+            word.line,
+            _word_verdict(port, *stays[start]) if start in stays else _taken_off(port, launch, word),
+        )
     for word, _ in _by_word(read.others).values():
         yield word.line, port.says("several programs", line=launch.line + port.before)
 
@@ -395,17 +396,13 @@ def _word_verdict(port: Port, word: Word, values: list[Value]) -> Verdict:
     return said.doing(task("rank given", line=word.line, name=of_rank[0]))
 
 
-def _taken_off(port: Port, word: Word) -> Verdict:
+def _taken_off(port: Port, launch: Launch, word: Word) -> Verdict:
     """Return the verdict on a word that is not one of the command: a container's, or another launcher's."""
-    inner, launch = port.command.inner, port.launch
-    if inner and launch and port.written is None:
-        names = re.compile(rf"(.*/)?{re.escape(inner)}|torch\.distributed\.(run|launch)")
-        starts = [one.start for one in launch.program if names.fullmatch(one.visible)]
-        if starts and word.start >= starts[0]:
-            return port.says("word of inner", inner=inner)
-    if port.command.image:
-        return in_container(port, port.command.image)
-    return port.says("word taken off")
+    inner, image = port.command.inner if port.written is None else "", port.command.image
+    names = re.compile(rf"(.*/)?{re.escape(inner)}|torch\.distributed\.(run|launch)")
+    if inner and any(names.fullmatch(one.visible) and one.start <= word.start for one in launch.program):
+        return port.says("word of inner", inner=inner)
+    return in_container(port, image) if image else port.says("word taken off")
 
 
 def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:

@@ -152,3 +152,79 @@ def test_values_of_exported_variables_are_whole(line: str, env: dict[str, str]) 
 def test_a_file_that_cobalt_gives_as_stdin_is_named() -> None:
     head = "#!/bin/bash\n#COBALT -n 2 -t 10\n#COBALT --inputfile in.txt\n"
     assert "the program reads it as stdin" in to_do("aprun -n 2 ./a", head=head)
+
+
+@in_one_test(
+    "body, said",
+    [
+        ("srun ./a\n$RUN -n 2 ./b", "line 4: a job file has no place for it"),
+        ("srun tacc_affinity ./a", "command: tacc_affinity starts ./a, and port does not read how"),
+        ("srun --gres=gpu:$N ./a", "line 3: srun's gres is no number that can be read"),
+        ("srun --ntasks-per-gpu=1 ./a", "ranks: the number of ranks is known at run time only"),
+        ("srun ./a\nsrun nvidia-smi dmon -f a.csv", "line 4: a job of hpclaunch has one launch"),
+        ("srun bash -c 'nvidia-smi > a.csv'\nsrun ./a", "line 3: it writes a.csv"),
+        ("OUT=$(srun ./a -x 1 | tail -n 1)", "command: the script reads what line 3 prints"),
+        ("srun -n 8 --multi-prog a.conf", "line 3: srun's multi-prog has no setting here: a file says which"),
+        (
+            "mpirun --app file",
+            "line 3: mpiexec's app has no setting here: a file says which programs it starts",
+        ),
+    ],
+)
+def test_a_launch_that_is_not_read_whole_is_named(body: str, said: str) -> None:
+    assert said in to_do(body)
+
+
+def test_kinds_of_nodes_that_one_request_has_are_named() -> None:
+    head = "#!/bin/bash\n#PBS -l select=1:ncpus=4:mpiprocs=1+2:ncpus=8:mpiprocs=8\n#PBS -l walltime=1:00:00\n"
+    assert "line 2: + of -l select=" in to_do("mpirun ./a", head=head)
+    assert "line 2: +" not in to_do(
+        "mpirun ./a", head=head.replace("1:ncpus=4:mpiprocs=1", "1:ncpus=8:mpiprocs=8")
+    )
+
+
+def test_a_file_of_nodes_that_only_the_launcher_reads_is_nothing_to_do() -> None:
+    body = "rm -f hosts\nfor n in $(scontrol show hostnames); do\necho $n slots=4 >> hosts\ndone\n"
+    assert "line" not in to_do(body + "mpirun -np 8 --hostfile hosts ./a", to="lumi-g")
+    assert "line 5: it writes hosts" in to_do(body + "mpirun -np 8 --hostfile hosts ./a hosts", to="lumi-g")
+    assert "line 5: it writes hosts" in to_do(body + "mpirun -np 8 ./a -f hosts", to="lumi-g")
+
+
+@in_one_test(
+    "body, said",
+    [
+        ("if [ -f a ]; then\necho yes\nelse\ndate\nfi\nsrun ./a", ""),
+        ("if [ -f a ]; then\necho yes\nexit 1\nfi\nsrun ./a", "line 3: a condition"),
+        ("for n in a b; do\nsrun ./a\ndone", "line 3: a loop"),
+        ("case $X in\na) cp b c;;\nesac\nsrun ./a", "line 3: a condition"),
+    ],
+)
+def test_a_block_of_commands_that_are_left_out_is_nothing_to_do(body: str, said: str) -> None:
+    found = to_do(body)
+    assert said in found if said else "line" not in found
+
+
+def test_the_program_of_a_script_without_a_launcher_is_judged_as_a_launch() -> None:
+    ported = port(f"{SLURM}A=1 ./a -x < in.txt > out.dat\n")
+    assert ported.settings["command"] == ("bash", "-c", "exec ./a -x < in.txt")
+    assert ported.settings["env"] == {"A": "1"}
+    assert "command: line 3 has the output in out.dat" in "\n".join(ported.to_do)
+
+
+def test_a_default_with_a_variable_or_blanks_stays_a_default() -> None:
+    ported = port(SLURM + 'D=${D:-$HOME/d}\nsrun ./a $D "${E:-a b}" ${F:-c d}\n')
+    assert ported.settings["command"][2] == 'exec ./a "${D:-$HOME/d}" "${E:-a b}" ${F:-c d}'
+    assert "line 4 reads D, E, F, which the shell that submits may set" in "\n".join(ported.to_do)
+
+
+@in_one_test(
+    "head, to, directive",
+    [
+        ("#!/bin/bash\n#SBATCH -n 8 -t 10 --no-requeue\n", "polaris", "-r n"),
+        ("#!/bin/bash\n#PBS -l select=1:mpiprocs=4\n#PBS -r y\n", "lumi-g", "--requeue"),
+    ],
+)
+def test_what_follows_a_failed_node_is_said_in_the_way_of_the_scheduler(
+    head: str, to: str, directive: str
+) -> None:
+    assert directive in port(f"{head}mpirun -n 4 ./a\n", to).settings["directives"]

@@ -89,8 +89,7 @@ class Values:
     """Of a script inside another one: that one's values, and where in it the inner script starts."""
     own: bool = False
     """hpclaunch wrote the script."""
-    launches: dict[int, Any] = field(default_factory=dict, init=False)
-    """Launches that were read (`launcher_words.ReadLaunch`)."""
+    launches: dict[int, Any] = field(default_factory=dict, init=False)  # of launcher_words.read_launch
     _steps: int = 0
 
     def value(self, word: Word, offset: int | None = None) -> Value:

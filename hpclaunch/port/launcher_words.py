@@ -130,10 +130,7 @@ def _is_torn(words: list[Value], at: int) -> bool:
 
 
 def _other_launcher(launch: Launch, values: Values) -> tuple[list[LaunchOption], list[Value]]:
-    """Read a launch without a table of options: no launcher at all, one that reads all words, or ibrun.
-
-    Wrappers such as ``timeout`` and ``uv run`` stay before the first two.
-    """
+    """Read a launch without a table of options: no launcher, one that reads all words itself, or ibrun."""
     if not launch.by_launcher or launch.launcher in READ_THEMSELVES:
         return [], values.words_of(launch.command.words)
     first = launch.command.words[0]

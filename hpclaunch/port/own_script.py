@@ -1,8 +1,4 @@
-"""The lines of hpclaunch's own script: the reason of each tells whose it is.
-
-A reason stands behind its line, or above one line or several that share it; in scripts of earlier versions
-always above.
-"""
+"""The lines of hpclaunch's own script: the reason behind each, or above several, tells whose it is."""
 
 import re
 

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
-from itertools import chain, pairwise
-from operator import attrgetter
+from itertools import chain
 
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
@@ -18,7 +17,7 @@ from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.scheduler.directive_readers import is_directive_like
-from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
+from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
 from hpclaunch.software.contradictions import contradictions, unusable
 
@@ -105,8 +104,6 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         whole = port.says("own line")
     elif _is_behind(port, command):
         whole = port.says("behind the launch", line=port.launch_line)
-    elif file := _node_file(port, command):
-        whole = port.says("node file", file=file)
     elif command.words and name not in _DECLARING:
         whole = _command(port, command, name)
     if whole is not None:
@@ -175,10 +172,7 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
 
 @lru_cache(maxsize=8)  # each assignment asks for them
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
-    """Return the variables of the launcher's options and of the command, with those of their values.
-
-    Words that are taken off the program, such as those of torchrun, are of neither.
-    """
+    """Return the variables of the launcher's options and of the words that stay, with those behind them."""
     if port.launch is None:
         return set(), set()
     command, written = port.launch.command, port.written is not None
@@ -187,36 +181,6 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     behind = {word.start: word.end for word in command.words if word.start >= first}
     stays = (part for part in behind.items() if written or part[0] in kept)
     return port.names_read((command.start, first)), port.names_read(*stays)
-
-
-@lru_cache(maxsize=8)
-def _node_files(port: Port) -> set[str]:
-    """Return the files of nodes that options of the launch name, as they are written and by their values."""
-    words, found = port.launch.command.words if port.launch else [], set[str]()
-    for word, following in pairwise([*words, *words[:1]]):
-        option, _, value = word.raw.partition("=")
-        if re.fullmatch(WORDS["options with a file of nodes"], option):
-            found.add(value or _file(port, following))
-    return found.difference(texts_of(port.command.words))
-
-
-def _file(port: Port, word: Word) -> str:
-    value = port.values.value(word)
-    return value.plain or value.shell or word.raw.strip("\"'")
-
-
-def _node_file(port: Port, command: Command) -> str:
-    """Return the file of nodes that a command makes or removes, for the launcher alone; empty: none."""
-    to_file = re.compile(r"1?>[>|]?(?!/dev/).*")
-    outputs = (
-        one for one in command.redirects if to_file.fullmatch(f"{one.fd}{one.operator}{one.target.raw}")
-    )
-    files = [*map(attrgetter("target"), outputs)]
-    if re.fullmatch(WORDS["of files"], command.name):
-        files += [word for word in command.words[1:] if not word.raw.startswith(("-", "+"))]
-    elif not _only_reads(port, command):
-        return ""
-    return files[0].raw if files and {_file(port, word) for word in files} <= _node_files(port) else ""
 
 
 @lru_cache(maxsize=8)
@@ -229,10 +193,9 @@ def used_names(port: Port) -> set[str]:
     made = (one for name in exported for one in variables.assignments.get(name, []))
     parts = [(one.value.start, one.value.end) for one in made if one.value]
     parts.append((launch.command.start, launch.command.end))
-    if port.written is not None:
-        body = port.command.inside_at.text
-        start = port.script.text.find(body, port.command.inside_at.command.start)
-        parts.append((start, start + len(body)))
+    if inside := port.command.inside_at:
+        start = port.script.text.find(inside.text, inside.command.start)
+        parts.append((start, start + len(inside.text)))
     return port.names_read(*parts)
 
 

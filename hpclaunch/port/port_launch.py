@@ -352,10 +352,7 @@ def _by_word(values: Iterable[Value]) -> dict[int, tuple[Word, list[Value]]]:
 
 
 def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator[Judged]:
-    """Judge the first line of the launch, and those of its lines that nothing is known of.
-
-    The lines of a script inside of the launch are judged one by one.
-    """
+    """Judge the first line of the launch, and those of its lines that nothing is known of."""
     if port.launch is None:
         return
     lines = set(port.lines_of(port.launch.command)) - known

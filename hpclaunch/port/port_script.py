@@ -226,13 +226,11 @@ def _sized(port: Port) -> tuple[Port, Verdict]:
 def _reasons(port: Port, settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
     """Return why keys of the job file have their values; ``given``: the keys that lines of the script set."""
     queue, sizes, found = port.queue, port.sizes, port.command
-    placeholder = port.account != port.script.directive_value("account") or not port.same_machine
     framework = f"{found.inner} starts programs of this framework"
     if settings.get("framework") == "none":
         ranks = f"{sizes.tasks_per_node} ranks share {gpus_of(port.target)} GPUs"
         framework = f"{ranks}: each sees one of them, as number 0"
     return {
-        "account": f"fill in your account of {port.here}" if placeholder else "",
         "queue": f"{queue.why} ({queue.source})",
         "nodes": sizes.said,
         "time": queue.walltime_why,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +17,7 @@ from hpclaunch.port.ported_command import PortedCommand
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, Given, RequestedResources
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Scheduler
-from hpclaunch.shell.shell_syntax import Command, Ref
+from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -123,18 +122,15 @@ class Port:
 
     def names_read(self, *parts: tuple[int, int]) -> set[str]:
         """Return the variables that parts of the script use (begin, end), and those that their values use."""
-        assigned, open_parts, names = self.script.variables.assignments, list(parts), set[str]()
+        refs, assigned = self.script.shell.refs, self.script.variables.assignments
+        open_parts, names = list(parts), set[str]()
         while open_parts:
-            begin, end = (bisect_left(self._refs, at, key=lambda ref: ref.offset) for at in open_parts.pop())
-            for name in {ref.name for ref in self._refs[begin:end]} - names:
+            begin, end = open_parts.pop()
+            for name in {ref.name for ref in refs if begin <= ref.offset < end} - names:
                 names.add(name)
                 made = assigned.get(name, ())
                 open_parts += [(one.offset, one.value.end if one.value else one.offset) for one in made]
         return names
-
-    @cached_property
-    def _refs(self) -> list[Ref]:
-        return sorted(self.script.shell.refs, key=lambda ref: ref.offset)
 
     def cited(self, source: str | None) -> str:
         """Return where a fact about the target comes from."""

@@ -159,7 +159,7 @@ def test_a_file_that_cobalt_gives_as_stdin_is_named() -> None:
     [
         ("srun ./a\n$RUN -n 2 ./b", "line 4: a job file has no place for it"),
         ("srun tacc_affinity ./a", "command: tacc_affinity starts ./a, and port does not read how"),
-        ("srun --gres=gpu:$N ./a", "line 3: srun's gres is no number that can be read"),
+        ("srun --gres=gpu:$N ./a", "line 3: srun's gres is not a number that can be read"),
         ("srun --ntasks-per-gpu=1 ./a", "ranks: the number of ranks is known at run time only"),
         ("srun ./a\nsrun nvidia-smi dmon -f a.csv", "line 4: a job of hpclaunch has one launch"),
         ("srun bash -c 'nvidia-smi > a.csv'\nsrun ./a", "line 3: it writes a.csv"),

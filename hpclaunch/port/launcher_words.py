@@ -58,7 +58,7 @@ class ReadLaunch:
     """The words by which hpclaunch's own script starts a rank."""
     program: list[Value]
     others: list[Value]
-    """What follows the first program: ``mpiexec -n 1 ./a : -n 2 ./b``."""
+    """Those behind the first program: ``mpiexec -n 1 ./a : -n 2 ./b``."""
 
     @cached_property
     def before(self) -> str:

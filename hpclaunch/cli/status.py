@@ -66,7 +66,8 @@ def _failed(failure: Failure, ranks: int) -> Iterator[tuple[str, str]]:
     yield from _who(failure, ranks)
     if failure.where:
         yield "where", failure.where
-    names = {failure.stderr_lines: "in log", 0: "in stderr" if failure.stderr_lines else "in log"}
+    stderr = f"in stderr of rank {failure.stderr_rank}" if failure.candidates else "in stderr"
+    names = {failure.stderr_lines: "in log", 0: stderr if failure.stderr_lines else "in log"}
     for number, line in enumerate(failure.lines):
         yield names.get(number, ""), line
     if failure.remedy:

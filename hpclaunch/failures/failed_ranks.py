@@ -51,8 +51,7 @@ def first_failed_rank(log: str, after: Container[str | None] = ()) -> FailedRank
 def ranks_to_read(log: str, written: Sequence[str]) -> list[str]:
     """Return the ranks whose stderr is to be read, of those with one, but not more than 64.
 
-    Those that the launcher names as the first to fail come first, then the other ranks in the order of their
-    last words: srun reports a rank that followed before the one that failed now and then.
+    Those that the launcher names as the first to fail come first, then all by the time of their last words.
     """
     first = first_failed_rank(log)
     named = ranks_named(first.rank) if first else frozenset()

@@ -7,6 +7,7 @@ faulthandler, ``terminate called`` of libstdc++ and, in any other line, the tabl
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, each_of, error_named, error_of, log_words
@@ -44,7 +45,7 @@ class Event(NamedTuple):
     """The ranks that the error itself names: ``2`` or ``1,2``."""
 
 
-_FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:,? in (.+))?$')
+_FRAME = re.compile(r'^\s*(?:> )?File "([^"]+)", line (\d+)(?:,? in (.+))?$')
 _NOT, _FROM, _MEMBER = 0, 1, 2
 """How an exception is linked to the one before it: not on purpose, raised from it, or made of it."""
 _CHAIN = {
@@ -66,7 +67,7 @@ def events(lines: Sequence[Line]) -> list[Event]:
     """Return what may have ended a rank, in the order of lines that are of one rank or of unknown ones."""
     found: list[Event] = []
     at = 0
-    plain = [(place, _undrawn(text)) for place, text in lines]
+    plain = list(_without_loggers((place, _undrawn(text)) for place, text in lines))
     while at < len(plain):
         text = plain[at][1]
         if log_words("traceback_heads").match(text):
@@ -76,7 +77,18 @@ def events(lines: Sequence[Line]) -> list[Event]:
         else:
             found += _line_event(plain, at)
             at += 1
-    return [event._replace(accused=_accused(event, plain)) for event in found]
+    return [event._replace(accused=_accused(event, lines)) for event in found]
+
+
+def _without_loggers(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield the lines without what a logger put before a traceback's head, and before the lines after it."""
+    before = None
+    for place, text in lines:
+        head = log_words("before_a_traceback").match(text)
+        if head and not log_words("traceback_heads").match(text):
+            before = re.compile(re.sub(r"\d+", r"\\d+", re.escape(head[0])))
+        own = before.match(text) if before else None
+        yield place, text[own.end() :] if own else text
 
 
 def _undrawn(line: str) -> str:
@@ -110,7 +122,7 @@ def _spawned(event: Event, lines: Sequence[Line]) -> str | None:
     before = (
         match
         for place, text in lines
-        if 0 < event.start - place <= 2
+        if 0 <= event.start - place <= 2
         for match in matches("told_before", f"{text}\n{event.lines[0]}")
     )
     if event.error.shared:
@@ -139,7 +151,8 @@ def _line_event(lines: Sequence[Line], at: int) -> Iterator[Event]:
     frame = _FRAME.match(lines[at - 3][1]) if syntax and at >= 3 else None
     where = _where([frame]) if frame else _compiled(lines, at)
     more = lines[at + 1][1].strip() if text.endswith(":") and at + 1 < len(lines) else ""
-    yield Event(place, (f"{text} {more}".strip(),), error, bool(frame), where, start=place, named_at=place)
+    last = bool(frame or log_words("once_in_a_process").search(text))
+    yield Event(place, (f"{text} {more}".strip(),), error, last, where, start=place, named_at=place)
 
 
 def _compiled(lines: Sequence[Line], at: int) -> str | None:
@@ -240,13 +253,11 @@ def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
         event = _chained([trace for trace, _ in chain], [direct for _, direct in chain], lines[end - 1][0])
         last = max(chain, key=lambda each: each[0].end)[0]
         named_at = lines[last.end - len(last.message)][0]
-        found.append(event._replace(start=lines[first][0], named_at=named_at, caught=_ignored(lines, first)))
+        # The line before may say that the process goes on after it, as in __del__, a thread or a child.
+        before = "".join(map(itemgetter(1), lines[first - 1 : first]))
+        caught = bool(log_words("exception_ignored").search(before))
+        found.append(event._replace(start=lines[first][0], named_at=named_at, caught=caught))
     return end
-
-
-def _ignored(lines: Sequence[Line], at: int) -> bool:
-    """Whether the line before says that the process goes on after it, as in __del__, a thread or a child."""
-    return at > 0 and bool(log_words("exception_ignored").search(lines[at - 1][1]))
 
 
 def _members(lines: Sequence[Line], group: _Trace) -> list[_Trace]:

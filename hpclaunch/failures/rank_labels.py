@@ -1,7 +1,7 @@
 """The labels by which launchers and frameworks say which rank wrote a line."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hpclaunch.failures.known_errors import each_of, launchers_own, log_words
 
@@ -26,9 +26,8 @@ class RankLines:
 
     def end(self) -> None:
         """Take what is left, a line without an end."""
-        rest, self._rest = self._rest, b""
-        if rest:
-            self._take(rest)
+        if self._rest:
+            self(b"\n")
 
     def _take(self, line: bytes) -> None:
         for label in self._labels:
@@ -50,10 +49,21 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
     label = _label_of(plain)
     found = [_split(line, label) for line in plain]
     of_nodes = _counts_nodes(label, found)
-    return [
+    labelled = (
         (own or (f"node {outer}" if of_nodes and (outer or "").isdigit() else outer), text)
         for outer, own, text in found
-    ]
+    )
+    return list(_continued(labelled))
+
+
+def _continued(lines: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str | None, str]]:
+    """Yield the lines, those of a traceback without labels with the one that a logger put before it."""
+    owner = None
+    for label, text in lines:
+        of_another = text.strip() and launchers_own(text)
+        if label or of_another or not log_words("of_a_report").search(text):
+            owner = label if log_words("announces_a_traceback").search(text) else None
+        yield label or owner, text
 
 
 def _counts_nodes(label: re.Pattern[str] | None, found: Iterable[tuple[str | None, str | None, str]]) -> bool:
@@ -69,7 +79,9 @@ def _label_of(lines: Iterable[str]) -> re.Pattern[str] | None:
     counts = {label: _count(label, full) for kind in kinds for label in each_of(kind)}
     best = max(counts, key=lambda label: counts[label])
     least = 0 if log_words("parts_of_sure_labels").search(best.pattern) else _SHARE * _stretch(best, full)
-    return best if counts[best] >= max(2, least) else None
+    # The only line may have a label of a launcher; with words it may be a program's.
+    alone = len(full) == 1 and not re.search("[a-z]{2}", best.pattern)
+    return best if counts[best] >= max(1 if alone else 2, least) else None
 
 
 def _stretch(label: re.Pattern[str], lines: Sequence[str]) -> int:
@@ -92,6 +104,7 @@ def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str | 
     outer = own = None
     if label and (match := label.match(line)):
         outer, line = match[label.groups].rstrip(), line[match.end() :]
+        outer = str(int(outer)) if outer.isdecimal() else outer
     for _ in range(2):  # torchrun's, and PyTorch's after it
         if (match := log_words("labels_of_frameworks").match(line)) and (outer or not match[3]):
             own, line = match[1] or match[2] or f"{outer} {match[3]}", line[match.end() :]

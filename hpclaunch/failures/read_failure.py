@@ -8,23 +8,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
+from hpclaunch.failures import known_errors as known
 from hpclaunch.failures.failed_ranks import OUTSIDE, FailedRank, failed_ranks, first_failed_rank, ranks_named
-from hpclaunch.failures.known_errors import (
-    ABORTED_ITSELF,
-    CERTAINLY,
-    KILLED,
-    OWN_ERROR,
-    RANK_ENDED,
-    RANKS_DIFFER,
-    SLURM_SAYS,
-    WAITED,
-    KnownError,
-    error_named,
-    error_of,
-    error_of_code,
-    launchers_own,
-    log_words,
-)
+from hpclaunch.failures.known_errors import KnownError, error_named, error_of, launchers_own, log_words
 from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, odd_ones, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank
 
@@ -96,7 +82,9 @@ def _as_far_as_told(verdict: Verdict, best: Event, found: Sequence[Event], repor
     named = ranks_named(verdict.rank)
     if best.error.accuses and best.accused:
         return _only(_accused(best, named, found), verdict)
-    if not best.accused and (best.error.shared or (best.rank is None and _heard_early(found))):
+    # Where other ranks may have ended before the one of which they write, who ended first tells nothing.
+    early = best.rank is None and any(map(log_words("told_before_its_end").search, map(_words, found)))
+    if not best.accused and (best.error.shared or early):
         return verdict._replace(rank=None, failed=None)
     return _only(_likely(best, named, found, reports), verdict) if named else verdict
 
@@ -127,21 +115,13 @@ def _likely(best: Event, named: frozenset[str], found: Sequence[Event], reports:
 
 
 def _rivals(best: Event, found: Iterable[Event], reports: str) -> Iterator[Event]:
-    """Yield other exceptions of ranks that no launcher ended, where the one that counts has such a rank.
-
-    None that may follow from the end of another rank.
-    """
+    """Yield other ranks' exceptions, where the one that counts is of a rank that ended as they did."""
     ended = [ranks_named(each.rank) for each in failed_ranks(reports) if each.exit_code in range(1, 126)]
     itself = frozenset[str]().union(*ended)
     for event in found if best.rank in itself else ():
         equal = _weight(event) == _weight(best) and event.inner == best.inner and event.traced
         if equal and event.rank in itself and not log_words("may_follow").search(_words(event)):
             yield event
-
-
-def _heard_early(found: Iterable[Event]) -> bool:
-    """Whether other ranks may have ended before the one of which they write."""
-    return any(log_words("told_before_its_end").search(_words(each)) for each in found)
 
 
 def _reported_alike(named: frozenset[str], reports: str, *, exceptions: bool) -> Set[str]:
@@ -186,12 +166,12 @@ def _reports(log: FailureLog, failed: bool, nodes: int) -> str:
 
 def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
     """Return a program's abort with what it wrote in the five lines before, if that sounds like an error."""
-    if event.error.cause not in ABORTED_ITSELF:
+    if event.error.cause not in known.ABORTED_ITSELF:
         return event
     said = _error_words(event.rank, lines[max(0, event.start - 5) : event.start])
     words = tuple(text for _, text in said)
-    rank = event.rank or next(filter(None, map(rank_told, words)), None)
-    return event._replace(error=error_named(OWN_ERROR), lines=words, rank=rank) if words else event
+    rank = event.rank or next((rank for rank, _ in said if rank), None)
+    return event._replace(error=error_named(known.OWN_ERROR), lines=words, rank=rank) if words else event
 
 
 def _of_event(
@@ -207,7 +187,7 @@ def _of_event(
         error=event.error,
         lines=_shown(event, of_rank) or launchers,
         where=next(filter(None, places), None),
-        ranks_alike=len(_alike(event, found)),
+        ranks_alike=len({other.rank or other.process for other in _same(event, found)} - {None}),
         stderr_rank=event.rank if event.said_by_rank else None,
     )
 
@@ -228,11 +208,17 @@ def _with_absent(
     itself = (failed for failed in failed_ranks(launchers) if failed.exit_code not in OUTSIDE)
     reported = frozenset[str]().union(*(ranks_named(failed.rank) for failed in itself))
     absent = None if best.accused else _absent(best, found, reported, ranks)
-    left = absent and best.error.follows == CERTAINLY
-    error = error_named(RANKS_DIFFER) if left else best.error
-    if error.exit_codes and not any((absent, reported, best.rank, best.process)):
+    if absent and best.error.follows == known.CERTAINLY:
+        return _left_early(best, absent, lines)
+    if best.error.exit_codes and not any((absent, reported, best.rank, best.process)):
         absent = _fell_silent(lines, ranks)
-    return best._replace(accused=best.accused or absent, error=error)
+    return best._replace(accused=best.accused or absent)
+
+
+def _left_early(event: Event, rank: str, lines: Sequence[str]) -> Event:
+    words = tuple(text for _, text in _error_words(rank, lines))
+    error = error_named(known.OWN_ERROR if words else known.RANKS_DIFFER)
+    return event._replace(accused=rank, error=error, lines=words or event.lines)
 
 
 def _absent(best: Event, found: Sequence[Event], reported: Set[str], ranks: int) -> str | None:
@@ -243,12 +229,14 @@ def _absent(best: Event, found: Sequence[Event], reported: Set[str], ranks: int)
     both may have waited.
     """
     left = set[str]()
-    if best.error.cause == RANK_ENDED:
+    if best.error.cause == known.RANK_ENDED:
         left = _without_words(found, ranks) - reported
-    elif best.error.cause in WAITED and ranks > 2:
+    elif best.error.cause in known.WAITED and ranks > 2:
         left = _without_words(found, ranks) or _elsewhere(found)
     elif not (best.rank or best.process or reported):
-        left = _without_words(filter(lambda event: event.error.cause in (RANK_ENDED, *WAITED), found), ranks)
+        left = _without_words(
+            filter(lambda event: event.error.cause in (known.RANK_ENDED, *known.WAITED), found), ranks
+        )
     return left.pop() if len(left) == 1 else None
 
 
@@ -279,7 +267,11 @@ def _elsewhere(found: Iterable[Event]) -> set[str]:
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
     """Return the ranks that wrote no error; none where it is not known who wrote one, or where none did."""
     said = (event for event in found if event.lines and not launchers_own(event.lines[0]))
-    told = {event.rank for event in said if event.rank or event.error.cause not in (RANK_ENDED, *WAITED)}
+    told = {
+        event.rank
+        for event in said
+        if event.rank or event.error.cause not in (known.RANK_ENDED, *known.WAITED)
+    }
     return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 
@@ -302,7 +294,7 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     last = own or tuple(text for _, text in _error_words(rank.rank, log.lines))
     if followed and not last:
         last = (rank.line,)
-    error = error_named(OWN_ERROR) if last else None
+    error = error_named(known.OWN_ERROR) if last else None
     told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
     return _only(ranks_named(rank.rank), told)
 
@@ -310,26 +302,25 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
 def _of_unknown(log: FailureLog) -> Verdict:
     """Return the verdict of a job that failed, where neither a launcher nor a known error tells more."""
     said = _error_words(None, log.lines)
-    told = {label if label and label.isdigit() else rank_told(text) for label, text in said}
-    error = error_named(OWN_ERROR) if said else None
-    return _only(set(filter(None, told)), Verdict(error=error, lines=tuple(text for _, text in said)))
+    error = error_named(known.OWN_ERROR) if said else None
+    return _only(
+        {rank for rank, _ in said if rank}, Verdict(error=error, lines=tuple(text for _, text in said))
+    )
 
 
 def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | None, str]]:
-    """Return the last lines with words that errors of any kind have, each with its label.
-
-    Where the launcher names the rank, not those of another one.
-    """
+    """Return the last lines with words that errors have, each with its rank, of no other rank."""
     named = {None, *ranks_named(rank)}
     said = [(label, text.strip()) for label, text in by_rank(lines) if rank is None or label in named]
-    return [each for each in said if _sounds_like_an_error(each[1])][-_LINES_SHOWN:]
+    last = [each for each in said if _sounds_like_an_error(each[1])][-_LINES_SHOWN:]
+    return [(label if (label or "").isdigit() else rank_told(text), text) for label, text in last]
 
 
 def _sounds_like_an_error(line: str) -> bool:
     if not log_words("any_error").search(line) or log_words("no_error").search(line):
         return False
-    known = error_of(line)
-    told = known and (known.follows == CERTAINLY or known.cause in ABORTED_ITSELF)
+    error = error_of(line)
+    told = error and (error.follows == known.CERTAINLY or error.cause in known.ABORTED_ITSELF)
     return not (told or harmless(line) or launchers_own(line))
 
 
@@ -338,7 +329,7 @@ def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> Fail
 
     None where an error tells more.
     """
-    if best and (best.error.follows != CERTAINLY or best.accused):
+    if best and (best.error.follows != known.CERTAINLY or best.accused):
         return None
     after = _followers(found)
     failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in OUTSIDE)
@@ -348,12 +339,12 @@ def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> Fail
 def _followers(found: Iterable[Event]) -> set[str | None]:
     """Return the ranks that write of another one's end, and no other error."""
     follows = {(event.rank, event.error.follows) for event in found if event.lines and not event.caught}
-    return {rank for rank, how in follows if how == CERTAINLY and (rank, 0) not in follows}
+    return {rank for rank, how in follows if how == known.CERTAINLY and (rank, 0) not in follows}
 
 
 def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
     """Return the events of the log and of the ranks' stderr, without what a launcher reports of a rank."""
-    told = [(each.line, error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
+    told = [(each.line, known.error_of_code(each.exit_code or 0)) for each in failed_ranks(reports)]
     said = _written(log, failed or bool(told))
     return [event for event in said if (event.lines[0], event.error) not in told]
 
@@ -365,12 +356,12 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
         for rank, lines in log.stderr.items()
         for event in _marked(lines)
     ]
-    known = {event.lines[0] for event in own}
+    written = {event.lines[0] for event in own}
     streams = _streams(log.lines)
     told = _ranks_of_processes(streams)
     found = [event for process, lines in streams.items() for event in _of_log(process, lines, told)]
     found = _without_gone_on(found, streams, failed)
-    found = [event for event in found if event.process or event.lines[0] not in known]
+    found = [event for event in found if event.process or event.lines[0] not in written]
     placed = _placed(own, streams.values(), len(log.lines))
     return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
 
@@ -459,7 +450,7 @@ def _counts_alone(event: Event) -> bool:
     after most errors.
     """
     told = (_certain(event) and not event.inner) or _of_limit(event)
-    return told and not event.caught and event.error.follows != CERTAINLY
+    return told and not event.caught and event.error.follows != known.CERTAINLY
 
 
 def _last_usual(lines: Sequence[Line], told: Set[int]) -> int:
@@ -498,9 +489,10 @@ def _silent(ranks: str, first: FailedRank | None) -> list[Event]:
     """
     found = list[Event]()
     for place, failed in enumerate(failed_ranks(ranks)):
-        error = error_of_code(failed.exit_code or 0)
-        if error and not (error.cause == KILLED and first and first.exit_code != _SIGKILL):
-            by_signal = (failed.exit_code or 0) > 128
+        code = failed.exit_code or 0
+        error = known.error_of_code(code)
+        if error and not (error.cause == known.KILLED and first and first.exit_code != _SIGKILL):
+            by_signal = code > 128 and not error.follows
             named: list[str | None] = [*sorted(ranks_named(failed.rank))]
             found += [Event(place, (), error, by_signal, rank=rank) for rank in named or [None]]
     return found
@@ -511,7 +503,7 @@ def _without_later_kills(said: list[Event], first: FailedRank | None, lines: Seq
     if first is None or first.exit_code == _SIGKILL:
         return said
     told = next((place for place, line in enumerate(lines) if line.strip() == first.line), len(lines))
-    return [event for event in said if event.error.cause != KILLED or event.at < told]
+    return [event for event in said if event.error.cause != known.KILLED or event.at < told]
 
 
 def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, several: bool) -> Event | None:
@@ -544,13 +536,13 @@ def _process(event: Event, several: bool) -> str | int | None:
 
 
 def _weight(event: Event) -> tuple[int, int, int, int]:
-    unnamed = not event.traced and event.error.cause == OWN_ERROR
+    unnamed = not event.traced and event.error.cause == known.OWN_ERROR
     return (event.caught, event.error.follows, not _certain(event), unnamed)
 
 
 def _certain(event: Event) -> bool:
     """Whether more than a line of the log says it, or the scheduler."""
-    return event.traced or any(re.search(SLURM_SAYS, line) for line in event.lines[:1])
+    return event.traced or any(re.search(known.SLURM_SAYS, line) for line in event.lines[:1])
 
 
 def _of_limit(event: Event) -> bool:
@@ -559,7 +551,7 @@ def _of_limit(event: Event) -> bool:
 
 def _rank_of(event: Event, first: FailedRank | None) -> str | None:
     """Return the rank that failed: the one that wrote the error, or all that the launcher names with it."""
-    if event.accused or event.error.follows == CERTAINLY:
+    if event.accused or event.error.follows == known.CERTAINLY:
         return event.accused  # who writes of another's end is not at fault
     if event.rank is None:
         return first.rank if first and not _of_limit(event) else None
@@ -572,12 +564,8 @@ def _reported(ranks: str, rank: str | None) -> FailedRank | None:
     return next((failed for failed in failed_ranks(ranks) if rank and rank in ranks_named(failed.rank)), None)
 
 
-def _alike(event: Event, found: Iterable[Event]) -> set[str]:
-    """Return the ranks that wrote the same error; numbers in it may differ."""
-    return set(filter(None, (other.rank or other.process for other in _same(event, found))))
-
-
 def _same(event: Event, found: Iterable[Event]) -> list[Event]:
+    """Return the events with the same error; numbers in it may differ."""
     words = _words(event)
     return [other for other in found if other.lines and _words(other) == words]
 
@@ -588,7 +576,7 @@ def _words(event: Event) -> str:
 
 def _shown(event: Event, found: Iterable[Event]) -> tuple[str, ...]:
     """Return the lines that show an error; of several of one kind in a rank the first different ones."""
-    if event.lines and (event.traced or event.error.cause == OWN_ERROR):
+    if event.lines and (event.traced or event.error.cause == known.OWN_ERROR):
         return event.lines[:_LINES_SHOWN]
     same = sorted((other.at, other.lines) for other in found if other.error is event.error)
     return tuple(dict.fromkeys(line for _, lines in same for line in lines))[:_LINES_SHOWN]

@@ -38,6 +38,13 @@ traces() {
   exit 0
 }
 
+# A line of JSON that holds a traceback becomes the lines of that, each with the label of that line.
+JSON='/^[^{]\{0,80\}{".*Traceback (/{s/\\"/"/g
+:a
+s/^\([^{]*\)\({.*\)\\n/\1\2\n\1/
+ta
+}'
+
 # What launchers report in the last run of a job that failed, the lines that may tell of an error with those
 # before them, and its end. Its part of the log begins where the job's script has noted. NUL ends each part.
 failures() {
@@ -46,7 +53,7 @@ failures() {
     [ -f "$log" ] || continue
     read -r start 2> /dev/null < "$folder/log_start" || start=
     case $start in ''|*[!0-9]*) start=0;; esac
-    part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n'; }
+    part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n' | sed "$JSON"; }
     printf '%s\000' "$folder"
     part | grep -aE -m 1000 -e "$RANKS" | cut -c 1-600; printf '\000'
     part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
@@ -63,7 +70,7 @@ rank_ends() {
   while [ $# -ge 2 ]; do
     file=$1/stderr/$2
     for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done |
-      tr -d '\000' | tr '\r' '\n' | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
+      tr -d '\000' | tr '\r' '\n' | sed "$JSON" | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
     printf '\000'
     shift 2
   done

@@ -54,3 +54,28 @@ def test_labels_of_processes_split_a_log_and_name_no_rank() -> None:
 def test_a_name_that_does_not_repeat_is_no_label() -> None:
     log = [f"epoch{number}: loss {1 / number}" for number in range(1, 9)]
     assert by_rank(log) == [(None, line) for line in log]
+
+
+def test_labels_in_brackets_and_of_pods() -> None:
+    for label, owner in (("<{}> ", "2"), ("r{:02d}| ", "2"), ("({}) ", "2"),
+                         ("rank{}-1  | ", "2"), ("[{}/8] ", "[2/8]"),
+                         ("[pod/train-{}/pytorch] ", "[pod/train-2/pytorch]")):  # fmt: skip
+        log = [f"{label.format(rank)}residual {step}.5" for step in range(3) for rank in (0, 2, 1)]
+        assert by_rank(log)[1] == (owner, "residual 0.5")
+
+
+def test_a_traceback_without_labels_is_of_the_rank_whose_logger_wrote_before_it() -> None:
+    info = [f"[rank {rank}] INFO step {step}" for step in range(4) for rank in (0, 1)]
+    trace = ["Traceback (most recent call last):", '  File "a.py", line 3, in <module>', "KeyError: 'a'"]
+    for error in (["[rank 1] ERROR run failed", *trace], [f"[rank 1] ERROR {trace[0]}", *trace[1:]]):
+        assert {label for label, _ in by_rank([*info, *error, "done"])[8:-1]} == {"1"}
+        assert by_rank([*info, *error, "done"])[-1] == (None, "done")
+    assert by_rank([*info, *trace])[-1][0] is None
+
+
+def test_the_only_line_may_have_a_label() -> None:
+    assert by_rank(["[2] a.c:4: Assertion `x' failed.", "=   EXIT CODE: 6"])[0] == (
+        "2",
+        "a.c:4: Assertion `x' failed.",
+    )
+    assert by_rank(["rank 2: out of bounds"]) == [(None, "rank 2: out of bounds")]

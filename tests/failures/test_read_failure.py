@@ -319,3 +319,22 @@ def test_a_label_that_counts_something_else_names_no_rank(label: str) -> None:
     steps = "".join(f"{label} {number}: step {step}\n" for step in range(3) for number in range(4))
     assert read(steps + trace(f"{label} 2: "), ranks=8).rank is None
     assert read(steps.replace(label, "n1.site") + trace("n1.site 2: "), ranks=8).rank == "2"
+
+
+def test_words_of_a_logger_before_each_line_of_a_traceback_are_not_read() -> None:
+    words = "2026-11-28 12:00:03,{} CRITICAL solve | "
+    lines = [words.format(at) + line for at, line in enumerate(("uncaught", *trace("").splitlines()))]
+    found = read("\n".join(lines))
+    assert (cause(found), found.lines, found.where) == (OWN_ERROR, ("KeyError: 'a'",), "/h/a.py:3")
+
+
+def test_an_adapter_that_failed_counts_before_the_timeouts_of_other_ranks() -> None:
+    """They end by SIGABRT, as what waits for it does."""
+    adapter = (
+        "3: n1:41:42 [3] NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4> with status=12 opcode=129"
+    )
+    waits = "{0}: [rank{0}]:[E1128 10:21:33] [Rank {0}] Watchdog caught collective operation timeout"
+    ends = [f"{SRUN} 3: Exited with exit code 1", *(f"{SRUN} {rank}: Aborted" for rank in range(3))]
+    lines = (adapter, *(waits.format(rank) for rank in range(3)), *ends)
+    found = verdict(FailureLog("\n".join(ends), lines), failed=True, ranks=4)
+    assert (found.rank, cause(found)) == (None, "NCCL InfiniBand failed")

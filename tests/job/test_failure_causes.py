@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hpclaunch.cli.status import _who
+from hpclaunch.cli.status import _failed, _who
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.binding_report import PREFIX, verdict
 from hpclaunch.job.failure_causes import bad_nodes, failure_of, first_death, refused_mask
@@ -150,7 +150,11 @@ def test_ranks_that_are_equally_likely_are_shown_and_none_is_named(tmp_path: Pat
     failure = failure_of(record, FailureLog(f"{said}\n", (said,)))
     assert (failure.rank, failure.candidates, failure.node, failure.exit_code) == (None, "1,3", "n2", 139)
     rows = dict(_who(failure, 4))
-    assert rows["rank"] == "not known, any of 1,3 may have failed first on n2, exit code 139 (SIGSEGV)"
+    likely = "not known, any of 1,3 may have failed first"
+    assert rows["rank"] == f"{likely} on n2, exit code 139 (SIGSEGV)"
+    with_stderr = replace(failure, node=None, exit_code=None, stderr_rank="1", stderr_lines=1)
+    shown = dict(_failed(with_stderr, 4))
+    assert (shown["rank"], shown["in stderr of rank 1"]) == (likely, said)
 
 
 def test_the_only_rank_that_wrote_is_told_where_no_rank_is(tmp_path: Path) -> None:

@@ -253,7 +253,6 @@ def _traceback(lines: Sequence[Line], at: int, found: list[Event]) -> int:
         event = _chained([trace for trace, _ in chain], [direct for _, direct in chain], lines[end - 1][0])
         last = max(chain, key=lambda each: each[0].end)[0]
         named_at = lines[last.end - len(last.message)][0]
-        # The line before may say that the process goes on after it, as in __del__, a thread or a child.
         before = "".join(map(itemgetter(1), lines[first - 1 : first]))
         caught = bool(log_words("exception_ignored").search(before))
         found.append(event._replace(start=lines[first][0], named_at=named_at, caught=caught))

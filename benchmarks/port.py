@@ -4,8 +4,8 @@
 
 A script that is not in FOLDER is left out, and the number of scripts in the table says so.
 
-``benchmarks/data/port_scripts*.yaml`` (the plain one, unseen, drawn, fifth, sixth and seventh) name public
-scripts (repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under
+``benchmarks/data/port_scripts*.yaml`` (the plain one, unseen, drawn, fifth, sixth, seventh and eighth) name
+public scripts (repository, commit, path) and what must be true of a port of each. ``FOLDER`` holds them under
 their names: ``git show COMMIT:PATH > FOLDER/NAME.sh``; they belong to others and are not part of the project.
 
 Every script is ported to each target. A port is
@@ -23,7 +23,9 @@ the rules that came after it; half of its scripts, by lot, were opened at once, 
 later that day. Somebody who had not read port wrote the fourth file, called fifth, and another judged it; it
 was opened afterwards. The fifth file, called sixth, came about likewise, and was opened after that
 count; the author of the rules has read all scripts up to there. The sixth file, called seventh, came about
-likewise.
+likewise. So did the seventh file, called eighth (the scripts' SHA-256 are next to it): counted once, at
+d20c9878, 6 of its 72 ports were right, 48 incomplete and 18 wrong in silence; read by hand, 16 were (11 of
+those 18, and 5 in which the program saw nothing), and no person needs 47 of the 156 things to do on Polaris.
 """
 
 from __future__ import annotations
@@ -56,9 +58,19 @@ DRAWN = FACTS.with_name("port_scripts_drawn.yaml")
 FIFTH = FACTS.with_name("port_scripts_fifth.yaml")
 SIXTH = FACTS.with_name("port_scripts_sixth.yaml")
 SEVENTH = FACTS.with_name("port_scripts_seventh.yaml")
-Group = Literal["", "unseen", "drawn", "fifth", "sixth", "seventh"]
+EIGHTH = FACTS.with_name("port_scripts_eighth.yaml")
+Group = Literal["", "unseen", "drawn", "fifth", "sixth", "seventh", "eighth"]
 Half = Literal[
-    "open", "kept", "unseen, opened", "unseen", "drawn, opened", "drawn", "fifth", "sixth", "seventh"
+    "open",
+    "kept",
+    "unseen, opened",
+    "unseen",
+    "drawn, opened",
+    "drawn",
+    "fifth",
+    "sixth",
+    "seventh",
+    "eighth",
 ]
 
 
@@ -82,7 +94,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def half(self) -> Half:
         """The half that the lot puts it into, or that of its file."""
         digest = hashlib.sha256(f"{self.repository}/{self.path}".encode()).hexdigest()
-        if self.group in ("fifth", "sixth", "seventh"):
+        if self.group in ("fifth", "sixth", "seventh", "eighth"):
             return self.group
         if self.group == "unseen":
             return "unseen" if int(digest, 16) % 2 else "unseen, opened"
@@ -107,6 +119,7 @@ def read_facts() -> tuple[Facts, ...]:
         "fifth": FIFTH,
         "sixth": SIXTH,
         "seventh": SEVENTH,
+        "eighth": EIGHTH,
     }
     return tuple(
         msgspec.structs.replace(each, group=group)

@@ -93,7 +93,7 @@ class ReadLaunch:
 def read_launch(launch: Launch, values: Values) -> ReadLaunch:
     """Return a launch with its words in their places; it is read once."""
     found: ReadLaunch | None = values.launches.get(id(launch))
-    if found is None or found.launch is not launch:
+    if found is None:
         options, words = _options_and_words(launch, values)
         start, end = _program_in(launch, words, values)
         found = ReadLaunch(launch, options, words[:start], words[start:end], words[end:])
@@ -130,7 +130,10 @@ def _is_torn(words: list[Value], at: int) -> bool:
 
 
 def _other_launcher(launch: Launch, values: Values) -> tuple[list[LaunchOption], list[Value]]:
-    """Read a launch without a table of options: no launcher, one that reads all words itself, or ibrun."""
+    """Read a launch without a table of options: no launcher at all, one that reads all words, or ibrun.
+
+    Wrappers such as ``timeout`` and ``uv run`` stay before the first two.
+    """
     if not launch.by_launcher or launch.launcher in READ_THEMSELVES:
         return [], values.words_of(launch.command.words)
     first = launch.command.words[0]

@@ -1,4 +1,8 @@
-"""The lines of hpclaunch's own script: the reason behind each, or above several, tells whose it is."""
+"""The lines of hpclaunch's own script: the reason of each tells whose it is.
+
+A reason stands behind its line, or above one line or several that share it; in scripts of earlier versions
+always above.
+"""
 
 import re
 

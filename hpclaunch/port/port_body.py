@@ -9,7 +9,7 @@ from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
-from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, texts_of
+from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
@@ -17,7 +17,7 @@ from hpclaunch.port.port_state import Port
 from hpclaunch.port.port_variables import fill_in, group_of, port_variable
 from hpclaunch.port.ported_command import inner_launcher
 from hpclaunch.scheduler.directive_readers import is_directive_like
-from hpclaunch.shell.shell_syntax import Assignment, Command, assignment_in, is_assignment
+from hpclaunch.shell.shell_syntax import Assignment, Command, Word, assignment_in, is_assignment
 from hpclaunch.site.schema import Environment
 from hpclaunch.software.contradictions import contradictions, unusable
 
@@ -29,7 +29,7 @@ _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 
 def port_body(port: Port) -> Iterator[Judged]:
     """Judge every command that is not the launch."""
-    own = request_lines(port) if port.own else {}
+    own = request_lines(port) if port.values.own else {}
     judged = [(command, list(_of_command(port, command, own))) for command in port.script.commands]
     begins = (port.says("condition"), port.says("loop"))
     settled: dict[int, bool] = {}
@@ -37,8 +37,8 @@ def port_body(port: Port) -> Iterator[Judged]:
         *_, block = (0, *(id(one) for one, _ in command.path))
         if found and settled.get(block) and all(one.verdict in begins for one in found):
             found[:] = [Judged(port.lines_of(command), port.says("empty block"))]
-        launch = command.start == port.launch_start
-        left = not launch and all(one.verdict.fate == "left out" and not one.verdict.is_open for one in found)
+        left = all(one.verdict.fate == "left out" and not one.verdict.is_open for one in found)
+        left = left and not (port.launch and command.start == port.launch.command.start)
         settled |= {id(one): left and settled.get(id(one), True) for one, _ in command.path}
     yield from chain.from_iterable(found for _, found in judged)
 
@@ -50,7 +50,7 @@ def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[J
         end = [command.line, inside.line + inside.text.count("\n")]  # the file's lines are judged one by one
         yield from [Judged(end, port.says("written file"))] * (not inside.in_launch)
         yield from (one.behind(port.written.before) for one in port_body(port.written))
-    elif command.start == port.launch_start:  # eval $CMD, too
+    elif port.launch and command.start == port.launch.command.start:  # eval $CMD, too
         yield from [Judged(port.lines_of(command), port.says("sole program"))] * port.alone
     elif not command.depth:
         yield from _judge(port, command, own)
@@ -66,7 +66,7 @@ def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
         if number == 1 and line.startswith("#!"):
             same = re.fullmatch(r"#!/bin/bash( -l)?", line.strip())
             yield Judged([1], KEPT if same else port.says("shebang"))
-        elif port.own:
+        elif port.values.own:
             yield Judged([number], port.says("own line"))
         elif line.strip().startswith("#"):
             yield Judged([number], port.says("comment written"))
@@ -78,17 +78,11 @@ def port_rest(port: Port, known: set[int]) -> Iterator[Judged]:
 def content_lines(port: Port) -> dict[int, str]:
     """Return the lines that are not only a comment: number -> text."""
     script = port.script
-    inside: set[int] = set()
-    for command in script.commands:
-        for redirect in command.redirects:
-            if redirect.body is not None:
-                first = redirect.line + 1
-                inside |= set(range(first, first + redirect.body.count("\n")))
     found = {}
     unread = {number for number, _ in script.unread}
     for number, line in enumerate(script.text.split("\n"), 1):
         bare = line.strip()
-        comment = bare.startswith("#") and not is_directive_like(line) and number not in inside
+        comment = bare.startswith("#") and not is_directive_like(line) and number not in script.text_lines
         comment = comment and number not in unread and not (number == 1 and bare.startswith("#!"))
         if bare and not comment:
             found[number] = line.rstrip("\r")
@@ -100,7 +94,7 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
     whole: Verdict | None = None
     if own.get(command.line) == BINDS:
         whole = bind_line(port, command)
-    elif port.own and command.line not in own:
+    elif port.values.own and command.line not in own:
         whole = port.says("own line")
     elif _is_behind(port, command):
         whole = port.says("behind the launch", line=port.launch_line)
@@ -172,7 +166,10 @@ def _assignment(port: Port, one: Assignment, command: Command, *, exported: bool
 
 @lru_cache(maxsize=8)  # each assignment asks for them
 def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
-    """Return the variables of the launcher's options and of the words that stay, with those behind them."""
+    """Return the variables of the launcher's options and of the command, with those of their values.
+
+    Words that are taken off the program, such as those of torchrun, are of neither.
+    """
     if port.launch is None:
         return set(), set()
     command, written = port.launch.command, port.written is not None
@@ -209,6 +206,8 @@ def set_at(port: Port, lines: Collection[int]) -> set[int]:
 
 
 def _command(port: Port, command: Command, name: str) -> Verdict:
+    if name in WORDS["cases of commands"]:
+        return port.says(WORDS["cases of commands"][name])
     for pattern, handler in _COMMANDS:
         if re.fullmatch(pattern, name):
             return handler(port, command)
@@ -229,16 +228,14 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
 
 def _prints(command: Command) -> bool:
     """Tell whether a command only prints."""
-    name = command.name.rpartition("/")[2]
-    return name in PRINTS and _only_shows(
-        name, " ".join(word.visible or word.raw for word in command.words[1:])
-    )
+    return command.name.rpartition("/")[2] in PRINTS and _only_shows(command.words)
 
 
-def _only_shows(name: str, given: str) -> bool:
-    """Tell whether a command that prints does nothing else with these arguments."""
+def _only_shows(words: list[Word]) -> bool:
+    """Tell whether a command that prints does nothing else with its arguments."""
+    name, given = words[0].visible.rpartition("/")[2], (word.visible or word.raw for word in words[1:])
     only = (args for names, args in WORDS["prints only with"].items() if re.fullmatch(names, name))
-    return re.fullmatch(next(only, ".*"), given, re.DOTALL) is not None
+    return re.fullmatch(next(only, ".*"), " ".join(given), re.DOTALL) is not None
 
 
 def _only_reads(port: Port, command: Command) -> bool:
@@ -283,7 +280,7 @@ def _acts(launch: Launch) -> bool:
     """Tell whether a launch that prints changes something, too: ``python -c`` may do anything."""
     words = [word.visible for word in launch.program]
     name = words[0].rpartition("/")[2] if words else ""
-    if not _only_shows(name, " ".join(words[1:])):
+    if words and not _only_shows(launch.program):
         return True
     code = words[words.index("-c") + 1] if "-c" in words[:-1] and name.startswith("python") else ""
     prints = (re.fullmatch(WORDS["Python that prints"], one.strip()) for one in re.split("[;\n]", code))
@@ -312,7 +309,7 @@ def _cd(port: Port, command: Command) -> Verdict:
     if not leaves(port, command):
         return port.says("submit folder")
     shown = command.words[1].raw if len(command.words) > 1 else "home"
-    folder = " ".join(texts_of(port.values.words_of(command.words[1:2])))
+    folder = " ".join(one.plain or "" for one in port.values.words_of(command.words[1:2]))
     known = f" ({folder})" if folder not in ("", shown.strip("\"'")) else ""
     return port.says("other folder", shown=shown + known)
 
@@ -429,8 +426,8 @@ def _sets_up(port: Port, command: Command) -> bool:
     if len(command.words) == 1 and not name:  # $WITH_CONDA
         value = port.values.value(command.words[0])
         return value.plain is None
-    patterns = (pattern for pattern, _ in _COMMANDS)
-    return name in _DECLARING or name in PRINTS or any(re.fullmatch(each, name) for each in patterns)
+    known = (*_DECLARING, *PRINTS, *WORDS["cases of commands"])
+    return name in known or any(re.fullmatch(pattern, name) for pattern, _ in _COMMANDS)
 
 
 def _set(port: Port, command: Command) -> Verdict:
@@ -443,16 +440,11 @@ def _set(port: Port, command: Command) -> Verdict:
 
 _COMMANDS: tuple[tuple[str, Callable[[Port, Command], Verdict]], ...] = (
     ("cd|pushd", _cd),
-    ("popd", lambda port, command: port.says("folder back")),
     ("set|shopt", _set),
     ("module|ml", _module),
     (WORDS["environments"], _environment),
     (r"source|\.", _source),
     ("eval", _eval),
     ("let", _let),
-    ("exit", lambda port, command: port.says("exit")),
-    ("unset", lambda port, command: port.says("unset")),
-    ("tee", lambda port, command: port.says("tee")),
     ("ray", lambda port, command: port.says("ray cluster" if port.starts_ray else "no place")),
-    ("for|select", lambda port, command: port.says("loop")),
 )

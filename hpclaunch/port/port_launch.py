@@ -9,7 +9,7 @@ from typing import Any
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.port.foreign_values import WORDS, Value, Values, shell_word, texts_of
+from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
@@ -74,20 +74,20 @@ def _only_prints(launch: Launch) -> bool:
     return prints or bool(installs) or (name, *words[1:2]) == ("ray", "start")
 
 
-def main_launch(port: Port, values: Values) -> Launch | None:
+def main_launch(port: Port) -> Launch | None:
     """Return the launch with the most ranks, the first of equals; None: the script has none."""
     found = launches_of(port)
     # Scripts of earlier versions have launches of hpclaunch's programs, too.
-    found = [one for one in found if read_launch(one, values).shell] or found
-    return max(found, key=lambda launch: source_sizes(port, values, launch).ranks or 0, default=None)
+    found = [one for one in found if read_launch(one, port.values).shell] or found
+    return max(found, key=lambda launch: source_sizes(port, launch).ranks or 0, default=None)
 
 
-def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSizes:
+def source_sizes(port: Port, launch: Launch | None) -> SourceSizes:
     """Return what the directives request and a launch starts, as far as the script says it."""
     requested = port.requested
-    given = read_launch(launch, values).sizes if launch is not None else {}
+    given = read_launch(launch, port.values).sizes if launch is not None else {}
     nodes = given.get("nodes") or requested.node_count
-    ranks = _rank_count(port, values, launch, given, nodes)
+    ranks = _rank_count(port, launch, given, nodes)
     per_node = given.get("tasks per node") or number(requested.tasks_per_node)
     if nodes is None and ranks is not None and per_node:
         nodes = -(-ranks // per_node)
@@ -96,9 +96,7 @@ def source_sizes(port: Port, values: Values, launch: Launch | None) -> SourceSiz
     return SourceSizes(nodes=nodes, ranks=ranks, gpus=gpus, cpus_per_rank=cpus or None)
 
 
-def _rank_count(
-    port: Port, values: Values, launch: Launch | None, given: dict[Size, int], nodes: int | None
-) -> int | None:
+def _rank_count(port: Port, launch: Launch | None, given: dict[Size, int], nodes: int | None) -> int | None:
     """Return the ranks: by the launch, else by the directives; a program without a launcher is one rank."""
     if port.starts_ray:
         return None
@@ -106,18 +104,18 @@ def _rank_count(
         return given["tasks"]
     if "tasks per node" in given and nodes:
         return given["tasks per node"] * nodes
-    if launch is not None and (fixed := _of_launcher(launch, values, nodes)):
+    if launch is not None and (fixed := _of_launcher(port, launch, nodes)):
         return fixed[0]
     return _ranks_requested(port, launch, nodes)
 
 
-def _of_launcher(launch: Launch, values: Values, nodes: int | None) -> tuple[int | None] | None:
+def _of_launcher(port: Port, launch: Launch, nodes: int | None) -> tuple[int | None] | None:
     """Return the ranks where a launcher decides alone; None: it starts what the directives request."""
     if not launch.by_launcher:
         return (1,)
     if launch.launcher in READ_THEMSELVES:
         return (nodes,)
-    unread = read_launch(launch, values).asked.keys() & {"tasks", "tasks per node"}
+    unread = read_launch(launch, port.values).asked.keys() & {"tasks", "tasks per node"}
     if unread or (launch.options and launch.launcher not in LAUNCHER_OPTIONS):
         return (None,)
     return (1,) if launch.launcher == "aprun" else None  # man aprun, -n
@@ -135,7 +133,7 @@ def _ranks_requested(port: Port, launch: Launch | None, nodes: int | None) -> in
         return requested.tasks_per_node.value * (nodes or 1)
     # srun starts one task on each node, of which a job has one where it requests no number of nodes, tasks or
     # GPUs (man sbatch, -N); how many mpiexec starts depends on the MPI of the machine
-    if launch is None or not (launch.launcher == "srun" or port.own):
+    if launch is None or not (launch.launcher == "srun" or port.values.own):
         return None
     return nodes or (None if requested.gpus else 1)
 
@@ -145,7 +143,7 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
     requested, source = port.requested, port.source
     per_node = given.get("gpus per node") or number(requested.gpus_per_node)
     per_task = given.get("gpus per task") or number(requested.gpus_per_task)
-    if port.own and (own := own_gpus(port.script.text)):
+    if port.values.own and (own := own_gpus(port.script.text)):
         return own * (nodes or 1)
     if "gpus" in given:
         return given["gpus"]
@@ -166,21 +164,19 @@ def _gpu_count(port: Port, given: dict[Size, int], nodes: int | None, ranks: int
     return None
 
 
-def read_command(port: Port, launch: Launch | None, values: Values) -> PortedCommand:
+def read_command(port: Port, launch: Launch | None) -> PortedCommand:
     """Return the command of a launch, and with it the script that the launch starts and this script holds."""
-    words = [] if launch is None else read_launch(launch, values).program
+    words = [] if launch is None else read_launch(launch, port.values).program
     found = _in_folder(port, launch, port_command(words, port.here))
     programs = [word for word in found.words if word.plain not in ("bash", "sh")]
-    place = find_written(port, values, programs[0]) if len(programs) == 1 else None
+    place = find_written(port, programs[0]) if len(programs) == 1 else None
     if place is None and launch is not None:
         found, place = _with_text_fed(found, launch)
         place = place or _shell_text(found, launch)
-    inner = read_written(port, values, place) if place is not None else None
+    inner = read_written(port, place) if place is not None else None
     if inner is None or place is None:
         return found
-    inner = replace(
-        inner, launch=sole_program(inner) if place.in_launch else main_launch(inner, inner.values)
-    )
+    inner = replace(inner, launch=sole_program(inner) if place.in_launch else main_launch(inner))
     if inner.launch is not None:
         return _with_inside(port, found, inner, place)
     return _with_text_kept(port, found, inner, place) if place.in_launch else found
@@ -352,7 +348,10 @@ def _by_word(values: Iterable[Value]) -> dict[int, tuple[Word, list[Value]]]:
 
 
 def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator[Judged]:
-    """Judge the first line of the launch, and those of its lines that nothing is known of."""
+    """Judge the first line of the launch, and those of its lines that nothing is known of.
+
+    The lines of a script inside of the launch are judged one by one.
+    """
     if port.launch is None:
         return
     lines = set(port.lines_of(port.launch.command)) - known
@@ -371,7 +370,7 @@ def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdic
     holds = {"line": launch.line + port.before, "launcher": launch.launcher}
     to_do += [task("options unread", name=word.raw, **holds) for word in launch.unread]
     inside = launch.command.block or launch.command.function or launch.command.before == "||"
-    if inside and not port.own:
+    if inside and not port.values.own:
         said.append("it stands in a block of the shell, and the job file starts it once, in any case")
         to_do.append(task("started in a block", line=launch.line + port.before))
     if read.before:

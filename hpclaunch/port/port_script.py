@@ -111,7 +111,6 @@ def port_script(
         target_words=READERS.get(target.scheduler.kind, DirectiveReader()),
         requested=requested,
         faults={one.line: f"{one.message} ({one.rule})" for one in reversed(faults) if one.line},
-        own=own,
         values=Values(script, words, numbers_asked(script, requested, source), node_file=node_file, own=own),
     )
     port, settled = _settle(port)
@@ -131,9 +130,9 @@ def _check(script: Script, source: SiteProfile | None) -> None:
 
 def _settle(port: Port) -> tuple[Port, Verdict]:
     """Settle what all lines depend on: the launch, the sizes, the queue, and how variables are read."""
-    launch = main_launch(port, port.values) or last_program(port)
-    found = source_sizes(port, port.values, launch)
-    command = read_command(port, launch, port.values)
+    launch = main_launch(port) or last_program(port)
+    found = source_sizes(port, launch)
+    command = read_command(port, launch)
     found, to_do = _with_nodes(found, command, launch)
     found = _with_workers(found, command, port.values.numbers.get("gpus per node"))
     sizes = fit_sizes(found, port.target)
@@ -144,7 +143,7 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     port, sized = _sized(replace(port, account=account.sets.get("account")))
     values = replace(port.values, numbers=_target_numbers(port), target=_target_facts(port))
     port = replace(port, values=values)
-    port = replace(port, command=read_command(port, launch, values))
+    port = replace(port, command=read_command(port, launch))
     sets = {**account.sets, **sized.sets}
     return port, KEPT.setting(**sets).doing(*to_do, *account.to_do, *sized.to_do, *port.command.to_do)
 
@@ -226,11 +225,13 @@ def _sized(port: Port) -> tuple[Port, Verdict]:
 def _reasons(port: Port, settings: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, str]:
     """Return why keys of the job file have their values; ``given``: the keys that lines of the script set."""
     queue, sizes, found = port.queue, port.sizes, port.command
+    placeholder = port.account != port.script.directive_value("account") or not port.same_machine
     framework = f"{found.inner} starts programs of this framework"
     if settings.get("framework") == "none":
         ranks = f"{sizes.tasks_per_node} ranks share {gpus_of(port.target)} GPUs"
         framework = f"{ranks}: each sees one of them, as number 0"
     return {
+        "account": f"fill in your account of {port.here}" if placeholder else "",
         "queue": f"{queue.why} ({queue.source})",
         "nodes": sizes.said,
         "time": queue.walltime_why,

@@ -36,8 +36,6 @@ class Port:
     requested: RequestedResources
     faults: Mapping[int, str]
     """Line -> what lint finds wrong with a variable, a module or a file system that it names."""
-    own: bool
-    """hpclaunch wrote the script."""
     values: Values
     """Values as the target has them; before the sizes are known, as the script's machine has them."""
     launch: Launch | None = None
@@ -109,11 +107,6 @@ class Port:
     def alone(self) -> bool:
         """Whether the launch is the last program of a script that has no launch line."""
         return self.launch is not None and self.launch not in self.script.launches
-
-    @property
-    def launch_start(self) -> int:
-        """Where the command of the launch begins; -1: there is none."""
-        return self.launch.command.start if self.launch else -1
 
     @property
     def launch_line(self) -> int | None:

@@ -54,7 +54,7 @@ def _home(port: Port) -> Iterator[str]:
     """Yield that jobs of PBS and Grid Engine begin in the home folder, if no line leaves it."""
     moved = "folder" in port.subjects or any(one.name in ("cd", "pushd") for one in port.script.commands)
     begins = port.script.reader is not None and port.script.reader.starts_at_home
-    if begins and not moved and not port.own:
+    if begins and not moved and not port.values.own:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
 
 

@@ -27,14 +27,14 @@ class Written(NamedTuple):
     in_launch: bool = False
 
 
-def find_written(port: Port, values: Values, program: Value) -> Written | None:
+def find_written(port: Port, program: Value) -> Written | None:
     """Return where the script writes the file of this path; None: it does not."""
     if not (program.plain or program.shell):
         return None
     for command in port.script.commands:
         bodies = [redirect for redirect in command.redirects if redirect.body is not None]
         targets = [redirect for redirect in command.redirects if redirect.operator in (">", ">|")]
-        paths = (values.value(target.target) for target in targets)
+        paths = (port.values.value(target.target) for target in targets)
         if bodies and any((path.plain, path.shell) == (program.plain, program.shell) for path in paths):
             return here_document(command, bodies[-1])
     return None
@@ -57,7 +57,7 @@ def text_of_shell(command: Command, word: Word) -> Written:
     return Written(command, word.line, "".join(sources), expands=False, in_launch=True)
 
 
-def read_written(port: Port, values: Values, written: Written) -> Port | None:
+def read_written(port: Port, written: Written) -> Port | None:
     """Return the port of the script inside, whose settings and report are those of the whole.
 
     None: a part of the text of a file is known at run time only. In the text of a launch such a part keeps
@@ -65,12 +65,12 @@ def read_written(port: Port, values: Values, written: Written) -> Port | None:
     """
     text, unknown = written.text, False
     if written.expands:
-        text, unknown = _expanded(values, written)
+        text, unknown = _expanded(port.values, written)
     if unknown and not written.in_launch:
         return None
     script = read_script(text)
-    around = (values, written.command.start) if written.in_launch else None
-    inner = replace(values, script=script, around=around)
+    around = (port.values, written.command.start) if written.in_launch else None
+    inner = replace(port.values, script=script, around=around)
     lines = written.line - 1
     faults = {line - lines: fault for line, fault in port.faults.items()}
     return replace(

@@ -39,11 +39,15 @@ traces() {
 }
 
 # A line of JSON that holds a traceback becomes the lines of that, each with the label of that line.
-JSON='/^[^{]\{0,80\}{".*Traceback (/{s/\\"/"/g
-:a
-s/^\([^{]*\)\({.*\)\\n/\1\2\n\1/
-ta
-}'
+JSON='{ at = index($0, "{") }
+at && at < 82 && substr($0, at, 2) == "{\"" && index($0, "Traceback (") > at {
+  gsub(/\\"/, "\"")
+  label = substr($0, 1, index($0, "{") - 1)
+  count = split($0, part, /\\n/)
+  for (n = 1; n < count; n++) printf "%s\n%s", part[n], label
+  $0 = part[count]
+}
+1'
 
 # What launchers report in the last run of a job that failed, the lines that may tell of an error with those
 # before them, and its end. Its part of the log begins where the job's script has noted. NUL ends each part.
@@ -53,7 +57,7 @@ failures() {
     [ -f "$log" ] || continue
     read -r start 2> /dev/null < "$folder/log_start" || start=
     case $start in ''|*[!0-9]*) start=0;; esac
-    part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n' | sed "$JSON"; }
+    part() { tail -c "+$((start + 1))" -- "$log" | tr -d '\000' | tr '\r' '\n' | awk "$JSON"; }
     printf '%s\000' "$folder"
     part | grep -aE -m 1000 -e "$RANKS" | cut -c 1-600; printf '\000'
     part | grep -anE -B 20 -m 40 -e "$ERRORS" | cut -c 1-600; printf '\000'
@@ -70,7 +74,7 @@ rank_ends() {
   while [ $# -ge 2 ]; do
     file=$1/stderr/$2
     for each in "$file.before" "$file"; do [ ! -f "$each" ] || tail -c 300000 -- "$each"; done |
-      tr -d '\000' | tr '\r' '\n' | sed "$JSON" | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
+      tr -d '\000' | tr '\r' '\n' | awk "$JSON" | tail -n "$KEPT" | { printf '%s\000%s\000' "$1" "$2"; cut -c 1-600; }
     printf '\000'
     shift 2
   done

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 from pathlib import Path
 
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.binding_report import PREFIX
-from hpclaunch.job.log_extract import Trace, read_traces
+from hpclaunch.job.log_extract import Trace, read_failures, read_traces
 
 
 def test_the_telling_lines_of_any_folder(tmp_path: Path) -> None:
@@ -50,6 +51,20 @@ def test_of_what_ranks_say_at_every_step_not_all_is_brought(tmp_path: Path) -> N
     lines = read_traces(LocalHost(), [str(tmp_path)])[str(tmp_path)].log.splitlines()
     assert lines[0] == f"{PREFIX}rank=0"
     assert len(lines) == 20_001
+
+
+def test_a_line_of_json_may_hold_a_long_traceback(tmp_path: Path) -> None:
+    frames = '  File "a&b.py", line 1, in f\n    g()\n' * 2_000
+    text = f"Traceback (most recent call last):\n{frames}RecursionError: too deep"
+    plain = 'no {"Traceback"}'
+    (tmp_path / "out.log").write_text(f"{plain}\nr&1| {json.dumps({'exc': text})}\n{plain}")
+    lines = read_failures(LocalHost(), [str(tmp_path)])[str(tmp_path)].lines
+    assert lines[-4:] == (
+        'r&1|   File "a&b.py", line 1, in f',
+        "r&1|     g()",
+        'r&1| RecursionError: too deep"}',
+        plain,
+    )
 
 
 def test_nothing_is_asked_for_nothing() -> None:

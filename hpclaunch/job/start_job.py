@@ -8,7 +8,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -58,7 +58,8 @@ def start(
     refuse_submission(prepared.profile)
     code, commits = str(prepared.sync or os.getcwd()), list[str | None]()
     git = threading.Thread(target=lambda: commits.append(git_commit(LocalHost(), code)), daemon=True)
-    git.start()  # it looks through the checkout while the job is planned
+    with suppress(RuntimeError):  # where the user may have no more threads
+        git.start()  # it looks through the checkout while the job is planned
     with only_reading(host):
         moment = dt.datetime.now(dt.timezone.utc).astimezone()
         job_id = new_job_id(moment)
@@ -80,8 +81,9 @@ def start(
         if test_first:
             try_submission(host, scheduler, plan, script, note)
         record = _record(prepared, plan, place, moment, scheduler, workdir)
-        git.join()
-        record = replace(record, git_commit=commits[0])
+        if git.is_alive():
+            git.join()
+        record = replace(record, git_commit=next(iter(commits), None))
     store.create(record)
     with not_submitted_if_it_fails(store, record, note):
         _send_parts(prepared, plan, host, record, state, note)

@@ -110,7 +110,7 @@ class Store:
     def keep(self, record: JobRecord, note: Note) -> JobRecord:
         """Save the record and return what is stored now; where nothing can be written, say so and go on.
 
-        A full disk must not hide what the scheduler reports. It is noted once for each self.
+        A full disk must not hide what the scheduler reports. It is noted once for each store.
         """
         try:
             return self.save(record)

@@ -1,10 +1,10 @@
 # Submits a job exactly once, for bash: the first word names a function below. submission.py knows the answers
 # that begin with "hpclaunch:".
 
-# The answer's last piece is its exit code, put there by a rename when all else is complete. Without one
-# the shell that started the command was killed. The pipe waits for what the command leaves running with its stdout
-# open; both its sides outlive the shell, should that be killed. Room for the answer is reserved before: the id of a job that was taken must not be lost because the
-# disk is full by then.
+# The answer's last piece is its exit code, put there by a rename when all else is complete. Without one the
+# shell that started the command was killed. The pipe waits for what the command leaves running with its stdout
+# open; both its sides outlive the shell, should that be killed. Room for the answer is reserved before: the id
+# of a job that was taken must not be lost because the disk is full by then.
 submit_once() {
   token=$1 wait_s=$2 program=$3; shift 3
   command -v "$program" > /dev/null || { echo 'hpclaunch: no program'; exit 127; }

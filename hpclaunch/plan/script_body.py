@@ -108,7 +108,7 @@ def rank_setup(job: JobLayout) -> tuple[Line, ...]:
 def _place(job: JobLayout) -> Iterator[Line]:
     """Yield the lines that bind a rank, or tell its place where the launcher does."""
     if job.binding is None:
-        if has_timeline(job.request):
+        if has_timeline(job):
             yield line("place", folder=NODES)
     elif job.profile.binding.cpu == "taskset" or job.started:
         lists = ((format_cpu_list(rank.cpus),) for rank in job.binding.ranks)

@@ -75,7 +75,7 @@ def startup_lines(job: JobLayout) -> Iterator[Line]:
     """Yield the lines before the launch, after all other variables."""
     request = job.request
     # A report on its binding tells of the node of each rank, too.
-    if has_timeline(request) and not (job.binding or job.at_start):
+    if has_timeline(job) and not (job.binding or job.at_start):
         yield _NODES_FOLDER
     if records_steps(job):
         yield from _step_lines(request)
@@ -100,12 +100,12 @@ def starts_python(request: JobRequest) -> bool:
     return request.command.bundled or python_target(request.command.argv) is not None
 
 
-def has_timeline(request: JobRequest) -> bool:
+def has_timeline(job: JobLayout) -> bool:
     """Whether the job writes a timeline that hpclaunch knows of."""
-    named = request.command.bundled and any(
-        word.partition("=")[0] == "--timeline" for word in request.command.argv
-    )
-    return named or request.profile is not None or request.timeline is not None
+    command = job.request.command
+    named = command.bundled and any(word.partition("=")[0] == "--timeline" for word in command.argv)
+    recorded = job.request.profile is not None and not job.no_startup
+    return named or recorded or job.request.timeline is not None
 
 
 def _step_lines(request: JobRequest) -> Iterator[Line]:

@@ -49,6 +49,21 @@ def test_other_options_of_python_and_those_of_the_program_do_no_harm(command: tu
 
 
 @in_one_test(
+    "words",
+    [
+        ("python", "-I", "train.py"),
+        ("torchrun", "--nproc-per-node", "2", "--no-python", "python", "-E", "train.py"),
+        ("./solver",),
+    ],
+)
+def test_a_job_in_which_no_step_can_be_recorded_has_no_lines_for_it(words: tuple[str, ...]) -> None:
+    """Without its cache Horovod would be slower, and programs below would record steps of their own."""
+    script = dry_run("--profile", "3", "--framework", "horovod", "--", *words)
+    assert "--profile has no effect" in script
+    assert not re.search(f"HPCLAUNCH_PROFILE|HOROVOD_CACHE_CAPACITY|places|{re.escape(STARTUP_CALL)}", script)
+
+
+@in_one_test(
     "words, expected",
     [
         (("--", "python", "train.py"), True),

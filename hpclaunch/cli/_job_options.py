@@ -151,32 +151,28 @@ class SubmitCommand(SettingsCommand):
 
     def _refuse_own_options(self, ctx: click.Context, words: list[str], at: int) -> None:
         """Raise UsageError with both spellings where options of ours stand after the file."""
-        from shlex import join
-
         ours, theirs = own_words(self.get_params(ctx), words[at + 1 :])
         if not ours:
             return
         file, named = words[at], ours[0].partition("=")[0]
         front = "python" if file.endswith(".py") else "bash"
-        own = join([*words[:at], *ours, file, *theirs])
+        own = shlex.join([*words[:at], *ours, file, *theirs])
         raise click.UsageError(
             f"{named} stands after {file}: is it meant for hpclaunch or for the program?\n"
             f"for hpclaunch: {ctx.command_path} {own}\n"
-            f"for the program: {ctx.command_path} {join([*words[:at], '--', front, *words[at:]])}",
+            f"for the program: {ctx.command_path} {shlex.join([*words[:at], '--', front, *words[at:]])}",
             ctx,
         )
 
 
 def _refuse_words(ctx: click.Context) -> None:
     """Raise UsageError for words in front of ``--`` that are neither options nor a job."""
-    from shlex import join
-
     words = [word for word in (ctx.params.get("job"), *ctx.args) if word]
     if words and (name := words[0].lstrip("\u2010\u2011\u2012\u2013\u2014\u2212")) != words[0]:
         raise click.UsageError(f"{words[0]} begins with a dash of a text program: type --{name}", ctx)
     if ctx.args:
         begin = " ".join((*(words[:1] if words[0] == "mnist" else ()), "--"))
-        rest = join(words[1:] if words[0] == "mnist" else words)
+        rest = shlex.join(words[1:] if words[0] == "mnist" else words)
         raise click.UsageError(note_text("submit: words", rest=rest, begin=begin), ctx)
 
 
@@ -352,7 +348,6 @@ def foreign_option(command: click.Command, ctx: click.Context, words: Sequence[s
 
 def _site_kind(typed: Sequence[TypedOption]) -> str | None:
     """Return the scheduler of the site that is named here or in the configuration; None: none can be read."""
-
     from hpclaunch.job.settings_files import read_layers
     from hpclaunch.plan.settings import JobSettings, highest
     from hpclaunch.site.load_profile import load_site

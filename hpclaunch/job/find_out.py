@@ -48,10 +48,8 @@ _MAX_SOURCE = 1_000_000
 _MAX_ROUND_TRIPS = 10
 _LONGEST_PATH = 4096
 """PATH_MAX of Linux."""
-_Settled = tuple[JobRequest, tuple[Setting, ...]]
-
-
 _LIMIT_S = 20.0
+_Settled = tuple[JobRequest, tuple[Setting, ...]]
 Reader = Callable[[JobRequest], ReadText]
 
 

@@ -44,7 +44,7 @@ at && at < 82 && substr($0, at, 2) == "{\"" && index($0, "Traceback (") > at {
   gsub(/\\"/, "\"")
   label = substr($0, 1, index($0, "{") - 1)
   count = split($0, part, /\\n/)
-  for (n = 1; n < count; n++) printf "%s\n%s", part[n], label
+  for (n = 1; n < count; n++) { print part[n]; part[n + 1] = label part[n + 1] }
   $0 = part[count]
 }
 1'

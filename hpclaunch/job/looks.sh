@@ -39,6 +39,7 @@ traces() {
 }
 
 # A line of JSON that holds a traceback becomes the lines of that, each with the label of that line.
+# shellcheck disable=SC2016  # of awk
 JSON='{ at = index($0, "{") }
 at && at < 82 && substr($0, at, 2) == "{\"" && index($0, "Traceback (") > at {
   gsub(/\\"/, "\"")

@@ -53,11 +53,6 @@ class Value:
     """The script's word that it comes from; None: it stands for none."""
 
     @property
-    def line(self) -> int:
-        """The line of the script's word."""
-        return self.origin.line if self.origin else 0
-
-    @property
     def known(self) -> bool:
         """Whether some text says it on the target."""
         return self.plain is not None or self.shell is not None

@@ -119,14 +119,10 @@ def _options_and_words(launch: Launch, values: Values) -> tuple[list[LaunchOptio
         option, taken = _read_one(words[at : at + 3], launch.launcher)
         options.append(option)
         at += taken
-        while option.name in LIST_OPTIONS and _is_torn(words, at):
+        is_list = option.name in LIST_OPTIONS  # which blanks may tear
+        while is_list and at < len(words) and continues_list(words[at - 1].text, words[at].text):
             at += 1
     return options, words[at + (texts_of(words[at : at + 1]) == ["--"]) :]
-
-
-def _is_torn(words: list[Value], at: int) -> bool:
-    """Tell whether a word goes on with the list of cores before it: blanks have torn it."""
-    return at < len(words) and continues_list(words[at - 1].text, words[at].text)
 
 
 def _other_launcher(launch: Launch, values: Values) -> tuple[list[LaunchOption], list[Value]]:
@@ -168,4 +164,4 @@ def _read_one(rest: list[Value], launcher: str) -> tuple[LaunchOption, int]:
         if name in MPIEXEC.pairs and taken == 3:
             pair = [one.plain for one in rest[1:]]
             value = None if None in pair else "=".join(map(str, pair))
-    return LaunchOption(name, value, first.line), taken
+    return LaunchOption(name, value, first.origin.line if first.origin else 0), taken

@@ -121,13 +121,9 @@ def all_set(judged: Iterable[Judged]) -> dict[str, Any]:
             found[key] = value
         other = {"env": "exports", "exports": "env"}.get(key, "")
         if other in found:  # the last value of a variable holds, whether a shell reads it or not
-            found[other] = _without(found[other], {_exported_by(line) for line in value})
+            names = {_exported_by(line) for line in value}
+            found[other] = {at: text for at, text in found[other].items() if _exported_by(at) not in names}
     return {key: tuple(value) if key in _GROWING else value for key, value in found.items()}
-
-
-def _without(lines: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
-    """Return variables, or lines that export some, without these."""
-    return {line: text for line, text in lines.items() if _exported_by(line) not in names}
 
 
 def _exported_by(line: str) -> str:

@@ -330,10 +330,8 @@ def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:
         yield option.line, _option_verdict(port, launch, option)
     stays = _by_word(port.command.words if port.written is None else ())
     for start, (word, _) in _by_word([*read.shell, *read.program]).items():
-        yield (
-            word.line,
-            _word_verdict(port, *stays[start]) if start in stays else _taken_off(port, launch, word),
-        )
+        kept = stays.get(start)
+        yield word.line, _word_verdict(port, *kept) if kept else _taken_off(port, launch, word)
     for word, _ in _by_word(read.others).values():
         yield word.line, port.says("several programs", line=launch.line + port.before)
 

@@ -1,5 +1,6 @@
 """A foreign batch script as a job file for another machine, with a report on each of its lines. Pure."""
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -377,13 +378,24 @@ def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) ->
     return [f"{refused} ({key}: {value} is left out)" for key, value in shown.items()] if refused else []
 
 
+_PLAIN = re.compile(r"(?i)(?!(null|true|false|yes|no|on|off|y|n)$)[a-z_/][a-z0-9_./+@=-]*", re.ASCII)
+
+
 def job_file_text(settings: Mapping[str, Any], reasons: Mapping[str, str], head: Iterable[str]) -> str:
     """Return the job file as YAML; ``reasons``: key -> why it has its value, ``head``: lines above it."""
-    import yaml
-
-    lines = [f"# {printable(line)}\n" for line in head]
+    lines = [f"# {printable(line)}" for line in head]
     for name, value in settings.items():
-        lines += [f"# {printable(reasons[name])}\n"] if reasons.get(name) else []
-        item = {name: list(value) if isinstance(value, tuple) else value}
-        lines.append(yaml.safe_dump(item, sort_keys=False, width=10**6))
-    return "".join(lines)
+        lines += [f"# {printable(reasons[name])}"] if reasons.get(name) else []
+        if isinstance(value, Mapping):
+            lines += [f"{name}:", *(f"  {_scalar(key)}: {_scalar(item)}" for key, item in value.items())]
+        elif isinstance(value, tuple | list):
+            lines += [f"{name}:", *(f"  - {_scalar(item)}" for item in value)]
+        else:
+            lines.append(f"{name}: {_scalar(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _scalar(value: object) -> str:
+    text = printable(json.dumps(value, ensure_ascii=False))  # JSON is YAML
+    bare = text.strip('"')
+    return bare if _PLAIN.fullmatch(bare) else text

@@ -87,10 +87,10 @@ class Values:
     launches: dict[int, Any] = field(default_factory=dict, init=False)  # of launcher_words.read_launch
     _steps: int = 0
 
-    def value(self, word: Word, offset: int | None = None) -> Value:
-        """Return the value of a word; ``offset``: where in the script it is read, if not where it stands."""
+    def value(self, word: Word) -> Value:
+        """Return the value of a word, where it stands."""
         self._steps = 0
-        return self._word(word, word.start if offset is None else offset)
+        return self._word(word, word.start)
 
     def named(self, name: str, offset: int) -> Value:
         """Return the value that a variable has at a place of the script."""

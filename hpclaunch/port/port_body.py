@@ -198,11 +198,9 @@ def used_names(port: Port) -> set[str]:
 
 def set_at(port: Port, lines: Collection[int]) -> set[int]:
     """Return the other lines that set the variables which these read, and those that their values read."""
-    names = port.names_read(
-        *((ref.offset, ref.offset + 1) for ref in port.script.shell.refs if ref.line in lines)
-    )
+    read = ((ref.offset, ref.offset + 1) for ref in port.script.shell.refs if ref.line in lines)
     assigned = port.script.variables.assignments
-    return {one.line for name in names for one in assigned.get(name, ())}.difference(lines)
+    return {one.line for name in port.names_read(*read) for one in assigned.get(name, ())}.difference(lines)
 
 
 def _command(port: Port, command: Command, name: str) -> Verdict:

@@ -319,9 +319,18 @@ def _carried(port: Port, directive: Directive) -> Verdict:
     return port.says(case, text=directive.text, title=port.scheduler.title)
 
 
+def _requeue(port: Port, directive: Directive) -> Verdict:
+    """Say in the way of the scheduler here whether a job starts again after its node has failed."""
+    again = directive.name == "requeue" or (directive.value or "").startswith("y")
+    written = WORDS["requeue"].get(port.target.scheduler.kind)
+    if written is None or (directive.name == "r" and directive.value not in ("y", "n", "yes", "no")):
+        return _carried(port, directive)
+    return port.rewritten(f"directives: {written[again]}").setting(directives=(written[again],))
+
+
 _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     **dict.fromkeys((*WORDS["numbers"], "select"), _sizes),
-    **dict.fromkeys(("carried", "requeue", "signal"), _or_as_it_is(_carried)),
+    **dict.fromkeys(("carried", "signal"), _or_as_it_is(_carried)),
     **dict.fromkeys(("mail events", "mail user"), _mail_option),
     **dict.fromkeys(("interactive", "nothing"), _or_stdin("nothing")),
     **dict.fromkeys(("qos", "queue"), _queue),
@@ -331,6 +340,7 @@ _HANDLERS: dict[Subject, Callable[[Port, Directive], Verdict]] = {
     "binding": lambda port, one: binding_verdict(port, one.text),
     "constraint": _constraint,
     "begin": _or_as_it_is(_begin),
+    "requeue": _or_as_it_is(_requeue),
     "container": lambda port, one: container_verdict(port, image_name(one.value or "")),
     "exclusive": _exclusive,
     "export": lambda port, one: exported(port, one.value or "", "export", "[=,]|$"),

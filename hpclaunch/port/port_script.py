@@ -351,11 +351,8 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     to_do = _without_container(port, image, binds)
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
-    return {key: found[key] for key in keys if found.get(key) not in (None, (), {})}, [
-        *to_set,
-        *to_do,
-        *_software(port, found),
-    ]
+    settings = {key: found[key] for key in keys if found.get(key) not in (None, (), {})}
+    return settings, [*to_set, *to_do, *_software(port, found)]
 
 
 def _software(port: Port, found: Mapping[str, Any]) -> Iterator[str]:

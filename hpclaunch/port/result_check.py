@@ -201,9 +201,7 @@ def _options(port: Port) -> list[tuple[str, str]]:
 
 def _other_sizes(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the arguments that are sizes of the job, by their names."""
-    given = "OMP_NUM_THREADS" in port.script.variables.assignments or "OMP_NUM_THREADS" in settings.get(
-        "env", {}
-    )
+    given = "OMP_NUM_THREADS" in {*port.script.variables.assignments, *settings.get("env", ())}
     line, gpus = port.launch_line, gpus_of(port.target)
     for name, value in ((name, value) for name, value in _options(port) if value.isdigit()):
         if re.fullmatch(WORDS["options of threads"], name) and not given:

@@ -208,3 +208,16 @@ def test_a_default_with_a_variable_or_blanks_stays_a_default() -> None:
     ported = port(SLURM + 'D=${D:-$HOME/d}\nsrun ./a $D "${E:-a b}" ${F:-c d}\n')
     assert ported.settings["command"][2] == 'exec ./a "${D:-$HOME/d}" "${E:-a b}" ${F:-c d}'
     assert "line 4 reads D, E, F, which the shell that submits may set" in "\n".join(ported.to_do)
+
+
+@in_one_test(
+    "head, to, directive",
+    [
+        ("#!/bin/bash\n#SBATCH -n 8 -t 10 --no-requeue\n", "polaris", "-r n"),
+        ("#!/bin/bash\n#PBS -l select=1:mpiprocs=4\n#PBS -r y\n", "lumi-g", "--requeue"),
+    ],
+)
+def test_what_follows_a_failed_node_is_said_in_the_way_of_the_scheduler(
+    head: str, to: str, directive: str
+) -> None:
+    assert directive in port(f"{head}mpirun -n 4 ./a\n", to).settings["directives"]

@@ -48,8 +48,9 @@ def program_words(script: Script, launch: Launch) -> tuple[str, ...]:
 def _option_words(script: Script, launch: Launch) -> list[str]:
     """Return the options of a torchrun that was read as a launcher, as words."""
     values = [partly_expanded(script, one.value) if one.value else None for one in launch.options]
-    pairs = zip(launch.options, values, strict=True)
-    return [f"--{one.name}" if text is None else f"--{one.name}={text[one.prefix :]}" for one, text in pairs]
+    names = [f"-{'-' * (len(one.name) > 1)}{one.name}" for one in launch.options]
+    rows = zip(names, launch.options, values, strict=True)
+    return [name if text is None else f"{name}={text[one.prefix :]}" for name, one, text in rows]
 
 
 @dataclass(frozen=True)

@@ -132,7 +132,8 @@ class Script:
         shown = {one.line for one in self.commands if one.name in ("echo", "printf", "mktemp")}
         for number, line in enumerate(self.text.split("\n") if self.is_posix else (), 1):
             code = "" if number in shown else re.split(r"(?:^|\s)#", line, maxsplit=1)[0]
-            if match := _OPEN_WORD.search(code):
+            match = _OPEN_WORD.search(code)
+            if match and f"</{match[0][1:]}" not in self.text:  # no tag
                 found.setdefault(number, match[0])
         return found
 

@@ -23,9 +23,8 @@ _NOT_READ = re.compile(
 _BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
 
 _LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=[^ -~](-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
-_NO_WORDS = re.compile("(?m)^#SBATCH(?:[A-Za-z0-9_:;,.=][^\\s]*|[^#\n\"']*([\"'])[^\n\"']*$)")
+_NO_WORDS = re.compile("(?m)^#SBATCH(?:[A-Za-z0-9_:;,.=][^\\s]*|[^#\n\"'\\\\]*([\"'])[^\n\"']*$)")
 """Lines that sbatch refuses: joined to #SBATCH is a word, or a quote has no partner."""
-_A_RESOURCE = re.compile(r"(nodes|select|ppn|ncpus|ngpus|mpiprocs|p?v?mem|walltime)=\w")
 
 
 def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
@@ -50,7 +49,7 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
     for found in _with_problem(context, "stray"):
         message = f"{found.text}: {found.reader.submit_command} knows no such option"
         tried = found.reader.kind not in TABLE["stray_words_untried"]
-        severity: Severity = "note" if tried and not _A_RESOURCE.match(found.text) else "warning"
+        severity: Severity = "note" if tried and not re.match(TABLE["a_resource"], found.text) else "warning"
         known = tried and (certain or found.reader.comments)
         yield Violation(found.line, message, None, None if known else severity)
     yield from _no_words(context.script)
@@ -62,9 +61,10 @@ def directive_stray_word(context: Context) -> Iterator[Violation]:
 
 
 def _no_words(script: Script) -> Iterator[Violation]:
-    """Report lines before the first command that sbatch cannot split into words."""
-    first = min((one.start for one in script.commands), default=len(script.text))
-    for match in _NO_WORDS.finditer(script.text, 0, first):
+    """Report lines that sbatch cannot split into words; it reads up to the first command."""
+    slurm = script.reader is not None and script.reader.sentinel == "SBATCH"
+    head = re.match(r"([ \t]*(#.*)?\n)*", script.text) if slurm else None
+    for match in _NO_WORDS.finditer(script.text, 0, head.end()) if head else ():
         said = "a quote is not closed" if match[1] else "sbatch reads what is joined to #SBATCH, too"
         message = f"{match[0][:60]}: {said}"
         yield Violation(script.line_at(match.start()), message, "write two #, or close the quote")
@@ -200,15 +200,10 @@ def _is_looked_up(one: Directive) -> bool:
     in_folder = opened is not None and "/" in one.text[one.text.find(opened) :]
     file = in_folder and one.name in TABLE["opened_at_start"].get(one.reader.kind, "").split()
     read = one.reader.options.get(one.name) in TABLE["read_by_scheduler"]
-    return bool(opened and (read or file)) and not _MASKED.search(one.text)
+    return bool(opened and (read or file)) and not re.search(TABLE["masked"], one.text)
 
 
-_MASKED = re.compile("[xX]{3,}")
-"""As people write over a name before they show the script."""
-_ANY_TEXT = re.compile(
-    r"[xX]+$|(?i:username|user_name|netid)$|\.\.\.$|<<|< .* >$|\w+_NAME\.|\w*_function$|<[a-z]+[A-Z]\w*>$"
-)
-"""Texts in commands that are also right as they are: redirections, tags, variables."""
+_ANY_TEXT = re.compile(TABLE["right_as_they_are"])
 _OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 
 

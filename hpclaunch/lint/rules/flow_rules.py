@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import inf
 from typing import Any
 
@@ -106,15 +106,17 @@ def folder_made_twice(context: Context) -> Iterator[Violation]:
 def counter_ends_script(context: Context) -> Iterator[Violation]:
     script = context.script
     stops = script.on_from("e", "errexit")
-    for match in _COUNTED.finditer(script.text if stops < inf else ""):
-        made = script.variables.assignments.get(match[1] or match[2], [])
-        first = made[0].value.text if made and made[0].value else None
-        if match.start() > stops and first == "0":
+    for match in islice(_COUNTED.finditer(script.text if stops < inf else ""), 50):  # each reads the text
+        name, before = match[1] or match[2], script.text[: match.start()]
+        said = re.findall(rf"(?<![\w$])(?<!\$\{{){name}\b(=0\b)?", before)
+        sure = said == ["=0"] and not _UNSURE.search(before) and not _GOES_ON.search(script.text, match.end())
+        line = script.line_at(match.start())
+        if match.start() > stops and sure and line not in script.text_lines:
             message = f"{match[0].strip()} is 0 at first, which is a failure, and set -e then ends the job"
-            yield Violation(script.line_at(match.start()), message)
+            yield Violation(line, message)
 
 
-_COUNTED = re.compile(r"(?m)^[ \t]*(?:\(\( *(\w+)\+\+ *\)\)|let \"?(\w+)\+\+\"?)(?=[ \t]*(?:#.*)?$)")
+_COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
 
 
 @rule("signal-not-trapped")
@@ -151,7 +153,7 @@ def _holds(row: dict[str, str], context: Context, command: Command) -> bool:
 def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Context) -> Iterator[Violation]:
     """Report commands that begin as a row says."""
     script = context.script
-    own = re.findall(r"(?m)^\s*(?:function\s+)?([\w-]+)\s*\(\)", script.text)
+    own = re.findall(r"(?m)^[ \t]*(?:function[ \t]+|(?=[\w-]+[ \t]*\())([\w-]+)", script.text)
     for command in script.variables.commands if script.is_posix else ():
         whole = re.sub(r"[ \t]*\\\n[ \t]*", " ", script.text[command.start : command.end][:900])
         text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"

@@ -272,10 +272,7 @@ def _address(script: Script, launch: Launch) -> str | None:
     return next((text for text in given if _HERE.fullmatch(text)), None)
 
 
-_OWN_HOST = re.compile(
-    r"(MASTER_ADDR=|(master[-_]addr|rdzv[-_]endpoint|main[-_]process[-_]ip)[= ])[\"']?"
-    r"(\\?)\$(\((/bin/)?hostname|\{?(SLURMD_NODENAME|HOSTNAME)\b)"
-)
+_OWN_HOST = re.compile(TABLE["own_host"])
 """An address that each reader replaces by its own host."""
 
 
@@ -307,9 +304,10 @@ def _named_nodes(context: Context, launch: Launch) -> int | None:
 @rule("rank-variable-too-early")
 def rank_variable_too_early(context: Context) -> Iterator[Violation]:
     script = context.script
-    if script.reader is None or not script.active_directives:
+    if not script.active_directives or re.search(TABLE["starts_itself"], script.text):
         return
-    severity: Severity | None = None if context.requested.all_tasks > 1 else "note"
+    alone: Severity | None = None if any(one.by_launcher for one in script.launches) else "warning"
+    severity: Severity | None = alone if context.requested.all_tasks > 1 else "note"
     for ref in script.shell.refs:
         if _is_early(script, ref):
             message = f"${ref.name} is replaced before the ranks start: all get one value"

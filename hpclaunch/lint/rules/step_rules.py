@@ -328,17 +328,24 @@ def srun_without_program(context: Context) -> Iterator[Violation]:
 
 @rule("step-over-job")
 def step_over_job(context: Context) -> Iterator[Violation]:
-    script, each = context.script, context.requested.gpus_of_node
-    if not each or context.owns_node:
-        return
-    total = each * (context.requested.node_count or 1)
-    limits = {("gres", "gpus-per-node"): each, ("gpus", "G"): total}
-    steps = [one for one in script.launches if one.launcher == "srun"]
-    for launch, (names, most) in product(steps, limits.items()):
-        text = script.value(launch.option(*names)).text or ""
-        given = re.fullmatch(r"(?:gpu:)?(?:[a-z][\w.-]*:)?(\d{1,4})", text)
+    script = context.script
+    limits = {} if re.search(TABLE["leaves_job"], script.text) else _gpus_of_job(context)
+    steps = [one for one in script.launches if one.launcher == "srun" and not one.option("jobid")]
+    for launch, (name, most) in product(steps, limits.items()):
+        text = f"{name}={script.value(launch.option(name)).text}"
+        given = re.fullmatch(r"(?:gres=gpu:|gpus.*=)(?:[a-z][\w.-]*:)?(\d{1,4})", text)
         if given and int(given[1]) > most:
             yield Violation(launch.line, f"this step asks for {given[1]} GPUs, the job has {most}")
+
+
+def _gpus_of_job(context: Context) -> dict[str, float]:
+    """Return the GPUs that a step may ask for by each option, where the directives say them surely."""
+    asked, each = context.requested, context.requested.gpus_per_node or context.requested.gpus
+    if each is None or "," in each.text or asked.gpus_per_task or context.owns_node:
+        return {}
+    nodes = asked.node_count or (inf if asked.all_tasks > 1 else 1)
+    total = each.value * (nodes if asked.gpus_per_node else 1)
+    return {"gres": each.value, "gpus-per-node": each.value, "gpus": total}
 
 
 @rule("ranks-share-gpus")

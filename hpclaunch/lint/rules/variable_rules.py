@@ -25,11 +25,8 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, Ref, Word
 _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
 _SECRET_OPTION = re.compile(r"(?i)--?(api[-_]key|password|token|passwd)[= ]([A-Za-z0-9_./+-]{8,})")
-_NO_SECRET = re.compile(
-    r"(?i)[<\[{(]|x{3,}|\.{3}|your|change|none|null|true|false|dummy|example|path|/|^\d{1,6}$|^$"
-)
+_NO_SECRET = re.compile(TABLE["no_secret"])
 _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
-_OVERRIDE = r"\+{0,2}[a-z_]\w*(\.\w+)+="  # an argument of Hydra; no program has such a name
 _BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
@@ -345,7 +342,7 @@ def continuation_missing(context: Context) -> Iterator[Violation]:
 
 def _is_option(script: Script, command: Command) -> bool:
     """Tell whether a command begins with an option, and not behind a blank that another rule reports."""
-    begins = re.match(rf"--?[A-Za-z]|{_OVERRIDE}", command.words[0].raw) if command.words else None
+    begins = re.match(TABLE["no_program"], command.words[0].raw) if command.words else None
     line = script.text[: command.start].rpartition("\n")
     alone = not line[2].strip() and not re.search(r"\\[ \t]+$", line[0])
     return bool(begins) and alone and not command.depth
@@ -400,6 +397,6 @@ def test_bracket_joined(context: Context) -> Iterator[Violation]:
         if re.fullmatch(r"[^\[]+\]", last.raw):
             edits = (Edit(last.end - 1, last.end - 1, " "),)
             yield Violation(last.line, f"{last.raw}: a blank is missing before ]", edits=edits)
-        elif last.raw != "]" and one.after in ("&&", "||"):
+        elif last.visible != "]" and one.after in ("&&", "||"):
             message = "this [ has no ]: the shell ends the command before && and ||"
             yield Violation(last.line, message, "write `[ A ] && [ B ]`, or `[[ A && B ]]`")

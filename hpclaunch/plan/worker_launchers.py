@@ -29,6 +29,8 @@ _PROGRAMS: dict[tuple[str, ...], WorkerLauncher] = {
     tuple(words.split()): row for row in LAUNCHERS.values() for words in row.commands
 }
 _PROGRAMS |= {(name,): WorkerLauncher(name=name) for name in _OF_SITES}
+_FLAGS = "-[bBdEiIOPqRsSuvx]+"
+"""Options of Python without a value (man python), as in ``python -u -m torch.distributed.run``."""
 _MODULES = {module: row for row in LAUNCHERS.values() for module in row.modules}
 
 
@@ -57,8 +59,9 @@ def find_launcher(argv: tuple[str, ...]) -> Started | None:
     """Return the launcher that a command begins with, wrappers before it aside; None: there is none."""
     at = program_at(argv)
     names = (PurePosixPath(argv[at]).name, *argv[at + 1 :]) if at < len(argv) else ()
-    if names[1:2] == ("-m",) and re.fullmatch(r"python[\d.]*", names[0]):
-        row, taken = _MODULES.get(" ".join(names[2:3])), 3
+    behind = next((n for n, word in enumerate(names) if n and not re.fullmatch(_FLAGS, word)), 0)
+    if names[behind : behind + 1] == ("-m",) and re.fullmatch(r"python[\d.]*", names[0]):
+        row, taken = _MODULES.get(" ".join(names[behind + 1 : behind + 2])), behind + 2
     else:
         found = next((key for key in _PROGRAMS if names[: len(key)] == key), ())
         row, taken = _PROGRAMS.get(found), len(found)

@@ -60,6 +60,7 @@ READ = {
     "torchrun -- train.py": (TORCHRUN, 1, "python train.py"),
     "accelerate launch --multi_gpu --mixed_precision bf16 train.py": (ACCELERATE, 2, "python train.py"),
     "accelerate-launch --config_file=acc.yaml train.py": (ACCELERATE, 1, "python train.py"),
+    "python3 -u -I -m torch.distributed.run train.py": (TORCHRUN, 5, "python train.py"),
     "deepspeed --num_gpus 8 train.py --deepspeed": (DEEPSPEED, 1, "python train.py --deepspeed"),
     "deepspeed --module lib.train --x": (DEEPSPEED, 1, "python -m lib.train --x"),
     "fabric run --devices 2 train.py": (FABRIC, 2, "python train.py"),
@@ -74,7 +75,17 @@ def test_a_command_is_read_as_its_launcher_reads_it(command: str) -> None:
     assert (found.launcher, found.words, " ".join(found.program)) == (launcher, words, program)
 
 
-@in_one_test("command", ["python train.py", "accelerate config", "fabric consolidate x", "torch"])
+@in_one_test(
+    "command",
+    [
+        "python train.py",
+        "accelerate config",
+        "fabric consolidate x",
+        "torch",
+        "python -u",
+        "bash -u -m torch.distributed.run x.py",
+    ],
+)
 def test_what_starts_no_workers_is_none(command: str) -> None:
     assert find_launcher(tuple(command.split())) is None
 

@@ -8,8 +8,9 @@ import operator
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -66,6 +67,12 @@ class Value:
 def texts_of(words: Iterable[Value]) -> list[str]:
     """Return the parts of words that can be read."""
     return [word.text for word in words]
+
+
+def option_pairs(words: Sequence[Value]) -> list[tuple[str, str]]:
+    """Return words as options: each with the next word, and those with a value in them."""
+    texts = [word.plain or word.shell or word.named or "" for word in words]
+    return [*pairwise(texts), *((name, value) for name, _, value in (text.partition("=") for text in texts))]
 
 
 @dataclass
@@ -128,10 +135,8 @@ class Values:
 
         def value(match: re.Match[str]) -> str:
             fact = self.words.variables.get(match[1] or match[2])
-            number = self.numbers.get(fact) if fact else None
-            if number is not None:
-                return str(number)
-            return self.target.get(fact, match[0]) if fact else match[0]
+            known: dict[Fact, object] = {**self.target, **self.numbers}
+            return str(known.get(fact, match[0])) if fact else match[0]
 
         return re.sub(r"\\?\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))", value, text)
 
@@ -185,11 +190,10 @@ class Values:
         """Return ``$NAME`` and ``${NAME:-TEXT}``; other operators only change what is plain at run time."""
         if part.operator in ("[@]", "[*]"):
             items = self._array(part.text, offset) or []
-            texts = [item.plain for item in items]
-            known = [text for text in texts if text is not None]
-            if known and len(known) == len(texts):
-                return Value(" ".join(known), _in_quotes(" ".join(known)))
-            return Value(None, None, (part.text,))
+            if not items or any(item.plain is None for item in items):
+                return Value(None, None, (part.text,))
+            text = " ".join(texts_of(items))
+            return Value(text, _in_quotes(text))
         if not part.operator:
             return self._variable(part.text, offset)
         if part.operator.startswith("[") and (item := self._item(part, offset)):

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile
 from typing import NamedTuple
 
 from hpclaunch.lint.launch_lines import Launch
@@ -140,14 +141,11 @@ def _other_launcher(launch: Launch, values: Values) -> tuple[list[LaunchOption],
 def _after_launcher(launch: Launch, values: Values) -> list[Value]:
     """Return what follows the launcher, whose name may be in a variable."""
     words = values.words_of(word for word in launch.command.words if word not in launch.unread)
+    verbs = LAUNCHER_OPTIONS[launch.launcher].verbs
     for number, word in enumerate(words):
         name = word.text.rpartition("/")[2]
         if name == launch.launcher or (launch.launcher == "mpiexec" and name.startswith("mpi")):
-            verbs = LAUNCHER_OPTIONS[launch.launcher].verbs
-            at = number + 1
-            while at < len(words) and words[at].text in verbs:
-                at += 1
-            return words[at:]
+            return list(dropwhile(lambda word: word.text in verbs, words[number + 1 :]))
     return values.words_of(launch.program)
 
 

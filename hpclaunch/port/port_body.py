@@ -9,7 +9,7 @@ from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
-from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value
+from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
 from hpclaunch.port.port_directives import binding_verdict
@@ -98,6 +98,8 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         whole = port.says("own line")
     elif _is_behind(port, command):
         whole = port.says("behind the launch", line=port.launch_line)
+    elif file := _node_file(port, command):
+        whole = port.says("node file", file=file)
     elif command.words and name not in _DECLARING:
         whole = _command(port, command, name)
     if whole is not None:
@@ -176,8 +178,26 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
     kept = {one.origin.start for one in port.command.words if one.origin}
     first = next((word.start for word in port.launch.program if word.start >= 0), command.end)
     behind = {word.start: word.end for word in command.words if word.start >= first}
-    stays = (part for part in behind.items() if written or part[0] in kept)
+    stays = behind.items() if written else [(start, behind[start]) for start in behind.keys() & kept]
     return port.names_read((command.start, first)), port.names_read(*stays)
+
+
+def _node_files(port: Port) -> set[str]:
+    """Return the files of nodes that options of the launch name, and no word of the program does."""
+    given = option_pairs(port.values.words_of(port.launch.command.words if port.launch else ()))
+    found = {value for name, value in given if re.fullmatch(WORDS["options with a file of nodes"], name)}
+    return found - {one.plain or one.shell or one.named for one in port.command.words}
+
+
+def _node_file(port: Port, command: Command) -> str:
+    """Return the file of nodes that a command makes or removes, for the launcher alone; empty: none."""
+    files = [one.target for one in command.redirects if one.operator in (">", ">>", ">|") and one.fd != "2"]
+    if re.fullmatch(WORDS["of files"], command.name):
+        files += [word for word in command.words[1:] if not word.raw.startswith(("-", "+"))]
+    elif not _only_reads(port, command):
+        return ""
+    names = {one.plain or one.shell or one.named or "" for one in port.values.words_of(files)}
+    return files[0].raw if names and names <= _node_files(port) else ""
 
 
 @lru_cache(maxsize=8)

@@ -252,11 +252,11 @@ def _with_numbers_of(port: Port, started: Started, text: str) -> str:
     return text
 
 
-def written_command(port: Port, exports: Sequence[str], given: Mapping[str, Any]) -> Verdict:
+def written_command(port: Port, given: Mapping[str, Any]) -> Verdict:
     """Return the command with what goes with it, once all variables are known; ``given``: other keys set."""
     found, sizes = port.command, port.sizes
     stdin, to_do = _stdin(port)
-    verdict = KEPT.setting(command=command_words(found, exports, stdin)).doing(*to_do)
+    verdict = KEPT.setting(command=command_words(found, given.get("exports", ()), stdin)).doing(*to_do)
     if "name" not in given:
         words = [text for word in found.words if (text := word.plain or word.shell)]
         pieces = (text for word in words for text in word.split())

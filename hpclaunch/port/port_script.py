@@ -243,10 +243,9 @@ def _reasons(port: Port, settings: Mapping[str, Any], given: Mapping[str, Any]) 
 
 def _same_queue(port: Port, name: str, nodes: int | None, walltime_s: int | None) -> TargetQueue | None:
     """Return the script's own queue on the same machine, where it takes the job."""
-    narrowed = {key: queue for key, queue in port.target.queues.items() if key == name}
-    if not narrowed:
+    if name not in port.target.queues:
         return None
-    only = msgspec.structs.replace(port.target, queues=narrowed)
+    only = msgspec.structs.replace(port.target, queues={name: port.target.queues[name]})
     found = fit_queue(only, nodes, walltime_s)
     return found if found.name is not None and found.nodes is None and not found.walltime_why else None
 
@@ -298,7 +297,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     judged += (one.behind(part.before) for part in port.parts for one in judge_words(part))
     judged += filled_in(port, {name for name, _ in all_set(judged).get("fill_in", ())})
     given = all_set(judged)
-    command = written_command(port, given.get("exports", ()), given)
+    command = written_command(port, given).setting(container_bind=port.command.binds)
     words = command.sets["command"]
     known = {line for one in judged for line in one.lines}
     start = (
@@ -308,8 +307,7 @@ def _put_together(port: Port, settled: Verdict) -> Ported:
     )
     judged = [*start, *judged]
     judged += port_rest(port, {line for one in judged for line in one.lines})
-    binds = KEPT.setting(container_bind=port.command.binds) if port.command.binds else KEPT
-    every = [Judged((), settled), Judged((), command), Judged((), binds), *judged]
+    every = [Judged((), settled), Judged((), command), *judged]
     settings, more = _settings(port, all_set(every))
     to_do = dict.fromkeys(text for one in every for text in one.verdict.to_do)
     to_do |= dict.fromkeys([*more, *open_points(port, settings, judged)])

@@ -104,9 +104,8 @@ def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[
     for name, line in filled:
         lines.setdefault(name, []).append(line)
     env = {name: f"{FILL_IN}_{name}" for name in lines}
-    kinds = {name: "word" if name.startswith(FILL_IN) else "value" for name in env}
-    rows = ((f"{kinds[name]} to fill in", name, value, at_lines(lines[name])) for name, value in env.items())
-    return env, [task(case, name=name, value=value, at=at) for case, name, value, at in rows]
+    cases = {name: "word to fill in" if name.startswith(FILL_IN) else "value to fill in" for name in env}
+    return env, [task(cases[name], name=name, value=env[name], at=at_lines(lines[name])) for name in env]
 
 
 def _fits(port: Port, value: Value) -> bool:

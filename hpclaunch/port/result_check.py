@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, dropwhile, pairwise
+from itertools import chain, dropwhile
 from typing import Any
 
 import msgspec
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.lint.launch_lines import LAUNCHERS
-from hpclaunch.port.foreign_values import ARGUMENT, WORDS, texts_of
+from hpclaunch.port.foreign_values import ARGUMENT, WORDS, option_pairs, texts_of
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, leaves, names_in_launch
@@ -193,17 +193,11 @@ def _counts(port: Port) -> Iterator[str]:
             yield task("other count", name=name, there=there, line=port.launch_line, here=port.sizes_text)
 
 
-def _options(port: Port) -> list[tuple[str, str]]:
-    """Return the words of the command as options: each with the next word, and those with a value in them."""
-    words = [word.plain or word.shell or "" for word in port.command.words]
-    return [*pairwise(words), *((name, value) for name, _, value in (word.partition("=") for word in words))]
-
-
 def _other_sizes(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the arguments that are sizes of the job, by their names."""
     given = "OMP_NUM_THREADS" in {*port.script.variables.assignments, *settings.get("env", ())}
     line, gpus = port.launch_line, gpus_of(port.target)
-    for name, value in ((name, value) for name, value in _options(port) if value.isdigit()):
+    for name, value in ((name, value) for name, value in option_pairs(port.command.words) if value.isdigit()):
         if re.fullmatch(WORDS["options of threads"], name) and not given:
             yield task("other threads", name=name, value=value, line=line)
         if re.fullmatch(WORDS["ranks of a node"], name) and 0 < gpus < int(value):
@@ -217,7 +211,7 @@ def _starters(port: Port) -> Iterator[str]:
     """Yield the arguments that name what starts processes, or are options of it."""
     others = {*LAUNCHERS, *READERS, *WORDS["names of launchers"]}
     others -= {port.target.scheduler.kind, port.launcher.name}
-    for name, value in _options(port):
+    for name, value in option_pairs(port.command.words):
         if re.fullmatch(WORDS["option of a launcher"], name):
             yield task("option of a launcher", name=name, line=port.launch_line)
         if name.startswith("-") and value in others:

@@ -183,6 +183,13 @@ def test_kinds_of_nodes_that_one_request_has_are_named() -> None:
     )
 
 
+def test_a_file_of_nodes_that_only_the_launcher_reads_is_nothing_to_do() -> None:
+    body = "rm -f hosts\nfor n in $(scontrol show hostnames); do\necho $n slots=4 >> hosts\ndone\n"
+    assert "line" not in to_do(body + "mpirun -np 8 --hostfile hosts ./a", to="lumi-g")
+    assert "line 5: it writes hosts" in to_do(body + "mpirun -np 8 --hostfile hosts ./a hosts", to="lumi-g")
+    assert "line 5: it writes hosts" in to_do(body + "mpirun -np 8 ./a -f hosts", to="lumi-g")
+
+
 @in_one_test(
     "body, said",
     [

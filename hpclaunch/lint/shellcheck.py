@@ -43,8 +43,9 @@ def run_shellcheck(program: Path, text: str, host: Host) -> tuple[Finding, ...]:
 
 
 def _finding(comment: dict[str, Any]) -> Finding:
-    severity: Severity = "warning" if comment["level"] == "error" else "note"
     code = int(comment["code"])
+    grave = comment["level"] == "error" and code not in TABLE["shellcheck_notes"]
+    severity: Severity = "warning" if grave else "note"
     return Finding(
         line=int(comment["line"]),
         column=int(comment["column"]),

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
+from math import inf
 from pathlib import PurePath
 
 from hpclaunch.lint.batch_script import Script
@@ -339,9 +340,15 @@ def _names(text: str) -> list[str]:
 
 @rule("directive-ignored")
 def directive_ignored(context: Context) -> Iterator[Violation]:
-    lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active}
+    end = min(map(_end_of_script, context.script.commands), default=inf)
+    lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active and d.line < end}
     for line, text in sorted(lines.items()):
         yield Violation(line, f"{text} comes after the first command and is ignored")
+
+
+def _end_of_script(one: Command) -> float:
+    """Return the line of an exit that always ends the script, infinite else; another one may stand behind."""
+    return one.line if one.name == "exit" and not (one.path or one.depth or one.block) else inf
 
 
 @rule("directive-unknown")
@@ -359,7 +366,8 @@ def _unknown_option(found: Directive, script: Script) -> Iterator[Violation]:
         of_srun = found.name.replace("_", "-") in SRUN_OPTIONS
         meant = f"did you mean --{near[0]}?" if near and not of_srun else None
         message = f"{found.text}: no such option of {found.reader.submit_command}"
-        yield Violation(found.line, message, meant, "error" if near and found.text.startswith("--") else None)
+        sure = (near and found.text.startswith("--")) or found.text.endswith("\\")
+        yield Violation(found.line, message, meant, "error" if sure else None)
 
 
 def _is_switched_off(word: str) -> bool:

@@ -219,12 +219,12 @@ def _of_shell(words: list[str]) -> ShellTarget | None:
 
 def script_commands(argv: tuple[str, ...], read: ReadText) -> tuple[ScriptCommand, ...]:
     """Return the commands of the script that a command starts, and of the scripts that this one starts."""
-    found, seen, waiting = list[ScriptCommand](), set[str](), [argv]
+    found, seen, waiting = list[ScriptCommand](), set[tuple[str, str]](), [argv]
     while waiting and len(seen) < _MAX_FILES:
         name, text = _script(waiting.pop(0), read)
-        if text is None or name in seen:
+        if text is None or (name, text) in seen:
             continue
-        seen.add(name)
+        seen.add((name, text))
         here = [ScriptCommand(f"{name}, line {line}", words) for line, words in commands_of_script(text)]
         found += here
         waiting += [command.words for command in here]

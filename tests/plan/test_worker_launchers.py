@@ -157,6 +157,15 @@ def test_torchrun_in_a_script_is_filled_in_by_its_variables(here: Path) -> None:
     assert "leave it out there: run.sh, line 2" in said
 
 
+def test_torchrun_behind_shells_in_a_shell_is_started_once_per_node(here: Path) -> None:
+    nested = """bash -c 'export A=1; exec bash -lc "cd .; exec torchrun --nproc_per_node 8 train.py"'"""
+    text, said = script(here, "--nodes", "2", command=nested)
+    assert "refused" not in said
+    assert "started on each node by torchrun" in text
+    plain = """bash -c 'export A=1; exec bash -lc "cd .; exec python train.py"'"""
+    assert "started on each node by torchrun" not in script(here, "--nodes", "2", command=plain)[0]
+
+
 @pytest.mark.parametrize(
     "text",
     ["accelerate launch train.py", "torchrun a.py\ntorchrun b.py", "deepspeed train.py"],

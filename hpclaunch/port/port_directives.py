@@ -96,10 +96,9 @@ def _name(port: Port, directive: Directive) -> Verdict:
     why = ""
     if not re.fullmatch(port.scheduler.job_name_pattern, name) or not name.isprintable():
         name, why = port.job_name(name), f"names here: {port.scheduler.job_name_rule}"
-    named = port.rewritten(f"name: {name}", why).setting(name=name)
     if array := port.words.read_array(directive.value or "") if "[" in (directive.value or "") else None:
         return _with_array(port, array, directive).setting(name=name)
-    return named
+    return port.rewritten(f"name: {name}", why).setting(name=name)
 
 
 def _account(port: Port, directive: Directive) -> Verdict:
@@ -154,25 +153,29 @@ def binding_verdict(port: Port, text: str) -> Verdict:
 
 def _memory(port: Port, directive: Directive) -> Verdict:
     node = port.target.node
-    if node is not None and node.memory_request:
-        return port.says("memory", port.cited(node.source), memory=node.memory_request)
-    if port.same_scheduler and node is None and (carried := _as_it_is(port, directive)):
-        return carried
-    asked, has = _gib_of_node(port, directive), node.memory_gib if node else None
-    if has is None or asked is None:
-        return port.says("memory, unknown", text=directive.text)
-    if asked > has:
+    if node is None:
+        carried = port.same_scheduler and _as_it_is(port, directive)
+        return carried or port.says("memory, unknown", text=directive.text)
+    request, asked = node.memory_request, _gib_of_node(port, directive)
+    has = _gib(request) or node.memory_gib
+    if asked and has and asked > has:
         return port.says("memory, too much", text=directive.text, asked=asked, has=has)
-    return port.says("memory, enough")
+    if request:
+        return port.says("memory", port.cited(node.source), memory=request)
+    return port.says("memory, unknown" if None in (asked, has) else "memory, enough", text=directive.text)
+
+
+def _gib(text: str | None) -> float | None:
+    """Return a size of memory, in MiB where it has no unit; None: it cannot be read."""
+    match = re.fullmatch(WORDS["size of memory"], (text or "").strip())
+    return float(match[1]) / {"K": 2**20, "G": 1, "T": 2**-10}.get(match[2].upper(), 2**10) if match else None
 
 
 def _gib_of_node(port: Port, directive: Directive) -> float | None:
     """Return the memory that an option requests for the ranks of a node here; None: it cannot be read."""
-    value = (directive.value or "").strip()
-    match = re.fullmatch(r"(?:\w+=)?(\d{1,9}(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", value, re.IGNORECASE)
-    if match is None:
+    gib = _gib(directive.value)
+    if gib is None:
         return None
-    gib = float(match[1]) / {"K": 2**20, "G": 1, "T": 2**-10}.get(match[2].upper(), 2**10)
     source, sizes = port.source_sizes, port.sizes
     per = re.search(r"cpu|gpu|vmem|free|task", directive.name)
     if per is None:  # of a node, or of the job on one
@@ -272,7 +275,7 @@ def _mail_option(port: Port, directive: Directive) -> Verdict:
     write = port.target_words.write_mail
     to = ", ".join(write(events, user)) if write else ""
     if not to:
-        none = write and (user or re.fullmatch("(?i)n(one|ever)?", directive.value or ""))
+        none = (write and user) or re.fullmatch("(?i)n(one|ever)?", directive.value or "")
         return port.says("mail, none" if none else "mail, unknown", title=port.scheduler.title)
     lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
     why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""

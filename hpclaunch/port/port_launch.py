@@ -172,7 +172,7 @@ def read_command(port: Port, launch: Launch | None) -> PortedCommand:
     place = find_written(port, programs[0]) if len(programs) == 1 else None
     if place is None and launch is not None:
         found, place = _with_text_fed(found, launch)
-        place = place or _shell_text(found, launch)
+        place = place or _shell_text(port, found, launch)
     inner = read_written(port, place) if place is not None else None
     if inner is None or place is None:
         return found
@@ -216,11 +216,11 @@ def _with_text_fed(found: PortedCommand, launch: Launch) -> tuple[PortedCommand,
     return found.but(words=words), here_document(launch.command, bodies[-1], in_launch=True)
 
 
-def _shell_text(found: PortedCommand, launch: Launch) -> Written | None:
+def _shell_text(port: Port, found: PortedCommand, launch: Launch) -> Written | None:
     """Return the text of ``bash -c TEXT``, where a launch starts that."""
     at = shell_text_at(found.words)
     word = None if at is None else found.words[at].origin
-    return text_of_shell(launch.command, word) if word in launch.command.words else None
+    return text_of_shell(launch.command, word, port.values) if word in launch.command.words else None
 
 
 def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:
@@ -231,7 +231,13 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
         if inner.values.named(name, 0).plain is None and name not in port.script.variables.exported:
             found = found.but(to_do=task("computed variable", line=line, name=name))
     for command in inner.script.commands:
-        started, _ = inner_launcher(tuple(texts_of(inner.values.words_of(command.words))))
+        words = inner.values.words_of(command.words)
+        started, _ = inner_launcher(tuple(texts_of(words)))
+        in_text = port_command(words, port.here)
+        if in_text.image:
+            start = " ".join(shell_word(one) or by_name(one) for one in words[: -len(in_text.words)])
+            at = {"line": line + command.line - 1, "start": start, "image": in_text.image}
+            found = found.but(to_do=task("container stays", **at, here=port.here))
         if started:
             workers, of_job = workers_of(started)
             kept = started.launcher.name
@@ -269,8 +275,11 @@ def written_command(port: Port, given: Mapping[str, Any]) -> Verdict:
         verdict = verdict.setting(framework="none")
     elif framework := "ray" if port.starts_ray else found.framework:
         verdict = verdict.setting(framework=framework)
-    texts = () if found.image else [word.plain or word.shell or "" for word in found.words]
-    return verdict.doing(*dict.fromkeys(text for word in texts for text in paths_here(port, "command", word)))
+    binds = (*found.binds, *given.get("container_bind", ())) if found.image else ()
+    bound = [":".join(bind.split(":")[:2]).rpartition(":")[2].rstrip("/") for bind in binds]
+    texts = [word.plain or word.shell or "" for word in found.words]
+    tasks = (text for word in texts for text in paths_here(port, "command", word, bound))
+    return verdict.doing(*dict.fromkeys(tasks))
 
 
 def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:

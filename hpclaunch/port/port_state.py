@@ -204,7 +204,7 @@ def paths_in(text: str) -> list[str]:
 
 def is_path(text: str) -> bool:
     """Tell whether a text is a path of one machine: in a home, or absolute and not of the system."""
-    system = r"/(tmp|dev|proc|sys|bin|sbin|usr|etc|run|var|lib\w*)(/.*)?"
+    system = r"/(tmp|dev|proc|s?bin|sys|usr(?!/(?!s?bin|lib|local|share|inc|src)\w)|etc|run|var|lib\w*)(/.*)?"
     home = r"(~\w*|\$\{?(HOME|TMPDIR)\}?)/.*"
     absolute = re.fullmatch(r"/\w.*", text) and not re.fullmatch(system, text) and ":/" not in text
     return bool(absolute or re.fullmatch(home, text))

@@ -1,7 +1,7 @@
 """The variables of a foreign script: the program's go into ``env``, a machine's are replaced."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hpclaunch.package_data import package_table
@@ -73,9 +73,10 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
     return port.says("computed value", name=name)
 
 
-def paths_here(port: Port, where: str, text: str) -> list[str]:
-    """Return the tasks about the paths of another machine in a text of the job file."""
+def paths_here(port: Port, where: str, text: str, bound: Collection[str] = ()) -> list[str]:
+    """Return the tasks about the paths of another machine in a text, without those below ``bound``."""
     paths = () if port.same_machine else paths_in(text)
+    paths = [path for path in paths if not any(f"{path}/".startswith(f"{folder}/") for folder in bound)]
     return [f"{where}: {path} has to be a path on {port.here}" for path in paths]
 
 

@@ -23,20 +23,13 @@ from hpclaunch.shell.shell_syntax import Assignment
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
     """Yield what the user has to check or to decide, given the keys of the job file and all verdicts."""
-    yield from _gpus(port)
-    yield from _nodes(port)
-    yield from _other_sizes(port, settings)
+    yield from chain(_gpus(port), _nodes(port), _other_sizes(port, settings))
     found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
     if names := [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]:
         yield task("defaults", line=port.launch_line, names=", ".join(names))
-    yield from _counts(port)
-    yield from _starters(port)
-    yield from _index(port, settings)
-    yield from _home(port)
+    yield from chain(_counts(port), _starters(port), _index(port, settings), _home(port))
     yield from _folders(port, str(settings))
-    yield from _arguments(port)
-    yield from _script_file(port)
-    yield from _foreign_words(port, settings)
+    yield from chain(_arguments(port), _script_file(port), _foreign_words(port, settings))
     yield from _lost_values(port, settings, judged)
     yield from _unread_sizes(port)
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})

@@ -8,7 +8,7 @@ from hpclaunch.lint.batch_script import read_script
 from hpclaunch.port.foreign_values import Value, Values
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import PortedCommand
-from hpclaunch.shell.shell_syntax import Command, Redirect, Word
+from hpclaunch.shell.shell_syntax import Command, Part, Redirect, Word
 
 _EXPANDED = re.compile(r"\\([$`\\\"])|\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
@@ -46,15 +46,19 @@ def here_document(command: Command, body: Redirect, *, in_launch: bool = False) 
     return Written(command, body.line + 1, body.body or "", not quoted, in_launch)
 
 
-def text_of_shell(command: Command, word: Word) -> Written:
-    """Return the text that a launch gives to ``bash -c`` as a script in the script."""
+def text_of_shell(command: Command, word: Word, values: Values) -> Written:
+    """Return the text that a launch gives to ``bash -c``, a script in the script, and what is pasted in."""
     raw, inside = word.raw, word.raw[1:-1]
     if (raw == f"'{inside}'" and "'" not in inside) or raw == f'"{inside}"':
         return Written(command, word.line, inside, expands=raw[0] == '"', in_launch=True)
-    sources = (
-        f"${{{part.text}{part.operator}}}" if part.kind == "variable" else part.text for part in word.parts
-    )
-    return Written(command, word.line, "".join(sources), expands=False, in_launch=True)
+
+    def source(part: Part) -> str:
+        named = part.kind == "variable"
+        plain = values.named(part.text, word.start).plain if named and not part.operator else None
+        kept = f"${{{part.text}{part.operator}}}" if named else part.text
+        return plain if re.fullmatch(r".*[\"'\\$`;&|<>(){}*?~#].*", plain or "") and plain else kept
+
+    return Written(command, word.line, "".join(map(source, word.parts)), expands=False, in_launch=True)
 
 
 def read_written(port: Port, written: Written) -> Port | None:

@@ -597,3 +597,40 @@ def test_threads_that_the_launcher_gives_are_one_number() -> None:
     text = "#!/bin/bash\n#COBALT -n 2 -t 60\naprun -n 2 -N 1 -e OMP_NUM_THREADS=8 ./a --num_threads=8\n"
     assert "number of threads" not in to_do(text, None, "olivia")
     assert "number of threads" in to_do(text.replace("-e OMP_NUM_THREADS=8", ""), None, "olivia")
+
+
+def test_a_value_pasted_into_the_text_of_a_shell_loses_its_quotes_there() -> None:
+    args = 'ARGS="--name \\"a b\\" --n 3"\n'
+    pasted = port(f"{LUMI}{args}srun bash -c 'python sim.py '\"$ARGS\"\n", "lumi-g", "polaris")
+    assert pasted.settings["command"] == ("python", "sim.py", "--name", "a b", "--n", "3")
+    plain = port(f"{LUMI}N=3\nsrun bash -c 'python sim.py --n '\"$N\"\n", "lumi-g", "polaris")
+    assert plain.settings["command"] == ("python", "sim.py", "--n", "3")
+
+
+def test_a_container_that_starts_in_a_text_of_several_programs_is_named() -> None:
+    said = to_do(f"{LUMI}srun bash -c './prepare; apptainer exec --rocm my.sif python a.py'\n")
+    assert "container: line 5: apptainer exec --rocm my.sif stays in the command" in said
+    assert "stays in the command" not in to_do(f"{LUMI}srun bash -c './prepare; apptainer inspect my.sif'\n")
+
+
+def test_more_memory_than_a_node_gives_a_job_is_asked_for() -> None:
+    head = POLARIS.replace("#PBS -q debug\n", "")
+    slurm = "#!/bin/bash\n#SBATCH -N 1 -n 8 -t 0:30:00\n#SBATCH --mem={}G\nsrun ./a\n"
+    assert "line 3: --mem=900G: 900 GiB for the ranks of a node" in to_do(slurm.format(900), None, "lumi-g")
+    assert "--mem" not in to_do(slurm.format(100), None, "lumi-g")
+    assert "GiB" not in to_do(f"{head}mpiexec -n 8 --ppn 4 ./a\n", "polaris", "lumi-g")
+
+
+def test_paths_of_a_program_in_a_container_are_named_unless_a_bind_holds_them() -> None:
+    said = to_do(f"{LUMI}srun singularity exec -B /work/me:/mnt/d my.sif ./a --in /mnt/d/x --out /proj/y\n")
+    assert "command: /proj/y has to be a path on polaris" in said
+    assert "/mnt/d/x" not in said
+
+
+def test_a_shared_disk_below_usr_is_no_folder_of_the_system() -> None:
+    assert "command: /usr/workspace/me/a has to be a path" in to_do(f"{LUMI}srun /usr/workspace/me/a\n")
+    assert "/usr/local" not in to_do(f"{LUMI}srun /usr/local/bin/a\n")
+
+
+def test_mail_that_a_script_turns_off_is_nothing_to_do() -> None:
+    assert "mail" not in to_do(f"{LUMI}#SBATCH --mail-type=NONE\nsrun ./a\n", to="olivia")

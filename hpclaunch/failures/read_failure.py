@@ -70,11 +70,16 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     if best.rank is None:  # not of those that wrote something else
         own = ((each.rank, None if each.error.accuses else each.accused) for each in said)
         first = _first(reports, after.union(*own))
-    # The rank of a line without a label is not known.
-    of_rank = [event for event in found if len({None, event.rank, best.rank}) < 3]
+    of_rank = [event for event in found if _of_its_process(event, best)]
     best = _with_words_before(refined(best, of_rank), log.lines)
     best = _with_absent(best, found, reports, ranks, log.lines)
     return _as_far_as_told(_of_event(best, of_rank, found, first, reports), best, found, reports)
+
+
+def _of_its_process(event: Event, best: Event) -> bool:
+    """Whether an event may be of the rank that counts, or tells what explains its end without words."""
+    reports = event.error.shared and event.error.cause not in known.WAITED and not best.lines
+    return reports or len({None, event.rank, best.rank}) < 3
 
 
 def _as_far_as_told(verdict: Verdict, best: Event, found: Sequence[Event], reports: str) -> Verdict:
@@ -291,12 +296,19 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     """
     said = log.stderr.get(rank.rank or "", ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
-    last = own or tuple(text for _, text in _error_words(rank.rank, log.lines))
+    last = own or _last_words(rank, log.lines)
     if followed and not last:
         last = (rank.line,)
     error = error_named(known.OWN_ERROR) if last else None
     told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
     return _only(ranks_named(rank.rank), told)
+
+
+def _last_words(rank: FailedRank, lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the last words like an error's; of a rank that chose its exit code, its last ones."""
+    named = ranks_named(rank.rank) if rank.exit_code in range(1, 126) else frozenset()
+    said = [text.strip() for label, text in by_rank(lines) if label in named and _ordinary(text)]
+    return tuple(text for _, text in _error_words(rank.rank, lines)) or tuple(said[-_LINES_SHOWN:])
 
 
 def _of_unknown(log: FailureLog) -> Verdict:

@@ -338,3 +338,31 @@ def test_an_adapter_that_failed_counts_before_the_timeouts_of_other_ranks() -> N
     lines = (adapter, *(waits.format(rank) for rank in range(3)), *ends)
     found = verdict(FailureLog("\n".join(ends), lines), failed=True, ranks=4)
     assert (found.rank, cause(found)) == (None, "NCCL InfiniBand failed")
+
+
+def test_a_rank_that_chose_its_exit_code_left_for_what_it_said_last() -> None:
+    said = "0: sweep 1\n1: sweep 1\n1: rows 3 and 4 it is then\n0: sweep 2\n"
+    own = read(said, f"{SRUN} 1: Exited with exit code 4\n")
+    assert (own.rank, cause(own), own.lines[-1]) == ("1", OWN_ERROR, "rows 3 and 4 it is then")
+    by_signal = read(said, f"{SRUN} 1: Terminated\n")
+    assert (cause(by_signal), by_signal.lines) == (None, ())
+
+
+def test_a_dead_worker_of_ray_counts_after_errors_of_the_program() -> None:
+    dead = "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+    lost = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+    found = read(dead + trace("", lost))
+    assert (cause(found), found.where) == ("killed", "/h/a.py:3")
+    assert cause(read(dead + trace(""))) == OWN_ERROR
+
+
+def test_an_end_of_nodes_without_words_is_explained_only_by_what_explains_it() -> None:
+    """srun numbers the launchers of two nodes, and the lines name ranks."""
+    ends = [f"{SRUN} {node}: Aborted (core dumped)" for node in (0, 1)]
+    waits = "[rank11]:[E1128 10:21:33] [Rank 11] Watchdog caught collective operation timeout"
+    adapter = "NCCL WARN NET/IB : Got completion from peer 10.0.0.1<4> with status=12 opcode=129"
+    names = "n1:41:42 [3] NCCL INFO comm 0x5 rank 11 nranks 16 cudaDev 3"
+    for line, wanted in ((f"n1:41:42 [3] {adapter}", "NCCL InfiniBand failed"), ("step 4", "aborted")):
+        lines = (names, line, waits, *ends)
+        found = verdict(FailureLog("\n".join(ends), lines), failed=True, ranks=16, nodes=2)
+        assert cause(found) == wanted

@@ -349,11 +349,25 @@ def test_a_rank_that_chose_its_exit_code_left_for_what_it_said_last() -> None:
 
 
 def test_a_dead_worker_of_ray_counts_after_errors_of_the_program() -> None:
-    dead = "(raylet) A worker died or was killed while executing a task by an unexpected system error.\n"
+    words = "A worker died or was killed while executing "
     lost = "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
-    found = read(dead + trace("", lost))
-    assert (cause(found), found.where) == ("killed", "/h/a.py:3")
-    assert cause(read(dead + trace(""))) == OWN_ERROR
+    for dead in (
+        f"(raylet) {words}a task by an unexpected system error.\n",
+        f"2019-11-15 13:44:10,711 WARNING worker.py:1037 -- {words}task e36ba8830369ffffffff01000000.\n",
+    ):
+        found = read(dead + trace("", lost))
+        assert (cause(found), found.where) == ("killed", "/h/a.py:3")
+        assert cause(read(dead + trace(""))) == OWN_ERROR
+        assert cause(verdict(FailureLog(lines=tuple(dead.splitlines())))) is None
+
+
+def test_what_a_launcher_writes_of_ranks_that_have_ended_is_no_cause() -> None:
+    late = "[n1:24154] PMIX ERROR: UNREACHABLE in file server/pmix_server.c at line 2147\n"
+    abort = "MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n"
+    ended = "  Process name: [[25027,1],2]\n  Exit code:    3\n"
+    for report in (abort, ended):
+        found = read(f"step 1\nthe matrix is singular, giving up\n{report}{late}", report)
+        assert (found.rank, cause(found)) == ("2", OWN_ERROR)
 
 
 def test_an_end_of_nodes_without_words_is_explained_only_by_what_explains_it() -> None:

@@ -158,6 +158,9 @@ EOFError: Ran out of input
         ("step 1\nsolver: keyword 'tmax' is not known\nsolver: stopped with 1 error\n", None, 2),
         ("0: mean error: 0.3\n1: step 1\n3: cannot find the matrix\n", "3", 1),
         ("mean error: 0.3\nthe loop ended after 0 errors\n", None, 0),
+        ("table has 127 entries, 128 wanted\ngot 3 arguments but 4 are required\n", None, 2),
+        ("4 workers expected, 4 joined\n8 GPUs found, 8 expected\nno restart needed\n", None, 0),
+        ("waiting: 4 expected, 3 joined\nstep 3 of 10 expected\naccuracy 0.91, 0.90 required\n", None, 0),
     ],
 )
 def test_where_nothing_is_known_the_words_of_any_error_are_shown(

@@ -47,6 +47,7 @@ class Verdict(NamedTuple):
 
 _LINES_SHOWN = 3
 _SIGKILL = 128 + signal.SIGKILL
+_OF_ANOTHER = (known.RANK_ENDED, *known.WAITED)
 
 
 def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int = 1) -> Verdict:
@@ -239,9 +240,7 @@ def _absent(best: Event, found: Sequence[Event], reported: Set[str], ranks: int)
     elif best.error.cause in known.WAITED and ranks > 2:
         left = _without_words(found, ranks) or _elsewhere(found)
     elif not (best.rank or best.process or reported):
-        left = _without_words(
-            filter(lambda event: event.error.cause in (known.RANK_ENDED, *known.WAITED), found), ranks
-        )
+        left = _without_words(filter(lambda event: event.error.cause in _OF_ANOTHER, found), ranks)
     return left.pop() if len(left) == 1 else None
 
 
@@ -272,11 +271,7 @@ def _elsewhere(found: Iterable[Event]) -> set[str]:
 def _without_words(found: Iterable[Event], ranks: int) -> set[str]:
     """Return the ranks that wrote no error; none where it is not known who wrote one, or where none did."""
     said = (event for event in found if event.lines and not launchers_own(event.lines[0]))
-    told = {
-        event.rank
-        for event in said
-        if event.rank or event.error.cause not in (known.RANK_ENDED, *known.WAITED)
-    }
+    told = {event.rank for event in said if event.rank or event.error.cause not in _OF_ANOTHER}
     return set() if None in told or not told else {str(rank) for rank in range(ranks)} - told
 
 

@@ -10,6 +10,7 @@ import click
 from hpclaunch.cli._options import is_asked
 from hpclaunch.cli._terminal import echo_text, terminal_width
 from hpclaunch.errors import BadInputError
+from hpclaunch.package_data import resource_dir
 
 _Document = TypeVar("_Document")
 _MAX_BYTES = 4 << 20  # Slurm takes no larger script by default (man slurm.conf, max_script_size)
@@ -22,8 +23,6 @@ def wants_document() -> bool:
 
 def print_reference_page(name: str) -> None:
     """Print a page of ``docs/reference`` as it is; ``packaging/reference_pages.py`` writes it."""
-    from hpclaunch.package_data import resource_dir
-
     click.echo((resource_dir("docs") / "reference" / f"{name}.md").read_text("utf-8"), nl=False)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.errors import HpclaunchError, RefusedError
+from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 def named(job: str) -> JobHandle:
     """Return the job of this name or id; what had to be noted of it is on stderr. Raises BadInputError."""
     from hpclaunch.api import find_job
-    from hpclaunch.text_table import to_stderr
 
     return find_job(job, to_stderr)
 
@@ -28,7 +29,6 @@ def named(job: str) -> JobHandle:
 def named_or_all(jobs: tuple[str, ...], every: bool, **among: Any) -> list[JobHandle]:
     """Return the jobs that are named, each once, or all that ``chosen`` takes by the options of ``among``."""
     from hpclaunch.api import jobs as all_jobs
-    from hpclaunch.text_table import to_stderr
 
     if bool(jobs) == every:
         raise click.UsageError("name the jobs, or give --all")
@@ -48,8 +48,6 @@ def chosen(
     before: str | None = None,
 ) -> list[JobHandle]:
     """Return the jobs of these sites whose name fits one of the patterns, submitted between these times."""
-    from fnmatch import fnmatchcase
-
     for site in set(sites) - {handle.record.site for handle in handles}:
         from hpclaunch.site.load_profile import load_site
 

@@ -12,6 +12,7 @@ from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.package_data import resource_dir
 
 if TYPE_CHECKING:
     from hpclaunch.probes.compare_probe import Row
@@ -65,7 +66,6 @@ def _with_node(
     from msgspec.structs import replace
 
     from hpclaunch.api import Job
-    from hpclaunch.package_data import resource_dir
     from hpclaunch.probes.gather_probe import node_answers, node_command
 
     command = node_command((resource_dir("remote") / "probe_node.sh").read_text())

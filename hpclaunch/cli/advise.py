@@ -1,5 +1,7 @@
 """``hpclaunch advise``: what to do before a job runs."""
 
+import os
+
 import click
 
 from hpclaunch.cli._in_and_out import printed
@@ -18,8 +20,6 @@ def command() -> None:
 @options("advise io")
 def advise_io(path: str, site: str | None, limit_s: float) -> None:
     """Count the files of PATH, read its file system, and say how ranks should read it."""
-    import os
-
     from hpclaunch.check.io_advice import IoDocument
     from hpclaunch.check.io_advice import advise_io as advise
     from hpclaunch.check.io_facts import gather_io

@@ -10,6 +10,7 @@ import click
 
 from hpclaunch.cli._in_and_out import printed
 from hpclaunch.cli._options import options, refuse_mixtures
+from hpclaunch.cli._terminal import terminal_table
 from hpclaunch.errors import EXIT_FAILED, BadInputError
 
 if TYPE_CHECKING:
@@ -139,7 +140,6 @@ def verdict_table(
     ``of_text``: captured text was judged, which cannot show everything.
     """
     from hpclaunch.check.requirements import LAUNCH_LAYER
-    from hpclaunch.cli._terminal import terminal_table
 
     rows: list[tuple[str, str, str]] = []
     # If one of several checks is enough, one remedy is enough, too.

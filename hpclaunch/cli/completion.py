@@ -2,6 +2,8 @@
 
 import click
 
+from hpclaunch.cli.main import program
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -11,8 +13,6 @@ def command(shell: str) -> None:
     Example, in ~/.bashrc: eval "$(hpclaunch completion bash)"
     """
     from click.shell_completion import get_completion_class
-
-    from hpclaunch.cli.main import program
 
     completion = get_completion_class(shell)
     assert completion is not None  # noqa: S101

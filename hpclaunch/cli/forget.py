@@ -9,7 +9,7 @@ import click
 
 from hpclaunch.cli._jobs import act, named_or_all, up_to_date
 from hpclaunch.cli._options import options
-from hpclaunch.errors import EXIT_BAD_INPUT
+from hpclaunch.errors import EXIT_BAD_INPUT, BadInputError
 
 if TYPE_CHECKING:
     from hpclaunch.api import JobHandle
@@ -29,8 +29,6 @@ def command(ctx: click.Context, /, jobs: tuple[str, ...], every: bool, force: bo
 
 def _forget(handle: JobHandle, *, force: bool) -> str:
     """Remove a job's folder and return what was done. Raises BadInputError where the job has not ended."""
-    from hpclaunch.errors import BadInputError
-
     record = handle.record if force else up_to_date(handle)
     if not handle.ended and not force:
         words = f"job {record.id} is {record.state}, so it is not forgotten: hpclaunch cancel ends it"

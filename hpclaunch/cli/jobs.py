@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpclaunch.cli._in_and_out import print_document, wants_document
-from hpclaunch.cli._jobs import chosen
+from hpclaunch.cli._jobs import age, chosen, shown_state
 from hpclaunch.cli._options import options
+from hpclaunch.cli._terminal import terminal_table
+from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
     from hpclaunch.job.record import JobRecord
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
 def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
     """List the jobs that were submitted from here, the newest last."""
     from hpclaunch import api
-    from hpclaunch.text_table import to_stderr
 
     filtered = bool(states) or any(among.values())
     handles = chosen(api.jobs(None if filtered else newest, to_stderr), **among)
@@ -42,11 +44,6 @@ def command(newest: int | None, states: tuple[str, ...], **among: Any) -> None:
 
 
 def _table(records: list[JobRecord]) -> str:
-    import datetime as dt
-
-    from hpclaunch.cli._jobs import age, shown_state
-    from hpclaunch.cli._terminal import terminal_table
-
     now = dt.datetime.now(dt.timezone.utc)
     rows = [
         (

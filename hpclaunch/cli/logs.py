@@ -11,8 +11,9 @@ import click
 from hpclaunch.cli._in_and_out import printed, wants_document
 from hpclaunch.cli._jobs import goes_on, named
 from hpclaunch.cli._options import options
-from hpclaunch.cli._terminal import for_reader
+from hpclaunch.cli._terminal import JobOutput, for_reader
 from hpclaunch.errors import BadInputError
+from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +93,6 @@ def _show(
 
 
 def _follow(handle: JobHandle, rank: int | None, tail: int | None) -> None:
-    from hpclaunch.cli._terminal import JobOutput
-
     output = JobOutput(sys.stdout.buffer, handle.progress)
     last = _Tail(tail, output.forward)
 
@@ -113,8 +112,6 @@ def _follow(handle: JobHandle, rank: int | None, tail: int | None) -> None:
 
 def _stderr_of(handle: JobHandle, rank: int, ranks: set[int]) -> bytes:
     """Return what the rank itself has left of its stderr. Raises BadInputError where that is nothing."""
-    from hpclaunch.text_table import to_stderr
-
     words = handle.rank_stderr(rank)
     if not words:
         raise _no_line_of(rank, ranks)

@@ -12,7 +12,7 @@ import click
 from hpclaunch.cli._in_and_out import show
 from hpclaunch.cli._options import options, refuse_mixtures
 from hpclaunch.errors import BadInputError
-from hpclaunch.package_data import note_text
+from hpclaunch.package_data import note_text, resource_dir
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +156,6 @@ def _request(
 def _traced(place: str, more: dict[str, Any]) -> str:
     """Return the table of a torch network, as the tracing program prints it."""
     from hpclaunch.host.this_machine import LocalHost
-    from hpclaunch.package_data import resource_dir
     from hpclaunch.scaling.model_table import read_model
     from hpclaunch.site.yaml_tree import parse_tree
 
@@ -196,7 +195,6 @@ def _memory_options(more: dict[str, Any], machine: Machine) -> MemoryOptions:
 
 def model_named(name_or_file: str, tokens: int | None = None) -> Model:
     """Return a model by its name or from its file. Raises BadInputError."""
-    from hpclaunch.package_data import resource_dir
     from hpclaunch.scaling.model_table import read_model, read_named
     from hpclaunch.site.validate import did_you_mean
     from hpclaunch.site.yaml_tree import read_tree

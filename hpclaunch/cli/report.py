@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,8 +43,6 @@ def command(job: str, site: str | None, html: Path | None, bundle: Path | None) 
 
 
 def _of_ours(job: str) -> ReportDocument:
-    import datetime as dt
-
     from hpclaunch.usage.gather_report import facts_of_job
     from hpclaunch.usage.job_report import billing_of, job_report
 
@@ -78,8 +77,6 @@ def _of_this_site(job: str) -> ReportDocument:
 
 def _foreign(job: str, site: str) -> ReportDocument:
     """Return the report of a job of a scheduler, by its number; where it is one of ours, that one."""
-    import datetime as dt
-
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.job.store import Store
     from hpclaunch.site.load_profile import load_site

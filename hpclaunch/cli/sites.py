@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,13 +13,12 @@ import click
 from hpclaunch.cli._in_and_out import print_document, print_reference_page, printed
 from hpclaunch.cli._options import options
 from hpclaunch.cli._site_probe import check_probe, facts, import_file, probe_here
+from hpclaunch.cli._terminal import echo_text, terminal_table
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED, BadInputError, RefusedError
 from hpclaunch.package_data import note_text
 from hpclaunch.plural import counted
 
 if TYPE_CHECKING:
-    import datetime as dt
-
     from hpclaunch.scheduler.cluster_facts import ClusterFacts, QueueFacts
     from hpclaunch.scheduler.scheduler_interface import Scheduler
     from hpclaunch.site.load_profile import Loaded
@@ -51,7 +52,6 @@ for _each in (probe_here, import_file, facts):
 @options("sites list")
 def list_sites(as_markdown: bool, kinds: bool) -> None:
     """List the sites: live, generic and retired ones, with the files of the profiles that you wrote."""
-    from hpclaunch.cli._terminal import echo_text, terminal_table
     from hpclaunch.site.site_documents import listed_sites
 
     if as_markdown:
@@ -161,8 +161,6 @@ def validate(sites: tuple[str, ...]) -> None:
 @options("sites check")
 def check_facts(sites: tuple[str, ...], days: int, page: TextIO | None) -> None:
     """List the sources of facts that were read more than a year ago. Exit 1 where there are some."""
-    import datetime as dt
-
     from hpclaunch.site.fact_sources import read_sources
     from hpclaunch.site.load_profile import load_all, load_kinds, load_site
     from hpclaunch.site.site_documents import SourcesDocument
@@ -275,8 +273,6 @@ def _new_text(
     name: str, base: str, scheduler: Scheduler, folder: str | None, queues_file: TextIO | None
 ) -> str:
     """Return the new profile: of a folder's node, of this one, or of those that the scheduler describes."""
-    import datetime as dt
-    import os
     import socket
 
     from hpclaunch.site.asked_cluster import is_one_of
@@ -299,8 +295,6 @@ def _new_text(
 
 def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Scheduler) -> str:
     """Return a profile of the nodes that the scheduler describes, those with GPUs first."""
-    import datetime as dt
-
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.job.find_out import words_of_asking
     from hpclaunch.site.asked_cluster import Wanted, cluster_profile

@@ -12,8 +12,9 @@ import click
 from hpclaunch.cli._in_and_out import print_document, printed, wants_document
 from hpclaunch.cli._job_options import SubmitCommand, command_words, given_settings, setting_options
 from hpclaunch.cli._options import is_asked, options, refuse_mixtures
+from hpclaunch.cli._terminal import JobOutput, terminal_table
 from hpclaunch.errors import EXIT_BAD_INPUT, EXIT_FAILED
-from hpclaunch.text_table import printable, printable_lines
+from hpclaunch.text_table import printable, printable_lines, to_stderr
 
 if TYPE_CHECKING:
     from hpclaunch.host.host_interface import Host
@@ -124,8 +125,6 @@ def show(
 
 def settings_table(settings: tuple[Setting, ...], *, err: bool = False) -> str:
     """Return the settings as a table, one line per setting: name, value, origin; ``err``: for stderr."""
-    from hpclaunch.cli._terminal import terminal_table
-
     return terminal_table(((s.name, s.value or "", s.origin) for s in settings), err=err)
 
 
@@ -133,9 +132,7 @@ def run(prepared: Prepared, *, wait: bool, test_first: bool) -> int:
     """Submit, wait if requested, report; return the exit code of the command."""
     from hpclaunch.api import Job
     from hpclaunch.cli._jobs import goes_on
-    from hpclaunch.cli._terminal import JobOutput
     from hpclaunch.job.job_documents import submitted_document
-    from hpclaunch.text_table import to_stderr
 
     job, result = Job.of(prepared, to_stderr), None
     with job.connected() as host:

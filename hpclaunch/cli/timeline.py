@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,8 +184,6 @@ def _repair(paths: Mapping[str, Path], target: Path) -> None:
 
 def _write(path: Path, parts: Iterable[str]) -> None:
     """Write a file in parts; it has its name only when it is whole."""
-    import os
-
     temporary = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     try:
         with temporary.open("w", encoding="utf-8", errors="surrogatepass") as file:

@@ -13,6 +13,7 @@ from hpclaunch.cli._jobs import named
 from hpclaunch.cli._options import options, refuse_mixtures
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.errors import EXIT_FAILED, BadInputError
+from hpclaunch.package_data import note_text
 from hpclaunch.text_table import printable
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ def _recorded(job: str | None, picture: Path | None, node: str | None) -> bool:
     from hpclaunch.job.binding_report import BindingVerdict, table
     from hpclaunch.job.job_documents import VerifyDocument
     from hpclaunch.json_document import document_of
-    from hpclaunch.package_data import note_text
 
     handle = named(job or os.environ.get("HPCLAUNCH_JOB_ID") or "last")
     found = handle.binding() or BindingVerdict(

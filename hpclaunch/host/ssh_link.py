@@ -4,6 +4,7 @@ import base64
 import os
 import shlex
 import socket
+import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -207,8 +208,6 @@ def _refuse_revoked(shown: ShownKey, login: Login) -> None:
 
 def _in_krl(file: str, kind: str, key: bytes) -> bool:
     """Ask ssh-keygen(1), KEY REVOCATION LISTS, since OpenSSH 6.2; a list that it cannot read revokes all."""
-    import subprocess
-
     command, line = ["ssh-keygen", "-Q", "-f", file, "/dev/stdin"], b"%s %s\n" % (kind.encode(), key)
     return subprocess.run(command, input=line, capture_output=True, check=False).returncode != 0
 

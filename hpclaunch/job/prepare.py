@@ -19,7 +19,7 @@ from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
 from hpclaunch.site.load_profile import load_site, site_reference
 from hpclaunch.site.profile_node import VISIBLE, site_topology
 from hpclaunch.site.schema import SiteProfile
-from hpclaunch.site.site_scheduler import site_scheduler
+from hpclaunch.site.site_scheduler import base_here, base_profiles, site_scheduler
 from hpclaunch.topology.node_topology import NodeTopology
 
 
@@ -233,7 +233,6 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
     if host is not None:
         raise BadInputError(f"--host {host}: which site is it?", "name it with --site (hpclaunch sites list)")
     from hpclaunch.site.detect import detect_here  # seldom needed, and it starts programs
-    from hpclaunch.site.site_scheduler import base_here, base_profiles
 
     found = detect_here()
     if found.site is None and not found.evidence and not base_profiles()[base := base_here()].starts_at_once:

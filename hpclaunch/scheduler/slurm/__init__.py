@@ -3,6 +3,7 @@
 Tested on 22.05.8, 25.05.8 and 25.05.9; those between are known from their man pages and sources.
 """
 
+import datetime as dt
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -144,8 +145,6 @@ def _parse_trial(answer: CommandResult) -> str | None:
         return None
     time, nodes, partition = match.groups()
     if time.isdigit():
-        import datetime as dt  # seldom needed
-
         local = dt.datetime.fromtimestamp(int(time), dt.timezone.utc).astimezone()
         time = local.strftime("%Y-%m-%d %H:%M:%S")
     return f"expected to start at {time} on {nodes}" + (f" (partition {partition})" if partition else "")

@@ -95,7 +95,3 @@ class ListDocument(Document, frozen=True, kw_only=True):
     kind: Literal["mask", "map"]
     ranks: tuple[ListedRank, ...]
     findings: tuple[Finding, ...]
-
-
-DOCUMENTS = {"topology": TopologyDocument, "topology-check": ListDocument}
-"""Name of the schema -> its type."""

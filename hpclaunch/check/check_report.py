@@ -72,10 +72,6 @@ class NotSubmittedDocument(Document, frozen=True, kw_only=True):
     check: Report
 
 
-DOCUMENTS = {"check": Report, "not-submitted": NotSubmittedDocument}
-"""Name of the schema -> its type."""
-
-
 def make_report(checks: Iterable[Check], required: Iterable[Requirement]) -> Report:
     """Return the report: ``ok`` if every requirement is met."""
     listed = tuple(checks)

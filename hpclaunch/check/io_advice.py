@@ -40,10 +40,6 @@ class IoDocument(Document, frozen=True, kw_only=True):
     advice: tuple[Advice, ...]
 
 
-DOCUMENTS = {"advise-io": IoDocument}
-"""Name of the schema -> its type."""
-
-
 def advise_io(facts: IoFacts) -> list[Advice]:
     """Return the advice, most effective first."""
     found = [_advice(case, facts) for case in _cases(facts)]

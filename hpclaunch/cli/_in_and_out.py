@@ -27,7 +27,7 @@ def print_reference_page(name: str) -> None:
 
 
 def print_document(document: object, indent: int | None = None) -> None:
-    """Print one JSON document, or a list of them, on stdout; its type is in the ``DOCUMENTS`` of its room.
+    """Print one JSON document, or a list of them, on stdout; its schema is in ``docs/reference/json``.
 
     With ``--csv`` its tables are printed.
     """

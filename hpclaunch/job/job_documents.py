@@ -126,21 +126,6 @@ class VerifyDocument(Document, frozen=True, kw_only=True):
     note: str | None
 
 
-DOCUMENTS = {
-    "job": JobDocument,
-    "jobs": list[JobDocument],
-    "submitted-job": SubmittedJobDocument,
-    "dry-run": DryRunDocument,
-    "fetch": FetchDocument,
-    "actions": list[ActionDocument],
-    "log": LogDocument,
-    "init": InitDocument,
-    "verify": VerifyDocument,
-    "error": ErrorDocument,
-}
-"""Name of the schema -> its type."""
-
-
 def job_document(record: JobRecord) -> JobDocument:
     """Return the facts of a job."""
     return document_of(JobDocument, record, **_parts(record))

@@ -61,10 +61,6 @@ class AttachDocument(Document, frozen=True, kw_only=True, forbid_unknown_fields=
     note: str | None
 
 
-DOCUMENTS = {"verify-attach": AttachDocument}
-"""Name of the schema -> its type."""
-
-
 class _Rank(NamedTuple):
     """The processes of one rank."""
 

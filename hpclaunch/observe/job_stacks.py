@@ -118,10 +118,6 @@ class StacksDocument(Document, frozen=True, kw_only=True):
     other_processes: list[OtherProcess]
 
 
-DOCUMENTS = {"stacks": StacksDocument}
-"""Name of the schema -> its type."""
-
-
 def stacks_document(job: str, call: dict[str, Any]) -> StacksDocument:
     """Return the roll call of a job as its document."""
     return msgspec.convert({"schema": 1, "id": job, **call}, StacksDocument)

@@ -37,10 +37,6 @@ class ProbeDocument(Document, frozen=True, kw_only=True):
     facts: tuple[Row, ...]
 
 
-DOCUMENTS = {"sites-probe": ProbeDocument}
-"""Name of the document's schema -> its type."""
-
-
 def cluster_of(probe: ProbeFile) -> ClusterFacts:
     """Return what the scheduler said; nothing where it did not answer. Raises RefusedError for an error."""
     scheduler = get_scheduler(probe.scheduler)

@@ -12,7 +12,6 @@ from hpclaunch.scaling.study_picture import one_plot
 from hpclaunch.text_table import csv_row, text_table
 
 _LIBRARY = "mpi"
-DOCUMENTS = {"bench": Bench}
 _HEADER = ("bytes", "algorithm", "buffer", "median us", "bus GB/s", "against MPI", "of the limit")
 _DROP = ("buffer", "of the limit", "bus GB/s")
 

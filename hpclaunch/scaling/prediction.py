@@ -19,7 +19,7 @@ from hpclaunch.scaling.learned_range import Mixture, StepRange, learned_range, n
 from hpclaunch.scaling.machine_speed import HIDDEN, Machine, Parameter, node_sharing
 from hpclaunch.scaling.measured_sizes import MeasuredSize, deviation_of_repeats
 from hpclaunch.scaling.memory_need import MemoryNeed, MemoryOptions, memory_need, what_would_fit
-from hpclaunch.scaling.model_table import Layer, Model, ModelTable
+from hpclaunch.scaling.model_table import Layer, Model
 from hpclaunch.scaling.simulated_exchange import Simulation
 from hpclaunch.scaling.strategy_costs import (
     HYBRIDS,
@@ -502,7 +502,3 @@ def rank(ranges: dict[Strategy, StepRange]) -> tuple[tuple[str, ...], tuple[tupl
     order = sorted(ranges, key=lambda name: ranges[name].value)
     pairs = [(one, other) for one, other in pairwise(order) if ranges[other].low <= ranges[one].high]
     return tuple(order), tuple(pairs)
-
-
-DOCUMENTS = {"predict": Prediction, "predict-model": ModelTable}
-"""Name -> the type of a document that ``predict`` prints, and of the file that it reads."""

@@ -260,7 +260,3 @@ def repeats_csv(document: StudyDocument) -> str:
         size = (point.nodes, point.ranks, point.gpus)
         lines += [csv_row((*size, number, one)) for number, one in enumerate(point.step_s.seconds, 1)]
     return "\n".join(lines)
-
-
-DOCUMENTS = {"scale": StudyDocument, "scale-compare": list[ComparedSize]}
-"""Name -> the type of a document that ``scale`` prints."""

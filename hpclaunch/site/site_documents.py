@@ -67,16 +67,6 @@ class DetectedSite(Document, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-DOCUMENTS = {
-    "sites-list": tuple[ListedSite, ...],
-    "sites-validate": tuple[ValidatedSite, ...],
-    "sites-check": SourcesDocument,
-    "sites-facts": FactsDocument,
-    "sites-detect": DetectedSite,
-}
-"""Name of the schema -> its type."""
-
-
 def listed_sites(*, kinds: bool = False) -> tuple[ListedSite, ...]:
     """Return what is known about each profile, or about each node kind."""
     if kinds:

@@ -68,10 +68,6 @@ class InstallPlan(Document, frozen=True, kw_only=True):
         return found
 
 
-DOCUMENTS = {"env-plan": InstallPlan}
-"""Name of the schema -> its type."""
-
-
 def plan_install(profile: SiteProfile, goal: str, prefix: str | None = None) -> InstallPlan:
     """Return the ways to get a goal on a site; ``prefix``: folder to install into, None: one where the
     profile says that users install, else in the home."""

@@ -41,10 +41,6 @@ class SoftwareDocument(Document, frozen=True, kw_only=True):
     sites: dict[str, tuple[SiteSoftware, ...]]
 
 
-DOCUMENTS = {"software": SoftwareDocument}
-"""Name of the schema -> its type."""
-
-
 def live(profiles: Mapping[str, SiteProfile]) -> dict[str, SiteProfile]:
     """Return the profiles of machines that are in operation."""
     return {name: each for name, each in profiles.items() if each.status == "production"}

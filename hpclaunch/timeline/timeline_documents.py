@@ -85,7 +85,3 @@ class TimelineDocument(Document, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
     every_step_ms: tuple[float, ...]
-
-
-DOCUMENTS = {"timeline": TimelineDocument}
-"""Name of the schema -> its type."""

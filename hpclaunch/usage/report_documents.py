@@ -154,7 +154,3 @@ class ReportDocument(Document, frozen=True, kw_only=True):
     next: tuple[NextRequest, ...]
     over_time: tuple[TimePoint, ...]
     unknown: tuple[str, ...]
-
-
-DOCUMENTS = {"report": ReportDocument}
-"""Name of the schema -> its type."""

@@ -26,7 +26,7 @@ from hpclaunch.lint import finding_report
 from hpclaunch.observe import attached_ranks, job_stacks
 from hpclaunch.port import port_text
 from hpclaunch.probes import compare_probe
-from hpclaunch.scaling import bench_report, prediction, study_report
+from hpclaunch.scaling import bench_report, model_table, prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan, site_software
 from hpclaunch.timeline import timeline_documents
@@ -35,24 +35,42 @@ from tests.in_one_test import in_one_test
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference" / "json"
 DOCUMENTS: dict[str, Any] = {
-    name: kind
-    for module in (
-        *(attached_ranks, job_documents, job_stacks, check_report, io_advice, finding_report),
-        *(
-            install_plan,
-            site_software,
-            binding_documents,
-            site_documents,
-            compare_probe,
-            timeline_documents,
-            bench_report,
-            study_report,
-            prediction,
-        ),
-        *(port_text, report_documents),
-    )
-    for name, kind in module.DOCUMENTS.items()
+    "topology": binding_documents.TopologyDocument,
+    "topology-check": binding_documents.ListDocument,
+    "check": check_report.Report,
+    "not-submitted": check_report.NotSubmittedDocument,
+    "advise-io": io_advice.IoDocument,
+    "job": job_documents.JobDocument,
+    "jobs": list[job_documents.JobDocument],
+    "submitted-job": job_documents.SubmittedJobDocument,
+    "dry-run": job_documents.DryRunDocument,
+    "fetch": job_documents.FetchDocument,
+    "actions": list[job_documents.ActionDocument],
+    "log": job_documents.LogDocument,
+    "init": job_documents.InitDocument,
+    "verify": job_documents.VerifyDocument,
+    "error": job_documents.ErrorDocument,
+    "verify-attach": attached_ranks.AttachDocument,
+    "stacks": job_stacks.StacksDocument,
+    "sites-probe": compare_probe.ProbeDocument,
+    "bench": bench_report.Bench,
+    "predict": prediction.Prediction,
+    "predict-model": model_table.ModelTable,
+    "scale": study_report.StudyDocument,
+    "scale-compare": list[study_report.ComparedSize],
+    "sites-list": tuple[site_documents.ListedSite, ...],
+    "sites-validate": tuple[site_documents.ValidatedSite, ...],
+    "sites-check": site_documents.SourcesDocument,
+    "sites-facts": site_documents.FactsDocument,
+    "sites-detect": site_documents.DetectedSite,
+    "env-plan": install_plan.InstallPlan,
+    "software": site_software.SoftwareDocument,
+    "timeline": timeline_documents.TimelineDocument,
+    "report": report_documents.ReportDocument,
+    **finding_report.DOCUMENTS,
+    **port_text.DOCUMENTS,
 }
+"""Name of the schema -> its type, which the room that makes the document defines."""
 
 
 def hpclaunch(*words: str, code: int = 0) -> bytes:

@@ -52,7 +52,6 @@ def import_file(
     **report: Any,
 ) -> None:
     """Judge times that you measured: columns gpus or ranks, seconds or images/s; sizes may be repeated."""
-
     from hpclaunch.scaling.measured_sizes import RATES, read_measurement, seconds_of_rates
     from hpclaunch.scaling.study_report import StudyRequest, study_document
     from hpclaunch.site.yaml_tree import read_data
@@ -125,7 +124,6 @@ def run(
     **options: Any,
 ) -> None:
     """Run a study: a job per size and repeat, in turns of all sizes, then the table and the fit."""
-
     if not kind:
         raise click.UsageError("say what grows: --strong (the same work) or --weak (work per rank)")
     if len(set(kind)) > 1:
@@ -156,7 +154,6 @@ def _wanted(
     options: dict[str, Any],
 ) -> StudyFile:
     """Return the study of these options; ``layer``: how its command is meant, as in `Layer`."""
-
     import msgspec
 
     from hpclaunch.study.study_file import planned_points, wanted_study

@@ -192,7 +192,6 @@ def _launched(argv: tuple[str, ...]) -> set[str]:
 
 def look_on(host: Host, folder: str) -> Look:
     """Return what tells the facts of a file in a folder of a host, or of this machine."""
-
     kind_of = shell_words(__file__, "looks.sh", "kind_of")
 
     def look(path: str) -> FileFacts | None:

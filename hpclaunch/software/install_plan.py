@@ -18,8 +18,6 @@ from hpclaunch.software.script_lines import double_quote
 if TYPE_CHECKING:
     from hpclaunch.software.install_ways import Target, Way
 
-ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
-
 
 class JobPart(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a job that uses what a way installs, as keys of a job file."""

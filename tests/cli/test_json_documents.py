@@ -26,7 +26,7 @@ from hpclaunch.lint import finding_report
 from hpclaunch.observe import attached_ranks, job_stacks
 from hpclaunch.port import port_text
 from hpclaunch.probes import compare_probe
-from hpclaunch.scaling import bench_report, model_table, prediction, study_report
+from hpclaunch.scaling import link_tests, model_table, prediction, study_report
 from hpclaunch.site import site_documents
 from hpclaunch.software import install_plan, site_software
 from hpclaunch.timeline import timeline_documents
@@ -53,7 +53,7 @@ DOCUMENTS: dict[str, Any] = {
     "verify-attach": attached_ranks.AttachDocument,
     "stacks": job_stacks.StacksDocument,
     "sites-probe": compare_probe.ProbeDocument,
-    "bench": bench_report.Bench,
+    "bench": link_tests.Bench,
     "predict": prediction.Prediction,
     "predict-model": model_table.ModelTable,
     "scale": study_report.StudyDocument,

@@ -25,7 +25,7 @@ from hpclaunch.site.schema import Environment
 from hpclaunch.software import easyconfig
 from hpclaunch.software.easyconfig import EULAS, recipes
 from hpclaunch.software.horovod_facts import build_variables, rebuild_command
-from hpclaunch.software.install_plan import ROUTES, InstallPlan, Route, job_text, plan_install, script
+from hpclaunch.software.install_plan import InstallPlan, Route, job_text, plan_install, script
 from hpclaunch.software.known_pairs import bad_pairs
 from tests.how_much import examples
 from tests.in_process import hpclaunch_here
@@ -37,6 +37,7 @@ pytestmark = pytest.mark.slow  # together
 SITES = sorted(site_names())
 LIVE = [name for name in SITES if shipped(name).status == "production"]
 PAIRS = [(site, goal) for site in SITES for goal in GOALS]
+ROUTES = ("site", "easybuild", "eessi", "container", "wrapper", "pip", "eessi-container")
 
 
 class Plans(dict[tuple[str, str], InstallPlan]):

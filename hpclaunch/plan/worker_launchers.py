@@ -21,7 +21,6 @@ from hpclaunch.plan.script_commands import program_at
 IN_SCRIPT = "script"
 """Key of a command's ``config``: the words by which its shell script starts torchrun."""
 
-
 TORCHRUN, ACCELERATE = LAUNCHERS["torchrun"], LAUNCHERS["accelerate launch"]
 DEEPSPEED, FABRIC = LAUNCHERS["deepspeed"], LAUNCHERS["fabric run"]
 _OF_SITES = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "prterun", "aprun", "jsrun")
@@ -29,7 +28,7 @@ _PROGRAMS: dict[tuple[str, ...], WorkerLauncher] = {
     tuple(words.split()): row for row in LAUNCHERS.values() for words in row.commands
 }
 _PROGRAMS |= {(name,): WorkerLauncher(name=name) for name in _OF_SITES}
-_FLAGS = "-[bBdEiIOPqRsSuvx]+"
+PYTHON_FLAGS = "-[bBdEiIOPqRsSuvx]+"
 """Options of Python without a value (man python), as in ``python -u -m torch.distributed.run``."""
 _MODULES = {module: row for row in LAUNCHERS.values() for module in row.modules}
 
@@ -59,7 +58,7 @@ def find_launcher(argv: tuple[str, ...]) -> Started | None:
     """Return the launcher that a command begins with, wrappers before it aside; None: there is none."""
     at = program_at(argv)
     names = (PurePosixPath(argv[at]).name, *argv[at + 1 :]) if at < len(argv) else ()
-    behind = next((n for n, word in enumerate(names) if n and not re.fullmatch(_FLAGS, word)), 0)
+    behind = next((n for n, word in enumerate(names) if n and not re.fullmatch(PYTHON_FLAGS, word)), 0)
     if names[behind : behind + 1] == ("-m",) and re.fullmatch(r"python[\d.]*", names[0]):
         row, taken = _MODULES.get(" ".join(names[behind + 1 : behind + 2])), behind + 2
     else:
@@ -164,13 +163,11 @@ def _number(found: Started, names: tuple[str, ...]) -> Said | None:
     return None
 
 
-def said_sizes(request: JobRequest, found: Started | None) -> tuple[Said | None, Said | None]:
+def said_sizes(request: JobRequest, found: Started) -> tuple[Said | None, Said | None]:
     """Return the nodes and the workers of each node that a launcher is given; None: it leaves them open.
 
     Raises BadInputError for numbers of one command that contradict each other.
     """
-    if found is None:
-        return None, None
     row, config = found.launcher, request.command.config
     nodes = _number(found, (row.nodes,)) or _configured(config, "num_machines")
     workers = _number(found, row.workers)
@@ -194,7 +191,7 @@ def with_said_sizes(request: JobRequest, found: Started | None) -> tuple[JobRequ
 
     Raises BadInputError where the job says other sizes.
     """
-    nodes, workers = said_sizes(request, found)
+    nodes, workers = said_sizes(request, found) if found else (None, None)
     changes: dict[str, int] = {}
     settings: list[Setting] = []
     for name, said in (("nodes", nodes), ("tasks_per_node", workers)):

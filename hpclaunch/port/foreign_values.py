@@ -200,7 +200,8 @@ class Values:
             return item
         found = self._variable(part.text, offset)
         default = self._word(part.words[0], offset) if re.match(":?-", part.operator) and part.words else None
-        if found.plain and default is not None:
+        of_job = found.shell and self.words.variables.get(part.text) in WORDS["facts of each job"]
+        if default is not None and (found.plain or of_job):
             return found
         if default is None or default.shell is None:
             return Value(None, None, (part.text,))

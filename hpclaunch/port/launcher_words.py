@@ -18,11 +18,6 @@ from hpclaunch.shell.launcher_options import (
 )
 from hpclaunch.shell.shell_syntax import Part, Word
 
-READ_THEMSELVES = ("torchrun", "horovodrun")
-"""Launchers of frameworks, whose words `plan.worker_launchers` reads."""
-_OWN_SHELL = ["bash", "-c", "", "rank"]
-"""The words by which hpclaunch's own script starts a rank; the third is the text of the rank's shell."""
-
 
 class LaunchOption(NamedTuple):
     """An option of a launcher."""
@@ -108,7 +103,7 @@ def _program_in(launch: Launch, words: list[Value], values: Values) -> tuple[int
     several = launch.launcher in ("srun", "mpiexec", "aprun")
     end = raw.index(":") if several and ":" in raw else len(words)
     texts = [(one.origin.text or "") if one.origin else "" for one in words[:4]]
-    return 4 if values.own and texts == _OWN_SHELL else 0, end
+    return 4 if values.own and texts == WORDS["own shell"] else 0, end
 
 
 def _options_and_words(launch: Launch, values: Values) -> tuple[list[LaunchOption], list[Value]]:
@@ -131,7 +126,7 @@ def _other_launcher(launch: Launch, values: Values) -> tuple[list[LaunchOption],
 
     Wrappers such as ``timeout`` and ``uv run`` stay before the first two.
     """
-    if not launch.by_launcher or launch.launcher in READ_THEMSELVES:
+    if not launch.by_launcher or launch.launcher in WORDS["read elsewhere"]:
         return [], values.words_of(launch.command.words)
     first = launch.command.words[0]
     options = [LaunchOption(one.name, None, (one.value or first).line) for one in launch.options]

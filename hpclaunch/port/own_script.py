@@ -13,10 +13,6 @@ from hpclaunch.shell.shell_syntax import Command
 
 BINDS = "in the container: what the job names"
 """The reason of a line that adds binds of the request."""
-_ARRAY = re.compile(r"^(?:gpus|own)=\(([\d,' ]+)\)(?:  #.*)?$", re.MULTILINE)
-_ALL_GPUS = re.compile(
-    r"^# all GPUs\b.*\nexport \w+=([\d,]+)$|^export \w+=([\d,]+)  # all GPUs\b", re.MULTILINE
-)
 
 
 def request_lines(port: Port) -> dict[int, str]:
@@ -67,5 +63,6 @@ def bind_line(port: Port, command: Command) -> Verdict:
 
 def own_gpus(text: str) -> int | None:
     """Return the GPUs of each node that the script gives to ranks."""
-    match = _ARRAY.search(text) or _ALL_GPUS.search(text)
+    found = (re.search(each, text, re.MULTILINE) for each in WORDS["own GPUs"])
+    match = next(filter(None, found), None)
     return len(re.findall(r"\d+", match[match.lastindex or 1])) if match else None

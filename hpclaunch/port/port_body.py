@@ -51,7 +51,7 @@ def _of_command(port: Port, command: Command, own: dict[int, str]) -> Iterator[J
         yield from [Judged(end, port.says("written file"))] * (not inside.in_launch)
         yield from (one.behind(port.written.before) for one in port_body(port.written))
     elif port.launch and command.start == port.launch.command.start:  # eval $CMD, too
-        yield from [Judged(port.lines_of(command), port.says("sole program"))] * port.alone
+        return
     elif not command.depth:
         yield from _judge(port, command, own)
     elif _writes_to(command) or not _only_reads(port, command):
@@ -184,7 +184,8 @@ def names_in_launch(port: Port) -> tuple[set[str], set[str]]:
 
 def _node_files(port: Port) -> set[str]:
     """Return the files of nodes that options of the launch name, and no word of the program does."""
-    given = option_pairs(port.values.words_of(port.launch.command.words if port.launch else ()))
+    words = (part.values.words_of(part.launch.command.words) for part in port.parts if part.launch)
+    given = chain.from_iterable(map(option_pairs, words))
     found = {value for name, value in given if re.fullmatch(WORDS["options with a file of nodes"], name)}
     return found - {one.plain or one.shell or one.named for one in port.command.words}
 
@@ -385,7 +386,7 @@ def _environment(port: Port, command: Command) -> Verdict:
     words = [word.text for word in command.words]
     shown = " ".join(word.raw for word in command.words)
     if port.in_container:
-        return port.says("environment in container", shown=shown)
+        return port.says("environment in container", line=command.line + port.before, shown=shown)
     if port.same_machine and None not in words:
         return _same_environment(port, list(filter(None, words)))
     lines = "; ".join(step.text for step in port.target.software.setup)
@@ -422,9 +423,8 @@ def _let(port: Port, command: Command) -> Verdict:
 
 def _eval(port: Port, command: Command) -> Verdict:
     texts = (" ".join(word.raw for word in one.words[:2]) for one in port.script.commands)
-    activates = "conda activate" in texts
     hook = re.fullmatch(r"[\"`$(]*\S*conda[\"']? shell\.\w+ hook[^;&|]*", command.words[-1].raw)
-    return port.says("conda hook" if hook and activates else "no place")
+    return port.says("conda hook" if hook and "conda activate" in texts else "no place")
 
 
 def sole_program(port: Port) -> Launch | None:
@@ -442,15 +442,13 @@ def _sets_up(port: Port, command: Command) -> bool:
     """Tell whether a command only prints, sets variables, or prepares the shell."""
     name = command.name.rpartition("/")[2]
     if len(command.words) == 1 and not name:  # $WITH_CONDA
-        value = port.values.value(command.words[0])
-        return value.plain is None
+        return port.values.value(command.words[0]).plain is None
     known = (*_DECLARING, *PRINTS, *WORDS["cases of commands"])
     return name in known or any(re.fullmatch(pattern, name) for pattern, _ in _COMMANDS)
 
 
 def _set(port: Port, command: Command) -> Verdict:
-    words = [word.raw for word in command.words[1:]]
-    words = [word for word in words if word not in WORDS["modes"]]
+    words = [word.raw for word in command.words[1:] if word.raw not in WORDS["modes"]]
     if any(re.fullmatch(r"--?|-\w*[ak]\w*|allexport|[^+-].*", word) for word in words):
         return port.says("set arguments")
     return port.says("set")

@@ -14,9 +14,6 @@ from hpclaunch.port.ported_command import image_name
 from hpclaunch.scheduler.directive_reader import COMPONENT_SEPARATORS, Directive, MailEvent, Subject
 from hpclaunch.walltime import format_walltime
 
-PIECE = r"[^\s=:,;'\"/()\[\]{}|&<>+]+"
-"""A word of a directive or a value."""
-
 
 def port_directives(port: Port) -> Iterator[Judged]:
     """Judge every directive of the script."""
@@ -62,7 +59,7 @@ def _judge(port: Port, directive: Directive) -> Verdict:
 def _constraint(port: Port, directive: Directive) -> Verdict:
     if directive.line in port.faults:
         return port.says("fault", fault=port.faults[directive.line])
-    words = re.findall(PIECE, (directive.value or "").lower())
+    words = re.findall(WORDS["piece"], (directive.value or "").lower())
     met = words and {*words}.issubset(words_of_nodes(port))
     alike = _as_it_is(port, directive) if port.same_machine else None
     return alike or port.says("of all nodes" if met else "unknown directive", text=directive.text)
@@ -240,7 +237,7 @@ def _with_values(port: Port, named: list[str]) -> Verdict:
 
 def _begin(port: Port, directive: Directive) -> Verdict:
     if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?", directive.value or "", re.ASCII):
-        return port.says("begin", text=directive.text)
+        return port.says("nothing" if directive.value == "now" else "begin", text=directive.text)
     begin = (directive.value or "")[:16]
     return port.rewritten(f"begin: {begin}").setting(begin=begin)
 
@@ -260,8 +257,7 @@ def container_verdict(port: Port, image: str | None) -> Verdict:
     """Return the verdict on the job's container; None: its image cannot be read."""
     if image is None:
         return port.says("image")
-    to_do = f"container: {image} has to be available on {port.here}, built for its processors and GPUs"
-    return in_container(port, image).doing(to_do).setting(container=image)
+    return in_container(port, image).setting(container=image)
 
 
 def in_container(port: Port, image: str) -> Verdict:
@@ -275,7 +271,8 @@ def _mail_option(port: Port, directive: Directive) -> Verdict:
     write = port.target_words.write_mail
     to = ", ".join(write(events, user)) if write else ""
     if not to:
-        none = (write and user) or re.fullmatch("(?i)n(one|ever)?", directive.value or "")
+        by_user = port.words.mail_by_user or port.words.options.get(directive.name) != "mail user"
+        none = re.fullmatch("(?i)n(one|ever)?", directive.value or "") or not (events or by_user)
         return port.says("mail, none" if none else "mail, unknown", title=port.scheduler.title)
     lost = _lost_mail(port, directive) if port.words.options.get(directive.name) == "mail events" else []
     why = f"left out: {', '.join(lost)}: mail is sent at the begin, the end and a failure" if lost else ""

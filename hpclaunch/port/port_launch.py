@@ -11,10 +11,10 @@ from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
 from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.job_sizes import SourceSizes
-from hpclaunch.port.launcher_words import READ_THEMSELVES, LaunchOption, read_launch
+from hpclaunch.port.launcher_words import LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_body import PRINTS, last_program, sole_program
+from hpclaunch.port.port_body import PRINTS, last_program, leaves, sole_program
 from hpclaunch.port.port_directives import (
     binding_verdict,
     container_verdict,
@@ -113,7 +113,7 @@ def _of_launcher(port: Port, launch: Launch, nodes: int | None) -> tuple[int | N
     """Return the ranks where a launcher decides alone; None: it starts what the directives request."""
     if not launch.by_launcher:
         return (1,)
-    if launch.launcher in READ_THEMSELVES:
+    if launch.launcher in WORDS["read elsewhere"]:
         return (nodes,)
     unread = read_launch(launch, port.values).asked.keys() & {"tasks", "tasks per node"}
     if unread or (launch.options and launch.launcher not in LAUNCHER_OPTIONS):
@@ -176,6 +176,8 @@ def read_command(port: Port, launch: Launch | None) -> PortedCommand:
     inner = read_written(port, place) if place is not None else None
     if inner is None or place is None:
         return found
+    for name in place.pasted:
+        found = found.but(to_do=task("pasted value", line=place.line, name=name))
     inner = replace(inner, launch=sole_program(inner) if place.in_launch else main_launch(inner))
     if inner.launch is not None:
         return _with_inside(port, found, inner, place)
@@ -230,14 +232,15 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
     for name in sorted(names & set(port.script.variables.assignments)):
         if inner.values.named(name, 0).plain is None and name not in port.script.variables.exported:
             found = found.but(to_do=task("computed variable", line=line, name=name))
+    found = found.but(settled=_moves(inner))
     for command in inner.script.commands:
         words = inner.values.words_of(command.words)
         started, _ = inner_launcher(tuple(texts_of(words)))
         in_text = port_command(words, port.here)
         if in_text.image:
             start = " ".join(shell_word(one) or by_name(one) for one in words[: -len(in_text.words)])
-            at = {"line": line + command.line - 1, "start": start, "image": in_text.image}
-            found = found.but(to_do=task("container stays", **at, here=port.here))
+            at = {"line": line + command.line - 1, "start": start, "image": in_text.image, "here": port.here}
+            found = found.but(settled=(*found.settled, command.name), to_do=task("container stays", **at))
         if started:
             workers, of_job = workers_of(started)
             kept = started.launcher.name
@@ -245,6 +248,12 @@ def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Writte
             to_do = task("launcher stays", line=line + command.line - 1, kept=kept, here=port.here)
             found = found.but(kept=kept, workers=workers, workers_of_job=of_job, to_do=to_do)
     return found.but(words=(*found.words[:-1], Value(text, None)))
+
+
+def _moves(inner: Port) -> tuple[str, ...]:
+    """Return cd as a word that is right, unless a line of a text leaves the folder of the job."""
+    moves = [one for one in inner.script.commands if one.name == "cd"]
+    return () if any(one.depth or leaves(inner, one) for one in moves) else ("cd",)
 
 
 def _with_numbers_of(port: Port, started: Started, text: str) -> str:
@@ -363,13 +372,14 @@ def judge_start(port: Port, command: Sequence[str], known: set[int]) -> Iterator
         return
     lines = set(port.lines_of(port.launch.command)) - known
     if port.written is not None and port.command.inside_at.in_launch:
-        first = port.command.inside_at.line
-        lines -= {*range(first, first + port.command.inside_at.text.count("\n") + 1)}
+        first, text = port.command.inside_at.line, port.command.inside_at.text.rstrip()
+        lines -= {*range(first, first + text.count("\n") + 1)}
     yield Judged(sorted({port.launch.line, *lines}), _first_verdict(port, port.launch, command))
 
 
 def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdict:
-    said = [f"{port.here} starts ranks by {port.launcher.name}", *port.command.said]
+    how = "the script has no launch line: its last program is taken"
+    said = [how if port.alone else f"{port.here} starts ranks by {port.launcher.name}", *port.command.said]
     to_do = [] if not launch.command.depth else [task("output read", line=launch.line + port.before)]
     read = read_launch(launch, port.values)
     if not read.asked:

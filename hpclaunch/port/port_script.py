@@ -16,7 +16,7 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
-from hpclaunch.port.foreign_values import Values
+from hpclaunch.port.foreign_values import WORDS, Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.line_report import (
     KEPT,
@@ -49,12 +49,9 @@ from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
 from hpclaunch.site.schema import JobContainer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software.container_lines import undocumented
+from hpclaunch.software.container_lines import RUNTIMES, undocumented
 from hpclaunch.text_table import printable
 from hpclaunch.walltime import format_walltime
-
-_FAULTS = "module-|variable-(name|value)-|filesystem-|secret-"
-"""Rules of lint about lines that would otherwise be carried over as they are."""
 
 
 class Ported(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,8 +94,8 @@ def port_script(
     if site_scheduler(target).starts_at_once:
         raise BadInputError.case("port: no queue", site=target)
     requested = script.reader.requested(script.components[0]) if script.reader else RequestedResources()
-    found = lint_script(script, source, NO_FILES)
-    faults = [one for one in found if one.line and one.severity != "note" and re.match(_FAULTS, one.rule)]
+    found = [one for one in lint_script(script, source, NO_FILES) if re.match(WORDS["faults"], one.rule)]
+    faults = [one for one in found if one.line and one.severity != "note"]
     words = READERS.get(script.kind or (source.scheduler.kind if source else None))
     words = words or reader_by_variables(ref.name for ref in script.shell.refs)
     # PBS's file of nodes has a line for each rank of mpiprocs or ppn, LSF's for each slot.
@@ -269,16 +266,7 @@ def _target_facts(port: Port) -> dict[Fact, str]:
     threads = port.script.variables.assignments.get("OMP_NUM_THREADS", [])
     given = any(whole_number(one.value.text) is not None for one in threads if one.value)
     cores: dict[Fact, str] = {} if given else {"cpus per task": "$OMP_NUM_THREADS"}
-    return {
-        **cores,
-        "job": "$HPCLAUNCH_JOB_ID",
-        "array index": "$HPCLAUNCH_ARRAY_INDEX",
-        "folder": "$PWD",
-        "rank": launcher.rank,
-        "local rank": launcher.local_rank,
-        "first node": "$MASTER_ADDR",
-        "tasks": "$HPCLAUNCH_TASKS",
-    }
+    return {**cores, **WORDS["facts here"], "rank": launcher.rank, "local rank": launcher.local_rank}
 
 
 def _notes(port: Port) -> Iterator[str]:
@@ -350,12 +338,16 @@ def _settings(port: Port, found: dict[str, Any]) -> tuple[dict[str, Any], list[s
     left = ("container", "container_bind") if to_do or not image else ()
     keys = [key for key in JobSettings.__struct_fields__ if key not in left]
     settings = {key: found[key] for key in keys if found.get(key) not in (None, (), {})}
+    if FILL_IN not in settings.get("container", FILL_IN):
+        to_do.append(f"container: {image} has to be on {port.here}, built for its processors and GPUs")
     return settings, [*to_set, *to_do, *_software(port, found)]
 
 
 def _software(port: Port, found: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the modules and the environments of the script gave."""
-    if modules := " ".join(dict.fromkeys(found.get("loads", ()))):
+    loads, in_container = dict.fromkeys(found.get("loads", ())), found.get("container")
+    needed = (name for name in loads if not (in_container and name.partition("/")[0] in RUNTIMES))
+    if modules := " ".join(needed):
         yield task("modules loaded", modules=modules, here=port.here)
     if set_up := found.get("set_up"):
         lines = {line for line, _ in set_up}

@@ -10,7 +10,7 @@ from functools import cached_property
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.package_data import case_texts
-from hpclaunch.port.foreign_values import Values
+from hpclaunch.port.foreign_values import WORDS, Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Fate, Verdict
 from hpclaunch.port.ported_command import PortedCommand
@@ -199,12 +199,5 @@ def numbers_asked(script: Script, asked: RequestedResources, source: SiteProfile
 
 def paths_in(text: str) -> list[str]:
     """Return the paths of one machine in a text."""
-    return [part for part in dict.fromkeys(re.split(r"[\s:=,;'\"]+", text)) if is_path(part)]
-
-
-def is_path(text: str) -> bool:
-    """Tell whether a text is a path of one machine: in a home, or absolute and not of the system."""
-    system = r"/(tmp|dev|proc|s?bin|sys|usr(?!/(?!s?bin|lib|local|share|inc|src)\w)|etc|run|var|lib\w*)(/.*)?"
-    home = r"(~\w*|\$\{?(HOME|TMPDIR)\}?)/.*"
-    absolute = re.fullmatch(r"/\w.*", text) and not re.fullmatch(system, text) and ":/" not in text
-    return bool(absolute or re.fullmatch(home, text))
+    parts = dict.fromkeys(re.split(r"[\s:=,;'\"]+", text))
+    return [part for part in parts if re.fullmatch(WORDS["path of one machine"], part)]

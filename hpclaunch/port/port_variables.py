@@ -41,7 +41,7 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
     fabric, several = port.target.fabric, (port.sizes.nodes or 1) > 1
     here = {**fabric.common, **(fabric.multi_node if several else fabric.single_node), **port.target.env}
     site = here.get(name) if group is not None or not port.same_machine else None
-    if group is not None and group.name == "threads" and _fits(port, value):
+    if group is not None and group.name == "threads" and fits(port, value):
         group = site = None
     if group is not None and group.name == "software" and re.search(r"PATH$|PRELOAD$", name):
         shown = value.plain or value.shell
@@ -109,7 +109,7 @@ def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[
     return env, [task(cases[name], name=name, value=env[name], at=at_lines(lines[name])) for name in env]
 
 
-def _fits(port: Port, value: Value) -> bool:
+def fits(port: Port, value: Value) -> bool:
     """Tell whether a number of threads fits the cores of a rank here."""
     cores, per_node = usable_cores(port.target), port.sizes.tasks_per_node
     threads = whole_number(value.plain)

@@ -12,7 +12,7 @@ from hpclaunch.framework_table import LAUNCHERS
 from hpclaunch.lint.batch_script import placeholder_in
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.plan.script_commands import WRAPPERS, behind_wrapper, program_at, unwrap
-from hpclaunch.plan.worker_launchers import Started, framework_launcher
+from hpclaunch.plan.worker_launchers import PYTHON_FLAGS, Started, framework_launcher
 from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.line_report import task
 from hpclaunch.scheduler.directive_reader import whole_number
@@ -40,6 +40,8 @@ class PortedCommand:
     workers_of_job: bool = False
     nodes: int | None = None
     """Nodes that the framework's launcher names."""
+    settled: tuple[str, ...] = ()
+    """Words of a shell's text that are right here, or that a task names."""
     open_ranks: bool = False
     """A launcher starts a number of processes that cannot be read."""
     inside: Any = None
@@ -165,12 +167,10 @@ def _without_secrets(found: PortedCommand) -> PortedCommand:
 
 def inner_launcher(words: tuple[str, ...]) -> tuple[Started | None, tuple[str, ...]]:
     """Return a framework's launcher that words begin with, and the flags of its Python (``python -u -m``)."""
-    flags = tuple(itertools.takewhile(lambda text: re.fullmatch("-[uBEOsI]+", text), words[1:]))
-    python = words and re.fullmatch(r"(.*/)?python[\d.]*", words[0])
-    file = words[1 + len(flags)] if len(words) > 1 + len(flags) else ""
-    if not python or PurePosixPath(file).name in LAUNCHERS:  # python $(which torchrun)
-        return framework_launcher(words[1 + len(flags) :] if python else words), flags
-    return framework_launcher((words[0], *words[1 + len(flags) :])), flags
+    flags = tuple(itertools.takewhile(lambda text: re.fullmatch(PYTHON_FLAGS, text), words[1:]))
+    rest, python = words[1 + len(flags) :], re.fullmatch(r"(.*/)?python[\d.]*", "".join(words[:1]))
+    by_path = python and rest and PurePosixPath(rest[0]).name in LAUNCHERS  # python $(which torchrun)
+    return framework_launcher(rest if by_path else words), flags
 
 
 def workers_of(started: Started) -> tuple[int | None, bool]:
@@ -262,7 +262,7 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
         image, at = found.words[at], at + 1
     if image is not None:  # Shifter's may be in the job's header only
         name = image.plain if runtime.start == "exec" else image_name(image.plain or "")
-        found = _with_image(found, name, target)
+        found = _with_image(found, name)
     found = found.but(
         words=found.words[at:], said=f"in a container with the binds and the GPU option of {target}"
     )
@@ -301,13 +301,11 @@ def _container_options(
     return found, at, image, left
 
 
-def _with_image(found: PortedCommand, image: str | None, target: str) -> PortedCommand:
-    if image is None or unusable(Environment(container=JobContainer(image=image))):
-        image = f"{FILL_IN}_IMAGE.sif"
-        to_do = f"container: {image}: the script's image is known at run time only"
-    else:
-        to_do = f"container: {image} has to be on {target}, built for its processors and GPUs"
-    return found.but(image=image, to_do=to_do)
+def _with_image(found: PortedCommand, image: str | None) -> PortedCommand:
+    if image is not None and not unusable(Environment(container=JobContainer(image=image))):
+        return found.but(image=image)
+    image = f"{FILL_IN}_IMAGE.sif"
+    return found.but(image=image, to_do=f"container: {image}: the script's image is known at run time only")
 
 
 def image_name(text: str) -> str | None:

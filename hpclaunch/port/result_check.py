@@ -9,13 +9,13 @@ import msgspec
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.lint.launch_lines import LAUNCHERS
-from hpclaunch.port.foreign_values import ARGUMENT, WORDS, option_pairs, texts_of
+from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, option_pairs, texts_of
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, leaves, names_in_launch
-from hpclaunch.port.port_directives import PIECE, words_of_nodes
+from hpclaunch.port.port_directives import words_of_nodes
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
-from hpclaunch.port.port_variables import is_other_size
+from hpclaunch.port.port_variables import fits, is_other_size
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_readers import READERS
 from hpclaunch.shell.shell_syntax import Assignment
@@ -23,17 +23,21 @@ from hpclaunch.shell.shell_syntax import Assignment
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
     """Yield what the user has to check or to decide, given the keys of the job file and all verdicts."""
-    yield from chain(_gpus(port), _nodes(port), _other_sizes(port, settings))
-    found = re.findall(r"\$\{(\w+):?-", " ".join(settings["command"]))
-    if names := [name for name in dict.fromkeys(found) if f"{{{name}" in port.script.text]:
-        yield task("defaults", line=port.launch_line, names=", ".join(names))
-    yield from chain(_counts(port), _starters(port), _index(port, settings), _home(port))
-    yield from _folders(port, str(settings))
-    yield from chain(_arguments(port), _script_file(port), _foreign_words(port, settings))
+    for check in (_gpus, _nodes, _counts, _starters, _home, _arguments, _script_file, _unread_sizes, _cores):
+        yield from check(port)
+    for check_all in (_other_sizes, _defaults, _index, _folders, _foreign_words):
+        yield from check_all(port, settings)
     yield from _lost_values(port, settings, judged)
-    yield from _unread_sizes(port)
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})
-    yield from _cores(port)
+
+
+def _defaults(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the variables with a default that the command reads, but those that hpclaunch sets."""
+    own = {*WORDS["set for ranks"], port.target.binding.gpu_visible_var}
+    own |= {"OMP_NUM_THREADS"} if usable_cores(port.target) else set()
+    found = dict.fromkeys(re.findall(r"\$\{(\w+):?-", " ".join(settings["command"])))
+    if names := [name for name in found if f"{{{name}" in port.script.text and name not in own]:
+        yield task("defaults", line=port.launch_line, names=", ".join(names))
 
 
 def _cores(port: Port) -> Iterator[str]:
@@ -51,13 +55,13 @@ def _home(port: Port) -> Iterator[str]:
         yield "folder: no line leaves the home folder, where such a job begins: submit it where it belongs"
 
 
-def _folders(port: Port, result: str) -> Iterator[str]:
+def _folders(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines that read the folder they run in, where a line of the script goes to another one."""
     folders = {"PWD", *port.names_of("folder")}
     moves = [one.line for one in port.script.commands if leaves(port, one)]
     reads = [ref.line for ref in port.script.shell.refs if ref.name in folders]
     reads += [one.line for one in port.script.commands if one.name == "pwd"]
-    if moves and reads and re.search(r"\$\{?PWD\b", result):
+    if moves and reads and re.search(r"\$\{?PWD\b", str(settings)):
         yield task("folder moved", at=at_lines(reads), moves=at_lines(moves))
 
 
@@ -68,9 +72,15 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
         begin = re.match(r"[^%$]{2,}", file.rpartition("/")[2])
         name = begin[0] if begin else file
         later = [at for at in named if at > (port.launch_line or 0) and name in lines[at - 1]]
-        if later or re.fullmatch(WORDS["data"], name):
-            what = f"which {at_lines(later)} reads" if later else "which looks like data"
+        if what := f"which {at_lines(later)} reads" if later else _kind_of_output(port, file, name):
             yield task("output in a file", line=line, file=file, what=what, here=port.here)
+
+
+def _kind_of_output(port: Port, file: str, name: str) -> str:
+    """Return what a file of the launch's output holds; empty: it may be a log."""
+    if port.written is not None and re.search(WORDS["of each rank"], file):
+        return "one for each rank"
+    return "which looks like data" if re.fullmatch(WORDS["data"], name) else ""
 
 
 def _output_files(port: Port) -> Iterator[tuple[int, str]]:
@@ -91,14 +101,27 @@ def _foreign_words(port: Port, settings: Mapping[str, Any]) -> Iterator[str]:
     node, texts = port.target.node, _texts(settings)
     own = {getattr(node, "gpu_vendor", None), port.target.scheduler.kind}
     others = {owner: pattern for owner, pattern in WORDS["belongs to"].items() if owner not in own}
-    found = [
+    found = (
         (at, word, by) for at in texts for by in others for word in re.findall(others[by], texts[at], re.M)
-    ]
+    )
     for where, word, owner in dict.fromkeys(found):
+        if word in port.command.settled or _is_right(port, texts[where], word, owner):
+            continue
         read = re.search(rf"\$\{{?{re.escape(word)}\b", texts[where])
         case, line = "variable of the scheduler" if read else "foreign word", port.launch_line
         case = WORDS["tasks of owners"].get(owner, case)
         yield task(case, where=where, word=word, owner=owner, line=line, here=port.here)
+
+
+def _is_right(port: Port, text: str, word: str, owner: str) -> bool:
+    """Tell whether a text only reads a variable with a default, or sets one of hpclaunch's as that may be."""
+    name, ours = re.escape(word), owner == "hpclaunch's script here"
+    default = rf"\$\{{{name}:?-"
+    right = re.findall(rf"\$\{{?{name}\b" if ours else default, text)
+    right += re.findall(rf"\b{name}=(?=\"?{default})", text)
+    threads = re.findall(rf"\b{name}=(\d+)(?![^\s\"';&|)])", text) if ours and "_NUM_THREADS" in word else []
+    right += [number for number in threads if fits(port, Value(number, number))]
+    return 0 < len(re.findall(rf"\b{name}\b", text)) == len(right)
 
 
 def _texts(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -106,15 +129,15 @@ def _texts(settings: Mapping[str, Any]) -> dict[str, str]:
     command = settings["command"]
     text = command[-1] if command[:2] == ("bash", "-c") else " ".join(command)
     env = {name: f"{name} {value}" for name, value in settings.get("env", {}).items()}
-    filled = "|".join(name for name, value in env.items() if FILL_IN in value)
+    filled = "|".join(name for name, value in env.items() if FILL_IN in value) or "(?!)"
     found = {f"env {name}": value for name, value in env.items() if FILL_IN not in value}
-    return {"command": re.sub(rf"\$\{{?({filled})\b" if filled else "(?!)", "", text), **found}
+    return {"command": re.sub(rf"(?m)^[ \t(]+|\$\{{?({filled})\b", "", text), **found}
 
 
 def _unread_sizes(port: Port) -> Iterator[str]:
     """Yield the directives whose number is not read, and the words of others that are lost."""
     read = {one.line for one in msgspec.structs.astuple(port.requested) if one}
-    for one in () if port.same_machine else port.script.active_directives:
+    for one in () if port.same_machine else port.script.components[0]:
         subject, at = port.words.options.get(one.name), at_lines([one.line])
         if subject in WORDS["numbers"] and one.line not in read:
             yield task("number unread", at=at, text=one.text)
@@ -131,7 +154,8 @@ def _lost_words(port: Port, value: str) -> list[str]:
         known.append("mem")
     said = re.compile("|".join([WORDS["about sizes"], *map(re.escape, known)]))
     kinds = {re.sub(r"^(\w+=)?\d+:", "", chunk) for chunk in value.split("+")}  # of nodes, for PBS
-    return ["+"] * (len(kinds) > 1) + [word for word in re.findall(PIECE, value) if not said.fullmatch(word)]
+    lost = [word for word in re.findall(WORDS["piece"], value) if not said.fullmatch(word)]
+    return ["+"] * (len(kinds) > 1) + lost
 
 
 def _lost_values(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
@@ -152,7 +176,7 @@ def _lacks(port: Port, result: str, made: Assignment) -> bool:
     if launcher and launcher in str(made.value):
         return False
     texts = [part.text for part in made.value.parts if part.kind == "text"] if made.value else []
-    words = chain.from_iterable(re.findall(PIECE, text) for text in texts)
+    words = chain.from_iterable(re.findall(WORDS["piece"], text) for text in texts)
     return any(not word.isdigit() and word not in result for word in words)
 
 

@@ -8,7 +8,7 @@ from hpclaunch.lint.batch_script import read_script
 from hpclaunch.port.foreign_values import Value, Values
 from hpclaunch.port.port_state import Port
 from hpclaunch.port.ported_command import PortedCommand
-from hpclaunch.shell.shell_syntax import Command, Part, Redirect, Word
+from hpclaunch.shell.shell_syntax import Command, Redirect, Word
 
 _EXPANDED = re.compile(r"\\([$`\\\"])|\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
@@ -25,6 +25,8 @@ class Written(NamedTuple):
     expands: bool
     """Variables in it have their values before it starts."""
     in_launch: bool = False
+    pasted: tuple[str, ...] = ()
+    """Variables with quotes or the like, which the shell reads there, and which stand by their names here."""
 
 
 def find_written(port: Port, program: Value) -> Written | None:
@@ -46,19 +48,28 @@ def here_document(command: Command, body: Redirect, *, in_launch: bool = False) 
     return Written(command, body.line + 1, body.body or "", not quoted, in_launch)
 
 
+def _plain_line(value: Value) -> str:
+    """Return a value that is known and has one line; empty: it is something else."""
+    return value.plain if value.plain and "\n" not in value.plain else ""
+
+
 def text_of_shell(command: Command, word: Word, values: Values) -> Written:
     """Return the text that a launch gives to ``bash -c``, a script in the script, and what is pasted in."""
     raw, inside = word.raw, word.raw[1:-1]
     if (raw == f"'{inside}'" and "'" not in inside) or raw == f'"{inside}"':
         return Written(command, word.line, inside, expands=raw[0] == '"', in_launch=True)
 
-    def source(part: Part) -> str:
-        named = part.kind == "variable"
-        plain = values.named(part.text, word.start).plain if named and not part.operator else None
-        kept = f"${{{part.text}{part.operator}}}" if named else part.text
-        return plain if re.fullmatch(r".*[\"'\\$`;&|<>(){}*?~#].*", plain or "") and plain else kept
-
-    return Written(command, word.line, "".join(map(source, word.parts)), expands=False, in_launch=True)
+    text, pasted = "", list[str]()
+    for part in word.parts:
+        if part.kind != "variable":
+            text += part.text
+            continue
+        value = values.named(part.text, word.start)
+        special = re.search(r"[\"'\\$`;&|<>(){}*?~#]", value.text) is not None
+        plain = _plain_line(value) if special and not part.operator else ""
+        text += plain or f"${{{part.text}{part.operator}}}"
+        pasted += [part.text] * (special and not plain)
+    return Written(command, word.line, text, expands=False, in_launch=True, pasted=tuple(pasted))
 
 
 def read_written(port: Port, written: Written) -> Port | None:
@@ -67,9 +78,7 @@ def read_written(port: Port, written: Written) -> Port | None:
     None: a part of the text of a file is known at run time only. In the text of a launch such a part keeps
     the name of its variable.
     """
-    text, unknown = written.text, False
-    if written.expands:
-        text, unknown = _expanded(port.values, written)
+    text, unknown = _expanded(port.values, written) if written.expands else (written.text, False)
     if unknown and not written.in_launch:
         return None
     script = read_script(text)
@@ -92,7 +101,8 @@ def _expanded(values: Values, written: Written) -> tuple[str, bool]:
         found = values.named(match[2] or match[3], written.command.end)
         plain = found.plain
         if written.in_launch and (match[2] or match[3]) in values.script.variables.assignments:
-            plain = found.plain or found.shell or found.named
+            pasted = re.sub(r"\\([\\\"`$])", r"\1", found.shell or found.named or "")
+            plain = found.plain or pasted or found.plain
             plain = re.sub(r"\\?\n", " ", plain) if plain else plain
         if plain is not None and "\n" not in plain:
             return plain

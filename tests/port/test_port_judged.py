@@ -632,5 +632,86 @@ def test_a_shared_disk_below_usr_is_no_folder_of_the_system() -> None:
     assert "/usr/local" not in to_do(f"{LUMI}srun /usr/local/bin/a\n")
 
 
-def test_mail_that_a_script_turns_off_is_nothing_to_do() -> None:
-    assert "mail" not in to_do(f"{LUMI}#SBATCH --mail-type=NONE\nsrun ./a\n", to="olivia")
+@in_one_test("site", ["olivia", "tuolumne"])
+def test_mail_that_a_script_turns_off_is_nothing_to_do(site: str) -> None:
+    text = f"{LUMI}#SBATCH --mail-type=NONE --mail-user=a@b.org\nsrun ./a\n"
+    assert "mail" not in to_do(text, to=site)
+    assert ("sends mail" in to_do(text.replace("NONE", "END"), to=site)) == (site == "tuolumne")
+
+
+def test_a_pasted_value_of_the_run_alone_with_quotes_is_named() -> None:
+    args = 'ARGS="--name \\"a b\\" --dir /x/$USER"\n'
+    assert "line 6 pastes ARGS into the text" in to_do(f"{LUMI}{args}srun bash -c './a '\"$ARGS\"\n")
+    assert "pastes" not in to_do(
+        f"{LUMI}{args.replace(chr(92), '').replace(' b', '')}srun bash -c './a '$USER\n"
+    )
+    ported = port(f'{LUMI}{args}srun bash -c "./a $ARGS"\n', "lumi-g", "polaris")
+    assert ported.settings["command"][2] == "exec ./a --name 'a b' --dir \"/x/$USER\""
+
+
+def test_the_output_of_each_rank_in_a_file_of_its_own_is_named() -> None:
+    said = "line 5 has the output in out.$SLURM_PROCID, one for each rank"
+    assert said in to_do(f"{LUMI}srun sh -c './a > out.$SLURM_PROCID'\n")
+    assert "has the output" not in to_do(f"{LUMI}srun sh -c './a > out.log'\n")
+
+
+TEXT = """export ROOT="${SLURM_SUBMIT_DIR:-$(pwd)}"
+cd "$ROOT"
+srun bash -c '
+  cd "$ROOT"
+  export OMP_NUM_THREADS="${OMP_NUM_THREADS:-4}"
+  ./prepare; ./a ${SLURM_GPUS_ON_NODE:-1}
+'
+"""
+
+
+@in_one_test(
+    "old, new, said",
+    [
+        ("", "", ""),
+        ('  cd "$ROOT"', "  cd /x", "command: cd is of hpclaunch's script"),
+        ('  cd "$ROOT"', '  (cd "$ROOT/x"; ./b)', "command: cd is of hpclaunch's script"),
+        ("${OMP_NUM_THREADS:-4}", "99", "command: OMP_NUM_THREADS is of hpclaunch's script"),
+        (
+            "${SLURM_GPUS_ON_NODE:-1}",
+            "$SLURM_LOCALID $SLURM_CONF",
+            "reads $SLURM_CONF, which jobs on polaris",
+        ),
+    ],
+)
+def test_what_hpclaunch_sets_and_what_has_a_default_is_nothing_to_do(old: str, new: str, said: str) -> None:
+    found = to_do(LUMI + TEXT.replace(old, new) if old else LUMI + TEXT)
+    assert said in found if said else not any(word in found for word in ("folder", "cd ", "OMP", "jobs on"))
+
+
+@in_one_test(
+    "line",
+    [
+        "#SBATCH --begin=now",
+        "#SBATCH --clusters=amarel",
+        "rm -f hosts\nscontrol show hostnames | while read h; do\necho $h >> hosts\ndone",
+    ],
+)
+def test_what_has_no_meaning_here_is_nothing_to_do(line: str) -> None:
+    script = f"{LUMI}{line}\nsrun bash -c 'deepspeed --num_gpus 8 --hostfile hosts a.py\n'\n"
+    assert not re.search("line", to_do(script))
+
+
+def test_only_the_first_component_has_directives_that_count() -> None:
+    head = "#!/bin/bash\n#SBATCH -N 2 -n 8 -t 5\n#SBATCH hetjob\n#SBATCH --nodes=1\n"
+    said = to_do(f"{head}srun ./a : ./b\nsrun -n 2 hostname : -n 1 hostname\n", None)
+    assert "is not read" not in said
+    assert said.count("one component") == 1
+    assert "line 6" not in said
+
+
+def test_an_image_that_is_left_out_is_said_once() -> None:
+    said = to_do(f"{LUMI}srun --environment ./a.toml ./a\n")
+    assert said.count("./a.toml has to be") == 0
+    assert "./a.toml is left out" in said
+
+
+def test_the_report_says_once_that_the_last_program_is_taken() -> None:
+    changed = {one.line: one for one in port(f"{LUMI}./a -x\n", "lumi-g", "polaris").report.changed}
+    assert changed[5].to == "command: ./a -x"
+    assert "its last program is taken" in changed[5].why

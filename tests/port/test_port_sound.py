@@ -211,6 +211,11 @@ def test_the_program_of_a_script_without_a_launcher_is_judged_as_a_launch() -> N
     assert "command: line 3 has the output in out.dat" in "\n".join(ported.to_do)
 
 
+def test_a_variable_that_each_job_has_needs_no_default() -> None:
+    ported = port(SLURM + 'srun ./a "${SLURM_SUBMIT_DIR:-/x}" "${SLURM_ARRAY_TASK_ID:-0}"\n')
+    assert ported.settings["command"][2] == 'exec ./a "$PWD" "${SLURM_ARRAY_TASK_ID:-0}"'
+
+
 def test_a_default_with_a_variable_or_blanks_stays_a_default() -> None:
     ported = port(SLURM + 'D=${D:-$HOME/d}\nsrun ./a $D "${E:-a b}" ${F:-c d}\n')
     assert ported.settings["command"][2] == 'exec ./a "${D:-$HOME/d}" "${E:-a b}" ${F:-c d}'

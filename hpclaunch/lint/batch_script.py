@@ -132,7 +132,7 @@ class Script:
         shown = {one.line for one in self.commands if one.name in ("echo", "printf", "mktemp")}
         for number, line in enumerate(self.text.split("\n") if self.is_posix else (), 1):
             code = "" if number in shown else re.split(r"(?:^|\s)#", line, maxsplit=1)[0]
-            match = _OPEN_WORD.search(code)
+            match = _OPEN_WORD.search(_OF_TOOLS.sub("", code))
             if match and f"</{match[0][1:]}" not in self.text:  # no tag
                 found.setdefault(number, match[0])
         return found
@@ -301,10 +301,9 @@ def _lines_of_texts(shell: Shell) -> frozenset[int]:
     return frozenset(lines)
 
 
+_OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
-
-
 _OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
 """An object of Python that a program wrote into a directive: it is not to be filled in."""
 

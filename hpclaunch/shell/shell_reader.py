@@ -24,7 +24,7 @@ from hpclaunch.shell.shell_syntax import (
 )
 
 MAX_DEPTH = 40
-"""Levels of nested substitutions that are read; deeper ones are plain text."""
+"""Levels of nested substitutions that are read, deeper ones are plain text; and of blocks that count."""
 
 _MAX_LEVEL = 3
 """Scripts that a script gives to another shell, in each other."""
@@ -525,7 +525,7 @@ class _ListState:
     def path(self) -> Path:
         """The blocks around the command that is read."""
         last = self.blocks[-1] if self.blocks else None
-        path = (*last.path, (last.block, last.block.branches)) if last else self.around
+        path = (*last.path[:MAX_DEPTH], (last.block, last.block.branches)) if last else self.around
         return (*path, self.chain) if self.chain else path
 
     def _open(self, kind: str, branch: int = 0) -> None:
@@ -614,7 +614,7 @@ class _ListState:
                 depth=self.reader.depth,
                 block=len(self.blocks),
                 condition=self.condition,
-                function=any(one.block.kind == "function" for one in self.blocks),
+                function=any(block.kind == "function" for block, _ in self.path[len(self.around) :]),
                 path=self.path,
             )
         return self.command

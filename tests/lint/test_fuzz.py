@@ -83,6 +83,20 @@ def test_many_options_are_read_at_once(options: str) -> None:
     assert process_time() - before < 2
 
 
+LONG = (
+    "a/", "path/to/", "conda/", ".../", "( ", "if ", "{ ", "| a ", "\t", "`", "<a>", "a ", "your_a.",
+    "<your ", "sed -sed ", "grep '", "bash -c 'cd ",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", LONG)
+@pytest.mark.parametrize("ends", [("", ""), ("#SBATCH -N1\nsrun ", "="), ("x <", "'")])
+def test_a_line_of_many_equal_pieces_is_read_at_once(piece: str, ends: tuple[str, str]) -> None:
+    before = process_time()
+    find_faults(f"#!/bin/bash\n{ends[0]}{piece * (20_000 // len(piece))}{ends[1]}\n")
+    assert process_time() - before < 3
+
+
 def damaged(path: Path, seed: int) -> str:
     """Return a script that is cut, repeated and has insertions at random places."""
     dice = random.Random(seed)

@@ -18,6 +18,11 @@ from hpclaunch.shell.shell_syntax import Command, Word
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
 _SET_NAMES = [*_SET_LETTERS, *TABLE["set_names"].split()]
 _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
+_MOST_READ = 300
+"""Characters of a command that are read; what is cut off ends in no form."""
+_COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
+_BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
+_SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 
 
 @rule("status-lost-in-pipe")
@@ -85,9 +90,6 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
                 )
 
 
-_BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
-
-
 @rule("folder-made-twice")
 def folder_made_twice(context: Context) -> Iterator[Violation]:
     script, moved = context.script, False
@@ -116,9 +118,6 @@ def counter_ends_script(context: Context) -> Iterator[Violation]:
             yield Violation(line, message)
 
 
-_COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
-
-
 @rule("signal-not-trapped")
 def signal_not_trapped(context: Context) -> Iterator[Violation]:
     traps = [one for one in reversed(context.script.commands) if one.name == "trap"]
@@ -136,6 +135,7 @@ def _where(script: Script, command: Command) -> set[str]:
     fed = command.piped_in or any(one.operator.startswith("<") for one in command.redirects)
     asked = command.condition or command.after == "||"
     places = {"if": asked, "function": command.function, "input": fed}
+    places["tested"] = command.after == "&&" and _SAID.match(script.text, command.end) is not None
     return {command.name, script.language, *(name for name, here in places.items() if here)}
 
 
@@ -147,6 +147,10 @@ def _holds(row: dict[str, str], context: Context, command: Command) -> bool:
     if "nodes" in row and (context.requested.node_count or 1) < 2:
         return False
     named = "variable" not in row or command.name in script.variables.assignments
+    for one in script.variables.assignments.get(row.get("until", ""), [])[-1:]:
+        value = script.variables.expand(one.value).in_words if one.value else ""
+        if one.offset > command.start and not re.match(row["form"], f"PATH={value}"):
+            return False
     return named and _where(script, command).isdisjoint(row.get("not", "").split())
 
 
@@ -162,10 +166,6 @@ def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Contex
             if _holds(row, context, command):
                 message = f"{text[:60]}: {row['says']}"
                 yield Violation(command.line, message, row.get("write"), row.get("severity"))
-
-
-_MOST_READ = 300
-"""Characters of a command that are read; what is cut off ends in no form."""
 
 
 def _slips(names: str) -> str:

@@ -28,6 +28,9 @@ from hpclaunch.shell.shell_syntax import Ref, Word
 _HERE = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 _RANK_NAMES = ("RANK", "LOCAL_RANK", "NODE_RANK")
 _STEP_VARIABLES = name_set(TABLE["of_ranks_only"])
+_OWN_HOST = re.compile(TABLE["own_host"])
+"""An address that each reader replaces by its own host."""
+_ON_CPUS = re.compile(r"(^|[\s=-])cpu(\s|$)|gloo")
 
 
 def _runs(script: Script, *rows: WorkerLauncher) -> list[WorkerRun]:
@@ -219,9 +222,6 @@ def processes_over_gpus(context: Context) -> Iterator[Violation]:
             yield Violation(run.launch.line, message)
 
 
-_ON_CPUS = re.compile(r"(^|[\s=-])cpu(\s|$)|gloo")
-
-
 @rule("rendezvous-localhost")
 def rendezvous_localhost(context: Context) -> Iterator[Violation]:
     script, nodes = context.script, context.requested.node_count
@@ -270,10 +270,6 @@ def _address(script: Script, launch: Launch) -> str | None:
         option = launch.option("H", "hosts")
         given = [script.value(option).text or ""] if option else []
     return next((text for text in given if _HERE.fullmatch(text)), None)
-
-
-_OWN_HOST = re.compile(TABLE["own_host"])
-"""An address that each reader replaces by its own host."""
 
 
 @rule("rendezvous-own-host")
@@ -330,10 +326,11 @@ def _is_unread_node_rank(script: Script, ref: Ref) -> bool:
 
 def _in_launch(script: Script, ref: Ref) -> bool:
     """Tell whether a use is in the program of a launch, or in an assigned value that a launch uses."""
-    if any(one.command.start <= ref.offset < one.command.end for one in script.launches):
+    several = [one for one in script.launches if script.number(one, "ntasks", "n", "np") != 1]
+    if any(one.command.start <= ref.offset < one.command.end for one in several):
         return True
-    names = {part.text for one in script.launches for word in one.command.words for part in word.parts}
-    if any(one.by_launcher and worker_run(script, one) is None for one in script.launches):
+    names = {part.text for one in several for word in one.command.words for part in word.parts}
+    if any(one.by_launcher and worker_run(script, one) is None for one in several):
         names.update(_RANK_NAMES)  # torchrun and its kin set others
     return bool(names.intersection(_assigned_with(script, ref)))
 

@@ -19,9 +19,7 @@ _WRITTEN = 2026
 _OLD = 4
 """Years after which sites have removed a software stack: of yearly toolchains they keep about three."""
 _DATED = re.compile("|".join(TABLE["dated_modules"]))
-_HOMES = re.compile(
-    r"(?:/[\w.-]+)*?/(?:home|users|global/homes?/[a-z]|ccs/home|gpfs/home)/([a-z][a-z0-9_-]{2,})(?=/)"
-)
+_HOMES = re.compile(TABLE["homes"])
 _NO_PERSON = re.compile(r"user|your|name|shared|project|group|software|apps?|public|common")
 _NODE_LOCAL = re.compile(r"(/tmp|/dev/shm|/local/scratch|\$\{?(SLURM_)?TMPDIR\}?|/mnt/bb)(/|$)")
 _SWITCHED_OFF = re.compile(r"(?m)^\s*#+\s*(srun|mpirun|mpiexec)\s")

@@ -26,6 +26,7 @@ _MOST = 12
 """Variables that are named in one script; a usual script has fewer."""
 _SECRET_OPTION = re.compile(r"(?i)--?(api[-_]key|password|token|passwd)[= ]([A-Za-z0-9_./+-]{8,})")
 _NO_SECRET = re.compile(TABLE["no_secret"])
+_NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
 _ESCAPED = re.compile(r"\\\$\{?([A-Za-z_]\w*)")
 _BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
@@ -106,9 +107,6 @@ def scheduler_variable_misspelt(context: Context) -> Iterator[Violation]:
             edits = (Edit(at, at + len(name), right),) if at >= 0 else ()
             said = f"${name}: no scheduler sets such a variable"
             yield Violation(ref.line, said, f"write ${right}", None, edits)
-
-
-_NOT_OF_SCHEDULERS = r"^(?!SLURM_|PBS_|LSB_|SGE_|NSLOT$)|_HET_GROUP|PACK|SPANK"
 
 
 @rule("variable-name-unknown")
@@ -301,7 +299,7 @@ def array_of_one(context: Context) -> Iterator[Violation]:
 @rule("continuation-dangling")
 def continuation_dangling(context: Context) -> Iterator[Violation]:
     text = context.script.text
-    for match in re.finditer(r"[ \t]*\\\n(?=[ \t]*(\n|\Z))", text):
+    for match in re.finditer(r"(?<![ \t])[ \t]*\\\n(?=[ \t]*(\n|\Z))", text):
         line = context.script.line_at(match.start())
         comment = text[text.rfind("\n", 0, match.start()) + 1 :].lstrip().startswith("#")
         if not comment and line not in context.script.text_lines:

@@ -195,6 +195,8 @@ def test_what_scripts_of_others_were_seen_to_do(text: str) -> None:
         "#SBATCH -N1 -c4\nls | parallel -j 4 gzip",
         "#SBATCH -N1 -c4\nparallel -j 4 gzip < list",
         "#SBATCH -N1 -c4\nparallel -j 4 -a list gzip",
+        "#SBATCH -N1 -c4\nparallel --arg-file list gzip",
+        "#SBATCH -N1 -c4 --input=list\nparallel -j 4 gzip",
         "python a.py --data_dir d --fp16",
         "#SBATCH -N1 -c4 --mem-per-cpu=1G\n./app",
         "#$ -N a10\n./app",

@@ -132,7 +132,11 @@ def signal_not_trapped(context: Context) -> Iterator[Violation]:
 
 def _where(script: Script, command: Command) -> set[str]:
     """Return a command's name, its shell, ``if`` where it is asked whether it succeeds, and its place."""
-    fed = command.piped_in or any(one.operator.startswith("<") for one in command.redirects)
+    fed = (
+        command.piped_in
+        or script.has_option("input")
+        or any(one.operator.startswith("<") for one in command.redirects)
+    )
     asked = command.condition or command.after == "||"
     places = {"if": asked, "function": command.function, "input": fed}
     places["tested"] = command.after == "&&" and _SAID.match(script.text, command.end) is not None
@@ -147,11 +151,18 @@ def _holds(row: dict[str, str], context: Context, command: Command) -> bool:
     if "nodes" in row and (context.requested.node_count or 1) < 2:
         return False
     named = "variable" not in row or command.name in script.variables.assignments
-    for one in script.variables.assignments.get(row.get("until", ""), [])[-1:]:
-        value = script.variables.expand(one.value).in_words if one.value else ""
-        if one.offset > command.start and not re.match(row["form"], f"PATH={value}"):
-            return False
-    return named and _where(script, command).isdisjoint(row.get("not", "").split())
+    return (
+        named
+        and not _mended(row, script, command)
+        and _where(script, command).isdisjoint(row.get("not", "").split())
+    )
+
+
+def _mended(row: dict[str, str], script: Script, command: Command) -> bool:
+    """Tell whether the last value of the variable of a row comes later and is none that it reports."""
+    made = script.variables.assignments.get(row.get("until", ""), [])
+    value = script.variables.expand(made[-1].value).in_words if made and made[-1].value else ""
+    return bool(made) and made[-1].offset > command.start and not re.match(row["form"], f"PATH={value}")
 
 
 def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Context) -> Iterator[Violation]:

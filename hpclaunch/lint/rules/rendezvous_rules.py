@@ -326,13 +326,18 @@ def _is_unread_node_rank(script: Script, ref: Ref) -> bool:
 
 def _in_launch(script: Script, ref: Ref) -> bool:
     """Tell whether a use is in the program of a launch, or in an assigned value that a launch uses."""
-    several = [one for one in script.launches if script.number(one, "ntasks", "n", "np") != 1]
+    several = _of_ranks(script)
     if any(one.command.start <= ref.offset < one.command.end for one in several):
         return True
     names = {part.text for one in several for word in one.command.words for part in word.parts}
     if any(one.by_launcher and worker_run(script, one) is None for one in several):
         names.update(_RANK_NAMES)  # torchrun and its kin set others
     return bool(names.intersection(_assigned_with(script, ref)))
+
+
+def _of_ranks(script: Script) -> list[Launch]:
+    """Return the launches but for those of one task, whose rank is 0 for the batch shell, too."""
+    return [one for one in script.launches if script.number(one, "ntasks", "n", "np") != 1]
 
 
 def _assigned_with(script: Script, ref: Ref) -> list[str]:

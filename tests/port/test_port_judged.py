@@ -622,7 +622,7 @@ def test_more_memory_than_a_node_gives_a_job_is_asked_for() -> None:
 
 
 def test_paths_of_a_program_in_a_container_are_named_unless_a_bind_holds_them() -> None:
-    said = to_do(f"{LUMI}srun singularity exec -B /work/me:/mnt/d my.sif ./a --in /mnt/d/x --out /proj/y\n")
+    said = to_do(f"{LUMI}srun singularity exec -B /proj/me:/mnt/d my.sif ./a --in /mnt/d/x --out /proj/y\n")
     assert "command: /proj/y has to be a path on polaris" in said
     assert "/mnt/d/x" not in said
 

@@ -301,9 +301,11 @@ def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
 
 def _last_words(rank: FailedRank, lines: Sequence[str]) -> tuple[str, ...]:
     """Return the last words like an error's; of a rank that chose its exit code, its last ones."""
+    if said := _error_words(rank.rank, lines):
+        return tuple(text for _, text in said)
     named = ranks_named(rank.rank) if rank.exit_code in range(1, 126) else frozenset()
-    said = [text.strip() for label, text in by_rank(lines) if label in named and _ordinary(text)]
-    return tuple(text for _, text in _error_words(rank.rank, lines)) or tuple(said[-_LINES_SHOWN:])
+    own = [text.strip() for label, text in by_rank(lines) if label in named and _ordinary(text)]
+    return tuple(own[-_LINES_SHOWN:])
 
 
 def _of_unknown(log: FailureLog) -> Verdict:

@@ -134,7 +134,7 @@ def _assignments(port: Port, command: Command) -> Iterator[Judged]:
 
 def _program_variable(port: Port, name: str, value: Value) -> Verdict:
     """Return the verdict on an exported variable; one that holds a launch is not the program's."""
-    inner = inner_launcher(tuple((value.text).split()))[0] if group_of(name) is None else None
+    inner = inner_launcher(tuple(value.text.split()))[0] if group_of(name) is None else None
     if inner is None or not (inner.options or inner.program):  # the path of a folder named deepspeed
         return port_variable(port, name, value)
     text = port.script.text[port.launch.command.start : port.launch.command.end] if port.launch else ""

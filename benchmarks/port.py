@@ -52,26 +52,11 @@ from hpclaunch.site.schema import SiteProfile
 from hpclaunch.text_table import text_table
 
 FACTS = Path(__file__).parent / "data" / "port_scripts.yaml"
-UNSEEN = FACTS.with_name("port_scripts_unseen.yaml")
 TARGETS = ("lumi-g", "polaris", "olivia")
-DRAWN = FACTS.with_name("port_scripts_drawn.yaml")
-FIFTH = FACTS.with_name("port_scripts_fifth.yaml")
-SIXTH = FACTS.with_name("port_scripts_sixth.yaml")
-SEVENTH = FACTS.with_name("port_scripts_seventh.yaml")
-EIGHTH = FACTS.with_name("port_scripts_eighth.yaml")
-Group = Literal["", "unseen", "drawn", "fifth", "sixth", "seventh", "eighth"]
-Half = Literal[
-    "open",
-    "kept",
-    "unseen, opened",
-    "unseen",
-    "drawn, opened",
-    "drawn",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-]
+Blind = Literal["fifth", "sixth", "seventh", "eighth"]
+"""Files that are one half, each by somebody who had not read port."""
+Group = Literal["", "unseen", "drawn", Blind]
+Half = Literal["open", "kept", "unseen, opened", "unseen", "drawn, opened", "drawn", Blind]
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,13 +79,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def half(self) -> Half:
         """The half that the lot puts it into, or that of its file."""
         digest = hashlib.sha256(f"{self.repository}/{self.path}".encode()).hexdigest()
-        if self.group in ("fifth", "sixth", "seventh", "eighth"):
-            return self.group
         if self.group == "unseen":
             return "unseen" if int(digest, 16) % 2 else "unseen, opened"
         if self.group == "drawn":
             return "drawn" if int(digest, 16) % 2 else "drawn, opened"
-        return "open" if int(digest, 16) % 5 < 3 else "kept"
+        if self.group == "":
+            return "open" if int(digest, 16) % 5 < 3 else "kept"
+        return self.group
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -112,15 +97,8 @@ class Difference(msgspec.Struct, frozen=True):
 
 def read_facts() -> tuple[Facts, ...]:
     """Return the facts about all scripts."""
-    files: dict[Group, Path] = {
-        "": FACTS,
-        "unseen": UNSEEN,
-        "drawn": DRAWN,
-        "fifth": FIFTH,
-        "sixth": SIXTH,
-        "seventh": SEVENTH,
-        "eighth": EIGHTH,
-    }
+    groups: tuple[Group, ...] = get_args(Group)
+    files = {group: FACTS.with_name(f"port_scripts_{group}.yaml") if group else FACTS for group in groups}
     return tuple(
         msgspec.structs.replace(each, group=group)
         for group, file in files.items()

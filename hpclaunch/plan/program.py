@@ -17,6 +17,8 @@ from hpclaunch.plan.worker_launchers import ACCELERATE, IN_SCRIPT, TORCHRUN, fin
 _PYTHON = r"(?:python|pypy)[\d.]*"
 _WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
 """In a word of single letters: what follows is a value."""
+_RUNNERS = ("mpi4py", "mpi4py.run", "mpi4py.futures")
+"""Modules that run the program behind them; an exception there ends all ranks (mpi4py 4.1, mpi4py.run)."""
 _MAX_FILES = 50
 MPI = "mpi4py"
 """The framework that programs of other frameworks use, too."""
@@ -52,7 +54,7 @@ def python_target(argv: tuple[str, ...]) -> PythonTarget | None:
     """
     words = inner_words(launched_program(argv))
     if (after := _after_python(words)) is not None:
-        return _python_words(after)[1]
+        return _python_words(_without_runner(after))[1]
     return PythonTarget(file=words[0]) if words and words[0].endswith(".py") else None
 
 
@@ -61,6 +63,14 @@ def _after_python(words: tuple[str, ...]) -> tuple[str, ...] | None:
     places = (at for at, word in enumerate(words) if re.fullmatch(_PYTHON, PurePosixPath(word).name))
     at = next(places, None)
     return None if at is None else words[at + 1 :]
+
+
+def _without_runner(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of an interpreter without ``-m mpi4py`` and what stands before it."""
+    at = words.index("-m") if "-m" in words else len(words)
+    program = words[at + 2 :]
+    runs = words[at + 1 : at + 2] in [(name,) for name in _RUNNERS] and program
+    return program if runs and (program[0] in ("-m", "-c") or program[0][0:1] != "-") else words
 
 
 def interpreter_of(argv: tuple[str, ...]) -> str:

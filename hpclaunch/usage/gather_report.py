@@ -125,7 +125,7 @@ def _accounted(host: Host, scheduler: Scheduler, job: str | None) -> tuple[Accou
 
 def _own(record: JobRecord, accounted: tuple[AccountedJob, ...]) -> tuple[AccountedJob, ...]:
     """Return what is kept of the job; raise BadInputError where another job has its number."""
-    if all(job.name == record.name for job in accounted):
+    if all(job.name in ("", record.name) for job in accounted):
         return accounted
     raise BadInputError(f"the accounting here has another job with the number {record.scheduler_id}")
 

@@ -21,7 +21,7 @@ from hpclaunch.job.record import ArrayJob, Failure, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.schema import Billing
-from hpclaunch.usage.gather_report import JobFacts
+from hpclaunch.usage.gather_report import JobFacts, _own
 from hpclaunch.usage.job_report import job_report
 from tests.testbed.kit import new_record
 from tests.timeline.made_timelines import Training, always, runner
@@ -300,6 +300,10 @@ def test_large_samples_are_thinned_and_damaged_ones_counted(
     assert any("lines of the samples are damaged" in text for text in found["unknown"])
 
 
+def answered(text: str) -> CommandResult:
+    return CommandResult(exit_code=0, stdout=text, stderr="")
+
+
 SACCT = "\n".join(
     [
         "77|COMPLETED|0:0|1700000000|1700000100|1700000400|300|60|2|billing=16,cpu=16,mem=64G,node=2|01:10.500"
@@ -308,6 +312,15 @@ SACCT = "\n".join(
         "77.0|COMPLETED|0:0|1700000100|1700000100|1700000400|300||2|cpu=16|01:00.000|4194304K|900000|x",
     ]
 )
+
+
+def test_a_job_of_which_the_accounting_has_no_name_yet_is_ours(store: Store, tmp_path: Path) -> None:
+    assert ACCOUNTING is not None
+    record = replace(ended_job(store, tmp_path), name="pi", scheduler_id="77")
+    for name in ("pi", "allocation"):
+        assert _own(record, ACCOUNTING.parse("77", answered(SACCT.replace("a|name", name))))
+    with pytest.raises(BadInputError, match="another job with the number 77"):
+        _own(record, ACCOUNTING.parse("77", answered(SACCT)))
 
 
 def test_the_accounting_of_slurm_is_read() -> None:

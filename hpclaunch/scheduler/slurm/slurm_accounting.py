@@ -17,6 +17,8 @@ _COLUMNS = (
     "JobName",  # it may hold the character between the columns
 )
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_NO_NAME_YET = "allocation"
+"""What sacct 22.05.8 prints in the first seconds of a job, before slurmctld has told the name."""
 _UNKNOWN_UINT64 = 1 << 60
 """Slurm prints 2^64-2 for an energy that it does not know."""
 
@@ -61,7 +63,7 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
         AccountedJob,
         status,
         id=number,
-        name=last["JobName"],
+        name="" if last["JobName"] == _NO_NAME_YET else last["JobName"],
         submitted=iso_time(own[0]["Submit"]),
         queued_s=_sum(_waited(row) for row in own),
         elapsed_s=_sum(_whole(row["ElapsedRaw"]) for row in own),

@@ -18,7 +18,7 @@ _COLUMNS = (
 )
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 _NO_NAME_YET = "allocation"
-"""What sacct 22.05.8 prints in the first seconds of a job, before slurmctld has sent the name."""
+"""The name that sacct 22.05.8 prints in the first seconds of a job, until slurmctld has sent it."""
 _UNKNOWN_UINT64 = 1 << 60
 """Slurm prints 2^64-2 for an energy that it does not know."""
 

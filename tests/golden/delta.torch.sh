@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for delta: Delta at NCSA, USA, nodes with four A100 (Slingshot-11), facts read
-# 2026-11-24 to 2026-11-24.
+# 2026-11-24.
 # 4 nodes x 4 ranks = 16 ranks.
 # Framework: torch; named in the request.
 # CPUs and GPUs of each local rank:

@@ -11,7 +11,7 @@
 #flux: --dependency=afterok:91088924704768  # a job that must end first
 
 # Written by hpclaunch 0.1.0 for generic-flux: Any cluster with Flux, of which nothing else is known, facts
-# read 2026-11-23 to 2026-11-23.
+# read 2026-11-23.
 # 2 nodes x 4 ranks = 8 ranks.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 

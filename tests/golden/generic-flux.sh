@@ -6,7 +6,7 @@
 #flux: --output=hpclaunch-{{id}}.out  # stdout and stderr of the job
 
 # Written by hpclaunch 0.1.0 for generic-flux: Any cluster with Flux, of which nothing else is known, facts
-# read 2026-11-23 to 2026-11-23.
+# read 2026-11-23.
 # 1 node x 1 rank = 1 rank.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 

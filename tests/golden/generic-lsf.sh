@@ -13,7 +13,7 @@
 #BSUB -o hpclaunch-%J.out
 
 # Written by hpclaunch 0.1.0 for generic-lsf: Any cluster with IBM Spectrum LSF, of which nothing else is
-# known, facts read 2026-11-22 to 2026-11-22.
+# known, facts read 2026-11-22.
 # 1 node x 1 rank = 1 rank.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 

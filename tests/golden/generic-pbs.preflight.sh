@@ -9,7 +9,7 @@
 #PBS -j oe
 
 # Written by hpclaunch 0.1.0 for generic-pbs: Any cluster with PBS Professional or OpenPBS about which nothing
-# else is known, facts read 2026-11-20 to 2026-11-20.
+# else is known, facts read 2026-11-20.
 # 2 nodes x 1 rank = 2 ranks.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 

@@ -11,7 +11,7 @@
 #SBATCH --requeue  # the job may come back after a checkpoint
 
 # Written by hpclaunch 0.1.0 for generic-slurm: Any cluster with Slurm about which nothing else is known,
-# facts read 2026-11-20 to 2026-11-20.
+# facts read 2026-11-20.
 # 2 nodes x 1 rank = 2 ranks.
 # Framework: mpi4py; named in the request.
 # No binding is planned: the NUMA nodes are not described, or --binding off.

@@ -9,7 +9,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for generic-slurm: Any cluster with Slurm about which nothing else is known,
-# facts read 2026-11-20 to 2026-11-20.
+# facts read 2026-11-20.
 # 1 node x 1 rank = 1 rank.
 # No binding is planned: the NUMA nodes are not described, or --binding off.
 

@@ -14,7 +14,7 @@
 #SBATCH --hint=nomultithread  # CPUs are cores, as in the site's scripts [1]
 
 # Written by hpclaunch 0.1.0 for jean-zay: Jean Zay at IDRIS, France, nodes with four H100 80 GB (partition
-# gpu_p6, InfiniBand), facts read 2026-11-24 to 2026-11-24.
+# gpu_p6, InfiniBand), facts read 2026-11-24.
 # 1 node x 4 ranks = 4 ranks.
 # Each rank binds itself at its start, to up to 24 cores near its GPU, as /sys of its node shows them
 # (bind_here.sh).

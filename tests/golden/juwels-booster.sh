@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for juwels-booster: JUWELS Booster at JSC, Germany (4 A100 per node, InfiniBand
-# HDR200), facts read 2026-11-24 to 2026-11-24.
+# HDR200), facts read 2026-11-24.
 # 1 node x 4 ranks = 4 ranks.
 # Each rank binds itself at its start, to up to 12 cores near its GPU, as /sys of its node shows them
 # (bind_here.sh).

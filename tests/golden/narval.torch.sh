@@ -12,7 +12,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for narval: Narval of the Digital Research Alliance of Canada (4 A100 40 GB per
-# node, InfiniBand HDR), facts read 2026-11-24 to 2026-11-24.
+# node, InfiniBand HDR), facts read 2026-11-24.
 # 4 nodes x 4 ranks = 16 ranks.
 # Framework: torch; named in the request.
 # Each rank binds itself at its start, to up to 12 cores near its GPU, as /sys of its node shows them

@@ -11,7 +11,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for snellius: H100 nodes of Snellius at SURF, Netherlands (4 H100 94 GB per node,
-# InfiniBand NDR), facts read 2026-11-24 to 2026-11-24.
+# InfiniBand NDR), facts read 2026-11-24.
 # 4 nodes x 4 ranks = 16 ranks.
 # Framework: torch; named in the request.
 # Each rank binds itself at its start, to up to 16 cores near its GPU, as /sys of its node shows them

@@ -14,7 +14,7 @@
 #   --attrs mcdram=cache:numa=quad:filesystems=home,theta-fs0: the memory mode (MCDRAM as a cache, one NUMA node), and the file systems that the job needs
 
 # Written by hpclaunch 0.1.0 for theta: Theta at ALCF, Argonne (Cray XC40, Xeon Phi 7230 of 64 cores, no
-# GPUs), switched off, facts read 2026-11-22 to 2026-11-22.
+# GPUs), switched off, facts read 2026-11-22.
 # 1 node x 1 rank = 1 rank.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 0-63  NUMA node 0

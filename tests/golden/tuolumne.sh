@@ -9,7 +9,7 @@
 #flux: --output=hpclaunch-{{id}}.out  # stdout and stderr of the job
 
 # Written by hpclaunch 0.1.0 for tuolumne: Tuolumne at LLNL, USA (HPE Cray EX, 4 MI300A per node, Flux),
-# sibling of El Capitan, facts read 2026-11-24 to 2026-11-24.
+# sibling of El Capitan, facts read 2026-11-24.
 # 1 node x 4 ranks = 4 ranks.
 # CPUs and GPUs of each local rank:
 #   rank 0: CPUs 1-7,9-15,17-23  GPU 0  NUMA node 0

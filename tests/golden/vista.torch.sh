@@ -9,7 +9,7 @@
 #SBATCH --open-mode=append  # each run writes on in the same log: Slurm, too, may requeue the job
 
 # Written by hpclaunch 0.1.0 for vista: Vista at TACC, USA (one GH200 per node, InfiniBand NDR, ibrun), facts
-# read 2026-11-24 to 2026-11-24.
+# read 2026-11-24.
 # 4 nodes x 1 rank = 4 ranks.
 # Framework: torch; named in the request.
 # CPUs and GPUs of each local rank:

@@ -3,7 +3,7 @@
 import re
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import groupby
+from itertools import filterfalse, groupby
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -62,6 +62,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     after = _followers(said)
     first = _first(reports, after)
     said = _without_later_kills(said, first, log.lines)
+    said = _without_limit_of_waiting(said, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
     if silent := _silent_rank(reports, found, best):
@@ -513,6 +514,22 @@ def _without_later_kills(said: list[Event], first: FailedRank | None, lines: Seq
         return said
     told = next((place for place, line in enumerate(lines) if line.strip() == first.line), len(lines))
     return [event for event in said if event.error.cause != known.KILLED or event.at < told]
+
+
+def _without_limit_of_waiting(said: list[Event], lines: Sequence[str]) -> list[Event]:
+    """Return the events without the limit that ended a job which only waited since a rank's exception.
+
+    That is so where nothing caught the exception, and no rank wrote a usual line between it and the limit.
+    """
+    limit = min((event.at for event in said if _of_limit(event)), default=0)
+    last = max((event.at for event in said if event.at < limit and _ended_its_rank(event)), default=limit)
+    usual = filter(_went_on, (text for _, text in by_rank(lines[last + 1 : limit])))
+    return said if last == limit or any(usual) else [*filterfalse(_of_limit, said)]
+
+
+def _ended_its_rank(event: Event) -> bool:
+    """Tell whether an event is an exception of the program itself that nothing caught."""
+    return event.traced and not (event.caught or event.inner or event.error.follows)
 
 
 def _decisive(found: Sequence[Event], first: FailedRank | None, failed: bool, several: bool) -> Event | None:

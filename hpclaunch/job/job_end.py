@@ -197,6 +197,12 @@ def run_folders(record: JobRecord, state: JobState | None = None) -> list[str]:
     return [record.folder] if state in (None, record.state) else []
 
 
+def failed_folders(record: JobRecord) -> list[str]:
+    """Return the folders of runs that failed, or that may have failed before somebody cancelled the job."""
+    cancelled = record.state == "cancelled" and not record.array
+    return [record.folder] if cancelled else run_folders(record, "failed")
+
+
 class EndLogs(NamedTuple):
     """The contents of the logs of ended jobs, by folder."""
 
@@ -239,12 +245,16 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
 
 
 def _failure(record: JobRecord, logs: EndLogs) -> Failure | None:
-    log = next((logs.failures[f] for f in run_folders(record, "failed") if f in logs.failures), None)
+    log = next((logs.failures[f] for f in failed_folders(record) if f in logs.failures), None)
     if log is None:
         return None
     from hpclaunch.job.failure_causes import failure_of
 
-    return failure_of(record, log)
+    if record.state != "cancelled":
+        return failure_of(record, log)
+    # The cancellation ended the ranks; an exception of the program came before it.
+    failure = failure_of(replace(record, exit_code=None), log._replace(ranks=""))
+    return failure if failure.where else None
 
 
 def _with_log(record: JobRecord, job: _Ended, logs: EndLogs, files: Mapping[str, bytes]) -> _Ended:

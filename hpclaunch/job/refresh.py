@@ -28,6 +28,7 @@ from hpclaunch.job.job_end import (
     ended_as,
     exit_status,
     explained,
+    failed_folders,
     open_again,
     restarts_in,
     run_folders,
@@ -171,7 +172,7 @@ def _why_lost(record: JobRecord, scheduler: Scheduler, answers: Answers) -> str:
 
 def _end_logs(host: Host, changed: Iterable[JobRecord]) -> EndLogs:
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in run_folders(new)]
-    failed = [folder for new in changed for folder in run_folders(new, "failed")]
+    failed = [folder for new in changed for folder in failed_folders(new)]
     return EndLogs(read_traces(host, ended), read_failures(host, failed) if failed else {})
 
 

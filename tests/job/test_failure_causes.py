@@ -11,7 +11,9 @@ from hpclaunch.cli.status import _failed, _who
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.binding_report import PREFIX, verdict
 from hpclaunch.job.failure_causes import bad_nodes, failure_of, first_death, refused_mask
-from hpclaunch.job.job_end import alone
+from hpclaunch.job.job_end import EndLogs, alone, explained
+from hpclaunch.job.log_extract import Trace
+from hpclaunch.job.record import Failure
 from hpclaunch.job.store import Store
 from tests.in_one_test import in_one_test
 from tests.testbed.kit import new_record
@@ -169,3 +171,31 @@ def test_a_task_with_several_ranks_names_none_of_its_candidates(tmp_path: Path) 
     lines = tuple(f"[rank{rank}]: {line}" for rank in range(2) for line in TRACE)
     failure = failure_of(record, FailureLog(lines=lines))
     assert (failure.rank, failure.candidates) == (None, "0-1")
+
+
+RAISED = (*TRACE, "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-28T22:37:34 {}***")
+ENDED = "srun: error: n1: tasks 0-1: Terminated"
+
+
+def test_ranks_that_waited_for_one_that_raised_need_no_more_time(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2, state="failed", exit_code=1)
+    lines = tuple(line.format("DUE TO TIME LIMIT ") for line in RAISED)
+    failure = failure_of(record, FailureLog(ENDED, lines, {"1": TRACE}))
+    assert (failure.rank, failure.cause, failure.remedy) == ("1", "the program's own error", None)
+    went_on = (*lines[:3], "step 8 loss 0.31", *lines[3:])
+    assert failure_of(record, FailureLog(ENDED, went_on, {"1": TRACE})).cause == "time limit"
+
+
+def test_an_exception_before_a_cancellation_is_shown_and_the_cancellation_is_not(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), tasks=2, state="cancelled")
+    lines = (*(line.format("") for line in RAISED), ENDED)
+    traces = {record.folder: Trace()}
+
+    def shown(log: FailureLog) -> Failure | None:
+        return explained(record, EndLogs(traces, {record.folder: log}), {}, "2026-11-28T22:37:35").failure
+
+    failure = shown(FailureLog(ENDED, lines, {"1": TRACE}))
+    assert failure is not None
+    assert (failure.cause, failure.where) == ("the program's own error", "/h/a.py:3")
+    assert shown(FailureLog(ENDED, lines[3:])) is None
+    assert shown(FailureLog(ENDED, (*TRACE, "step 8 loss 0.31", *lines[3:]))) is None

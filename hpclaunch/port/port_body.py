@@ -320,7 +320,8 @@ def _other_launch(port: Port, launch: Launch) -> Verdict:
 def leaves(port: Port, command: Command) -> bool:
     """Tell whether a command goes to another folder than that where the job is submitted."""
     value = port.values.words_of(command.words[1:2])
-    stays = bool(value) and (value[0].shell in ("$PWD", "${PWD}") or value[0].plain == ".")
+    folder = (value[0].shell or value[0].plain or "").rstrip("/") if value else ""
+    stays = folder in ("$PWD", "${PWD}", ".")
     return command.name in ("cd", "pushd") and not (command.depth or stays)
 
 

@@ -185,12 +185,16 @@ def read_command(port: Port, launch: Launch | None) -> PortedCommand:
 
 
 def _in_folder(port: Port, launch: Launch | None, found: PortedCommand) -> PortedCommand:
-    """Return the command with its path, where lines put a program without one into the job's folder."""
+    """Return the command with its path, where lines put a program without one into the job's folder.
+
+    A compiler without ``-o`` puts a.out there.
+    """
     by_mpi = launch is not None and launch.launcher == "mpiexec" and found.image is None
     name = found.words[0].plain or ""
     made = re.compile(WORDS["puts a file"].format(name=re.escape(name)))
     lines = (" ".join(word.raw for word in one.words) for one in port.script.commands)
-    if not by_mpi or not re.fullmatch(r"\w[\w.+-]*", name) or not any(map(made.fullmatch, lines)):
+    there = name == "a.out" or any(map(made.fullmatch, lines))
+    if not (by_mpi and there and re.fullmatch(r"\w[\w.+-]*", name)):
         return found
     said = f"mpirun looks for {name} in the folder of the job, too, and the shell that starts a rank does not"
     return with_word(found, 0, Value(f"./{name}", f"./{name}")).but(said=said)

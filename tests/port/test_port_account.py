@@ -82,6 +82,7 @@ def test_a_file_of_the_output_that_is_needed_is_named(body: str, said: str) -> N
         ("H=$(pwd)\ncd run\nsrun ./a $H/x", "folder: line 3: $PWD is the folder where the job is"),
         ("cd run\nsrun ./a $SLURM_SUBMIT_DIR/x", "folder: line 4: $PWD is the folder where the job is"),
         ("cd $SLURM_SUBMIT_DIR\nsrun ./a $PWD/x", ""),
+        ("cd $SLURM_SUBMIT_DIR/\nsrun ./a $PWD/x", ""),
         ("cd run\nsrun ./a", ""),
     ],
 )

@@ -434,6 +434,11 @@ def test_a_program_that_lines_put_into_the_folder_gets_its_path_with_mpirun(made
     assert any("mpirun looks for wave in the folder" in line.why for line in ported.report.changed)
 
 
+def test_what_a_compiler_makes_without_a_name_is_in_the_folder() -> None:
+    ported = port(f"{NO_GPUS}mpif90 main.f90\nmpirun -np 8 a.out\n", None, "polaris")
+    assert ported.settings["command"] == ("./a.out",)
+
+
 @pytest.mark.parametrize(
     ("made", "launch"),
     [

@@ -236,6 +236,10 @@ def test_gpus_of_a_node_without_cpus_are_assigned() -> None:
     node = NodeTopology(cores=(), gpus=(Gpu(index=0, numa=1), Gpu(index=1)))
     binding = bind_gpus_only(node, BindingRequest(tasks_per_node=2))
     assert [(rank.gpus, rank.numa, rank.cpus) for rank in binding.ranks] == [((0,), (1,), ()), ((1,), (), ())]
+    alone = bind_gpus_only(node, BindingRequest(tasks_per_node=1))
+    assert [rank.gpus for rank in alone.ranks] == [(0, 1)]
+    with pytest.raises(BadInputError, match="it must be at least 1"):
+        bind_gpus_only(node, BindingRequest(tasks_per_node=0))
     with pytest.raises(BadInputError, match="no source lists the CPUs"):
         bound(node, 1)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.binding_report import PREFIX
-from hpclaunch.job.job_end import array_verdict, ended_as, job_of_array, with_array_status
+from hpclaunch.job.job_end import array_verdict, ended_as, job_of_array, open_indices, with_array_status
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.scheduler.scheduler_interface import JobState, JobStatus
@@ -125,3 +125,9 @@ def test_a_record_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
         assert store.keep(replace(record, state="running"), said.append).state == "running"
     assert len(said) == 1
     assert "the state shown is right, and is not saved" in said[0]
+
+
+def test_a_job_is_open_until_its_end_is_known(record: JobRecord) -> None:
+    states: tuple[JobState, ...] = ("queued", "running", "done", "failed", "cancelled", "lost")
+    array = {index: ArrayJob(state=state) for index, state in enumerate(states)}
+    assert open_indices(replace(record, array=array)) == {0, 1, 5}

@@ -8,7 +8,14 @@ from typing import Any
 from hpclaunch.observe.job_stacks import stacks_document, watched
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.rank_stands import frames_of, newest, spied
-from hpclaunch.remote.roll_call import collective_in, nodes_in, roll_call, text_lines
+from hpclaunch.remote.roll_call import (
+    collective_in,
+    differing,
+    first_difference,
+    nodes_in,
+    roll_call,
+    text_lines,
+)
 from tests.in_one_test import in_one_test
 
 TRAIN = ["/home/me/train.py", 88, "train_step"]
@@ -456,3 +463,40 @@ def test_the_newest_collectives_of_a_dump() -> None:
     found = newest(json.dumps({"entries": entries}), most=2)
     assert found == {"0:default_pg": [[2, "all_reduce", "completed"], [3, "all_reduce", "scheduled"]]}
     assert newest("not JSON") is None
+
+
+def waiting(rank: int, what: str, *called: str) -> dict[str, Any]:
+    """A rank in a collective, and the names of those that its flight recorder has, from number 1 on."""
+    numbered = [(number, name, 0) for number, name in enumerate(called, 1)]
+    return {"rank": rank, "what": what, "number": None, "at": "a.py:1", "collectives": {"0": numbered}}
+
+
+@in_one_test(
+    "whats, odd",
+    [
+        (["allreduce"] * 4, []),
+        (["allreduce", "barrier"], [0, 1]),
+        (["allreduce", "barrier", "allreduce"], [1]),
+        (["allreduce", "barrier", "allreduce", "barrier"], []),
+        (["allreduce", "barrier", "broadcast", "allreduce"], [1, 2]),
+    ],
+)
+def test_ranks_in_another_collective_than_most(whats: list[str], odd: list[int]) -> None:
+    reports = [waiting(rank, what) for rank, what in enumerate(whats)]
+    assert [one["rank"] for one in differing(reports)] == odd
+
+
+@in_one_test(
+    "names, odd",
+    [
+        (["ab", "ab", "ab"], []),
+        (["ab", "cb", "ab"], [1]),
+        (["ab", "cb"], []),
+        (["ab", "cb", "ab", "cb"], []),
+        (["ab", "ac", "ad", "ab"], []),
+        (["ab", "ac", "ab", "ab"], [1]),
+    ],
+)
+def test_the_collective_that_most_ranks_called_tells_the_odd_ones(names: list[str], odd: list[int]) -> None:
+    reports = [waiting(rank, "barrier", *called) for rank, called in enumerate(names)]
+    assert [one["rank"] for one in first_difference(reports)] == odd

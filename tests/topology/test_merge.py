@@ -10,7 +10,7 @@ import pytest
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import amd_smi, hwloc, lscpu, numactl, nvidia_smi, rocm_smi, sysfs
-from hpclaunch.topology.merge_sources import merge
+from hpclaunch.topology.merge_sources import _first_difference, merge
 from hpclaunch.topology.node_topology import Core, Gpu, Nic, NodeTopology, NumaNode
 from hpclaunch.topology.sources import KINDS, apply_site, read_files, read_folder
 from tests.topology import machines
@@ -326,3 +326,15 @@ def test_model_holds_what_merge_makes() -> None:
     assert isinstance(topology.cores[0], Core)
     assert isinstance(topology.numa_nodes[0], NumaNode)
     assert msgspec.convert(msgspec.to_builtins(topology), NodeTopology) == topology
+
+
+@pytest.mark.parametrize(
+    ("theirs", "differs"),
+    [((0, 4), False), ((0,), False), ((0, 4, 8), False), ((0, 5), True), ((4, 1), True), ((9, 10), False)],
+)
+def test_cores_differ_where_they_overlap_and_neither_holds_the_other(
+    theirs: tuple[int, ...], differs: bool
+) -> None:
+    siblings = {cpu: frozenset((cpu % 4, cpu % 4 + 4)) for cpu in range(8)}
+    core = Core(cpus=theirs, socket=None, numa=None, l3=None)
+    assert (_first_difference(siblings, [core]) is not None) is differs

@@ -47,7 +47,13 @@ def test_trees_of_older_kernels_with_masks_and_without_the_online_list(tmp_path:
         put(tmp_path, f"{folder}/topology/thread_siblings", f"00000000,{1 << cpu | 1 << (cpu ^ 2):08x}")
         put(tmp_path, f"{folder}/online", "0" if cpu == 3 else "1")
     put(tmp_path, "sys/devices/system/node/node0/cpumap", "00000000,0000000f")
+    put(
+        tmp_path,
+        "sys/devices/system/node/node0/meminfo",
+        "Node 0 MemTotal:       131581780 kB\nNode 0 MemFree: 1 kB",
+    )
     topology = read_files({"sysfs": tmp_path})
+    assert topology.numa_nodes[0].memory_bytes == 134_739_742_720
     assert [core.cpus for core in topology.cores] == [(0, 2), (1,)]
     assert sorted(topology.numa_nodes[0].cpus) == [0, 1, 2]
 

@@ -178,6 +178,13 @@ class Script:
         return whole_number(self.value(launch.option(*names)).text)
 
     @cached_property
+    def input_from(self) -> float:
+        """Where ``exec < FILE`` gives the commands behind it their input; infinite: nowhere."""
+        opens = (one for one in self.commands if one.has_input and (one.name, len(one.words)) == ("exec", 1))
+        here = (one for one in opens if not one.depth and "(" not in (block.kind for block, _ in one.path))
+        return next((float(one.start) for one in here), inf)
+
+    @cached_property
     def first_uses(self) -> dict[str, Ref]:
         """The first use of each variable."""
         return {ref.name: ref for ref in reversed(self.shell.refs)}

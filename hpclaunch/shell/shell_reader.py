@@ -675,12 +675,19 @@ class _ListState:
         holder = Command(line=reader.line_of(reader.at), start=reader.at, depth=reader.depth)
         while reader.redirect(holder):
             reader.skip_blanks()
-        piped = reader.operator() in _PIPES
-        for command in self._commands[first:]:
-            if command.depth == reader.depth:
-                command.piped_out = command.piped_out or piped
-                command.redirects += holder.redirects
+        self._goes_with(self._commands[first:], reader.operator() in _PIPES, holder.redirects)
         self.before = word
+
+    def _goes_with(self, inside: list[Command], piped: bool, redirects: list[Redirect]) -> None:
+        """Give the commands in a block what follows its end.
+
+        Not of deeper blocks, or a script of brackets alone would take the square of its length.
+        """
+        followed = (piped or redirects) and len(self.blocks) < MAX_DEPTH
+        for command in inside if followed else ():
+            if command.depth == self.reader.depth:
+                command.piped_out = command.piped_out or piped
+                command.redirects += redirects
 
     def _take_operator(self, operator: str) -> bool:
         reader = self.reader

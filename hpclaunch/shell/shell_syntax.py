@@ -150,6 +150,11 @@ class Command:
         """The first word as written after quote removal; empty for a bare assignment."""
         return self.words[0].visible if self.words else ""
 
+    @property
+    def has_input(self) -> bool:
+        """Whether a redirection opens its input, file descriptor 0."""
+        return any(one.operator.startswith("<") and one.fd in ("", "0") for one in self.redirects)
+
 
 @dataclass
 class Shell:

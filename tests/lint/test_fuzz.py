@@ -97,6 +97,15 @@ def test_a_line_of_many_equal_pieces_is_read_at_once(piece: str, ends: tuple[str
     assert process_time() - before < 3
 
 
+@pytest.mark.parametrize(
+    ("opens", "closes"), [("( a ", ")"), ("{ a\n", "}\n"), ("( a | ( a ", ") > x "), ("if a\nthen ", "fi\n")]
+)
+def test_blocks_in_blocks_are_closed_at_once(opens: str, closes: str) -> None:
+    before = process_time()
+    find_faults(f"#!/bin/bash\n{opens * 5000}{closes * 5000}\n")
+    assert process_time() - before < 4
+
+
 def damaged(path: Path, seed: int) -> str:
     """Return a script that is cut, repeated and has insertions at random places."""
     dice = random.Random(seed)

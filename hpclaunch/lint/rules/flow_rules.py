@@ -22,6 +22,7 @@ _MOST_READ = 300
 """Characters of a command that are read; what is cut off ends in no form."""
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
 _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
+_DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 
 
@@ -132,11 +133,8 @@ def signal_not_trapped(context: Context) -> Iterator[Violation]:
 
 def _where(script: Script, command: Command) -> set[str]:
     """Return a command's name, its shell, ``if`` where it is asked whether it succeeds, and its place."""
-    fed = (
-        command.piped_in
-        or script.has_option("input")
-        or any(one.operator.startswith("<") for one in command.redirects)
-    )
+    fed = command.piped_in or script.has_option("input") or command.has_input
+    fed = fed or script.input_from < command.start
     asked = command.condition or command.after == "||"
     places = {"if": asked, "function": command.function, "input": fed}
     places["tested"] = command.after == "&&" and _SAID.match(script.text, command.end) is not None
@@ -172,7 +170,7 @@ def _refused(rows: list[dict[str, Any]], forms: re.Pattern[str], context: Contex
     for command in script.variables.commands if script.is_posix else ():
         whole = re.sub(r"[ \t]*\\\n[ \t]*", " ", script.text[command.start : command.end][:900])
         text = whole if len(whole) < _MOST_READ else f"{whole[:_MOST_READ]}\0"
-        if command.name not in own and (found := forms.match(text)):
+        if command.name not in own and (found := forms.match(_DESCRIPTOR.sub("", text))):
             row = rows[int(str(found.lastgroup)[1:])]
             if _holds(row, context, command):
                 message = f"{text[:60]}: {row['says']}"

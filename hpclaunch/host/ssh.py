@@ -239,9 +239,7 @@ class SshHost(Host):
     def make_folder(self, path: str, *, private: bool = False) -> None:
         """Make a folder and those above it; a new ``private`` one is for its owner only."""
         mode = ("-m", "700") if private else ()
-        answer = with_retry(lambda: self.run(("mkdir", "-p", *mode, "--", path)))
-        if answer.exit_code != 0:
-            raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
+        self._make(path, ("mkdir", "-p", *mode, "--", path))
 
     def write_folder(self, path: str, files: Mapping[str, bytes]) -> None:
         """Make a folder with these files in one round trip, unless it exists: temporary name, rename."""
@@ -252,7 +250,10 @@ class SshHost(Host):
                 member.mode, member.size, member.mtime = 0o644, len(data), int(time.time())
                 archive.addfile(member, io.BytesIO(data))
         words = (*shell_words(__file__, "sync.sh", "unpack", "bash"), path)
-        answer = with_retry(lambda: self.run(words, buffer.getvalue()))
+        self._make(path, words, buffer.getvalue())
+
+    def _make(self, path: str, words: Sequence[str], stdin: bytes | None = None) -> None:
+        answer = with_retry(lambda: self.run(words, stdin))
         if answer.exit_code != 0:
             raise BadInputError(f"{path}: cannot make this folder on {self.name}: {answer.stderr.strip()}")
 

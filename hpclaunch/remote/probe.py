@@ -384,7 +384,8 @@ def _gpus_seen(expected: dict[str, Any]) -> tuple[str, str, str] | None:
     text = answer.stdout.decode(errors="replace")
     count = len({index for index, _ in re.findall(GPU_LINES[argv[0]], text, re.MULTILINE)})
     status = "have" if count >= expected["gpus"] else "missing"
-    return "gpus", status, "{} lists {} GPUs, the job needs {}".format(argv[0], count, expected["gpus"])
+    found = "{} GPU{}".format(count, "s" * (count != 1))
+    return "gpus", status, "{} lists {}, the job needs {}".format(argv[0], found, expected["gpus"])
 
 
 def _fabric_loads(expected: dict[str, Any]) -> tuple[str, str, str] | None:
@@ -522,7 +523,7 @@ def _blamed(missing: dict[str, dict[str, str]], answered: set[str]) -> dict[str,
     for check, hosts in sorted(missing.items()):
         if set(hosts) == answered and (len(answered) > 1 or check not in HARDWARE_CHECKS):
             words = check + ": " + sorted(hosts.values())[0]
-            who = f"all {len(answered)} nodes" if len(answered) > 1 else "the node"
+            who = f"all {len(answered)} nodes" if len(answered) > 1 else min(answered)
             failed.setdefault(who, []).append(words)
             continue
         for host, evidence in hosts.items():

@@ -142,7 +142,7 @@ def test_a_node_that_gives_no_answer_is_named(tmp_path: Path) -> None:
     alone = PREFIX + json.dumps({"host": "n1", "check": "space", "status": "missing", "evidence": "/nosuch"})
     for text, count, sentence in (
         ("\n".join(alike), "2", "preflight failed: all 2 nodes: gpus: lists 7"),
-        (alone, "1", "preflight failed: the node: space: /nosuch"),
+        (alone, "1", "preflight failed: n1: space: /nosuch"),
     ):
         answer = subprocess.run([*words[:3], count], input=text, capture_output=True, text=True)
         assert (answer.returncode, answer.stdout) == (1, f"{sentence}\n")

@@ -11,6 +11,12 @@ def counted(number: int, noun: str, plural: str | None = None, spec: str = "") -
     return f"{number:{spec}} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def amount_of(number: float, unit: str, spec: str = ",.4g") -> str:
+    """Return ``1 node-hour`` or ``2 node-hours``; ``unit``: in the plural, as in profiles."""
+    text = f"{number:{spec}}"
+    return f"{text} {unit.removesuffix('s') if text == '1' else unit}"
+
+
 def listed(names: Sequence[str], most: int = 8) -> str:
     """Return ``n1, n2``; of more than ``most`` names the first ones, and ``...``."""
     return ", ".join((*names[:most], "...") if len(names) > most else names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpclaunch.plural import counted, listed
+from hpclaunch.plural import amount_of, counted, listed
 from tests.in_one_test import in_one_test
 
 
@@ -15,6 +15,10 @@ from tests.in_one_test import in_one_test
         (counted(2, "entry", "entries"), "2 entries"),
         (counted(1, "entry", "entries"), "1 entry"),
         (counted(12345, "file", spec=","), "12,345 files"),
+        (amount_of(1.0, "node-hours"), "1 node-hour"),
+        (amount_of(0.99999, "node-hours"), "1 node-hour"),
+        (amount_of(1, "SBU", "g"), "1 SBU"),
+        (amount_of(1.5, "ABCI points"), "1.5 ABCI points"),
     ],
 )
 def test_a_number_with_its_noun(said: str, expected: str) -> None:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hpclaunch.json_document import document_text
 from hpclaunch.package_data import text_beside
-from hpclaunch.plural import counted
+from hpclaunch.plural import amount_of, counted
 
 PALETTE: dict[str, Any] = json.loads(text_beside(__file__, "palette.json"))
 """``colours``: of ranks and of parts of a whole, in order; ``line``, ``late``, ``wrong``: on either paper.
@@ -51,6 +51,7 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(px="{:.1f}".format, counted=lambda count, word: counted(count, word), ink=ink)
+    environment.filters["amount_of"] = amount_of
     environment.globals["palette"] = PALETTE
     return environment
 

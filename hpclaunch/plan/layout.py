@@ -4,6 +4,9 @@ Where the scheduler reports the sizes of nodes, while where their GPUs are attac
 part of each node, and its ranks bind there by what they see at their start.
 """
 
+from collections.abc import Mapping
+from math import prod
+
 import msgspec
 from msgspec.structs import replace
 
@@ -17,7 +20,7 @@ from hpclaunch.plan.launch_plan import AtStart, Preflight, Staging, Supervision
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.plan.request_rules import QueueChoice, array_indices, kibibytes
 from hpclaunch.plan.worker_launchers import Started
-from hpclaunch.plural import counted
+from hpclaunch.plural import amount_of, counted
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import Launcher
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
@@ -382,25 +385,18 @@ def cost_at_most(job: JobLayout) -> Cost | None:
         return None
     runs = 1 + request.max_restarts
     jobs = len(array_indices(request.array, job.scheduler)) if request.array else 1
-    hours = job.walltime_s / 3600
-    amount = job.nodes * hours * billing.per_node_hour * runs * jobs
-    factors = [
-        counted(job.nodes, "node"),
-        format_walltime(job.walltime_s),
-        f"{billing.per_node_hour:g} {billing.unit} per node and hour",
-        *([f"{runs} runs"] if runs > 1 else []),
-        *([f"{jobs} jobs"] if jobs > 1 else []),
-    ]
-    text = f"it costs at most {amount:,.4g} {billing.unit}: {' x '.join(factors)}"
+    cost = cost_of(billing, job.nodes, job.walltime_s, {"runs": runs, "jobs": jobs})
+    return replace(cost, text=f"it costs at most {cost.text}")
+
+
+def cost_of(billing: Billing, nodes: int, seconds: int, times: Mapping[str, int] | None = None) -> Cost:
+    """Return what whole nodes cost for this long; ``times``: noun in the plural -> how many of it."""
+    amount = nodes * seconds / 3600 * billing.per_node_hour * prod((times or {}).values())
+    rate = f"{amount_of(billing.per_node_hour, billing.unit, 'g')} per node and hour"
+    more = [f"{number} {noun}" for noun, number in (times or {}).items() if number > 1]
+    factors = " x ".join((counted(nodes, "node"), format_walltime(seconds), rate, *more))
+    text = f"{amount_of(amount, billing.unit)}: {factors}"
     return Cost(amount=amount, unit=billing.unit, text=text)
-
-
-def cost_of(billing: Billing, nodes: int, seconds: int) -> Cost:
-    """Return what whole nodes cost that a job has had for this long."""
-    amount = nodes * seconds / 3600 * billing.per_node_hour
-    rate = f"{billing.per_node_hour:g} {billing.unit} per node and hour"
-    factors = f"{counted(nodes, 'node')} x {format_walltime(seconds)} x {rate}"
-    return Cost(amount=amount, unit=billing.unit, text=f"{amount:,.4g} {billing.unit}: {factors}")
 
 
 def check_budget(job: JobLayout) -> None:

@@ -159,13 +159,14 @@ def _without_ranks(source: SourceSizes, gpus: int | None) -> TargetSizes:
 
 
 def _arithmetic(source: SourceSizes, nodes: int, per_node: int, each: int | None, gpus: int | None) -> str:
-    there = f"{source.ranks} ranks" + (f" on {counted(source.nodes, 'node')}" if source.nodes else "")
+    on = f" on {counted(source.nodes, 'node')}" if source.nodes else ""
+    there = counted(source.ranks or 0, "rank") + on
     if source.gpus:
-        there += f" with {source.gpus} GPUs"
-    here = f"{counted(nodes, 'node')} x {per_node} ranks"
+        there += f" with {counted(source.gpus, 'GPU')}"
+    here = f"{counted(nodes, 'node')} x {counted(per_node, 'rank')}"
     if each and gpus and source.gpus:
         used = min(gpus, per_node * each) * nodes
-        here += f" with {used} GPUs, {gpus} per node"
+        here += f" with {counted(used, 'GPU')}, {gpus} per node"
         if used != source.gpus:
             here += f": not the same number of GPUs ({source.gpus} there)"
     return f"{there} = {here}"

@@ -9,6 +9,7 @@ import msgspec
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.lint.launch_lines import LAUNCHERS
+from hpclaunch.plural import counted
 from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, option_pairs, texts_of
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
@@ -189,7 +190,8 @@ def _nodes(port: Port) -> Iterator[str]:
     if "not the same number of GPUs" in here.said:
         yield f"GPUs: {here.said}"
     if ranks and used and ranks < used:
-        yield f"nodes: the script requests {used} and starts {ranks} ranks: set nodes and tasks_per_node"
+        started = counted(ranks, "rank")
+        yield f"nodes: the script requests {used} and starts {started}: set nodes and tasks_per_node"
     if here.nodes and here.nodes > 2 * here.least_nodes and here.tasks_per_node:
         yield f"nodes: {here.said}: so few on a node, since each node gets the same number: set nodes"
     said = any(text.startswith("ranks: ") for text in port.command.to_do)

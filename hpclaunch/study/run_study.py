@@ -20,7 +20,7 @@ from hpclaunch.job.refresh import once
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.plan.layout import LaunchPlan
 from hpclaunch.plan.settings import JobSettings
-from hpclaunch.plural import counted
+from hpclaunch.plural import amount_of, counted
 from hpclaunch.study.point_measure import measured_point
 from hpclaunch.study.study_file import StudyFile, StudyPoint, next_point, report_of, save_study
 from hpclaunch.study.sweep import filled
@@ -212,7 +212,8 @@ def _too_many_node_hours(study: StudyFile, point: StudyPoint, job: PointJob, lim
     most, spent = max(same) or job.plan.nodes * (job.plan.limit_s or 0) / 3600 or max(hours), sum(hours)
     if spent + most <= limit:
         return None
-    return f"{spent:.4g} node hours are spent and the job may take {most:.4g}; the limit is {limit:g}"
+    used = amount_of(spent, "node-hours")
+    return f"{used} spent and the job may take {most:.4g}; the limit is {limit:g}"
 
 
 def _all_failed(points: list[StudyPoint]) -> int | None:

@@ -60,7 +60,7 @@ def test_ranks_that_share_gpus_are_named_where_the_machine_is_not_known() -> Non
 
 def test_another_number_of_gpus_is_something_to_do() -> None:
     text = LUMI.replace("ntasks-per-node=8", "ntasks-per-node=1") + "srun python train.py\n"
-    assert "GPUs: 2 ranks on 2 nodes with 16 GPUs = 2 nodes x 1 ranks with 8 GPUs" in to_do(text)
+    assert "GPUs: 2 ranks on 2 nodes with 16 GPUs = 2 nodes x 1 rank with 8 GPUs" in to_do(text)
 
 
 def test_a_launch_on_fewer_nodes_than_requested_is_named() -> None:
@@ -252,7 +252,7 @@ def test_a_job_that_begins_in_the_home_folder_and_one_without_a_time_are_named()
 def test_ranks_that_leave_most_of_each_node_idle_are_named() -> None:
     """601 is a prime number, so no other number of ranks is the same on each node."""
     said = to_do("#!/bin/bash\n#SBATCH -n 601 -t 10\nsrun ./a\n", None, "lumi-g")
-    assert "nodes: 601 ranks = 601 nodes x 1 ranks: so few on a node" in said
+    assert "nodes: 601 ranks = 601 nodes x 1 rank: so few on a node" in said
 
 
 def test_a_name_before_a_letter_is_in_braces_and_equal_words_stay() -> None:
@@ -265,7 +265,7 @@ def test_a_program_that_no_launcher_starts_is_one_process_whatever_the_directive
     text = "#!/bin/bash\n#SBATCH -N 2 -n 16 -t 10\n./threads 3\n"
     ported = port(text, None, "polaris")
     assert (ported.settings["nodes"], ported.settings["tasks_per_node"]) == (1, 1)
-    assert "nodes: the script requests 2 and starts 1 ranks" in "\n".join(ported.to_do)
+    assert "nodes: the script requests 2 and starts 1 rank" in "\n".join(ported.to_do)
 
 
 def test_a_launcher_in_a_variable_keeps_its_sizes() -> None:

@@ -70,7 +70,7 @@ def test_repeats_are_added_until_the_interval_is_narrow() -> None:
 def test_a_study_stops_where_its_node_hours_would_be_passed() -> None:
     four = point(4, repeat=2)
     known = study(point(1, 10, node_hours=0.5), point(4, 3, node_hours=1), four, node_hours=2)
-    why = "1.5 node hours are spent and the job may take 1; the limit is 2"
+    why = "1.5 node-hours spent and the job may take 1; the limit is 2"
     assert why_stop(known, four, job(None)) == why
     assert why_stop(study(*known.points, node_hours=2.6), four, job(None)) is None
     new = study(point(1, 10, node_hours=0.5), point(4), node_hours=2)

@@ -22,6 +22,7 @@ from hpclaunch.lint.program_words import (
 from hpclaunch.lint.rules.module_rules import ever_loaded
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set, whole_number
 from hpclaunch.shell.shell_syntax import Ref, Word
 
@@ -218,7 +219,7 @@ def processes_over_gpus(context: Context) -> Iterator[Violation]:
         words = " ".join(program_words(context.script, run.launch)).lower()
         if number and gpus and number > gpus and not _ON_CPUS.search(words):
             option = (*run.row.workers, run.row.processes)[0]
-            message = f"{option}={number} processes per node, {gpus} GPUs per node"
+            message = f"{option}={number} processes per node, {counted(gpus, 'GPU')} per node"
             yield Violation(run.launch.line, message)
 
 

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import (
     Directive,
     DirectiveReader,
@@ -45,7 +46,7 @@ def gpus_conflict(context: Context) -> Iterator[Violation]:
     yield from _gres_and_per_node(context)
     per_node, per_task, ranks = requested.gpus_per_node, requested.gpus_per_task, requested.ranks_per_node
     if per_task and per_node and ranks and ranks * per_task.value != per_node.value:
-        product = f"{per_task.text} x {ranks} tasks per node is {ranks * per_task.value} GPUs"
+        product = f"{per_task.text} x {counted(ranks, 'task')} per node is {ranks * per_task.value}"
         yield Violation(per_task.line, f"{product}, {per_node.text} requests {per_node.value}")
 
 
@@ -57,8 +58,8 @@ def _total_and_per_node(requested: RequestedResources) -> Iterator[Violation]:
         return
     product = nodes * per_node.value
     if total.value != product:
-        each = f"{per_node.text} x {nodes} nodes for {product}"
-        yield Violation(total.line, f"{total.text} requests {total.value} GPUs in total, {each}")
+        each = f"{per_node.text} x {counted(nodes, 'node')} for {product}"
+        yield Violation(total.line, f"{total.text} requests {counted(total.value, 'GPU')} in total, {each}")
     else:
         yield Violation(total.line, f"{total.text} repeats {per_node.text}", severity="note")
 
@@ -72,7 +73,7 @@ def _total_too_small(context: Context) -> Iterator[Violation]:
     if least and 0 < total.value < least.value:
         yield Violation(total.line, f"{total.text}: fewer GPUs than nodes, {least.text}")
     elif each and tasks and total.value != each.value * tasks.value:
-        product = f"{each.text} x {tasks.value} tasks is {each.value * tasks.value} GPUs"
+        product = f"{each.text} x {counted(tasks.value, 'task')} is {each.value * tasks.value}"
         yield Violation(total.line, f"{product}, {total.text} requests {total.value}")
 
 
@@ -83,7 +84,7 @@ def _gres_and_per_node(context: Context) -> Iterator[Violation]:
         return
     count = reader.requested([gres]).gpus_per_node
     if count and count.value != per_node.value:
-        message = f"{gres.text} requests {count.value} GPUs per node, {per_node.text} {per_node.value}"
+        message = f"{gres.text} requests {count.value} per node, {per_node.text} {per_node.value}"
         yield Violation(gres.line, message)
     elif count:
         yield Violation(gres.line, f"{gres.text} repeats {per_node.text}", severity="note")
@@ -159,7 +160,7 @@ def tasks_over_cpus_per_gpu(context: Context) -> Iterator[Violation]:
         return
     needed = ranks * (requested.cpus_per_task.value if requested.cpus_per_task else 1)
     if needed > gpus * per_gpu.value:
-        given = f"{per_gpu.text} x {gpus} GPUs gives {gpus * per_gpu.value}"
+        given = f"{per_gpu.text} x {counted(gpus, 'GPU')} gives {gpus * per_gpu.value}"
         line = (requested.tasks_per_node or requested.tasks or per_gpu).line
         yield Violation(line, f"{ranks} tasks need {needed} CPUs per node; {given}")
 

@@ -13,6 +13,7 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
+from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Assignment, Command, Word
 from hpclaunch.topology.node_topology import NodeTopology
@@ -247,7 +248,7 @@ def ranks_differ_from_tasks(context: Context) -> Iterator[Violation]:
         ranks = script.number(launch, "ntasks", "n", "np")
         if ranks is None or tasks is None or not _must_match(context, launch, ranks, tasks):
             continue
-        message = f"{ranks} ranks are started, {tasks} tasks are requested"
+        message = f"{counted(ranks, 'rank')} started, {counted(tasks, 'task')} requested"
         if ranks > tasks:
             yield Violation(launch.line, message)
         elif 1 < ranks < tasks and launch.launcher == "mpiexec" and len(_real(script)) == 1:
@@ -358,7 +359,7 @@ def ranks_share_gpus(context: Context) -> Iterator[Violation]:
     for launch in filter(partial(_starts_python, script), _real(script)):
         ranks = launch_ranks_per_node(context, launch)
         if ranks and gpus < ranks <= most:
-            yield Violation(launch.line, f"{ranks} ranks per node, {gpus} GPUs per node")
+            yield Violation(launch.line, f"{ranks} ranks per node, {counted(gpus, 'GPU')} per node")
             return
 
 

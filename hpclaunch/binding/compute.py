@@ -202,7 +202,14 @@ def _gpu_node(machine: Machine, gpu: Gpu, nodes: list[_Numa]) -> _Numa | None:
 def _shares(machine: Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]]) -> list[set[int]]:
     """Return each rank's cores: near its GPUs; without known ones, a share of the whole machine."""
     nodes = _numa_nodes(machine)
-    _assign_by_gpu(machine, gpus, gpus_of, nodes)
+    unplaced: list[Gpu] = []
+    for gpu in gpus:
+        ranks = [rank for rank, own in enumerate(gpus_of) if gpu in own]
+        if (home := _gpu_node(machine, gpu, nodes)) is not None:
+            home.groups.append(_RankGroup(gpu, ranks))
+        elif ranks:
+            unplaced.append(gpu)
+    _note_unplaced(machine, unplaced)
     if not _ranks_on(nodes):
         return [set(share) for share in split(machine, machine.block(), len(gpus_of))]
     if not machine.request.share_cores:
@@ -225,20 +232,6 @@ def _divided(machine: Machine, nodes: list[_Numa], ranks: int) -> list[set[int]]
 
 def _ranks_on(nodes: Iterable[_Numa]) -> set[int]:
     return {rank for node in nodes for rank in node.ranks()}
-
-
-def _assign_by_gpu(
-    machine: Machine, gpus: list[Gpu], gpus_of: list[tuple[Gpu, ...]], nodes: list[_Numa]
-) -> None:
-    """Give ranks the NUMA nodes of their GPUs."""
-    unplaced: list[Gpu] = []
-    for gpu in gpus:
-        ranks = [rank for rank, own in enumerate(gpus_of) if gpu in own]
-        if (home := _gpu_node(machine, gpu, nodes)) is not None:
-            home.groups.append(_RankGroup(gpu, ranks))
-        elif ranks:
-            unplaced.append(gpu)
-    _note_unplaced(machine, unplaced)
 
 
 def _assign_spare_cores(machine: Machine, nodes: list[_Numa], ranks: list[int]) -> None:

@@ -123,15 +123,11 @@ def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os
     base = tempfile.gettempdir()
     short = base if len(base) <= _LONGEST_TMPDIR else "/tmp"  # noqa: S108  (a new folder, 0700)
     with tempfile.TemporaryDirectory(prefix="hpclaunch-mpi.", dir=short) as folder:
-        return _check_at(_with_session(place, folder), request)
-
-
-def _with_session(place: Place, folder: str) -> Place:
-    """Give mpiexec a new folder for its session files, for the reason that remote/mpi_session.sh has."""
-    names = ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base")
-    text = "export " + " ".join(f"{name}={shlex.quote(folder)}" for name in names)
-    line = Line(text=text, reason="a new folder for the session files of mpiexec")
-    return msgspec.structs.replace(place, setup=(*place.setup, line))
+        # a new folder for the session files, for the reason that remote/mpi_session.sh has
+        names = ("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_orte_tmpdir_base")
+        text = "export " + " ".join(f"{name}={shlex.quote(folder)}" for name in names)
+        line = Line(text=text, reason="a new folder for the session files of mpiexec")
+        return _check_at(msgspec.structs.replace(place, setup=(*place.setup, line)), request)
 
 
 def _check_at(place: Place, request: CheckRequest) -> Report:

@@ -88,7 +88,11 @@ def _show(
         read(lines)
         lines.end()
         if rank not in lines.ranks:
-            last(_stderr_of(handle, rank, lines.ranks))
+            words = handle.rank_stderr(rank)
+            if not words:
+                raise _no_line_of(rank, lines.ranks)
+            to_stderr(f"no line of the log names rank {rank}: this is the end of its stderr")
+            last(words)
     last.flush()
 
 
@@ -108,15 +112,6 @@ def _follow(handle: JobHandle, rank: int | None, tail: int | None) -> None:
                 output.clear()
 
     _show(handle, rank, last, read)
-
-
-def _stderr_of(handle: JobHandle, rank: int, ranks: set[int]) -> bytes:
-    """Return what the rank itself has left of its stderr. Raises BadInputError where that is nothing."""
-    words = handle.rank_stderr(rank)
-    if not words:
-        raise _no_line_of(rank, ranks)
-    to_stderr(f"no line of the log names rank {rank}: this is the end of its stderr")
-    return words
 
 
 def _no_line_of(rank: int, ranks: set[int]) -> BadInputError:

@@ -54,21 +54,16 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
 
 def _text(script: str) -> str:
     """Return the script's text. Raises BadInputError, with the line where there is one."""
+    from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.port.port_text import check_text
 
     text = check_text(script, read_script_file(script))
-    _check_ends(script, text)
-    return text
-
-
-def _check_ends(script: str, text: str) -> None:
-    """Refuse a script in which a quote or bracket has no end, as bash finds it; the rest is its text."""
-    from hpclaunch.host.this_machine import LocalHost
-
+    # bash finds a quote or bracket without an end; the rest is its text
     answer = LocalHost().run(["bash", "-n"], stdin=text.encode(), timeout_s=_LOOK_S)
     found = re.search(r"line (\d+): (unexpected EOF while looking for matching .*)", answer.stderr)
     if found:
         raise BadInputError.case("port: shell syntax", script=script, line=found[1], problem=found[2])
+    return text
 
 
 def _source(name: str | None, text: str) -> SiteProfile | None:
@@ -93,17 +88,12 @@ def _write(folder: Path, files: dict[str, str]) -> None:
         for name, text in files.items():
             path = folder / name
             if path.exists() and path.read_bytes() != text.encode():
-                kept = _free_name(path)
+                number = 1
+                while (kept := path.with_name(f"{path.name}.{number}")).exists():
+                    number += 1
                 path.rename(kept)
                 click.echo(f"hpclaunch: {path} was there before; it is {kept.name} now", err=True)
             write_file(path, text.encode())
     except OSError as error:
         place = error.filename or folder
         raise BadInputError.case("port: not written", place=place, error=error) from None
-
-
-def _free_name(path: Path) -> Path:
-    number = 1
-    while (found := path.with_name(f"{path.name}.{number}")).exists():
-        number += 1
-    return found

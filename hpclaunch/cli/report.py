@@ -62,11 +62,6 @@ def _of_ours_or_here(job: str) -> ReportDocument:
     except NoSuchJobError:
         if not re.match(r"\d+([._[]|$)", job):
             raise
-    return _of_this_site(job)
-
-
-def _of_this_site(job: str) -> ReportDocument:
-    """Return the report of a job of the scheduler here; BadInputError where the site is not known."""
     from hpclaunch.site.detect import detect_here
 
     site = detect_here().site

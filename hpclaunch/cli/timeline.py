@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hpclaunch.job.record import JobRecord
     from hpclaunch.site.schema import AllreduceFigure
-    from hpclaunch.timeline.job_timeline import JobTimeline, Place
+    from hpclaunch.timeline.job_timeline import Place
     from hpclaunch.timeline.read_timeline import TimelineFile
 
 _NAMES = ("*.json", "*.json.gz", "*trace*rank*", "*.pickle")
@@ -119,7 +119,9 @@ def _report(
     if options["merge"]:
         if all(file.form == "flight-recorder" for file in files):
             raise BadInputError.case("timeline: not to be merged")
-        _write(options["merge"], _merged(job, places, paths))
+        from hpclaunch.timeline.trace_repair import merged
+
+        _write(options["merge"], merged(job, lambda name: file_chunks(paths[name]), places))
         click.echo(f"note: {options['merge']} has all ranks; https://ui.perfetto.dev shows it", err=True)
     if options["html"]:
         from hpclaunch.timeline.timeline_page import page
@@ -156,12 +158,6 @@ def _figures(record: JobRecord | None) -> tuple[AllreduceFigure, ...]:
         return load_site(record.site).fabric.allreduce
     except BadInputError:
         return ()  # a profile that has gone since
-
-
-def _merged(job: JobTimeline, places: Mapping[int, Place], paths: Mapping[str, Path]) -> Iterator[str]:
-    from hpclaunch.timeline.trace_repair import merged
-
-    return merged(job, lambda name: file_chunks(paths[name]), places)
 
 
 def _repair(paths: Mapping[str, Path], target: Path) -> None:

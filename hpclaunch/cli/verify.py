@@ -79,7 +79,19 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     )
     found = judge_attached(running.id, nodes, profile, site_topology(profile))
     if not printed(found):
-        _print_attached(found, summary=summary)
+        if summary:
+            click.echo(_summary(found))
+        else:
+            _print_ranks(found)
+        echo_text(found.finding)
+        for remedy in found.remedies:
+            echo_text(f"  {printable(remedy)}")
+        for rule in found.rules:
+            echo_text(f"  rule {rule}: hpclaunch docs lint, or hpclaunch lint --rules")
+        if found.right and not found.ok:
+            echo_text(f"right would be: {found.right}")
+        if found.note:
+            echo_text(f"note: {found.note}")
     return found.ok
 
 
@@ -91,22 +103,6 @@ def _site(name: str | None) -> SiteProfile:
     if name is None:
         raise BadInputError.case("attach: no site")
     return load_site(name)
-
-
-def _print_attached(found: AttachDocument, *, summary: bool) -> None:
-    if summary:
-        click.echo(_summary(found))
-    else:
-        _print_ranks(found)
-    echo_text(found.finding)
-    for remedy in found.remedies:
-        echo_text(f"  {printable(remedy)}")
-    for rule in found.rules:
-        echo_text(f"  rule {rule}: hpclaunch docs lint, or hpclaunch lint --rules")
-    if found.right and not found.ok:
-        echo_text(f"right would be: {found.right}")
-    if found.note:
-        echo_text(f"note: {found.note}")
 
 
 def _print_ranks(found: AttachDocument) -> None:

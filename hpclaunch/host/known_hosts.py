@@ -69,7 +69,13 @@ def read_known_hosts(text: str, file: str) -> Iterator[KnownKey]:
 def is_for(known: KnownKey, name: str) -> bool:
     """Return whether a line is for the host with that listed name."""
     if known.hosts.startswith("|"):
-        return _hash_fits(known.hosts, name)
+        try:
+            _, version, salt, digest = known.hosts.split("|")
+            expected = base64.b64decode(digest, validate=True)
+            computed = hmac.new(base64.b64decode(salt, validate=True), name.encode(), hashlib.sha1).digest()
+        except (ValueError, binascii.Error):
+            return False
+        return version == "1" and hmac.compare_digest(expected, computed)
     fits = False
     for pattern in known.hosts.lower().split(","):
         # The brackets of [host]:port are ordinary characters.
@@ -78,16 +84,6 @@ def is_for(known: KnownKey, name: str) -> bool:
                 return False
             fits = True
     return fits
-
-
-def _hash_fits(hashed: str, name: str) -> bool:
-    try:
-        _, version, salt, digest = hashed.split("|")
-        expected = base64.b64decode(digest, validate=True)
-        computed = hmac.new(base64.b64decode(salt, validate=True), name.encode(), hashlib.sha1).digest()
-    except (ValueError, binascii.Error):
-        return False
-    return version == "1" and hmac.compare_digest(expected, computed)
 
 
 def known_types(known: Iterable[KnownKey], name: str) -> list[str]:

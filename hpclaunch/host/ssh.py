@@ -91,16 +91,6 @@ def state_folder(host: Host) -> str:
     return f"{answer.stdout}/hpclaunch"
 
 
-def _need_paramiko() -> None:
-    """Raise RefusedError where paramiko is not installed."""
-    try:
-        import paramiko  # noqa: F401
-    except ImportError:
-        raise RefusedError("to reach another host hpclaunch needs paramiko", "pip install paramiko") from None
-    # Without a handler Python prints paramiko's log messages, some with tracebacks.
-    logging.getLogger("paramiko").addHandler(logging.NullHandler())
-
-
 class SshHost(Host):
     """Commands and files of another machine; see Host.
 
@@ -111,7 +101,14 @@ class SshHost(Host):
     def __init__(self, destination: str, *, config: Path | None = None, ask: Ask | None = None) -> None:
         """Read the destination, without connecting."""
         self._jumps, self.name = split_route(destination)
-        _need_paramiko()
+        try:
+            import paramiko  # noqa: F401
+        except ImportError:
+            raise RefusedError(
+                "to reach another host hpclaunch needs paramiko", "pip install paramiko"
+            ) from None
+        # Without a handler Python prints paramiko's log messages, some with tracebacks.
+        logging.getLogger("paramiko").addHandler(logging.NullHandler())
         self._config, self._ask = config, ask
         self.repeats = False
         self._transport: Transport | None = None

@@ -142,7 +142,15 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
     transport.banner_timeout = login.connect_timeout_s
     transport.auth_timeout = _TYPING_S
     name = listed_name(login.hostname, login.port, login.host_key_alias)
-    known = _known_keys(login)
+    known: list[KnownKey] = []
+    for file in (*login.user_known_hosts, *login.global_known_hosts):
+        try:
+            text = Path(file).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise BadInputError(f"{file}: cannot be read: {error.strerror}") from None
+        known += read_known_hosts(text, file)
     try:
         _restrict(transport, login, known_types(known, name))
         _guarded(login, lambda: _agree(transport, login.connect_timeout_s))
@@ -176,20 +184,16 @@ def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
     options: Any = transport.get_security_options()
     for option, name in _PARAMIKO_NAMES.items():
         if option in login.algorithms:
-            setattr(options, name, _usable(login, option, getattr(options, name)))
+            supported = getattr(options, name)
+            permitted = login.algorithms[option]
+            usable = [each for each in permitted if each in supported]
+            if not usable:
+                values = {"permitted": ", ".join(permitted), "supported": ", ".join(supported)}
+                raise RefusedError.case("ssh: algorithms", login=login, option=option, **values)
+            setattr(options, name, usable)
     algorithms = [name for kind in known for name in (_RSA if kind == "ssh-rsa" else [kind])]
     offered = list(options.key_types)
     options.key_types = sorted(offered, key=lambda name: [*algorithms, name].index(name))
-
-
-def _usable(login: Login, option: str, supported: Sequence[str]) -> list[str]:
-    """Return what the configuration permits, in its order; RefusedError where paramiko has none of it."""
-    permitted = login.algorithms[option]
-    usable = [each for each in permitted if each in supported]
-    if not usable:
-        values = {"permitted": ", ".join(permitted), "supported": ", ".join(supported)}
-        raise RefusedError.case("ssh: algorithms", login=login, option=option, **values)
-    return usable
 
 
 def _refuse_revoked(shown: ShownKey, login: Login) -> None:
@@ -210,17 +214,3 @@ def _in_krl(file: str, kind: str, key: bytes) -> bool:
     """Ask ssh-keygen(1), KEY REVOCATION LISTS, since OpenSSH 6.2; a list that it cannot read revokes all."""
     command, line = ["ssh-keygen", "-Q", "-f", file, "/dev/stdin"], b"%s %s\n" % (kind.encode(), key)
     return subprocess.run(command, input=line, capture_output=True, check=False).returncode != 0
-
-
-def _known_keys(login: Login) -> list[KnownKey]:
-    """Read the user's and the system's files of known hosts; a missing file counts as empty."""
-    known: list[KnownKey] = []
-    for file in (*login.user_known_hosts, *login.global_known_hosts):
-        try:
-            text = Path(file).read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise BadInputError(f"{file}: cannot be read: {error.strerror}") from None
-        known += read_known_hosts(text, file)
-    return known

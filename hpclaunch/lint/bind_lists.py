@@ -122,22 +122,18 @@ def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, a, b).ratio() if max(len(a), len(b)) <= 60 else 0.0
 
 
-def _set_meanings(script: Script) -> None:
-    """Store what unset variables probably mean: ``${fe}`` is fe, ``$MYMASKS`` is ``MASK``."""
-    variables = script.variables
-    for name in unset_in_lists(script):
-        if re.fullmatch(r"[0-9a-fA-F]{1,4}", name):
-            variables.meant[name] = name
-    for name, (_, one) in mismatches(script).items():
-        meant = variables.expand(one.value, meant=True).text if one.value else None
-        if meant is not None:
-            variables.meant[name] = meant
-
-
 @lru_cache(maxsize=1)
 def bind_lists(context: Context) -> list[BindList]:
     """Return the lists of all launches whose text is known."""
-    _set_meanings(context.script)
+    # What unset variables probably mean: ${fe} is fe, $MYMASKS is MASK.
+    variables = context.script.variables
+    for name in unset_in_lists(context.script):
+        if re.fullmatch(r"[0-9a-fA-F]{1,4}", name):
+            variables.meant[name] = name
+    for name, (_, one) in mismatches(context.script).items():
+        meant = variables.expand(one.value, meant=True).text if one.value else None
+        if meant is not None:
+            variables.meant[name] = meant
     return [*_lists_of_options(context), *_lists_of_environment(context)]
 
 

@@ -41,13 +41,7 @@ def unknown_rule(pattern: str) -> str | None:
 
 def without_ignored(text: str, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings that no comment of the script ignores."""
-    ignored = _ignored_lines(text)
-    return tuple(one for one in findings if one.file or not _matches(one.rule, ignored.get(one.line, ())))
-
-
-def _ignored_lines(text: str) -> dict[int | None, list[str]]:
-    """Return the rules that comments ignore, by line; None: in findings without one."""
-    ignored: dict[int | None, list[str]] = {}
+    ignored: dict[int | None, list[str]] = {}  # by line; None: in findings without one
     for number, line in enumerate(text.split("\n"), 1):
         match = _COMMENT.search(line)
         if match:
@@ -55,7 +49,7 @@ def _ignored_lines(text: str) -> dict[int | None, list[str]]:
             alone = line.strip() == match[0]
             for at in (None, number, number + 1) if alone else (None, number):
                 ignored.setdefault(at, []).extend(patterns)
-    return ignored
+    return tuple(one for one in findings if one.file or not _matches(one.rule, ignored.get(one.line, ())))
 
 
 class Baseline(Document, frozen=True, kw_only=True):

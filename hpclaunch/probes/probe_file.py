@@ -90,7 +90,16 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 
 def without_names(probe: ProbeFile, names: Names) -> ProbeFile:
     """Return the probe with other names, the same one for the same name everywhere."""
-    words = _words(names)
+    short = [host.partition(".")[0] for host in names.hosts]
+    whole = {
+        **{home: "/home/user" for home in names.homes if home not in ("", "/", "/root")},
+        **_numbered("user", names.users),
+        **_numbered("project", names.accounts),
+        **dict.fromkeys({host.partition(".")[2] for host in names.hosts} - {""}, "example.org"),
+        **_numbered("host", [host for host in short if not _stem(host)]),
+    }
+    stems = _numbered("node", filter(None, map(_stem, short)), tail="x")
+    words = [*_patterns(whole, "(?![A-Za-z0-9])"), *_patterns(stems, r"(?=[\d\[])"), *_ADDRESSES]
     return replace(
         probe,
         login={name: _cleaned(answer, words) for name, answer in probe.login.items()},
@@ -115,20 +124,6 @@ def _clean(text: str, words: Iterable[tuple[re.Pattern[str], str]]) -> str:
     for pattern, word in words:
         text = pattern.sub(word, text)
     return text
-
-
-def _words(names: Names) -> list[tuple[re.Pattern[str], str]]:
-    """Return patterns with what takes their place, the longest names first; of nodes also lists of them."""
-    short = [host.partition(".")[0] for host in names.hosts]
-    whole = {
-        **{home: "/home/user" for home in names.homes if home not in ("", "/", "/root")},
-        **_numbered("user", names.users),
-        **_numbered("project", names.accounts),
-        **dict.fromkeys({host.partition(".")[2] for host in names.hosts} - {""}, "example.org"),
-        **_numbered("host", [host for host in short if not _stem(host)]),
-    }
-    stems = _numbered("node", filter(None, map(_stem, short)), tail="x")
-    return [*_patterns(whole, "(?![A-Za-z0-9])"), *_patterns(stems, r"(?=[\d\[])"), *_ADDRESSES]
 
 
 def _patterns(words: Mapping[str, str], behind: str) -> list[tuple[re.Pattern[str], str]]:

@@ -202,7 +202,15 @@ class Unpacker:
             raise FileExistsError
         file = os.open(base, _NEW_FILE, 0o600, dir_fd=folder)
         try:
-            self.found[member.name] = _copy(content, file, member)
+            digest, left = hashlib.sha256(), member.size
+            while left:
+                block = content.read(min(left, BLOCK)) if content else b""
+                if not block:
+                    raise UnsafeMember(f"{shown(member.name)}: its content ends {left:,} bytes early")
+                digest.update(block)
+                left -= len(block)
+                write_all(file, block)
+            self.found[member.name] = digest.hexdigest()
             _set(file, member if member.mode & 0o400 else member._replace(mode=0o600))
         finally:
             os.close(file)
@@ -298,19 +306,6 @@ def _set(descriptor: int, member: Member) -> None:
     os.fchmod(descriptor, member.mode & 0o777)
     time_ns = max(-_FARTHEST_NS, min(member.mtime_ns, _FARTHEST_NS))
     os.utime(descriptor, ns=(time_ns, time_ns))
-
-
-def _copy(content: "Optional[IO[bytes]]", file: int, member: Member) -> str:
-    """Write the content of a file; its sha256."""
-    digest, left = hashlib.sha256(), member.size
-    while left:
-        block = content.read(min(left, BLOCK)) if content else b""
-        if not block:
-            raise UnsafeMember(f"{shown(member.name)}: its content ends {left:,} bytes early")
-        digest.update(block)
-        left -= len(block)
-        write_all(file, block)
-    return digest.hexdigest()
 
 
 def write_all(file: int, block: bytes) -> None:

@@ -155,7 +155,13 @@ class _Reader:
     def word_at(self, start: int, parts: list[Part]) -> Word:
         """Return the word from ``start`` to here, at its place in the whole text."""
         raw = self.text[start : self.at]
-        return Word(raw, self.place_of(start), self.place_of(self.at), self.line_of(start), _joined(parts))
+        out: list[Part] = []
+        for part in parts:
+            if part.kind == "text" and out and out[-1].kind == "text":
+                out[-1] = Part("text", out[-1].text + part.text)
+            else:
+                out.append(part)
+        return Word(raw, self.place_of(start), self.place_of(self.at), self.line_of(start), tuple(out))
 
     def peek(self, count: int = 1) -> str:
         return self.text[self.at : self.at + count]
@@ -479,17 +485,6 @@ def _ansi_escape(match: re.Match[str]) -> str:
     if match[4]:
         return chr(int(match[4], 8) & 255)
     return _ANSI_LETTERS.get(match[5], match[5])
-
-
-def _joined(parts: list[Part]) -> tuple[Part, ...]:
-    """Join neighbouring pieces of plain text."""
-    out: list[Part] = []
-    for part in parts:
-        if part.kind == "text" and out and out[-1].kind == "text":
-            out[-1] = Part("text", out[-1].text + part.text)
-        else:
-            out.append(part)
-    return tuple(out)
 
 
 @dataclass

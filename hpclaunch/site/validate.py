@@ -62,7 +62,10 @@ def type_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
     if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct):
         yield from _struct_problems(tree, wanted, path)
     elif get_origin(wanted) is dict:
-        yield from _dict_problems(tree, get_args(wanted)[1], path)
+        if not isinstance(tree.value, dict):
+            yield Problem(tree.where, _found(tree, path), "it must be a mapping from names to values")
+        for key, item in tree.items():
+            yield from type_problems(item, get_args(wanted)[1], (*path, key))
     elif get_origin(wanted) is tuple:
         yield from _list_problems(tree, get_args(wanted)[0], path)
     else:
@@ -99,13 +102,6 @@ def _struct_problems(tree: Tree, wanted: type[msgspec.Struct], path: KeyPath) ->
                 f"{show_keys(path, wanted)} lacks {key!r}",
                 f"add {key}: with {_right(field.type)}",
             )
-
-
-def _dict_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:
-    if not isinstance(tree.value, dict):
-        yield Problem(tree.where, _found(tree, path), "it must be a mapping from names to values")
-    for key, item in tree.items():
-        yield from type_problems(item, wanted, (*path, key))
 
 
 def _list_problems(tree: Tree, wanted: Any, path: KeyPath) -> Iterator[Problem]:

@@ -245,7 +245,10 @@ def in_container(container: JobContainer, profile: SiteProfile, argv: tuple[str,
     Binds are set in the environment, so their variables are expanded once. For CSCS' container engine and
     pyxis nothing is added: see ``launch_options``.
     """
-    inside = _activated(container, argv)
+    first = [container.activate] if container.activate else []
+    if container.venv:
+        first.append(f"source {double_quote(container.venv + '/bin/activate')}")
+    inside = ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv) if first else argv
     name = runtime_of(profile, container)
     kind, flags = RUNTIMES[name].start, gpu_flag(profile, container)
     image = _address(container.image, kind)
@@ -276,14 +279,6 @@ def _of_shifter(container: JobContainer, image: str, flags: tuple[str, ...]) -> 
     moved = (bind for bind in container.binds if bind.partition(":")[2] not in ("", bind.partition(":")[0]))
     volumes = (("--volume=", bind) for bind in moved)
     return [("", "shifter"), ("--image=", image), *(("", flag) for flag in flags), *volumes]
-
-
-def _activated(container: JobContainer, argv: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command with what is activated in the container before it."""
-    first = [container.activate] if container.activate else []
-    if container.venv:
-        first.append(f"source {double_quote(container.venv + '/bin/activate')}")
-    return ("bash", "-c", " && ".join([*first, 'exec -- "$@"']), "venv", *argv) if first else argv
 
 
 def _address(image: str, kind: str) -> str:

@@ -53,7 +53,12 @@ class _PlainData(pickle.Unpickler):
 
 def read_dump(data: bytes, rank: int) -> RankTrace:
     """Return what a dump, JSON or pickle, tells about its rank; BadInputError where it is not a dump."""
-    dump = _loaded(data)
+    try:
+        dump = _PlainData(_Bytes(data)).load() if data[:1] == b"\x80" else json.loads(data)
+    except Exception as error:  # a damaged pickle raises anything
+        raise BadInputError(f"not a dump of the flight recorder: {error}", "give a dump of torch") from None
+    if not isinstance(dump, dict):
+        raise BadInputError("not a dump of the flight recorder: no dictionary", "give a dump of torch")
     entries = dump.get("entries")
     if not isinstance(entries, list):
         raise BadInputError("not a dump of the flight recorder: it has no entries", "give a dump of torch")
@@ -67,16 +72,6 @@ def read_dump(data: bytes, rank: int) -> RankTrace:
         _take(trace, entry)
     _find_steps(trace, entries)
     return trace
-
-
-def _loaded(data: bytes) -> dict[str, Any]:
-    try:
-        dump = _PlainData(_Bytes(data)).load() if data[:1] == b"\x80" else json.loads(data)
-    except Exception as error:  # a damaged pickle raises anything
-        raise BadInputError(f"not a dump of the flight recorder: {error}", "give a dump of torch") from None
-    if not isinstance(dump, dict):
-        raise BadInputError("not a dump of the flight recorder: no dictionary", "give a dump of torch")
-    return dump
 
 
 def _is_entry(entry: object) -> bool:

@@ -116,9 +116,14 @@ def _straggler(job: JobTimeline, late: Lateness, places: Mapping[int, Place]) ->
 
 def _late(case: str, late: Lateness, place: Place, **values: Any) -> Verdict:
     counts = {"late_steps": late.late_steps, "steps": late.steps}
-    found = _costs(
-        case, late.late_ms, late.share, late.noise_ms, how_late=_how_late(late), **counts, **values
-    )
+    text = shown_ms(late.late_ms)
+    if late.interval_ms:
+        text += f" (95 % of the bootstrap: {' to '.join(map(shown_ms, late.interval_ms))})"
+    if late.grows_ms:
+        text += f", growing from {' to '.join(map(shown_ms, late.grows_ms))},"
+    if late.every:
+        text += f", in each {late.every}th step (a checkpoint or an evaluation of this rank?),"
+    found = _costs(case, late.late_ms, late.share, late.noise_ms, how_late=text, **counts, **values)
     return replace(found, rank=late.rank, node=place.node, gpu=place.gpu)
 
 
@@ -130,18 +135,6 @@ def _costs(case: str, ms: float, share: float, noise: float | None, **values: An
         late_ms=round(ms, 3),
         noise_ms=rounded(noise),
     )
-
-
-def _how_late(late: Lateness) -> str:
-    """Return the lateness with its interval, its period or its growth."""
-    text = shown_ms(late.late_ms)
-    if late.interval_ms:
-        text += f" (95 % of the bootstrap: {' to '.join(map(shown_ms, late.interval_ms))})"
-    if late.grows_ms:
-        text += f", growing from {' to '.join(map(shown_ms, late.grows_ms))},"
-    if late.every:
-        text += f", in each {late.every}th step (a checkpoint or an evaluation of this rank?),"
-    return text
 
 
 def _cause(job: JobTimeline, late: Lateness, rank: int) -> tuple[str, str]:

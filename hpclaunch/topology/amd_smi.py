@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from hpclaunch.cpuset import CpuSet, format_cpu_list, parse_mask
+from hpclaunch.cpuset import format_cpu_list, parse_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import tool_text as tool
 from hpclaunch.topology.partial import GpuFact, Partial, settle_numa
@@ -142,16 +142,12 @@ def _json_pairs(value: object, origin: str, depth: int = 0) -> Iterator[tuple[st
 def _gpu(index: int, facts: _Facts, origin: str, notes: list[str]) -> GpuFact:
     numa = settle_numa(facts, ("NODE", "AFFINITY"), f"amd-smi ({origin}): GPU {index}", notes)
     model = facts["MARKET_NAME"].text if "MARKET_NAME" in facts else ""
+    stated = [value for key, value in facts.items() if _WORD.fullmatch(key)]
+    lists = [tool.cpu_list(value) for value in stated if value.text.upper() not in ("", "N/A")]
     return GpuFact(
         index=index,
         numa=numa,
-        cpus=_cpus(facts),
+        cpus=frozenset().union(*lists) if lists else None,
         bus_id=tool.bus_id(facts["BDF"].text) if "BDF" in facts else None,
         model=model if model.upper() not in ("", "N/A") else None,
     )
-
-
-def _cpus(facts: _Facts) -> CpuSet | None:
-    stated = [value for key, value in facts.items() if _WORD.fullmatch(key)]
-    lists = [tool.cpu_list(value) for value in stated if value.text.upper() not in ("", "N/A")]
-    return frozenset().union(*lists) if lists else None

@@ -84,19 +84,15 @@ def _unwrapped(lines: list[tool.Line]) -> list[tool.Line]:
     for line in lines:
         text = _BARE_COLOUR.sub("", line.text)
         before = joined[-1].text if joined else ""
-        if _continues(before, text):
+        # the end of the line before: of the column names, or of the cells of a row
+        end = _ROW_END if _is_row(before) else _HEADER_END
+        words = text.split()
+        if words and before.lstrip().startswith("GPU") and all(map(end.fullmatch, words)):
             glued = before + _separator(before, text) + text.strip()
             joined[-1] = joined[-1]._replace(text=glued)
         else:
             joined.append(line._replace(text=text))
     return joined
-
-
-def _continues(before: str, text: str) -> bool:
-    """Tell whether a line is the end of the one before: of the column names, or of a row's cells."""
-    end = _ROW_END if _is_row(before) else _HEADER_END
-    words = text.split()
-    return bool(words) and before.lstrip().startswith("GPU") and all(map(end.fullmatch, words))
 
 
 def _separator(before: str, text: str) -> str:

@@ -175,11 +175,6 @@ def _read_one(kind: str, path: Path) -> Partial:
         return sysfs.read(path)
     if kind not in KINDS:
         raise BadInputError(f"unknown source {kind!r}", f"known sources: {', '.join(KINDS)} and sysfs")
-    return KINDS[kind](_text_of(path), str(path))
-
-
-def _text_of(path: Path) -> str:
-    """Return a capture's text; UTF-8 with or without mark, UTF-16 as PowerShell writes it."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_CHARS + 1)
@@ -188,7 +183,7 @@ def _text_of(path: Path) -> str:
     if len(data) > MAX_CHARS:
         raise BadInputError(f"{path}: more than {MAX_CHARS} bytes", "give the output of a topology tool")
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    return data.decode(encoding, "replace")
+    return KINDS[kind](data.decode(encoding, "replace"), str(path))
 
 
 def read_live() -> NodeTopology:

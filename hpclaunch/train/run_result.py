@@ -16,7 +16,6 @@ from .checkpoint import BEST
 from .collective import largest
 from .data.epoch_partition import images_per_rank
 from .data.image_sources import Source
-from .engine import Engine
 from .launch_environment import threads_per_rank
 from .run_options import Options
 
@@ -30,11 +29,13 @@ def run_result(
     comm: MPI.Intracomm, options: Options, data: Source, training: Training, baseline: Baseline | None
 ) -> dict[str, Any]:
     """The same on all ranks; collective, before the training is closed."""
+    device: list[int | None] = comm.allgather(training.engine.peak_device_bytes)
+    known = [nbytes or 0 for nbytes in device] if any(device) else None
     return {
         **_requested(comm, options, data, training),
         **_reached(options, training),
         **_speed(comm, training, baseline),
-        "peak_memory_bytes": _peak_memory(comm, training.engine),
+        "peak_memory_bytes": {"host": comm.allgather(peak_host_bytes()), "device": known},
         "hosts": list(dict.fromkeys(comm.allgather(platform.node()))),
         "versions": {**run_versions(), **training.engine.versions},
     }
@@ -128,13 +129,6 @@ def _speed(comm: MPI.Intracomm, training: Training, baseline: Baseline | None) -
         "baseline": baseline._asdict() if baseline else None,
         "scaling_efficiency": images_per_s / (ranks * baseline.images_per_s) if baseline else None,
     }
-
-
-def _peak_memory(comm: MPI.Intracomm, engine: Engine) -> dict[str, list[int] | None]:
-    """Bytes by rank: of this process in host memory, and on its GPU, None where no rank uses one."""
-    device: list[int | None] = comm.allgather(engine.peak_device_bytes)
-    known = [nbytes or 0 for nbytes in device] if any(device) else None
-    return {"host": comm.allgather(peak_host_bytes()), "device": known}
 
 
 def run_versions() -> dict[str, str]:

@@ -98,21 +98,16 @@ def _queue(name: str, config: _Table, nodes: list[dict[str, Any]]) -> QueueFacts
     }
     most, least = size["max"].get("nnodes", -1), size["min"].get("nnodes", 1)
     without = size["max"].get("ngpus") == 0
+    seconds = flux_time_s(str(own.get("duration", every.get("duration", 0))), "s")
     return QueueFacts(
         name=name,
         kind="queue",
         min_nodes=max(1, least),
         max_nodes=most if most >= 0 else None,
-        max_walltime=_walltime(own.get("duration", every.get("duration", 0))),
+        max_walltime=format_walltime(seconds) if seconds else None,
         whole_node=False,
         has_gpus=not without and any(node["has"].get("gpu") for node in nodes) if nodes else None,
     )
-
-
-def _walltime(duration: Any) -> str | None:
-    """Return a time of Flux (RFC 23), seconds or such as ``8h``, as HH:MM:SS; None: no limit."""
-    seconds = flux_time_s(str(duration), "s")
-    return format_walltime(seconds) if seconds else None
 
 
 def _kind(node: _Table, up: frozenset[int], queues: list[str]) -> NodeKind:

@@ -60,22 +60,18 @@ class _Chunk(NamedTuple):
     resources: dict[str, str]
 
 
-def _chunks(select: str) -> list[_Chunk]:
-    found = []
-    for part in select.split("+"):
-        words = part.split(":")
-        nodes = whole_number(words[0])
-        resources = dict(word.split("=", 1) for word in words if "=" in word)
-        found.append(_Chunk(1 if nodes is None else nodes, resources))
-    return found
-
-
 def _requested(directives: Sequence[Directive]) -> RequestedResources:
     walltime = given_number(directives, "l:walltime", pbs_time_s)
     select = last_directive(directives, "l:select") or last_directive(directives, "l:nodes")
     if select is None:
         return RequestedResources(walltime_s=walltime)
-    line, chunks = select.line, _chunks(select.value or "")
+    line = select.line
+    chunks: list[_Chunk] = []
+    for part in (select.value or "").split("+"):
+        words = part.split(":")
+        nodes = whole_number(words[0])
+        resources = dict(word.split("=", 1) for word in words if "=" in word)
+        chunks.append(_Chunk(1 if nodes is None else nodes, resources))
 
     def of_first_chunk(*names: str) -> Given | None:
         for name in names:

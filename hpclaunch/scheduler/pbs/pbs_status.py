@@ -57,18 +57,13 @@ def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict
 def _row(job: str, attributes: Mapping[str, Any]) -> tuple[str, str, int | None, JobStatus]:
     number, index = _number(job), re.fullmatch(r"(\d+)\[(\d+)\]", _number(job))
     array = (f"{index[1]}[]", int(index[2])) if index else ("", None)
-    return (number, *array, _with_identity(job, attributes))
-
-
-def _with_identity(job: str, attributes: Mapping[str, Any]) -> JobStatus:
-    """Return the status of a job with what tells it from another one with its number."""
     arguments = attributes.get("Submit_arguments")
     said = JobIdentity(
         cluster=job.partition(".")[2] or None,
         script=str(arguments) if arguments else None,
         submitted=iso_time(attributes.get("ctime")),
     )
-    return replace(status_of(attributes), identity=said)
+    return (number, *array, replace(status_of(attributes), identity=said))
 
 
 def _number(scheduler_id: str) -> str:

@@ -67,7 +67,8 @@ def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], .
 
 def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
     """Read what squeue, sacct or scontrol reports about the jobs."""
-    if answer.exit_code != 0 and not _knows_not(answer):
+    nothing = r"(?i)invalid job id specified|accounting storage is disabled"  # which is an answer
+    if answer.exit_code != 0 and not re.search(nothing, answer.stderr):
         raise RefusedError(f"{source} gives no answer: {own_words(answer)}")
     read = {"squeue": _squeue_rows, "sacct": _sacct_rows, "scontrol": _scontrol_rows}[source]
     rows = list(read(answer.stdout))
@@ -119,13 +120,6 @@ def cluster_of(scheduler_id: str) -> tuple[str, ...]:
     """Return the option that names the cluster of ``NUMBER;CLUSTER``."""
     name = scheduler_id.partition(";")[2]
     return ("-M", name) if name else ()
-
-
-def _knows_not(answer: CommandResult) -> bool:
-    """Return whether the answer means "no such job" or "no accounting here", and not "no answer"."""
-    return bool(
-        re.search(r"invalid job id specified|accounting storage is disabled", answer.stderr, re.IGNORECASE)
-    )
 
 
 def _squeue_rows(text: str) -> Iterator[dict[str, str]]:

@@ -153,7 +153,12 @@ class Conv2D(_Affine):
 
     def _patches(self, block: slice) -> Array:
         """The patches of a block of images as rows of a matrix (pixels of the output, k*k*c)."""
-        windows = _windows(self._x[block], self._size)
+        x = self._x[block]
+        batch, height, width, channels = x.shape
+        b, h, w, c = x.strides
+        shape = (batch, height - self._size + 1, width - self._size + 1, self._size, self._size * channels)
+        # Every window, no copy; one row of it is contiguous: its pixels and their channels are neighbours.
+        windows = np.lib.stride_tricks.as_strided(x, shape, (b, h, w, h, c), writeable=False)
         images, rows, columns = windows.shape[:3]
         patches = self._scratch.array("patches", windows.shape)
         np.copyto(patches, windows)
@@ -170,15 +175,6 @@ class Conv2D(_Affine):
         for i in range(self._size):
             for j in range(self._size):
                 dx[:, i : i + rows, j : j + columns] += patches[:, :, :, i, j]
-
-
-def _windows(x: Array, size: int) -> Array:
-    """Every ``size`` x ``size`` window of the images, no copy: (b, rows, columns, size, size * c)."""
-    batch, height, width, channels = x.shape
-    b, h, w, c = x.strides
-    shape = (batch, height - size + 1, width - size + 1, size, size * channels)
-    # One row of a window is contiguous: its pixels and their channels are neighbours in memory.
-    return np.lib.stride_tricks.as_strided(x, shape, (b, h, w, h, c), writeable=False)
 
 
 class ReLU(Layer):

@@ -129,18 +129,15 @@ class GradientExchange(Exchange):
         if part.start == part.stop:
             self._backward_at = now
         elif self._position >= 0:
-            self._ready_to_send(part, now)
-
-    def _ready_to_send(self, part: slice, now: float) -> None:
-        if part.stop != self._position:
-            raise RuntimeError(f"gradients ready up to {part.stop}, but expected up to {self._position}")
-        if self._adds_up:
-            self._engine.gradients[part] += self._accumulated[part]
-        self._position = part.start
-        if self._phases:
-            self._phases.ready(part, now)
-        if self._thread:
-            self._reported.put(part.start)
+            if part.stop != self._position:
+                raise RuntimeError(f"gradients ready up to {part.stop}, but expected up to {self._position}")
+            if self._adds_up:
+                self._engine.gradients[part] += self._accumulated[part]
+            self._position = part.start
+            if self._phases:
+                self._phases.ready(part, now)
+            if self._thread:
+                self._reported.put(part.start)
 
     def _send_beside(self) -> None:
         """In the thread: all messages of each step, each as soon as its tensors are ready."""

@@ -38,10 +38,7 @@ def write_file(path: Path, data: bytes, mode: int = 0o644, *, durable: bool = Tr
 
 
 def write_new_file(path: Path, data: bytes, mode: int = 0o644, *, durable: bool = True) -> None:
-    """Write a file that does not exist yet, without renaming: for the files of a ``new_folder``.
-
-    Raises OSError.
-    """
+    """Write a file that is new, without renaming: for the files of a ``new_folder``. Raises OSError."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with open(handle, "wb") as file:
         file.write(data)

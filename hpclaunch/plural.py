@@ -4,10 +4,7 @@ from collections.abc import Sequence
 
 
 def counted(number: int, noun: str, plural: str | None = None, spec: str = "") -> str:
-    """Return ``1 node`` or ``2 nodes``.
-
-    ``plural``: where an s is not enough; ``spec``: how the number is written, such as ``,``.
-    """
+    """Return ``1 node`` or ``2 nodes``; ``plural``: if an s is not enough; ``spec``: the number's form."""
     return f"{number:{spec}} {noun if number == 1 else plural or f'{noun}s'}"
 
 

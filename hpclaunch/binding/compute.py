@@ -293,10 +293,7 @@ def _make_room(nodes: list[_Numa], wanted: int) -> None:
 
 
 def _core_pools(machine: Machine, node: _Numa) -> list[tuple[Block, list[_RankGroup]]]:
-    """Return blocks of the node's cores with the groups of ranks that divide them.
-
-    GPUs with the same local cores share a block; all cores are one block where the local ones are too few.
-    """
+    """Return blocks of cores with the groups of ranks that divide them: one block where too few are local."""
     members: dict[tuple[int, ...], list[_RankGroup]] = {}
     for group in node.groups:
         local = _local_cores(machine, group.gpu, node) if group.gpu else []

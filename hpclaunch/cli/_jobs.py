@@ -65,10 +65,7 @@ def chosen(
 
 
 def act(handles: list[JobHandle], action: Callable[[JobHandle], str]) -> bool:
-    """Do this to each job and print what it says; a job with which it fails does not stop it.
-
-    Returns whether it did it to all.
-    """
+    """Do this to each job, whichever fails, and print what it says; return whether it did it to all."""
     from hpclaunch.job.job_documents import ActionDocument
 
     found = []
@@ -99,10 +96,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
 def moment(text: str, option: str) -> dt.datetime:
-    """Return the time that an option means by an age (``2h``) or a date, local where it names no zone.
-
-    Raises click.BadParameter.
-    """
+    """Return the time of an age (``2h``) or date, local where it names no zone. Raises click.BadParameter."""
     try:
         if text[-1:] in _UNITS_S:
             age = dt.timedelta(seconds=int(text[:-1]) * _UNITS_S[text[-1]])

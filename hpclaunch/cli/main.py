@@ -181,10 +181,7 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Give a closed stdin, stdout or stderr (``hpclaunch jobs >&-``) its number back: else a file may get it.
-
-    What is written to stdout fails as on a full disk.
-    """
+    """Give a closed stdin, stdout or stderr (``hpclaunch jobs >&-``) its number back: a file may get it."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             handle = os.open(os.devnull, os.O_WRONLY if name == "stderr" else os.O_RDONLY)

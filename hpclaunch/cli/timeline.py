@@ -42,10 +42,7 @@ def command(sources: tuple[str, ...], **options: Any) -> None:
 def _found(
     sources: tuple[str, ...], index: int | None, stack: ExitStack
 ) -> tuple[JobRecord | None, dict[str, Path]]:
-    """Return the files by the names that are shown, and the record of the job whose they are.
-
-    BadInputError where nothing is found.
-    """
+    """Return the files by their shown names, and their job's record; BadInputError where none is found."""
     if len(sources) == 1 and not Path(sources[0]).exists() and "/" not in sources[0]:
         return _of_job(sources[0], index, stack)
     if index is not None:

@@ -114,10 +114,7 @@ def _topology(options: Mapping[str, Any]) -> NodeTopology:
 
 
 def _site_node(site: str | None) -> NodeTopology | None:
-    """Return the profile's node; None without a profile, and for a site that is this machine.
-
-    Raises BadInputError for a profile that describes no node.
-    """
+    """Return the profile's node; None without a profile, or for this machine. Else raises BadInputError."""
     if site is None:
         return None
     from hpclaunch.site.load_profile import load_site

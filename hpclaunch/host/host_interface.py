@@ -104,10 +104,7 @@ class Host(Protocol):
         ...
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a whole file at once: a reader sees the old file or the new one.
-
-        Raises BadInputError where it cannot be written.
-        """
+        """Write a file at once: a reader sees the old or the new one. Raises BadInputError."""
         ...
 
     def read_file(self, path: str) -> bytes | None:
@@ -126,17 +123,11 @@ class Host(Protocol):
         ...
 
     def make_folder(self, path: str, *, private: bool = False) -> None:
-        """Make a folder and those above it, unless it exists; a ``private`` one is for its owner only.
-
-        Raises BadInputError.
-        """
+        """Make a folder, with those above it; a ``private`` one is its owner's only. Raises BadInputError."""
         ...
 
     def write_folder(self, path: str, files: Mapping[str, bytes]) -> None:
-        """Make a folder with these files, by their paths below it, all or none, unless it exists.
-
-        Raises BadInputError.
-        """
+        """Make a folder with these files, all or none, unless it exists. Raises BadInputError."""
         ...
 
     def tail(self, path: str, offset: int) -> bytes:

@@ -221,10 +221,7 @@ def _certifies(certificate: PublicBlob, key: PKey) -> bool:
 def _keys(
     login: Login, agent_keys: Sequence[PKey], certificates: Sequence[PublicBlob], ask: Ask
 ) -> Iterator[tuple[str, Callable[[], PKey]]]:
-    """Yield the keys in ssh's order, each with its name for messages and a function that returns the key.
-
-    First those of the agent that the configuration names, then the agent's other keys, then those in files.
-    """
+    """Yield name and reader of each key in ssh's order: the configured ones of the agent, its rest, files."""
     blobs = {file: _public_key(file) for file in login.identity_files}
     named = {*blobs.values(), *(each.key_blob for each in certificates)}
 
@@ -259,10 +256,7 @@ def _public_blob(file: str) -> PublicBlob | None:
 
 
 def _load(file: str, ask: Ask) -> PKey:
-    """Return a private key.
-
-    Asks for its passphrase where it has one; raises RefusedError where it cannot be read.
-    """
+    """Return a private key, after its passphrase if it has one; raises RefusedError: it cannot be read."""
     for attempt in range(_TRIES + 1):
         passphrase = ask(f"Passphrase of {file}: ", False) if attempt else None
         try:

@@ -177,10 +177,7 @@ def _ssh_words(login: Login, *options: str) -> str:
 
 
 def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
-    """Offer the host what the configuration permits, of host keys those of ``known`` types first.
-
-    The host may have keys of other types, which are not known.
-    """
+    """Offer the host what the configuration permits, of host keys those of ``known`` types first."""
     options: Any = transport.get_security_options()
     for option, name in _PARAMIKO_NAMES.items():
         if option in login.algorithms:

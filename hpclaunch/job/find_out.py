@@ -73,10 +73,7 @@ def find_out(job: KnownJob, look: Look, reader: Reader, cluster: Host | None, *,
 
 
 def read_program(job: KnownJob, look: Look, reader: Reader) -> KnownJob:
-    """Return the job with what starts its program, and with its framework.
-
-    ``look`` and ``reader`` see the files where the job will run.
-    """
+    """Return the job with its program's starter and framework; ``look``, ``reader``: where it runs."""
     request, settings = job.request, job.settings
     if request.command.bundled:
         return job

@@ -49,10 +49,7 @@ def log_text(host: Host, record: JobRecord) -> str:
 
 
 def failed_nodes(host: Host, record: JobRecord) -> tuple[str, ...]:
-    """Return the nodes whose failure ended the job, where its scheduler still knows it.
-
-    Raises RefusedError where the host cannot be asked.
-    """
+    """Return the nodes whose failure ended the job, if still known. Raises RefusedError: host not asked."""
     scheduler = get_scheduler(record.scheduler)
     command = scheduler.failed_nodes_command(record.scheduler_id) if record.scheduler_id else ()
     return scheduler.parse_failed_nodes(host.run(command, timeout_s=60)) if command else ()
@@ -135,10 +132,7 @@ def _first_look(store: Store, host: Host, record: JobRecord, note: Note) -> JobR
 def _follow(
     host: Host, record: JobRecord, log: _Log, on_poll: Callable[[], None], pause_s: float, wake: bool
 ) -> bool:
-    """Pass output on for ``pause_s`` seconds; with ``wake`` return at once when the exit file appears.
-
-    Returns whether it is there.
-    """
+    """Pass output on for ``pause_s``, with ``wake`` until the exit file is there; return whether it is."""
     until = time.monotonic() + pause_s
     step_s = min(pause_s / 10, _LOG_POLL_MAX_S)
     while True:
@@ -179,10 +173,7 @@ class LogReader:
             self._on_output(data)
 
     def _next_piece(self) -> bytes:
-        """Return what follows; all of it where the file was emptied for another run of the job.
-
-        The last byte that was read shows that: it is read once more each time.
-        """
+        """Return what follows; all where the last byte, read again, shows that another run emptied it."""
         if self._offset:
             data = self._host.tail(self._path, self._offset - 1)
             if data[:1] == self._last:

@@ -41,10 +41,7 @@ def open_indices(record: JobRecord) -> frozenset[int]:
 
 
 def job_of_array(record: JobRecord, index: int) -> JobRecord:
-    """Return a record whose files are those of one job of the array, for reading only.
-
-    Raises BadInputError where the array has no such job.
-    """
+    """Return a record to read, with the files of one job of the array. Raises BadInputError: none such."""
     if index not in record.array:
         indices = ", ".join(map(str, sorted(record.array)[:20]))
         has = f"its indices are {indices}" if record.array else "it is not an array"

@@ -30,10 +30,7 @@ from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_st
 
 
 def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tuple[LaunchPlan, str]:
-    """Return the plan of a prepared job, with all reasons not to submit it, and its script.
-
-    ``plain``: see `render`.
-    """
+    """Return a prepared job's plan, with all reasons not to submit it, and script; ``plain``: `render`."""
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
     problems = (
         *prepared.job.problems,

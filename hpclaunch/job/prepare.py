@@ -204,10 +204,7 @@ def _on_node(job: KnownJob, scheduler: Scheduler) -> tuple[KnownJob, NodeTopolog
 
 
 def _showing_gpus(profile: SiteProfile, topology: NodeTopology) -> SiteProfile:
-    """Return the profile of this machine with the variable that shows each rank the GPUs planned for it.
-
-    A shell that sets the variable has chosen among the GPUs, and that holds.
-    """
+    """Return this machine's profile with the variable that shows ranks their GPUs, if the shell has none."""
     if profile.binding.gpu_visible_var:
         return profile
     vendor = topology.gpus[0].vendor if topology.gpus else None

@@ -68,10 +68,7 @@ def remote_text(name: str) -> str:
 
 
 class _CachedTemplates(BytecodeCache):
-    """Compiled templates, used while the template, this module, Jinja and Python are those that made them.
-
-    Jinja itself looks at the template's text and at Python's version.
-    """
+    """Compiled templates, used while the template, this module, Jinja and Python are those that made them."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
         """Fill the bucket if its template is in the cache."""

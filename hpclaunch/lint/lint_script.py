@@ -73,10 +73,7 @@ def _in_written_scripts(script: Script) -> list[Finding]:
 
 
 def _doubt(rule: Rule, context: Context) -> str | None:
-    """Return why a rule is not certain for this site's scheduler, empty where it is; None: it does not hold.
-
-    A rule that rests on the behaviour of some schedulers holds for no other one.
-    """
+    """Return why a rule is not certain for this site's scheduler, empty if it is; None: it does not hold."""
     if not rule.versions:
         return ""
     known = next((one for one in rule.versions if one.kind == context.kind), None)

@@ -40,10 +40,7 @@ class SeenGpus(NamedTuple):
 def gpus_of_ranks(
     ranks: Sequence[Sequence[Process]], node: AttachedNode, topology: NodeTopology | None
 ) -> list[SeenGpus]:
-    """Return the GPUs of each rank of a step on one node.
-
-    ``ranks`` has the processes of each, the main one first.
-    """
+    """Return the GPUs of each rank of a step on a node; ``ranks``: each one's processes, the main first."""
     known = _Node(node, topology)
     mains = [processes[0] for processes in ranks]
     numbered = _numbered(mains, len(known.addresses))

@@ -212,10 +212,7 @@ def _in_allocation(host: Host, record: JobRecord) -> str:
 def _ask(
     host: Host, scheduler: Scheduler, attach: Attach, number: str, shows: tuple[str, str] | None = None
 ) -> str:
-    """Return the answers of all nodes, of which some may be missing.
-
-    ``shows``: variable and value of the job's processes, where they are not the scheduler's.
-    """
+    """Return the nodes' answers; ``shows``: variable and value of the job's processes, if not the usual."""
     answer = host.run(attach.query(number), env=dict(scheduler.query_env), timeout_s=LOOK_S)
     job = attach.parse(number, answer)
     shows = shows or (attach.job_variable, job.id)

@@ -163,10 +163,7 @@ def deepspeed_config(argv: tuple[str, ...]) -> str | None:
 
 
 def _zero_lines(request: JobRequest, python: str) -> tuple[Line, ...]:
-    """Return the lines that make the job's configuration; ``python``: the interpreter of the job.
-
-    DeepSpeed reads its stage from its JSON configuration only, so the job gets one with that stage.
-    """
+    """Return the lines that make a configuration with the job's stage, which DeepSpeed reads only there."""
     stage, given, own = request.zero_stage, deepspeed_config(request.command.argv), line("deepspeed config")
     if given is None:
         fragment = json.dumps({"zero_optimization": {"stage": stage}})

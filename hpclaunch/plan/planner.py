@@ -216,10 +216,7 @@ def _cores_per_task(
     tasks_per_node: int,
     share: NodeShare | None,
 ) -> tuple[int, int]:
-    """Return the cores of each rank, and their hardware threads, where no binding is computed.
-
-    What the request says, else one; where the launcher binds to cores of a described node: its equal share.
-    """
+    """Return the cores and threads of each rank without a binding: as requested, its equal share, or one."""
     if share and profile.node:
         return share.cores, share.cores * profile.node.threads_per_core
     if request.cpus_per_task is None and topology is not None and profile.binding.cpu == "cores":

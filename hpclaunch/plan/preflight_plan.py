@@ -71,10 +71,7 @@ def _again(request: JobRequest, scheduler: Scheduler) -> str:
 
 
 def _imports(request: JobRequest) -> dict[str, object]:
-    """Return what the job's Python must import, with the folder that it looks in first.
-
-    Raises BadInputError where --check-imports is given and nothing is known to be imported.
-    """
+    """Return what the job's Python must import, and its first folder. Raises BadInputError: none is known."""
     module = framework_of(request).module
     target = python_target(request.command.argv)
     if own := environment_of(request):

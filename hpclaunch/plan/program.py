@@ -274,10 +274,7 @@ def launcher_config(argv: tuple[str, ...], read: ReadText) -> dict[str, str]:
 
 
 def _in_script(argv: tuple[str, ...], read: ReadText) -> Iterator[tuple[str, str]]:
-    """Yield the only launcher of workers in the script that a command starts, and where it stands.
-
-    Only of torchrun, which takes from the environment what its options leave open.
-    """
+    """Yield the only torchrun in a script, and its place: the environment gives what its options do not."""
     found = [command for command in script_commands(argv, read) if find_launcher(command.words)]
     if len(found) == 1 and (started := find_launcher(found[0].words)) and started.launcher is TORCHRUN:
         yield IN_SCRIPT, shlex.join(found[0].words)

@@ -282,10 +282,7 @@ def _sharing_directive(directives: Iterable[str]) -> str | None:
 def check_directives(
     scheduler: Scheduler, directives: Sequence[str], queues: Mapping[str, Queue] = MappingProxyType({})
 ) -> None:
-    """Refuse extra directives that would contradict the plan, and those that are no single line.
-
-    ``queues``: those of the site's profile.
-    """
+    """Refuse extra directives that contradict the plan or are no single line; ``queues``: the profile's."""
     reader = scheduler.directive_reader() if directives else None  # loading it takes a while
     for text in directives:
         if not text.strip() or "\n" in text or "\r" in text:

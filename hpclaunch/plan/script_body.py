@@ -36,10 +36,7 @@ from hpclaunch.software.software_lines import environment_lines, launch_options,
 
 
 def shell_lines(job: JobLayout, for_launcher: Iterable[Line]) -> tuple[Line, ...]:
-    """Return the lines before the launch: folders, software, variables.
-
-    ``for_launcher``: the launcher's own.
-    """
+    """Return the lines before the launch: folders, software, variables; ``for_launcher``: its own."""
     request, profile = job.request, job.profile
     lines = list(job.scheduler.start_lines)
     if job.place.python:

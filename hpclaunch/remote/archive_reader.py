@@ -160,10 +160,7 @@ class _Content:
 
 
 def members(stream: "IO[bytes]") -> Iterator[Tuple[Member, Any]]:
-    """Each member of an archive, and a file with its content, to be read before the next one.
-
-    DamagedArchive where it is not whole.
-    """
+    """Each member and its content, to be read before the next one; DamagedArchive where it is not whole."""
     blocks: Any = plain(stream)
     try:
         with tarfile.open(

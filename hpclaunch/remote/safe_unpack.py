@@ -81,10 +81,7 @@ def shown(name: str) -> str:
 
 
 def clean_name(name: str) -> str:
-    """A member's name without ``.`` and empty parts, empty for the folder itself.
-
-    UnsafeMember where it leads elsewhere, or is too long.
-    """
+    """A name without ``.`` and empty parts, empty for the folder itself. UnsafeMember: outside, too long."""
     slashed = f"/{name}/"
     if "//" in slashed or "/." in slashed or "\0" in name or len(name) > 255:
         return "/".join(_parts(name))

@@ -58,10 +58,7 @@ def split_sum(text: str) -> Tuple[str, str]:
 
 
 def look_at(text: str, target: str) -> Source:
-    """Look at the source ``SRC[#sha256=SUM]``; the name of the target decides whether it is unpacked.
-
-    StageError where it cannot be copied.
-    """
+    """Look at ``SRC[#sha256=SUM]``; the target's name decides on unpacking. StageError: cannot be copied."""
     path, sha256 = split_sum(text)
     kind = _kind(path, target)
     if kind == "folder" and sha256:

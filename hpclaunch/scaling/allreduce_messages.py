@@ -264,10 +264,7 @@ class NodeRun(NamedTuple):
 
 
 def _node_runs(ranks: Mapping[int, Iterator[Round]], per_node: int, slices: int) -> Iterator[NodeRun]:
-    """Yield the rounds of a node from those of its ``ranks``.
-
-    ``slices``: ranks that send as much as each of ``ranks`` at the same time.
-    """
+    """Yield the rounds of a node from those of its ``ranks``, each of which stands for ``slices`` ranks."""
     waiting = {rank: _runs(rounds)[::-1] for rank, rounds in ranks.items()}
     while waiting:
         heads = {rank: own.pop() for rank, own in waiting.items()}

@@ -259,10 +259,7 @@ def _terms(
     gpus: int,
     waits: int,
 ) -> tuple[float, ...]:
-    """Return the seconds of each of ``TERMS``; ``node``, ``network``: messages and bytes there.
-
-    ``waits``: how many GPUs wait for the slowest of them.
-    """
+    """Return the seconds of each of ``TERMS``; ``node``, ``network``: messages, bytes; ``waits``: of GPUs."""
     machine, smallest = request.machine, request.measured[0].size if request.measured else 1
     return (
         compute_s,

@@ -428,10 +428,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         return ()
 
     def parse_submit(self, answer: CommandResult) -> str:
-        """Return the job's id, which a site's wrapper may print among other lines.
-
-        Raises RefusedError with the scheduler's own words.
-        """
+        """Return the job's id, if among other lines. Raises RefusedError with the scheduler's words."""
         found = re.findall(self.submitted_pattern, answer.stdout, re.MULTILINE | re.ASCII)
         if answer.exit_code != 0 or not found:
             raise RefusedError(f"{self.title} refused the job: {own_words(answer)}")

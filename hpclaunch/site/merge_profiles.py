@@ -37,10 +37,7 @@ _NOTHING = Tree({}, "", 1)
 
 
 def merged(path: Path, known: Known) -> tuple[Tree, tuple[Read, ...]]:
-    """Return a file's tree merged over all it starts from, and the files, its own first.
-
-    Raises BadInputError.
-    """
+    """Return a file's tree merged over all it starts from, and the files. Raises BadInputError."""
     return _merged(path, (), known)
 
 
@@ -125,10 +122,7 @@ def _left(base: Tree, part: Tree) -> Iterator[str]:
 
 
 def _base(relation: str, name: Tree, files: Sequence[Path], known: Mapping[str, Sequence[Path]]) -> Path:
-    """Return the file that ``extends: name`` (``relation``: or ``part_of``) means.
-
-    A user's profile may extend the shipped profile of the same name.
-    """
+    """Return the file that ``extends: name`` (or ``part_of``) means: a user's may extend the shipped one."""
     if name.value not in known:
         raise BadInputError(
             f"{name.where}: {relation} {name.value!r}, which is not a site; {did_you_mean(name.value, known)}"
@@ -171,10 +165,7 @@ def _kind(own: Tree, known: Known) -> tuple[Tree, tuple[Read, ...]]:
 
 
 def _without_node(base: Tree, kind: Tree) -> Tree:
-    """Return ``base`` without the node of another kind.
-
-    Over a generic profile, a node whose cores are known is bound as its scheduler does it.
-    """
+    """Return ``base`` without another kind's node; over a generic profile its binding of cores holds."""
     kept = {key: item for key, item in base.items() if key not in ("node", "links")}
     scheduler = _child(_child(base, "scheduler"), "kind").value
     is_known = "numa" in kind.value["node"].value and scheduler in KINDS

@@ -14,10 +14,7 @@ VISIBLE = {"amd": "ROCR_VISIBLE_DEVICES", "nvidia": "CUDA_VISIBLE_DEVICES", "int
 
 
 def site_topology(profile: SiteProfile) -> NodeTopology | None:
-    """Return the node that a profile describes; None: it describes none.
-
-    ``reserved`` holds all threads of the reserved cores.
-    """
+    """Return the node of a profile, all threads of reserved cores in ``reserved``; None: it has none."""
     return None if profile.node is None else _topology(profile.node, profile.name)
 
 

@@ -177,10 +177,7 @@ def _bind(variable: str, binds: tuple[str, ...], reason: str) -> Line:
 
 
 def _each_folder(profile: SiteProfile, bad: str, action: str) -> str:
-    """Return a shell loop that acts on each folder of the job, ``$folder``, and its real path, ``$real``.
-
-    ``bad``: the characters that a path in the runtime's list cannot have, as a shell pattern.
-    """
+    """Return a loop over the job's folders, ``$folder``, in full ``$real``; ``bad``: signs of no path."""
     said = "a comma or colon" if "," in bad else "a colon"
     return continued("for", "folder", "in", *_folders(profile)[:-1], '"$PWD";', "do") + (
         '\n  real=$(readlink -e -- "$folder") && [ "$real" != / ] || continue\n'

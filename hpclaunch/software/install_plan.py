@@ -120,10 +120,7 @@ def _route(name: str, find: "Callable[[Target], Way]", target: "Target") -> Rout
 
 
 def _implied(versions: dict[str, str], goal: str) -> dict[str, str]:
-    """Return the versions with those that follow: the only Horovod, and the Keras that TensorFlow brings.
-
-    Keras 3 is TensorFlow's from 2.16 on (its release notes).
-    """
+    """Return the versions with the only Horovod, and Keras 3 of TensorFlow since 2.16 (its release notes)."""
     found = dict(versions)
     if GOALS[goal].package == "horovod":
         found.setdefault("horovod", VERSION)

@@ -218,10 +218,7 @@ def report_of(
     steps: float | None = None,
     boundaries: Boundaries | None = None,
 ) -> tuple[StudyDocument, FittedLaw | None]:
-    """Return the document and the law.
-
-    Raises BadInputError where nothing is measured yet, HpclaunchError where the jobs failed.
-    """
+    """Return document and law. Raises BadInputError: nothing measured; HpclaunchError: the jobs failed."""
     measured = [point for point in study.points if point.seconds is not None]
     measured.sort(key=lambda point: (point.size, point.repeat))
     if not measured:

@@ -90,10 +90,7 @@ def _median_without(values: list[float], place: int) -> float:
 
 
 def late_ranks(waits: Mapping[int, Sequence[float]], floor: float) -> list[Lateness]:
-    """Return the ranks that are late, that which costs most first.
-
-    ``floor``: what is worth a word, in the unit of the waiting times.
-    """
+    """Return the late ranks, the costliest first; ``floor``: what is worth a word, in the times' unit."""
     if len(waits) < 2 or len(next(iter(waits.values()), ())) < LEAST_STEPS:
         return []
     late = lateness_by_rank(waits)

@@ -222,10 +222,7 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
 
 
 def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tuple[float, Verdict]]:
-    """Find time in which no rank does anything that the traces show, in each step or in pauses.
-
-    Pauses are not said again where a late rank explains as many of them.
-    """
+    """Find time in which no rank does anything, in each step, or in pauses that no late rank explains."""
     typical = job.step_ms
     rest = [
         median(values) for values in zip(*(columns["rest"] for columns in job.columns.values()), strict=True)

@@ -35,10 +35,7 @@ class _Field(NamedTuple):
 
 
 def read(text: str, origin: str) -> Partial:
-    """Read CPUs, cores, caches and NUMA nodes.
-
-    Raises BadInputError for damaged output and for output with neither NUMA nodes nor CPUs.
-    """
+    """Read CPUs, cores, caches, NUMA nodes. Raises BadInputError: damaged, or with neither nodes nor CPUs."""
     lines = tool.clean_lines(text, origin)
     table = _table(lines, origin)
     document = tool.json_text(text, origin) if '"lscpu"' in text else ""
@@ -112,10 +109,7 @@ def _join(fields: list[_Field], table: _Table, origin: str) -> Partial:
 
 
 def _prints_masks(fields: list[_Field]) -> bool:
-    """Tell whether this is ``lscpu -x``: it names a mask (in English), or a set of CPUs has digits a to f.
-
-    Its masks have no 0x: ``NUMA node0 CPU(s): 3`` are CPUs 0 and 1.
-    """
+    """Tell whether this is ``lscpu -x``, whose masks have no 0x: one is named, or has the digits a to f."""
     sets = [field.line.text for field in fields if _is_numa_line(field.key)]
     return any(field.key == _MASK_KEY for field in fields) or any(
         re.fullmatch(r"[0-9a-fA-F]*[a-fA-F][0-9a-fA-F]*", value) for value in sets

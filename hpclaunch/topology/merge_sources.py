@@ -247,10 +247,7 @@ def _derived_cores(
 
 
 def _counts_agree(lscpu: Partial, online: int) -> bool:
-    """Tell whether sockets x cores x threads is the number of CPUs: not on hybrid or partly offline ones.
-
-    What lscpu does not state agrees with everything.
-    """
+    """Tell whether sockets x cores x threads, where stated, is the CPUs: not if hybrid or partly offline."""
     if lscpu.cpu_count is None:
         return True
     if lscpu.cpu_count != online:

@@ -320,10 +320,7 @@ def _add_in_cards(tree: Tree, devices: list[_Device], vendor: str) -> list[str]:
 
 
 def _amd_in_kfd_order(tree: Tree, devices: list[_Device]) -> tuple[list[str] | None, list[str]]:
-    """Return AMD GPUs in the order of the kernel's compute driver, which is ROCm's; None without it.
-
-    A KFD node that cannot be read is a GPU that was not granted to this job.
-    """
+    """Return this job's AMD GPUs in the order of the kernel's driver, which is ROCm's; None without it."""
     numbers = list(tree.numbered(_KFD, "", 4096))
     if not numbers:
         return None, []
@@ -341,10 +338,7 @@ def _amd_in_kfd_order(tree: Tree, devices: list[_Device]) -> tuple[list[str] | N
 
 
 def _kfd_address(properties: str) -> str | None:
-    """Return the PCI address of a KFD node that is a GPU; None for a processor (``simd_count`` 0).
-
-    ``location_id`` is bus << 8 | device << 3 | function.
-    """
+    """Return a KFD GPU's address (``location_id``: bus << 8, device << 3, function); None: no GPU."""
     values = dict(line.partition(" ")[::2] for line in properties.splitlines())
     location, domain, simds = (
         whole_number(values.get(key, ""), 10) for key in ("location_id", "domain", "simd_count")

@@ -59,10 +59,7 @@ def on_rank_0(comm: MPI.Intracomm, action: Callable[[], T]) -> T:
 
 
 def on_rank_0_alone(comm: MPI.Intracomm, action: Callable[[], T]) -> T | None:
-    """Return the result of ``action`` on rank 0, None on the other ranks, which sleep meanwhile.
-
-    A TrainError as in `on_all_ranks`.
-    """
+    """Return the result of rank 0's ``action``; others sleep, get None. TrainError as in `on_all_ranks`."""
 
     def mine() -> T | None:
         try:

@@ -113,10 +113,7 @@ def _ended(comm: MPI.Intracomm, report: Reporter, run: Callable[[], None]) -> in
 
 
 def _requested(comm: MPI.Intracomm, argv: Sequence[str] | None) -> tuple[Options, bool] | str:
-    """The options, which are possible and the same on all ranks, and ``--json``; or the text of ``--help``.
-
-    Raises AgreedError where they are not: also where only one rank has other options, or refuses its own.
-    """
+    """The options, possible and alike on all ranks, and ``--json``; or the help. Else raises AgreedError."""
 
     def read() -> tuple[Options, bool]:
         options, as_json = parse(argv)

@@ -65,10 +65,7 @@ def options_or_help(comm: MPI.Intracomm, read: Callable[[], T]) -> T | str:
 
 
 def parse(argv: Sequence[str] | None) -> tuple[Options, bool]:
-    """Options from the command line, and whether the result is printed as JSON.
-
-    Raises UsageError and HelpRequested.
-    """
+    """Options from the command line, and whether JSON is printed. Raises UsageError and HelpRequested."""
     package = __package__ or "train"
     parser = QuietParser(
         prog=f"python -m {package}",

@@ -314,10 +314,7 @@ class Training:
         raise Checkpointed(self.position.step)
 
     def _stop_if_not_finite(self, images: Images, labels: Labels) -> None:
-        """Raise on all ranks in the same step: the summed gradients are the same bits everywhere.
-
-        A loss that is not finite makes gradients that are not; their squared norm is not finite then either.
-        """
+        """Raise on all ranks in the same step if the norm of the summed gradients is not finite."""
         if math.isfinite(float(np.dot(self.engine.gradients, self.engine.gradients))):
             return
         where = f"step {self.position.step + 1} (epoch {self.position.epoch + 1})"

@@ -33,10 +33,7 @@ _SCHEDULER_ENERGY = "whole nodes, by the scheduler's accounting"
 
 
 def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> ReportDocument:
-    """Return the report.
-
-    ``billing``: the site's rule, where its profile has one; ``now``: up to which a running job is counted.
-    """
+    """Return the report; ``billing``: the site's rule, if known; ``now``: a running job counts up to it."""
     record, accounted = facts.record, facts.accounted
     by_index = (facts.samples or {}).values()
     runs = [run for files in by_index for file in files.values() for run in file.runs if run.looks]

@@ -165,10 +165,7 @@ def rank_uses(
     gpus: Mapping[int, tuple[str, ...]],
     waiting: Mapping[int, float | None],
 ) -> Iterable[RankUse]:
-    """Yield the ranks in order.
-
-    ``bound``: rank -> CPUs it is bound to; ``gpus``: rank -> PCI addresses; ``waiting``: rank -> ms per step.
-    """
+    """Yield the ranks in order; by rank ``bound``: CPUs, ``gpus``: addresses, ``waiting``: ms per step."""
     looks: dict[int, list[tuple[NodeRun, list[RankSample]]]] = {}
     for file in files.values():
         for run in file.runs:

@@ -248,10 +248,7 @@ def _looks_here(script: Script, launch: Launch, nodes: int) -> Iterator[Violatio
 
 
 def _has_no_address(run: WorkerRun, script: Script) -> bool:
-    """Tell whether srun starts a torchrun for several nodes that is given no address.
-
-    torchrun reads PET_RDZV_ENDPOINT and PET_MASTER_ADDR, but not MASTER_ADDR.
-    """
+    """Tell whether srun starts a torchrun of several nodes without address; MASTER_ADDR is not read by it."""
     given = "rdzv-endpoint" in run.options or _address_option(run).lstrip("-") in run.options
     several = run.options.get("nnodes", "1") != "1"
     return run.launch.launcher == "srun" and several and not given and not _has_open_options(run, script)

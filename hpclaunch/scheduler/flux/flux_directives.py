@@ -27,10 +27,7 @@ def _requested(directives: Sequence[Directive]) -> RequestedResources:
 
 
 def flux_time_s(text: str, usual: str = "m") -> int | None:
-    """Read a time limit as flux batch does: minutes, or a number with ms, s, m, h or d (RFC 23).
-
-    ``usual``: the unit of a number alone.
-    """
+    """Read minutes, or a number with ms, s, m, h or d (RFC 23); ``usual``: the unit of a number alone."""
     match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d|)", text.strip())
     return int(float(match[1]) * _UNIT_S[match[2] or usual]) if match else None
 

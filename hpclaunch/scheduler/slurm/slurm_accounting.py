@@ -78,10 +78,7 @@ def _job(number: str, rows: Sequence[Mapping[str, str]]) -> AccountedJob:
 
 
 def _largest(steps: Sequence[Mapping[str, str]]) -> int | None:
-    """Return the bytes of the largest rank.
-
-    The shell of the script (.batch) and Slurm's own step (.extern) are none: man sacct, Job ID.
-    """
+    """Return the bytes of the largest rank; .batch and .extern are none (man sacct, Job ID)."""
     of_ranks = [row for row in steps if not row["JobID"].endswith((".batch", ".extern"))]
     return max((_bytes(row["MaxRSS"]) or 0 for row in of_ranks), default=0) or None
 

@@ -32,10 +32,7 @@ _Row = dict[str, str]
 
 
 def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
-    """Return what the answers to these of Slurm's ``facts_commands`` say.
-
-    Raises RefusedError with Slurm's own words.
-    """
+    """Return what these answers to ``facts_commands`` say. Raises RefusedError with Slurm's own words."""
     queues = _rows(answers, "queues", "PartitionName")
     nodes = _rows(answers, "nodes", "NodeName")
     config = _config(answers)

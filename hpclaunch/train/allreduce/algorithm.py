@@ -149,10 +149,7 @@ class Algorithm(ABC):
             pass
 
     def _arriving(self, parts: list[Array], source: int, *, add: bool) -> Iterator[Array]:
-        """Each of ``parts`` as soon as what comes from ``source`` has replaced it, or is added to it.
-
-        While one is being added the next one travels.
-        """
+        """Each of ``parts`` once what ``source`` sends is in it, or added; the next one travels then."""
         zones = self._landing_zones(parts[0], min(2, len(parts))) if add and parts else parts
         targets = [zones[index % len(zones)][: part.size] for index, part in enumerate(parts)]
         requests = [self._comm.Irecv([target, MPI.BYTE], source) for target in targets[: len(zones)]]

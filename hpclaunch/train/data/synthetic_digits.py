@@ -30,10 +30,7 @@ _CHUNK = 512  # images drawn at a time: the temporaries stay in the cache
 
 
 def _glyphs() -> tuple[tuple[tuple[Stroke, ...], ...], ...]:
-    """The strokes of each way to write each digit, 0 to 9.
-
-    Their points are x,y in pixels of the 28 x 28 image: ``digit_strokes.txt``.
-    """
+    """The strokes of each way to write each digit: x,y in pixels of 28 x 28, from ``digit_strokes.txt``."""
     ways: list[list[tuple[Stroke, ...]]] = [[] for _ in range(10)]
     for line in Path(__file__).with_name("digit_strokes.txt").read_text().splitlines():
         digit, _, strokes = line.partition(": ")

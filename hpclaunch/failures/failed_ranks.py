@@ -5,6 +5,7 @@ import signal
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list, parse_cpu_list
@@ -80,7 +81,7 @@ def failed_ranks(log: str) -> tuple[FailedRank, ...]:
     said = filter(None, (_report(line) or _report(text) for line, (_, text) in texts))
     # Flux reports the end of a rank twice: by its shell, and by flux-job.
     once = (next(same) for _, same in groupby(_told(said), key=lambda rank: rank[:3]))
-    return tuple((not workers and _torchruns(plain)) or once)
+    return (not workers and tuple(_torchruns(plain))) or tuple(once)
 
 
 def _told(reports: Iterable[re.Match[str]]) -> Iterator[FailedRank]:
@@ -116,31 +117,21 @@ def _exit_code(code: str) -> int:
     return int(code) if int(code) >= 0 else 128 - int(code)
 
 
-def _torchruns(lines: Sequence[tuple[str | None, str]]) -> list[FailedRank]:
-    """Return the workers of torchrun's table that failed: first what it calls the root cause.
+def _torchruns(lines: Sequence[tuple[str | None, str]]) -> Iterator[FailedRank]:
+    """Yield the workers of torchrun's table that failed: first what it calls the root cause.
 
-    With several nodes each has its table, and of their root causes the earliest is the first failure.
+    With several nodes each has its table, and of their root causes the earliest is the first failure. Those
+    that failed alike within one second are one; those that the agent ended after the first one are left out.
     """
     # Of each label together: what two nodes write may be mixed.
     log = "\n".join(text for _, text in sorted(lines, key=lambda line: line[0] or ""))
-    found, last = list[tuple[bool, str, FailedRank]](), 0
-    for match in log_words("torchruns_table").finditer(log):
-        time, host, rank, code = match.groups()
-        words = f"exited with exit code {code}"
-        root = "Root Cause (first observed failure):" in log[last : match.start()]
-        failed = FailedRank(rank, host, _exit_code(code), words, f"rank {rank} {words}")
-        found.append((not root, time, failed))
-        last = match.end()
-    found.sort(key=lambda each: each[:2])
-    return _at_once(found)
-
-
-def _at_once(found: Sequence[tuple[bool, str, FailedRank]]) -> list[FailedRank]:
-    """Return the failures in their order; those of the first one's second that are like it are one."""
-    ranks = [rank for _, _, rank in found]
-    alike = [rank for _, time, rank in found if time == found[0][1] and rank[1:4] == ranks[0][1:4]]
-    first = [rank._replace(rank=format_cpu_list(int(each.rank or 0) for each in alike)) for rank in alike[:1]]
-    return first + [rank for rank in ranks if rank not in alike]
+    ended, alike = log_words("sent_a_signal").findall(log), itemgetter("time", "host", "code")
+    table = [match for match in log_words("torchruns_table").finditer(log) if match["pid"] not in ended]
+    table.sort(key=lambda each: (not each["root"], each["time"]))
+    rest = sorted(table, key=lambda each: alike(each) != alike(table[0]))
+    for (_, host, code), same in groupby(rest, key=alike):
+        ranks, words = format_cpu_list(int(each["rank"]) for each in same), f"exited with exit code {code}"
+        yield FailedRank(ranks, host, _exit_code(code), words, f"rank {ranks} {words}")
 
 
 def _code_of_words(words: str) -> int | None:

@@ -57,6 +57,14 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
     log = _without_times(_labels_of_nodes(log, nodes))
+    last = _last_attempt(log)
+    found = _of_log(last, failed=failed, ranks=ranks, nodes=nodes)
+    told = found.error and (found.rank or not found.error.follows)
+    return found if told or last is log else _of_log(log, failed=failed, ranks=ranks, nodes=nodes)
+
+
+def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict:
+    """Return why a job failed, of a log whose labels are known; see `verdict`."""
     reports = _reports(log, failed, nodes)
     said = _said(log, reports, failed)
     after = _followers(said)
@@ -157,6 +165,20 @@ def _without_times(log: FailureLog) -> FailureLog:
         return log
     lines = tuple(log_words("times").sub("", line, count=1) for line in log.lines)
     return log._replace(lines=lines, ranks="\n".join(filter(log_words("rank_lines").search, lines)))
+
+
+def _last_attempt(log: FailureLog) -> FailureLog:
+    """Return the log since torchrun last started its workers again, where it tells their end.
+
+    The processes in its table at the end are those of the last attempt alone.
+    """
+    text = "\n".join(log.lines)
+    last = log_words("process_in_the_table").findall(text)
+    ends = [(end.end(), end[1] in last) for end in log_words("end_of_an_attempt").finditer(text)]
+    first = next((at for at, of_last in ends if of_last), 0)
+    start = max((at for at, _ in ends if at < first), default=0)
+    ranks = "\n".join(filterfalse(text[:start].splitlines().__contains__, log.ranks.splitlines()))
+    return log._replace(lines=tuple(text[start:].splitlines()), ranks=ranks) if start else log
 
 
 def _reports(log: FailureLog, failed: bool, nodes: int) -> str:
@@ -369,7 +391,7 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
     written = {event.lines[0] for event in own}
     streams = _streams(log.lines)
     told = _ranks_of_processes(streams)
-    found = [event for process, lines in streams.items() for event in _of_log(process, lines, told)]
+    found = [event for process, lines in streams.items() for event in _of_process(process, lines, told)]
     found = _without_gone_on(found, streams, failed)
     found = [event for event in found if event.process or event.lines[0] not in written]
     placed = _placed(own, streams.values(), len(log.lines))
@@ -397,7 +419,7 @@ def _unmet(found: Iterable[Event], left: Sequence[Event]) -> list[Event]:
     return [event for event in left if _words(event) not in met]
 
 
-def _of_log(process: str | None, lines: Sequence[Line], told: Mapping[str, str]) -> list[Event]:
+def _of_process(process: str | None, lines: Sequence[Line], told: Mapping[str, str]) -> list[Event]:
     said, heads = [event._replace(process=process) for event in events(lines)], dict(lines)
     texts = (process or "\n".join((heads[event.start], *event.lines)) for event in said)
     return [event._replace(rank=_rank(text, told)) for event, text in zip(said, texts, strict=True)]

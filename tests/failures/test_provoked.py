@@ -1,0 +1,105 @@
+"""Real outputs of jobs of several ranks, each with what happened, and what only looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+
+from hpclaunch.failures.failed_ranks import ranks_named
+from hpclaunch.failures.known_errors import OWN_ERROR, log_words
+from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
+from hpclaunch.job.failure_causes import failure_of
+from hpclaunch.job.record import Failure
+from hpclaunch.job.store import Store
+from tests.in_one_test import in_one_test
+from tests.testbed.kit import new_record
+
+FILES = sorted((Path(__file__).parents[1] / "data" / "provoked").glob("*.yaml"))
+
+
+def log_of(lines: Sequence[str]) -> FailureLog:
+    """The parts of a log that `read_failures` makes of a short one."""
+    return FailureLog("\n".join(filter(log_words("rank_lines").search, lines)), tuple(lines))
+
+
+def found_in(case: dict[str, Any], folder: Path) -> Failure:
+    record = new_record(Store(folder), "local", folder)
+    record = replace(record, tasks=case["ranks"], nodes=case["nodes"], exit_code=1)
+    return failure_of(record, log_of(case["log"].splitlines()))
+
+
+@in_one_test("path", FILES)
+def test_a_provoked_failure_is_read(path: Path, tmp_path: Path) -> None:
+    case = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    found = found_in(case, tmp_path / path.stem)
+    named, wanted = ranks_named(found.rank), set(case["rank"])
+    assert (bool(named), named | wanted) == (bool(wanted), wanted)
+    assert found.cause in case["cause"]
+    assert not case["line"] or any(case["line"] in line for line in found.lines)
+    assert (case["where"] or "") in (found.where or "")
+
+
+def trace(error: str) -> list[str]:
+    return ["Traceback (most recent call last):", '  File "/h/a.py", line 3, in <module>', "    run()", error]
+
+
+def failed(rank: int, pid: int, code: int = 1) -> str:
+    agent = "E1129 03:28:05.782000 19022 torch/distributed/elastic/multiprocessing/api.py:1002]"
+    return f"{agent} failed (exitcode: {code}) local_rank: {rank} (pid: {pid}) of binary: /h/bin/python3"
+
+
+def sent(pid: int) -> str:
+    agent = "W1129 03:28:05.778000 19022 torch/distributed/elastic/multiprocessing/api.py:1028]"
+    return f"{agent} Sending process {pid} closing signal SIGTERM"
+
+
+def table(*entries: tuple[int, int, int]) -> list[str]:
+    """torchrun's, of rank, process and exit code, the root cause last."""
+    text = (
+        "  time      : 2026-11-29_03:28:06\n  host      : n1\n  rank      : {0} (local_rank: {0})\n"
+        "  exitcode  : {2} (pid: {1})"
+    )
+    *others, root = (text.format(*entry) for entry in entries)
+    return "\n".join((*others, "Root Cause (first observed failure):", "[0]:", root)).splitlines()
+
+
+def read(lines: Sequence[str], ranks: int = 3, nodes: int = 1) -> Verdict:
+    return verdict(log_of(lines), failed=True, ranks=ranks, nodes=nodes)
+
+
+def cause(found: Verdict) -> str | None:
+    return found.error.cause if found.error else None
+
+
+def test_an_earlier_attempt_counts_where_the_last_one_tells_nothing() -> None:
+    earlier = [*trace("KeyError: 'a'"), failed(1, 61), "step 1"]
+    last = read([*earlier, failed(2, 72, -9), *table((2, 72, -9))])
+    assert (last.rank, cause(last)) == ("2", "killed")
+    silent = read([*earlier, failed(0, 70, -15), *table((0, 70, -15))])
+    assert (cause(silent), silent.lines) == (OWN_ERROR, ("KeyError: 'a'",))
+
+
+@pytest.mark.parametrize("after", [[], table((1, 61, 1)), table((2, 72, 1), (1, 61, 1))])
+def test_an_agent_of_another_node_ends_no_attempt(after: list[str]) -> None:
+    """Each agent has its table; one that was ended itself has none."""
+    agents = [failed(1, 61), failed(0, 72)]
+    found = read([*trace("KeyError: 'a'"), *agents, *after], nodes=2)
+    assert (cause(found), found.where) == (OWN_ERROR, "/h/a.py:3")
+
+
+def test_a_report_of_an_attempt_after_the_last_ones_is_of_another_agent() -> None:
+    found = read([failed(2, 72, -9), *trace("KeyError: 'a'"), failed(1, 61), *table((2, 72, -9))], nodes=2)
+    assert found.where == "/h/a.py:3"
+
+
+def test_workers_that_ran_on_when_one_had_failed_were_not_the_first() -> None:
+    ends = table((0, 60, 1), (2, 62, 1), (1, 61, 1))
+    assert read([sent(60), sent(62), failed(1, 61), *ends]).rank == "1"
+    assert read([sent(60), failed(1, 61), *ends]).candidates == "1-2"
+    assert read([failed(1, 61), *ends]).candidates == "0-2"
+    assert read([sent(60), sent(61), sent(62), failed(1, 61), *ends]).rank == "1"

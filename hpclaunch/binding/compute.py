@@ -43,10 +43,7 @@ def bind(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
 
 
 def bind_gpus_only(topology: NodeTopology, request: BindingRequest) -> NodeBinding:
-    """Assign the GPUs alone, for a node whose CPUs no source lists: ranks get GPUs but no CPUs.
-
-    Raises BadInputError where there are too few GPUs.
-    """
+    """Assign the GPUs alone, for a node whose CPUs no source lists. Raises BadInputError: too few GPUs."""
     if request.tasks_per_node < 1:
         raise BadInputError(f"tasks_per_node is {request.tasks_per_node}", "it must be at least 1")
     gpus = list(topology.gpus)

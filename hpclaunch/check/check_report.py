@@ -36,10 +36,7 @@ def plain(status: Status, name: str, evidence: str, remedy: str = "") -> Check:
 
 
 def verdict(case: str, name: str | None = None, status: Status | None = None, **values: object) -> Check:
-    """Return a verdict of ``verdicts.yaml``, ``CHECK: CASE``, with these values in its texts.
-
-    ``name``, ``status``: where they are not those of the table.
-    """
+    """Return the verdict ``CHECK: CASE`` of ``verdicts.yaml``; ``name``, ``status``: if not the table's."""
     usual, evidence, *remedy = case_texts("check/verdicts.yaml", case, name=name, **values)
     return plain(status or usual, name or case.partition(": ")[0], evidence, "".join(remedy))
 
@@ -80,10 +77,7 @@ def make_report(checks: Iterable[Check], required: Iterable[Requirement]) -> Rep
 
 
 def unmet_requirements(found: Report, required: Iterable[Requirement]) -> tuple[Requirement, ...]:
-    """Return the requirements that are not met.
-
-    Where the environment does not start, or there is no Python or no Horovod, that stands for all its parts.
-    """
+    """Return the unmet requirements; a missing environment, Python or Horovod stands for all its parts."""
     unmet = [need for need in required if not _has(found, need.names, ("have",))]
     whole = next((name for name in _WHOLES if _has(found, (name,), ("missing", "unknown"))), None)
     parts = [need for need in unmet if not _has(found, need.names, ("missing", "unknown"))]

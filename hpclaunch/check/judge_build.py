@@ -333,10 +333,7 @@ def _gpu_arch(arch: str, facts: BuildFacts, remedies: Remedies) -> Check:
 
 
 def working_frameworks(facts: BuildFacts) -> tuple[str, ...]:
-    """Return the frameworks whose Horovod loads, so that ranks can be started with it.
-
-    Also without MPI: then each rank is alone under a launcher, and only a start shows that.
-    """
+    """Return the frameworks whose Horovod loads; without MPI each rank is alone, which only a start shows."""
     return tuple(name for name, outcome in facts.frameworks.items() if outcome.answers().get("init"))
 
 

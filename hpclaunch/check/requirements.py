@@ -89,10 +89,7 @@ ALIASES = {"torch": "pytorch", "tf": "tensorflow", "rccl": "nccl"}
 
 
 def parse_require(texts: tuple[str, ...]) -> tuple[Requirement, ...]:
-    """Read ``--require mpi,nccl,tensorflow`` and ``--require 'mpi|gloo'`` (one of them).
-
-    Raises BadInputError for a name that is not a check.
-    """
+    """Read ``--require mpi,nccl`` and ``--require 'mpi|gloo'`` (one of them). Raises BadInputError."""
     words = [word.strip().lower() for text in texts for word in text.split(",")]
     if texts and not any(words):
         raise BadInputError("--require is empty", f"known: {', '.join(KNOWN)}")
@@ -143,10 +140,7 @@ def framework_requirements(profile: SiteProfile | None, module: str) -> tuple[Re
 
 
 def default_requirements(*, frameworks: bool) -> tuple[Requirement, ...]:
-    """Return what every Horovod build must have by default: a controller, and a framework.
-
-    ``frameworks``: False if only text is judged, which cannot show that a framework works.
-    """
+    """Return what every Horovod needs: a controller, a framework; ``frameworks`` False: text is judged."""
     needs = [Requirement(names=("mpi", "gloo"), reason="a controller that connects the ranks")]
     if frameworks:
         needs.append(Requirement(names=FRAMEWORKS, reason="a framework to train with"))

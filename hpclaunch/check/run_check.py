@@ -325,10 +325,7 @@ _WORST: dict[Status, int] = {"have": 0, "unknown": 1, "missing": 2}
 
 
 def node_command(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return a command that runs ``argv`` and prints its stdout as marked lines with the node's name.
-
-    The lines are short, because a launcher mixes long lines of several nodes.
-    """
+    """Return a command that prints ``argv``'s stdout in marked short lines, which launchers do not mix."""
     text = (
         'out=$("$@"); host=$(hostname); printf "%s\\n" "$out" | fold -w 500 | '
         f'while IFS= read -r line; do echo "{NODE_MARK}$host $line"; done'

@@ -27,10 +27,7 @@ def print_reference_page(name: str) -> None:
 
 
 def print_document(document: object, indent: int | None = None) -> None:
-    """Print one JSON document, or a list of them, on stdout; its schema is in ``docs/reference/json``.
-
-    With ``--csv`` its tables are printed.
-    """
+    """Print one JSON document, or a list of them (docs/reference/json); with ``--csv`` its tables."""
     from hpclaunch.json_document import document_csv, document_text
 
     if is_asked("csv"):

@@ -159,10 +159,7 @@ def verdict_table(
 
 
 def check_request_for(prepared: Prepared) -> CheckRequest:
-    """Return the check of what the job needs.
-
-    It includes a Horovod build only if the framework is Horovod, and a start of ranks only if they use MPI.
-    """
+    """Return the check of what the job needs: Horovod only for that framework, ranks only if they use MPI."""
     from hpclaunch.check.check_report import Requirement
     from hpclaunch.check.run_check import CheckRequest
     from hpclaunch.plan.frameworks import interpreter, uses_mpi

@@ -108,10 +108,7 @@ class Host(Protocol):
         ...
 
     def read_file(self, path: str) -> bytes | None:
-        """Return a file's bytes; None: it does not exist.
-
-        Raises UnreadableFileError where it cannot be read, RefusedError where the host cannot be asked.
-        """
+        """Return a file's bytes; None: no file. Raises UnreadableFileError or RefusedError."""
         ...
 
     def read_files(self, paths: Sequence[str]) -> dict[str, bytes]:

@@ -78,10 +78,7 @@ def connect(host: str, *, config: Path | None = None, ask: Ask | None = None) ->
 
 
 def state_folder(host: Host) -> str:
-    """Return the absolute folder on the host that holds job folders: ``$XDG_STATE_HOME/hpclaunch`` there.
-
-    Raises RefusedError where the host does not answer with one.
-    """
+    """Return the host's absolute ``$XDG_STATE_HOME/hpclaunch``, with jobs' folders. Raises RefusedError."""
     place = (
         'case $XDG_STATE_HOME in /*) printf %s "$XDG_STATE_HOME";; *) printf %s "$HOME/.local/state";; esac'
     )

@@ -50,10 +50,7 @@ def file_problems(
 
 
 def unknown_program(request: JobRequest) -> tuple[Problem, ...]:
-    """Return a problem where no folder of PATH has the program of a job on this machine.
-
-    Its software may bring folders along; then nothing is known.
-    """
+    """Return a problem where PATH lacks a local job's program; none if its software may bring folders."""
     argv = request.command.argv
     name = argv[program_at(argv)] if argv and not request.command.bundled else "/"
     own = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"

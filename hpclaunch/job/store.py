@@ -74,10 +74,7 @@ class Store:
         return self.jobs / job_id
 
     def create(self, record: JobRecord) -> None:
-        """Make the job's folder with its first record, both or neither.
-
-        Raises BadInputError where the store cannot be written or has a job with that id.
-        """
+        """Make the job's folder with its first record, both or neither. Raises BadInputError."""
         target = self.folder(record.id)
         try:
             self.jobs.mkdir(parents=True, exist_ok=True)

@@ -89,10 +89,7 @@ def _is_trivial(words: list[str]) -> bool:
 
 
 def read_launch(command: Command, variables: Variables | None = None) -> Launch | None:
-    """Return how a command starts a program; None: it starts none that lint checks.
-
-    ``variables``: those of the script, for options that are written in one of them.
-    """
+    """Return how a command starts a program; None: none that lint checks. ``variables`` may hold options."""
     words = _resolved(command.words[_program_at(command.words) :], variables)
     words = words[_program_at(words) :]  # of LAUNCHER="uv run accelerate launch"
     if not words:

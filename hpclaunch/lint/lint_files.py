@@ -147,10 +147,7 @@ def _fix(task: LintTask, old: str, findings: tuple[Finding, ...]) -> tuple[str, 
 
 
 def batch_scripts(folder: Path, excluded: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield the batch scripts below a folder in the order of their names.
-
-    Hidden folders are left out, and the scripts and folders that are ``excluded``.
-    """
+    """Yield the batch scripts below a folder in order, but for hidden folders and those ``excluded``."""
     for place, folders, names in os.walk(folder):
         kept = [name for name in folders if not (name.startswith(".") or excluded(Path(place, name)))]
         folders[:] = sorted(kept)

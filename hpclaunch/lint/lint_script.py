@@ -101,10 +101,7 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def fix(text: str, findings: Iterable[Finding]) -> tuple[str, tuple[Finding, ...]]:
-    """Apply the edits of findings; return the new text and the findings whose edits were applied.
-
-    A finding whose edits touch those of an earlier one is left for the next run.
-    """
+    """Apply findings' edits; return the new text and those applied: none touches an earlier edit."""
     taken: list[Edit] = []
     applied: list[Finding] = []
     for finding in findings:

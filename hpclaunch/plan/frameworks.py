@@ -154,10 +154,7 @@ _CONFIG_OPTIONS = ("--deepspeed_config", "--deepspeed-config", "--deepspeed")
 
 
 def deepspeed_config(argv: tuple[str, ...]) -> str | None:
-    """Return the configuration that a command names for DeepSpeed; None: it names none.
-
-    ``--deepspeed`` is a switch in DeepSpeed's own programs and takes a file in others.
-    """
+    """Return the file of ``--deepspeed``; None: not given, or the bare switch of DeepSpeed's own programs."""
     named = (file for option, file in option_values(argv) if option in _CONFIG_OPTIONS)
     return next((file for file in named if file.endswith(".json") and not file.startswith("-")), None)
 

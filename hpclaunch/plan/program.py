@@ -188,10 +188,7 @@ def _launched(target: PythonTarget, read: ReadText) -> tuple[str, str]:
 
 
 def imports_of(source: str, *, top_only: bool = False) -> list[_Import]:
-    """Return the imports anywhere in a program; none where its text is not Python.
-
-    ``top_only``: those alone that every start makes, with ``from A import B`` as A.
-    """
+    """Return the imports of a Python text; ``top_only``: of every start, with ``from A import B`` as A."""
     tree = parsed_program(source)
     nodes = tree.body if top_only else list(ast.walk(tree))
     found = []

@@ -79,10 +79,7 @@ def highest(layers: list[Layer], name: str) -> Layer | None:
 
 
 def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest, tuple[Setting, ...]]:
-    """Return the request, and each of its settings with its origin.
-
-    ``site`` was resolved before (it may have been detected). Raises BadInputError without a command.
-    """
+    """Return the request, and each setting with its origin; ``site`` is resolved. Raises BadInputError."""
     values: dict[str, Any] = {}
     origins: list[Setting] = [Setting(name="site", value=site, origin=site_origin)]
     for row in rows():

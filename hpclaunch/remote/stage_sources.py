@@ -142,10 +142,7 @@ def _entry(name: str, found: os.stat_result, path: str, first_names: Dict[Tuple[
 
 
 def send_source(source: Source, write: Callable[[bytes], None]) -> None:
-    """Give ``write`` the bytes that travel, in blocks of about 1 MiB: a folder's records, or the file itself.
-
-    StageError where the source has changed since `look_at`.
-    """
+    """Give ``write`` the source's bytes in blocks of about 1 MiB. StageError: changed since `look_at`."""
     path, waiting, size = os.path.realpath(source.path), [], 0
     pieces = _content(path, source.size, source.mtime_ns)
     for piece in _records(path, source.members) if source.kind == "folder" else pieces:

@@ -135,10 +135,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 def machine_of(
     profile: SiteProfile, options: SpeedOptions, gpus_per_node: int | None, cores_here: int | None = None
 ) -> Machine:
-    """Return the parameters of a site; ``cores_here``: of this machine, where jobs run on it.
-
-    Raises BadInputError where a speed is not known from anywhere.
-    """
+    """Return a site's parameters; ``cores_here``: if jobs run here. Raises BadInputError: unknown speed."""
     node, hidden = profile.node, options.hidden_by_default
     usual = Machine(
         **_gpu(profile, options),

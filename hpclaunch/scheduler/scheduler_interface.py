@@ -406,10 +406,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def submit_command(self, script: str) -> tuple[str, ...]:
-        """Return the words of the command that submits the script file, an absolute path.
-
-        The job's output goes to ``out.log`` in the folder of the script.
-        """
+        """Return the command that submits the script, an absolute path, with ``out.log`` in its folder."""
         return (*self.submit, script)
 
     def next_command(self, script: str) -> tuple[str, ...]:
@@ -459,10 +456,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         return ()
 
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
-        """Return the id of the job that this script, an absolute path, was submitted as; None: there is none.
-
-        Raises RefusedError where the scheduler gave no answer.
-        """
+        """Return the id of a script's job, by its absolute path; None: no job. Raises RefusedError."""
         return None
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:

@@ -121,10 +121,7 @@ IMAGE = "docker://ghcr.io/eessi/build-node:debian12"
 
 
 def pull_lines(eessi: JobEessi) -> tuple[Line, ...]:
-    """Return the lines that get the image of EESSI's container once, before the ranks start.
-
-    Otherwise each rank would pull or copy the image for itself.
-    """
+    """Return the lines that get EESSI's image once, before the ranks: each would pull or copy it."""
     _check_version(eessi.version)
     cache = f" {double_quote(eessi.cache)}" if eessi.cache else ""
     return (*_overrides(eessi), line("eessi image", image=IMAGE, cache=cache))

@@ -187,10 +187,7 @@ _MOST = 16
 
 
 def timeline_step_s(record: JobRecord, host: Host) -> float:
-    """Return the median seconds of a step, without the first ones.
-
-    Raises BadInputError where the job left no timeline, or one without steps.
-    """
+    """Return the median seconds of a step but for the first ones. Raises BadInputError: there are none."""
     files = timeline_files(host, record)[:_MOST]
     if not files:
         raise BadInputError(note_text("study: no timeline", record=record))

@@ -55,10 +55,7 @@ def event_text(event: Event) -> str:
 
 
 def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the chunks, decompressed if they are gzip; compressed data that is cut ends where it is cut.
-
-    Raises BadInputError for damaged compressed data.
-    """
+    """Yield the chunks, decompressed if in gzip, up to a cut. Raises BadInputError: damaged data."""
     inflate: zlib._Decompress | None = None
     first = True
     for chunk in chunks:

@@ -103,10 +103,7 @@ def _match_by_bus(
 
 
 def _match_by_number(base: Partial, other: Partial, notes: list[str]) -> Mapping[int, GpuFact]:
-    """Match by number where both sources show the same count and no NUMA node contradicts it, else nothing.
-
-    Inside a job a tool may show fewer GPUs, numbered from 0.
-    """
+    """Match by number if counts are the same and no NUMA node contradicts: a job may see fewer GPUs."""
     mine, theirs = base.gpus or (), other.gpus or ()
     if len(set(map(_number, mine))) != len(theirs):
         return {}

@@ -187,18 +187,12 @@ def _read_one(kind: str, path: Path) -> Partial:
 
 
 def read_live() -> NodeTopology:
-    """Read the node this process runs on (below ``HPCLAUNCH_SYSROOT``, else ``/``).
-
-    Only /sys and /proc are read; no program is started. Raises BadInputError.
-    """
+    """Read this node from /sys and /proc below ``HPCLAUNCH_SYSROOT``, else ``/``. Raises BadInputError."""
     return merge([sysfs.read(sysfs.default_root())])
 
 
 def read_folder(folder: Path) -> NodeTopology:
-    """Read a folder that ``hpclaunch topology --save`` wrote: tools' output and the copy of /sys.
-
-    Raises BadInputError when there is none, or as ``read_files``.
-    """
+    """Read a folder that ``hpclaunch topology --save`` wrote. Raises BadInputError, as ``read_files``."""
     places = {name: folder / (kind.file or name) for name, kind in SOURCE_KINDS.items()}
     files = {name: path for name, path in places.items() if path.exists()}
     if not files:

@@ -224,10 +224,7 @@ def _moved(timeline: Timeline, drift: float, lanes: int) -> Iterator[str]:
 
 
 def _same_moment(comm: MPI.Intracomm) -> tuple[float, float]:
-    """The clocks of this rank and of rank 0 at the same moment; collective.
-
-    From the fastest of some ping-pongs, whose answer is assumed to be sent half way.
-    """
+    """The clocks of this rank and of rank 0 at one moment, by the fastest of some ping-pongs; collective."""
     question, answer = np.zeros(1), np.zeros(1)
     if comm.Get_rank() == 0:
         for other in range(1, comm.Get_size()):

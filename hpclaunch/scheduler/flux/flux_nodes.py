@@ -21,10 +21,7 @@ _Table = Mapping[str, Any]
 
 
 def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
-    """Return what the answers to these of Flux' ``facts_commands`` say.
-
-    Raises RefusedError with Flux' own words, or where an answer cannot be read.
-    """
+    """Return what these answers to ``facts_commands`` say. Raises RefusedError with Flux' own words."""
     status, version = (answers[name].stdout if name in answers else "" for name in ("status", "version"))
     return json_facts(
         answers, _ASKED, lambda said: _facts(said, status, version), "Flux describes its resources"

@@ -23,10 +23,7 @@ _Attributes = Mapping[str, Any]
 
 
 def parse_facts(answers: Mapping[str, CommandResult]) -> ClusterFacts:
-    """Return what the answers to these of PBS' ``facts_commands`` say.
-
-    Raises RefusedError with PBS' own words, or where an answer is not JSON.
-    """
+    """Return what these answers to ``facts_commands`` say. Raises RefusedError with PBS' own words."""
     return json_facts(answers, _ASKED, _facts, "PBS describes its nodes")
 
 

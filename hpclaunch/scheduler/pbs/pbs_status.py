@@ -1,7 +1,4 @@
-"""The states of PBS' jobs: the qstat commands, and what their answers mean.
-
-Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs).
-"""
+"""The states of PBS' jobs by qstat. Tested on outputs recorded from OpenPBS 23.06 (tests/data/pbs)."""
 
 import datetime as dt
 import json

@@ -55,10 +55,7 @@ def resolve_allreduce(comm: MPI.Intracomm, name: str | None) -> str:
 
 
 def make_allreduce(name: str | None, compression: str, comm: MPI.Intracomm) -> Algorithm:
-    """The allreduce of ``--allreduce`` (None: the default) and ``--compression``; collective.
-
-    Raises AgreedError where it cannot work on these ranks.
-    """
+    """The allreduce of ``--allreduce`` and ``--compression``; collective. AgreedError: it cannot work."""
     name = resolve_allreduce(comm, name)
     if compression == "none":
         return ALLREDUCES[name](comm)

@@ -44,6 +44,7 @@ from hpclaunch.job.log_extract import (
     RESTARTS,
     WORKER_RESTARTS,
     read_failures,
+    read_preflight,
     read_traces,
     reason_left,
 )
@@ -85,12 +86,19 @@ def refresh(store: Store, host: Host, record: JobRecord, note: Note = to_stderr)
 
 
 def state_now(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
-    """Return the record as `refresh` does, of a running job with the number of its restarts so far."""
+    """Return the record as `refresh` does, of a running job with its restarts, ranks and checks so far."""
     record = refresh(store, host, record, note)
-    if record.plan.get("supervision") and record.state == "running":
+    if record.state != "running" or is_last_known(record):
+        return record
+    if record.plan.get("supervision"):
         restarts = restarts_in(host.read_file(f"{record.folder}/{RESTARTS}"))
-        return replace(record, restarts=max(record.restarts, restarts))
-    return record
+        record = replace(record, restarts=max(record.restarts, restarts))
+    if record.array:
+        return record
+    traces = read_traces(host, [record.folder])
+    binding = binding_of(record, traces)
+    found = binding if binding and binding.ranks else None  # none before the first rank has begun
+    return replace(record, binding=found, preflight=read_preflight(traces[record.folder].log))
 
 
 def refresh_all(

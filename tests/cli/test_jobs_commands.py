@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -191,6 +192,21 @@ def test_wait_gives_up_after_its_timeout_and_the_job_goes_on(tmp_path: Path) -> 
     assert done.stderr == f"hpclaunch: job {record.id} has not ended after 0.5 s\n"
     assert call("cancel", record.id).returncode == 0
     assert (call("wait", "--timeout", "60").returncode, call("wait", "--timeout", "-1").returncode) == (1, 3)
+
+
+def test_status_of_a_running_job_shows_its_nodes_and_binding_so_far(tmp_path: Path) -> None:
+    record = submit(Store(), "local", f"while [ ! -e {tmp_path}/end ]; do sleep 0.1; done", tmp_path)
+    Store().save(replace(record, plan={"binding": {"ranks": []}}, tasks=2))
+    assert "nodes " not in call("status").stdout.replace("1 node, ", "")
+    (Path(record.folder) / "binding").mkdir(exist_ok=True)
+    words = "host=n1 local_rank=0 cpus=0 planned=0 mems=0 gpus=none bus= gpu_numa= verdict=ok"
+    (Path(record.folder) / "binding" / "n1").write_text(f"hpclaunch-binding rank=0 {words}\n")
+    text = call("status").stdout
+    assert re.search(r"^nodes +n1$", text, re.MULTILINE)
+    assert re.search(r"^binding +1 of 2 ranks reported", text, re.MULTILINE)
+    assert json.loads(call("status", "--json").stdout)["node_names"] == ["n1"]
+    (tmp_path / "end").touch()
+    assert call("wait").returncode == 0
 
 
 def test_status_is_shown_again_until_the_job_has_ended(tmp_path: Path) -> None:

@@ -1,13 +1,16 @@
 """The script of a prepared job, and the folder ``files`` that it uses. A dry run ends here."""
 
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from hpclaunch.atomic_file import new_folder, write_files
 from hpclaunch.errors import BadInputError
+from hpclaunch.host.host_interface import Host
 from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
+from hpclaunch.job.store import Store
 from hpclaunch.job.submission import SCRIPT
 from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
@@ -26,6 +29,7 @@ from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE, STAGE
 from hpclaunch.plan.script_body import RAY_NODE
 from hpclaunch.plan.script_text import render
+from hpclaunch.plan.software_choice import still_open
 from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_startup
 
 
@@ -37,7 +41,8 @@ def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tu
         *plan.problems,
         *script_problems(plan, prepared.job.commands),
     )
-    plan = replace(plan, warnings=(*prepared.job.notes, *plan.warnings), problems=problems)
+    notes = still_open(prepared.job.notes, "mpi4py") if place.mpi_library else prepared.job.notes
+    plan = replace(plan, warnings=(*notes, *plan.warnings), problems=problems)
     return plan, render(plan, place, script_templates(), plain=plain)
 
 
@@ -49,7 +54,7 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
     place = JobPlace(
         files=files,
         python=prepared.python,
-        after=_after(prepared),
+        after=jobs_before(prepared),
         allocation=prepared.allocation,
     )
     plan, script = script_of(prepared, place, plain=plain)
@@ -61,14 +66,16 @@ def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None
     return replace(plan, problems=(*plan.problems, *found)), script
 
 
-def _after(prepared: Prepared) -> tuple[str, ...]:
-    """Return the scheduler's ids of the jobs that --after names, as their records were last known."""
+def jobs_before(prepared: Prepared, store: Store | None = None, host: Host | None = None) -> tuple[str, ...]:
+    """Return the scheduler's ids of the jobs that --after names; without ``host`` as they were last known."""
     if not prepared.request.after:
         return ()
-    from hpclaunch.job.dependencies import settle_after
-    from hpclaunch.job.store import Store
+    from hpclaunch.job.dependencies import settle_after  # few jobs wait for others
+    from hpclaunch.job.refresh import refresh
 
-    return settle_after(prepared.request, prepared.scheduler, Store(), lambda record: record)
+    store = store or Store()
+    fresh = partial(refresh, store, host) if host else lambda record: record
+    return settle_after(prepared.request, prepared.scheduler, store, fresh)
 
 
 def job_files(plan: LaunchPlan) -> dict[str, bytes]:

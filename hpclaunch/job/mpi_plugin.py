@@ -41,6 +41,7 @@ class Plugin(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str | None
     reason: str
+    library: str | None = None
 
 
 def choose_plugin(
@@ -67,12 +68,14 @@ def choose_plugin(
             return Plugin(name=fitting, reason=f"fits {file}, with which {program} is linked")
     if library is None:
         name = next((plugin for plugin in ("pmix", "pmi2") if plugin in offered), None)
-        return Plugin(name=name, reason="the first that srun --mpi=list offers; --mpi chooses another")
+        why = f"{python} names no MPI here (mpi4py), so it is " if ask else ""
+        return Plugin(name=name, reason=f"{why}the first that srun --mpi=list offers; --mpi chooses another")
     wanted = next((plugin for word, plugin in _SPEAKS if word in library), None)
     if wanted in offered:
-        return Plugin(name=wanted, reason=f"fits the MPI of {python}: {library}")
+        return Plugin(name=wanted, reason=f"fits the MPI of {python}: {library}", library=library)
     missing = f"srun does not offer {wanted}" if wanted else "which plugin fits is not known"
-    return Plugin(name=None, reason=f"the MPI of {python} is {library}; {missing}: name one with --mpi")
+    reason = f"the MPI of {python} is {library}; {missing}: name one with --mpi"
+    return Plugin(name=None, reason=reason, library=library)
 
 
 def check_plugin(request: JobRequest, profile: SiteProfile, host: Host) -> None:

@@ -23,7 +23,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, only_reading
 from hpclaunch.host.this_machine import LocalHost, machine_identity
 from hpclaunch.job.find_out import find_out, look_on, read_on, seen_in
-from hpclaunch.job.job_script import job_files, script_of
+from hpclaunch.job.job_script import job_files, jobs_before, script_of
 from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.program_check import file_problems, option_problems
@@ -181,20 +181,12 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
         folder=folder,
         job_id=job_id,
         python=prepared.python,
-        after=_after(prepared, store, host),
+        after=jobs_before(prepared, store, host),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,
+        mpi_library=plugin.library if plugin else None,
         mpi_reason=plugin.reason if plugin else "",
     )
-
-
-def _after(prepared: Prepared, store: Store, host: Host) -> tuple[str, ...]:
-    if not prepared.request.after:
-        return ()
-    from hpclaunch.job.dependencies import settle_after  # few jobs wait for others
-    from hpclaunch.job.refresh import refresh
-
-    return settle_after(prepared.request, prepared.scheduler, store, partial(refresh, store, host))
 
 
 def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:

@@ -176,6 +176,7 @@ class JobPlace(msgspec.Struct, frozen=True, kw_only=True):
     after: tuple[str, ...] | None = None
     allocation: Allocation | None = None
     mpi_plugin: str | None = None
+    mpi_library: str | None = None
     mpi_reason: str = "chosen when the job is submitted: what srun offers and the program's MPI needs"
 
 

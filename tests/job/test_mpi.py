@@ -56,7 +56,7 @@ def chosen(target: JobPlace, **request: object) -> tuple[str | None, str]:
         (MPICH, "pmi2", "MPICH Version: 4.3.0"),
         ("Intel(R) MPI Library 2021.11 for Linux* OS\n\n", "pmi2", "Intel(R) MPI Library"),
         ("Another MPI 1\n", None, "which plugin fits is not known"),
-        (None, "pmix", "the first that srun --mpi=list offers"),
+        (None, "pmix", "python3 names no MPI here (mpi4py), so it is the first that srun --mpi=list offers"),
     ],
 )
 def test_the_plugin_fits_the_mpi_of_the_runners_python(

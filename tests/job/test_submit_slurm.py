@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -234,6 +235,24 @@ def test_any_program_whose_ranks_all_say_rank_0_of_1_has_failed(
     if state == "failed":
         assert answer.returncode == 1
         assert "all 2 ranks print 'rank 0 of 1': each ran alone, as srun's plugin pmi2" in record["reason"]
+
+
+def test_whether_there_is_mpi4py_is_looked_up_once(
+    on_slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look that chooses srun's plugin finds mpi4py, or not: no note may say that it is not known then."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    program = tmp_path / "pi.py"
+    program.write_text("from mpi4py import MPI\nprint(MPI.COMM_WORLD.size)\n")
+    usual = ("submit", "--site", "generic-slurm", "--gpus-per-task", "0")
+    said = hpclaunch(*usual, "--", "python3", str(program)).stderr
+    assert "fits the MPI of python3: Open MPI" in said
+    assert "is not known" not in said
+    (tmp_path / "mpi4py.py").write_text("raise ImportError('none')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = hpclaunch(*usual, "--", "python3", str(program)).stderr
+    assert "python3 names no MPI here (mpi4py), so it is the first that srun" in said
+    assert "whether the job's Python has mpi4py is not known; --check-imports tries it first" in said
 
 
 # An MPI program without mpi.h, for Open MPI, whose handles are addresses of these.

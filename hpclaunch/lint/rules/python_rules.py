@@ -2,13 +2,13 @@
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.plan.program import parsed_program
 
 _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
 """Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
@@ -46,14 +46,7 @@ def data_parallel(context: Context) -> Iterator[Violation]:
 
 
 def _wrong_calls(source: str) -> Iterator[tuple[ast.Call, str]]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in the file are not reported
-            tree = ast.parse(source)
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # Python itself reports it
-    for call in calls:
+    for call in (node for node in ast.walk(parsed_program(source)) if isinstance(node, ast.Call)):
         called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         row = _CALLBACKS.get(called)
         if row and (message := _mistake(call, row["names"].split(), row["required"])):

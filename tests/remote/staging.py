@@ -27,14 +27,20 @@ class Nodes:
         self, source: Path | str, afterwards: str = "leave", links: str = "refuse", **environment: str
     ) -> tuple[subprocess.Popen[str], list[subprocess.Popen[str]]]:
         """The reader, and a process per node."""
+        control, nodes = self.start_nodes(source, afterwards, **environment)
+        target, count = str(self.targets[0]), str(len(nodes))
+        launcher = str(nodes[0].pid)
+        return _popen("reader", control, count, launcher, links, str(source), target, **environment), nodes
+
+    def start_nodes(
+        self, source: Path | str, afterwards: str = "leave", **environment: str
+    ) -> tuple[str, list[subprocess.Popen[str]]]:
+        """A folder through which processes find each other, and a process per node."""
         control, count = tempfile.mkdtemp(prefix="staging.", dir=self.job), str(len(self.targets))
-        nodes = [
+        return control, [
             _popen("node", control, count, afterwards, "-", str(source), str(target), **environment)
             for target in self.targets
         ]
-        target = str(self.targets[0])
-        launcher = str(nodes[0].pid)
-        return _popen("reader", control, count, launcher, links, str(source), target, **environment), nodes
 
     def stage(
         self, source: Path | str, afterwards: str = "leave", links: str = "refuse", **environment: str

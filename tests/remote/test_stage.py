@@ -19,9 +19,8 @@ from pathlib import Path
 import pytest
 
 from hpclaunch.job.job_script import STAGING
-from hpclaunch.remote import stage, stage_copy
+from hpclaunch.remote import stage
 from hpclaunch.remote.stage_copy import Place
-from hpclaunch.remote.stage_sources import Source, StageError
 from tests.remote.staging import STAGE, Nodes, content, make_data_set
 
 pytestmark = pytest.mark.slow
@@ -198,22 +197,6 @@ def test_nodes_that_share_the_place_of_their_copies_are_refused(tmp_path: Path, 
     status, _, errors = nodes.stage(source)
     assert status == 1
     assert f"{nodes.targets[0]}: it is on a file system that nodes of this job share" in errors
-
-
-def test_who_has_the_lock_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(stage_copy, "LOCK_SAID_S", 0.0)
-    monkeypatch.setattr(stage_copy, "LOCK_S", 0.3)
-    place = Place(str(tmp_path / "data"))
-    with place.locked("/state/jobs/first/staging.1"):
-        with pytest.raises(StageError, match=f"process {os.getpid()} on .* of job first has worked on it"):
-            place.locked("/state/jobs/second/staging.2").__enter__()
-        with pytest.raises(StageError, match="that nodes of this job share"):
-            place.locked("/state/jobs/first/staging.1").__enter__()
-    assert f"waiting for process {os.getpid()} on " in capfd.readouterr().out
-    with place.locked("/state/jobs/second/staging.2"):
-        pass
 
 
 def test_a_folder_is_looked_at_about_once_per_file(tmp_path: Path) -> None:
@@ -449,20 +432,6 @@ def test_a_source_that_cannot_be_copied_is_named(
     assert message in errors
 
 
-def test_nodes_without_room_are_named_before_anything_is_copied() -> None:
-    source = Source("/data", "folder", "", 10_000_000, 500, 0, 0, "", [])
-    there = [
-        {"name": "n1.77", "free": 20_000_000, "inodes": None},
-        {"name": "n2.78", "free": 9_000_000, "inodes": 1000},
-    ]
-    stage._check_room(source, "/local/data", there[:1])
-    with pytest.raises(StageError, match="needs 10,500,000 bytes in /local, and n2 has 9,000,000"):
-        stage._check_room(source, "/local/data", there)
-    there[1] |= {"free": 20_000_000, "inodes": 400}
-    with pytest.raises(StageError, match="has 500 files, and n2 has inodes for 400"):
-        stage._check_room(source, "/local/data", there)
-
-
 def test_a_disk_that_fills_up_meanwhile_ends_all_with_its_name(tmp_path: Path) -> None:
     source = make_data_set(tmp_path / "source", [8_000_000])
     small = tmp_path / "node1" / "local"
@@ -506,29 +475,6 @@ def test_an_archive_may_not_write_through_a_link(tmp_path: Path) -> None:
     assert status == 1
     assert "link: a link that leads out of the folder" in errors
     assert not (tmp_path / "out").exists()
-
-
-def stream(*blocks: bytes) -> io.BytesIO:
-    """Blocks as a node gets them."""
-    return io.BytesIO(b"".join(stage._LENGTH.pack(len(block)) + block for block in blocks))
-
-
-def test_data_that_were_changed_or_cut_on_the_way_are_refused() -> None:
-    senders = stage.Senders([], [], "")
-    digest = hashlib.sha256(b"abc").hexdigest().encode()
-    assert list(stage.receive(stream(b"ab", b"c", b"", digest), senders)) == [b"ab", b"c"]
-    with pytest.raises(StageError, match="not what was sent"):
-        list(stage.receive(stream(b"ab", b"d", b"", digest), senders))
-    with pytest.raises(StageError, match="connection"):
-        list(stage.receive(stream(b"ab"), senders))
-
-
-def test_the_tree_reaches_every_node_once() -> None:
-    for count in range(1, 40):
-        reached = list(stage.children(-1, count))
-        for at in reached:
-            reached += stage.children(at, count)
-        assert sorted(reached) == list(range(count))
 
 
 def test_nodes_whose_processes_end_early_end_the_reader(tmp_path: Path, source: Path) -> None:

@@ -25,13 +25,10 @@ class LintSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """The keys of a configuration."""
 
     select: tuple[str, ...] = ()
-    """Only these rules or patterns; empty: all."""
     ignore: tuple[str, ...] = ()
     severity: dict[str, Severity] = {}
-    """Rule or pattern -> the severity of its findings; of several that fit the last one counts."""
     site: str | None = None
     exclude: tuple[str, ...] = ()
-    """Scripts and folders that are left out: patterns of their names, or of paths from the file's folder."""
 
     def under(self, select: tuple[str, ...], ignore: tuple[str, ...], site: str | None) -> "LintSettings":
         """Return the settings under options of the command line, which win.

@@ -34,7 +34,6 @@ class Edit(msgspec.Struct, frozen=True):
     """A change of the script's text that corrects only the mistake."""
 
     start: int
-    """Offset in characters."""
     end: int
     text: str
 
@@ -43,19 +42,13 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that is wrong."""
 
     line: int | None
-    """From 1; None: something is missing."""
     rule: str
     severity: Severity
     message: str
-    """The problem, in one sentence."""
     remedy: str
-    """The remedy."""
     edits: tuple[Edit, ...] = ()
-    """Changes by ``--fix``; empty: the user must decide."""
     file: str | None = None
-    """The other file that it is in; None: the script."""
     column: int | None = None
-    """From 1; None: the whole line."""
 
 
 class Versions(msgspec.Struct, frozen=True):

@@ -206,11 +206,8 @@ class JobLayout(msgspec.Struct, frozen=True, kw_only=True):
     gpus_by_number: tuple[tuple[int, ...], ...] = ()
     share: NodeShare | None = None
     launched: Started | None = None
-    """The launcher in its command that starts workers on each node."""
     started: Started | None = None
-    """The same, where it runs."""
     no_startup: str = ""
-    """Why its ranks read no start-up file of Python; empty: they do."""
 
     @property
     def overlapping(self) -> tuple[str, ...]:

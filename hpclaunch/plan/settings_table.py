@@ -21,13 +21,10 @@ class Row(NamedTuple):
     name: str
     type: Any
     kind: Any
-    """The type without None."""
     group: str
     default: Any
     default_text: str
-    """The default as the help and the docs state it; empty: there is none."""
     help: str
-    """The meaning of the setting, with its default."""
     meaning: str
     computed: str = ""
     options: Sequence[str] = ()

@@ -161,9 +161,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     )
     submit_command: str = ""
     read: Callable[[Sequence[str]], Iterable[DirectiveOption]] = lambda words: ()
-    """Reads the words of one directive line; never raises."""
     requested: Callable[[Sequence[Directive]], RequestedResources] = lambda directives: RequestedResources()
-    """Reads the numbers that active directives of this scheduler request; never raises."""
     account_option: str = ""
     account_variable: str = ""
     requests_gpus: bool = True
@@ -178,18 +176,12 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     file_of_slots: bool = False
     dashes: str = "--"
     read_mail: Callable[[str, str], frozenset[MailEvent]] = lambda name, value: frozenset()
-    """Reads a ``mail events`` option, its name and value."""
     mail_by_user: frozenset[MailEvent] = frozenset()
     write_mail: Callable[[frozenset[MailEvent], str | None], tuple[str, ...]] | None = None
-    """Writes the options that send mail, without the sentinel; None: not known."""
     read_array: Callable[[str], str | None] = lambda text: text or None
-    """Reads indices as ``--array`` takes them; None: they cannot be read."""
     write_array: Callable[[str], str] = lambda text: text
-    """Writes them as this scheduler's header has them, for reports."""
     read_after: Callable[[str], After | None] = lambda text: None
-    """Reads the jobs that must end first; None: another kind of dependency."""
     read_name: Callable[[str], str] = lambda text: text
-    """Reads a job's name, which may hold the indices of an array."""
 
     @staticmethod
     def facts(kind: str) -> dict[str, Any]:

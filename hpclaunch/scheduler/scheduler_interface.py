@@ -185,22 +185,14 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
     """How a running job is looked into that hpclaunch did not submit."""
 
     job_variable: str
-    """Variable with the job's id in the environment of its processes."""
     id_pattern: str = ""
-    """Of what names a running job or a part of it; empty: the scheduler's."""
 
     query: Callable[[str], tuple[str, ...]]
-    """Returns the command that prints the job's state and nodes."""
     parse: Callable[[str, CommandResult], RunningJob]
-    """Returns the job; raises BadInputError where it does not run, RefusedError where it is not known."""
     step_of: Callable[[str], tuple[str, str | None]] = lambda job: (job, None)
-    """Returns the job and the step of what was named; None: all of its steps."""
     names_query: Callable[[RunningJob], tuple[str, ...]] = lambda job: ()
-    """Returns the command that prints the names of the nodes; empty: the job has them."""
     words: Callable[[RunningJob], tuple[str, ...]] = lambda job: ()
-    """Returns the words that start one process on each node of the job from outside; empty: by ssh."""
     by_component: Callable[[RunningJob], tuple[tuple[str, ...], ...]] = lambda job: ()
-    """Returns the same for each component of the job; empty: it has none."""
 
     def commands(self, job: RunningJob) -> tuple[tuple[str, ...], ...]:
         """Return the commands that together start one process on each node; none: by ssh."""
@@ -235,23 +227,16 @@ class Accounting(msgspec.Struct, frozen=True, kw_only=True):
     """How the accounting of a scheduler is asked about a job, submitted by any program."""
 
     query: Callable[[str], tuple[str, ...]]
-    """Returns the command that prints what is kept of the job."""
     parse: Callable[[str, CommandResult], tuple[AccountedJob, ...]]
-    """Returns the job, or the jobs of an array; raises BadInputError where it is not known, RefusedError
-    where there is no answer."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """How a scheduler is asked whether it would take a script, before the script is submitted."""
 
     command: tuple[str, ...]
-    """Reads the script from stdin."""
     parse: Callable[[CommandResult], str | None]
-    """Returns when the job is expected to start, in a sentence; raises RefusedError where never."""
     doubt_command: Callable[[str, str | None], tuple[str, ...]]
-    """Returns the command that may show a refusal in a queue to be temporary; empty: it is final."""
     parse_doubt: Callable[[CommandResult, str | None, int], str | None]
-    """Returns why a job of this many nodes was refused only for now, in a sentence; None: it was not."""
 
 
 class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

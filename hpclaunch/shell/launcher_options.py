@@ -27,17 +27,11 @@ class LauncherOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one launcher, without dashes."""
 
     verbs: frozenset[str] = frozenset()
-    """Words between its name and its options."""
     getopt: bool = False
-    """It reads its options as getopt does: one that is not valued has no value."""
     letters: Mapping[str, str] = {}
-    """One-letter option -> its name."""
     flags: frozenset[str] = frozenset()
-    """Letters without a value."""
     valued: frozenset[str] = frozenset()
-    """Options whose value may be the next word."""
     pairs: frozenset[str] = frozenset()
-    """Options with a name and a value."""
     sizes: Mapping[str, Size] = {}
     about: Mapping[str, About] = {}
 

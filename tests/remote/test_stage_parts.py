@@ -196,7 +196,14 @@ def test_a_copy_is_whole_only_by_a_record_that_says_all(tmp_path: Path) -> None:
     assert place.whole("/jobs/b/staging.2") is not None
     with pytest.raises(StageError, match=r"data: it is on a file system that nodes of this job share .* n7"):
         place.whole("/jobs/a/staging.1")
-    for facts in ({"count": None}, {"bytes": None}, {"image": True}, {"files": {}}, {"files": {"y": "0"}}):
+    cases: tuple[dict[str, Any], ...] = (
+        {"count": None},
+        {"bytes": None},
+        {"image": True},
+        {"files": {}},
+        {"files": {"y": "0"}},
+    )
+    for facts in cases:
         record_of(place, **facts)
         assert place.whole() is None, facts
     for text in ("", "[]", "{"):

@@ -89,7 +89,7 @@ def test_input_is_a_cause_above_fifteen_percent_of_a_quarter_of_the_steps() -> N
 
 def test_tensors_are_small_up_to_sixteen_kib_and_from_fifty_per_step() -> None:
     def small(tensors: int, each: float, spent: float) -> bool:
-        sizes = {"tensors": float(tensors), "bytes": tensors * each, "messages": 2.0}
+        sizes: dict[str, Any] = {"tensors": float(tensors), "bytes": tensors * each, "messages": 2.0}
         return "small-tensors" in kinds(made([trace()], moving=spent, **sizes))
 
     assert small(50, 16 << 10, 20.0)
@@ -109,7 +109,7 @@ def test_tensors_are_small_up_to_sixteen_kib_and_from_fifty_per_step() -> None:
 
 def test_tensors_one_after_the_other_are_named_from_ten_per_step_and_four_of_five() -> None:
     def serial(tensors: int, alone: int, part: float, **more: Any) -> bool:
-        counts = {"tensors": float(tensors), "requests": float(alone), "bytes": 1e9}
+        counts: dict[str, Any] = {"tensors": float(tensors), "requests": float(alone), "bytes": 1e9}
         job = made([trace(form="horovod", sees_computing=False, **more)], 2, negotiating=part, **counts)
         return "negotiation" in kinds(job)
 
@@ -117,7 +117,7 @@ def test_tensors_one_after_the_other_are_named_from_ten_per_step_and_four_of_fiv
     assert not serial(9, 9, 20.0)
     assert not serial(10, 7, 20.0)
     assert not serial(10, 8, 19.0)
-    counts = {"tensors": 20.0, "requests": 20.0, "bytes": 1e9, "negotiating": 40.0}
+    counts: dict[str, Any] = {"tensors": 20.0, "requests": 20.0, "bytes": 1e9, "negotiating": 40.0}
     assert kinds(made([trace()], **counts)) == ["none"], "not Horovod"
     found = verdicts(made([trace(form="horovod", sees_computing=False)], 2, **counts), {})[0]
     assert found.evidence.startswith("20 of 20 tensors per step are requested only after the one before")

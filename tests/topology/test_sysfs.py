@@ -10,6 +10,7 @@ import pytest
 from hpclaunch.errors import BadInputError
 from hpclaunch.topology import sysfs
 from hpclaunch.topology.sources import read_files, read_live
+from tests.in_one_test import in_one_test
 from tests.topology import machines
 
 
@@ -187,3 +188,99 @@ def test_a_pipe_instead_of_a_file_does_not_hang_the_reader(tmp_path: Path) -> No
     (tmp_path / "proc/self").mkdir(parents=True)
     os.mkfifo(tmp_path / "proc/self/status")
     assert sysfs.read(tmp_path).allowed is None
+
+
+@in_one_test(
+    "location, domain, simds, address",
+    [
+        ("49408", "0", "304", "0000:c1:00.0"),  # 0xc100
+        ("49433", "0", "304", "0000:c1:03.1"),  # 0xc119: device 3, function 1
+        ("65535", "17", "1", "0011:ff:1f.7"),
+        ("256", None, "304", "0000:01:00.0"),
+        ("49408", "0", "0", None),  # a processor
+        ("49408", "0", None, None),
+        (None, "0", "304", None),
+        ("x", "0", "304", None),
+    ],
+)
+def test_the_address_of_a_gpu_of_the_compute_driver(
+    location: str | None, domain: str | None, simds: str | None, address: str | None
+) -> None:
+    values = {"location_id": location, "domain": domain, "simd_count": simds, "cpu_cores_count": "0"}
+    lines = [f"{key} {value}" for key, value in values.items() if value is not None]
+    assert sysfs._kfd_address("\n".join(lines)) == address
+
+
+def test_a_partition_of_a_gpu_counts_in_the_function_of_its_address(tmp_path: Path) -> None:
+    """Function 1 is a device of its own only where the kernel lists it."""
+    machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
+    for address in ("0000:c1:00.0", "0000:c2:00.0", "0000:c2:00.1"):
+        machines.pci_device(tmp_path, address, "0x120000", "0x1002", 0, "0-3")
+    for number, location in enumerate((0xC100, 0xC101, 0xC200, 0xC201)):
+        machines.kfd_node(tmp_path, number, 304, location)
+    buses = [gpu.bus_id for gpu in read_files({"sysfs": tmp_path}).gpus]
+    assert buses == ["0000:c1:00.0", "0000:c1:00.0", "0000:c2:00.0", "0000:c2:00.1"]
+
+
+def test_graphics_of_a_processor_are_vga_on_bus_0_or_the_boot_display(tmp_path: Path) -> None:
+    machines.write_sysfs(machines.Machine(gpu_numa=()), tmp_path)
+    for address, kind in (
+        ("0000:00:02.0", "0x030000"),
+        ("0000:00:03.0", "0x038000"),
+        ("0000:41:00.0", "0x030000"),
+    ):
+        machines.pci_device(tmp_path, address, kind, "0x1002", 0, "0-3")
+    put(tmp_path, "sys/bus/pci/devices/0000:41:00.0/boot_vga", "0")
+    found = read_files({"sysfs": tmp_path})
+    assert [gpu.bus_id for gpu in found.gpus] == ["0000:00:03.0", "0000:41:00.0"]
+    assert any("GPUs of AMD are numbered in PCI order" in note for note in found.notes)
+    put(tmp_path, "sys/bus/pci/devices/0000:41:00.0/boot_vga", "1")
+    found = read_files({"sysfs": tmp_path})
+    assert [gpu.bus_id for gpu in found.gpus] == ["0000:00:03.0"]
+    assert not any("PCI order" in note for note in found.notes), "of one there is no order"
+
+
+def test_what_files_of_the_kernel_hold(tmp_path: Path) -> None:
+    tree = sysfs.Tree(tmp_path, {}, {})
+    for name in ("n10", "n9", "n0", "nx", "other"):
+        put(tmp_path, f"folder/{name}", "1")
+    assert list(tree.numbered("folder", "n", 10)) == [0, 9, 10]
+    with pytest.raises(BadInputError, match="n10"):
+        list(tree.numbered("folder", "n", 9))
+    assert tree.names("none") == []
+    for text, number in (
+        ("17", 17),
+        ("-1", None),
+        ("x", None),
+        ("9" * 15, 999_999_999_999_999),
+        ("9" * 16, None),
+    ):
+        put(tmp_path, "number", text)
+        assert tree.integer("number") == number
+    assert tree.integer("folder") is None, "a folder is not read"
+    put(tmp_path, "mask", "1,00000003")
+    assert tree.cpus("list", "mask") == frozenset((0, 1, 32))
+    put(tmp_path, "list", "5")
+    assert tree.cpus("list", "mask") == frozenset((5,)), "the list comes first"
+    assert tree.cpus("none", "neither") is None
+    put(tmp_path, "mask", "000000003")
+    with pytest.raises(BadInputError, match="eight hexadecimal digits"):
+        tree.cpus("none", "mask")
+    for line, size in (
+        ("Node 1 MemTotal: 3 kB", 3072),
+        ("Node 1 MemTotal: 3 MB", None),
+        ("Node 1 MemFree: 3 kB", None),
+    ):
+        assert sysfs._memory_bytes(f"Node 1 MemUsed: 9 kB\n{line}") == size
+    assert sysfs._memory_bytes("Node 1 MemTotal: x kB") is None
+
+
+def test_a_device_is_near_some_cpus_or_its_place_is_unknown(tmp_path: Path) -> None:
+    """The kernel lists all CPUs where it does not know."""
+    tree = sysfs.Tree(tmp_path, {}, {})
+    online = frozenset(range(8))
+    for text, near in (("4-11", frozenset((4, 5, 6, 7))), ("0-7", None), ("0-63", None), ("8-11", None)):
+        put(tmp_path, "gpu/local_cpulist", text)
+        put(tmp_path, "gpu/numa_node", "1")
+        assert sysfs._locality(tree, "gpu", online) == (1, near)
+    assert sysfs._locality(tree, "none", online) == (None, None)

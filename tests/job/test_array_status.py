@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.job import job_end
 from hpclaunch.job.binding_report import PREFIX
 from hpclaunch.job.job_end import array_verdict, ended_as, job_of_array, open_indices, with_array_status
 from hpclaunch.job.record import ArrayJob, JobRecord
@@ -131,3 +132,88 @@ def test_a_job_is_open_until_its_end_is_known(record: JobRecord) -> None:
     states: tuple[JobState, ...] = ("queued", "running", "done", "failed", "cancelled", "lost")
     array = {index: ArrayJob(state=state) for index, state in enumerate(states)}
     assert open_indices(replace(record, array=array)) == {0, 1, 5}
+
+
+def test_five_jobs_that_are_not_done_are_named_and_more_hinted_at(record: JobRecord) -> None:
+    failed = JobStatus(state="failed", exit_code=1, reason="FAILED")
+    for count, said in ((5, "3 (FAILED), 4 (FAILED), 5 (FAILED)"), (6, "4 (FAILED), 5 (FAILED), ...")):
+        many = replace(record, array={index: ArrayJob(state="queued") for index in range(1, count + 1)})
+        reason = judged(many, dict.fromkeys(many.array, failed), {}).reason or ""
+        assert reason.startswith(f"of {count} jobs {count} failed; not done: 1 (FAILED), 2 (FAILED), ")
+        assert said in reason
+
+
+def test_twenty_indices_are_named_where_one_is_asked_for_that_the_array_lacks(record: JobRecord) -> None:
+    many = replace(record, array={index: ArrayJob() for index in range(1, 30)})
+    with pytest.raises(BadInputError, match=r"19, 20$"):
+        job_of_array(many, 30)
+    with pytest.raises(BadInputError, match="it is not an array"):
+        job_of_array(replace(record, array={}), 1)
+
+
+def test_an_array_that_waits_says_what_for(record: JobRecord) -> None:
+    waits = JobStatus(state="queued", reason="Priority: others come first")
+    found = judged(record, {1: JobStatus(state="running"), 2: waits, 3: waits}, {})
+    assert found.reason == "of 3 jobs 2 queued, 1 running; Priority: others come first"
+    failed = JobStatus(state="failed", exit_code=2, reason="FAILED")
+    found = judged(record, {1: JobStatus(state="done", exit_code=0), 2: waits, 3: failed}, {})
+    assert found.reason is not None
+    assert found.reason.endswith("; not done: 3 (FAILED)")
+    assert (found.exit_code, found.ended) == (None, None), "it is not over"
+
+
+def test_what_files_tell_is_a_number_or_nothing() -> None:
+    for text, code in ((b"0\n", 0), (b" 137 ", 137), (b"1000", None), (b"-1", None), (b"", None)):
+        assert job_end.exit_status({"/j/exit_status": text}, "/j") == code
+    assert job_end.exit_status({}, "/j") is None
+    for count, restarts in ((b"3\n", 3), (b"123456789", 123456789), (b"1234567890", 0), (b"x", 0), (None, 0)):
+        assert job_end.restarts_in(count) == restarts
+
+
+def test_the_folders_of_runs_that_ended_in_a_way(record: JobRecord) -> None:
+    array = replace(record, array={1: ArrayJob(state="done"), 2: ArrayJob(state="failed")}, folder="/j")
+    one = replace(record, array={}, folder="/j")
+    assert job_end.run_folders(array) == ["/j/1", "/j/2"]
+    assert (
+        job_end.failed_folders(array) == job_end.failed_folders(replace(array, state="cancelled")) == ["/j/2"]
+    )
+    for state, folders in (("done", []), ("failed", ["/j"]), ("cancelled", ["/j"]), ("lost", [])):
+        assert job_end.failed_folders(replace(one, state=state)) == folders
+    assert job_end.run_folders(one) == ["/j"]
+
+
+def test_a_good_exit_code_is_not_that_of_a_job_which_its_scheduler_ended(record: JobRecord) -> None:
+    one = replace(record, array={}, started="2026-11-25T09:00:00+00:00", restarts=2)
+    for status, left, code in (
+        (JobStatus(state="failed", exit_code=0, reason="TIMEOUT"), None, None),
+        (JobStatus(state="failed", reason="TIMEOUT"), 0, None),
+        (JobStatus(state="failed", reason="FAILED"), 3, 3),
+        (JobStatus(state="failed", exit_code=4, reason="FAILED"), 3, 4),
+        (JobStatus(state="done", exit_code=0), 3, 0),
+    ):
+        found = ended_as(one, status, left)
+        assert (found.exit_code, found.started, found.restarts) == (code, one.started, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "ranks", "alike"),
+    [
+        ("Hello from rank 0 of 1", 2, True),
+        ("I am rank: 0, world size: 1", 2, True),
+        ("rank 0/1", 3, True),
+        ("local rank 0 of 1", 2, False),
+        ("rank 0 of 1.5", 2, False),
+        ("rank 0 of 2", 2, False),
+    ],
+)
+def test_ranks_that_each_say_they_are_alone(record: JobRecord, words: str, ranks: int, alike: bool) -> None:
+    one = replace(record, tasks=ranks, array={}, plan={"launch": ["srun", "--mpi=pmi2"]})
+    said = job_end.alone(one, f"{words}\n" * ranks)
+    assert (said is not None) == alike
+    assert (
+        said is None
+        or f"all {ranks} ranks print 'rank 0 of 1': each ran alone, as srun's plugin pmi2" in said
+    )
+    assert job_end.alone(one, f"{words}\n" * (ranks - 1)) is None, "one rank said something else"
+    assert job_end.alone(replace(one, tasks=1), f"{words}\n") is None
+    assert job_end.alone(replace(one, request={"mpi": "none"}), f"{words}\n" * ranks) is None

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from hpclaunch.usage.next_request import _cores
-from hpclaunch.usage.report_documents import RankUse
+from typing import Any
+
+from msgspec.structs import replace
+
+from hpclaunch.usage.next_request import _cores, _memory, _nodes, _time
+from hpclaunch.usage.report_documents import GpuUse, JobRun, JobTimes, NextRequest, NodeUse, RankUse
 from tests.in_one_test import in_one_test
 
 
@@ -37,3 +41,105 @@ def test_cores_follow_from_the_busiest_rank(ranks: list[RankUse], ask: str | Non
     found = _cores(ranks)
     assert (found.ask, said in found.text) == (ask, True)
     assert found.option == (f"--cpus-per-task {ask}" if ask else None)
+
+
+def times(wall_s: float | None = 1000.0, limit_s: int | None = 3600, **more: Any) -> JobTimes:
+    known = dict.fromkeys(
+        ("submitted", "started", "ended", "queue_s", "start_up_s", "run_s", "between_runs_s")
+    )
+    lost = dict.fromkeys(("lost", "lost_steps", "lost_s"))
+    facts = {**known, **lost, "wall_s": wall_s, "limit_s": limit_s, "restarts": 0, "runs": (), **more}
+    return JobTimes(**facts)  # type: ignore[arg-type]
+
+
+def test_time_is_what_it_took_and_a_quarter_in_steps_of_five_minutes() -> None:
+    found = _time("done", times(), None)
+    assert (found.ask, found.option) == ("00:25:00", "--time 00:25:00"), "1,250 s are more than 20 minutes"
+    assert "it ran 00:16:40 of 01:00:00; x 1.25, as runs differ, = 00:20:50" in found.text
+    assert _time("done", times(960.0), None).ask == "00:20:00"
+    assert _time("done", times(3600.0), None).ask == "01:15:00", (
+        "a job that is done was not ended at its limit"
+    )
+    assert "it ran 00:16:40; x" in _time("done", times(limit_s=None), None).text
+    assert _time("done", times(None), None).text == "how long it ran is not known"
+    runs = (JobRun(index=None, start=0, end=300), JobRun(index=None, start=400, end=700))
+    again = _time("done", times(run_s=600.0, restarts=1, runs=runs), None)
+    assert (again.ask, "it ran 00:10:00 in 2 runs of 01:00:00 each" in again.text) == ("00:15:00", True)
+    assert _time("done", times(run_s=None, restarts=1), None).ask == "00:25:00"
+
+
+def test_time_of_a_job_that_did_not_end_well_is_not_guessed() -> None:
+    for state, wall_s, cause, said in (
+        ("failed", 3528.0, None, "was ended at its limit"),  # 98 %
+        ("failed", 3527.0, None, "; it failed, so how long"),
+        ("failed", 100.0, "out of host memory", "; it failed (out of host memory), so"),
+        ("cancelled", 100.0, None, "; it is cancelled, so"),
+        ("running", 100.0, None, "; it is running, so"),
+    ):
+        found = _time(state, times(wall_s), cause)  # type: ignore[arg-type]
+        assert (found.ask, said in found.text) == (None, True), (state, wall_s)
+    assert "it failed" in _time("failed", times(9999.0, None), None).text
+
+
+def node(name: str, **more: Any) -> NodeUse:
+    facts: dict[str, Any] = {"index": None, "looks": 9, "cpus": 8, "cpus_busy": 1.0, "memory_peak": None}
+    facts |= {"memory_source": None, "memory_of": None, "gpus": (), "energy": ()}
+    return NodeUse(node=name, **{**facts, **more})
+
+
+def gpu(busy: float | None) -> GpuUse:
+    return GpuUse(name="0", ranks=(), busy=busy, memory_peak=None, memory_of=None, power_w=None, source="")
+
+
+def test_memory_is_the_largest_peak_of_a_node_and_a_fifth_in_whole_gibibytes() -> None:
+    nodes = [
+        node("n1", memory_peak=5 << 30),
+        node("n2", memory_peak=10 << 30, memory_of=64 << 30),
+        node("n3"),
+    ]
+    found = _memory(nodes, None, 99 << 30, "failed")
+    assert found.ask == "12G"
+    assert "most on n2: 10" in found.text
+    assert "64" in found.text
+    assert "(all its ranks at a look, what they share in each)" in found.text
+    assert _memory([node("n1", memory_peak=(10 << 30) + 1)], None, None, None).ask == "13G"
+    own = _memory([node("n1", memory_peak=1, memory_source="cgroup")], None, None, None)
+    assert (own.ask, "(the job's)" in own.text) == ("1G", True)
+    accounted = _memory([node("n1")], 1 << 30, 5 << 30, None)
+    assert (accounted.ask, "on its one node, by the scheduler" in accounted.text) == ("6G", True)
+    assert _memory(nodes, None, None, "out of host memory").ask is None
+
+
+def test_memory_that_is_not_known_is_said_with_what_is() -> None:
+    assert _memory([], None, None, None).text == "the job's peak on a node is not known"
+    assert _memory([node("n1")], 1 << 30, None, None).text.startswith(
+        "the job's peak on a node is not known: its ranks were looked at once only, as they started; "
+    )
+
+
+def test_nodes_whose_ranks_and_gpus_did_nothing_are_named() -> None:
+    def nodes(*gpus: float | None, busy: float = 0.04) -> NextRequest:
+        uses = [node("n1"), node("n2", gpus=tuple(map(gpu, gpus)))]
+        return _nodes(uses, [rank(0, 4, 3.0, 3.0), replace(rank(1, 4, busy, busy), node="n2")])
+
+    idle = nodes()
+    assert (idle.ask, idle.option) == ("1", "--nodes 1")
+    assert idle.text == (
+        "1 node did nothing (its ranks kept below 0.05 CPUs and 1 % of its GPUs busy): n2; 1 worked"
+    )
+    assert nodes(0.9, None).ask == "1"
+    worked = nodes(busy=0.05)
+    assert worked.ask is None
+    assert worked.text.startswith(
+        "as now: each node worked, the ranks of n2 kept the least busy, 0.1 of 8 CPUs;"
+    )
+    gpus = nodes(1.0, 50.0, None)
+    assert (gpus.ask, "0.0 of 8 CPUs, GPUs 26 % on average" in gpus.text) == (None, True)
+    only = _nodes([node("n1")], [rank(0, 4, 0.0, 0.0)])
+    assert (only.ask, only.option) == (None, None), "a job needs a node"
+    assert (
+        _nodes([node("n1")], [rank(0, 4, None, None)]).text
+        == "how busy the ranks kept the nodes is not known"
+    )
+    two = _nodes([node("n1")], [rank(0, 4, 0.03, None), rank(1, 4, 0.03, None)])
+    assert "kept the least busy, 0.1 of 8" in two.text, "together they are above the limit"

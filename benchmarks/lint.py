@@ -3,7 +3,7 @@
     python benchmarks/lint.py FOLDER [--unjudged] [--missed]
     python benchmarks/lint.py --unseen FOLDER [--half open] [--unjudged] [--missed]
     python benchmarks/lint.py --third FOLDER [--half open] [--unjudged] [--missed]
-    python benchmarks/lint.py --look fourth|fifth|sixth|seventh
+    python benchmarks/lint.py --look fourth|fifth|sixth|seventh|eighth
     python benchmarks/lint.py --cpu FOLDER
 
 ``FOLDER`` holds ``truth/`` with ``truth.json`` (scripts whose defects were written down before any program
@@ -30,19 +30,21 @@ defects down before any linter read them. A finding is right where a defect stan
 that), and the lines of defects that it tells although they stand elsewhere. Rules were made on ``open``. Of
 ``kept`` the judge's reading of earlier rules is printed, too, as recorded (``lint_third_looks.tsv``).
 
-``--look`` needs no scripts: it prints how a judge read one run over 60 scripts (2026-11-28) that no author
-of rules had seen. ``lint_LOOK_judged.tsv``: each defect that makes a job fail, as another person wrote it
-down before the run, and whether a finding names it so that its reader would mend it;
-``lint_LOOK_looks.tsv``: the errors and warnings (notes were not judged). Of ``fourth`` 30 scripts were
-found by the words of a search and 30 in issues that report a failure; there a finding of any severity
-tells, and --site, for 11 scripts of 7 machines, added three notes only. Of ``fifth`` 37 were drawn by
-chance and 23 posted, one of these in a documentation; a note alone is ``note``, and --site, for 7 scripts
-of 5 machines, told nothing more. Of ``sixth`` 30 were drawn by chance and 30 posted in threads; again a note
-alone is ``note``, and --site, for 2 scripts of 2 machines, told nothing more. Two rows of its author are left
-out: conda takes an empty answer for yes (e18), and one mistake stood on two lines (e41). Of ``seventh`` 30
-were drawn by chance, and 30 are scripts that fail; 25 of these were found in an index of stored files, of
-which it does not say whose they are, by searching for mistakes that their finder had in mind, so recall on
-them flatters. In the half that was drawn are 12 defects in 9 scripts: 3 are found, 6 told by a note.
+``--look`` needs no scripts: it prints how a judge read one run over 60 scripts (2026-11-28, ``eighth`` on the
+29th) that no author of rules had seen. ``lint_LOOK_judged.tsv``: each defect that makes a job fail, as
+another person wrote it down before the run, whether a finding names it so that its reader would mend it, and
+``from`` where the script is; ``lint_LOOK_looks.tsv``: the errors and warnings, of ``eighth`` the notes, too.
+Of ``fourth`` 30 scripts were found by the words of a search and 30 in issues that report a failure; there a
+finding of any severity tells, and --site, for 11 scripts of 7 machines, added three notes only. Of ``fifth``
+37 were drawn by chance and 23 posted, one of these in a documentation; a note alone is ``note``, and --site,
+for 7 scripts of 5 machines, told nothing more. Of ``sixth`` 30 were drawn by chance and 30 posted in threads;
+again a note alone is ``note``, and --site, for 2 scripts of 2 machines, told nothing more. Two rows of its
+author are left out: conda takes an empty answer for yes (e18), and one mistake stood on two lines (e41). Of
+``seventh`` 30 were drawn by chance, and 30 are scripts that fail; 25 of these were found in an index of
+stored files, of which it does not say whose they are, by searching for mistakes that their finder had in
+mind, so recall on them flatters. In the half that was drawn are 12 defects in 9 scripts: 3 are found, 6 told
+by a note. Of ``eighth`` all 60 were drawn by chance; ``lint_eighth_lesser.tsv`` has, in its author's words,
+what possibly makes a job fail, or is slow or fragile.
 
 All also count the failing defects by what a tool must know to see them: ``script``, its text and the
 documented behaviour of scheduler, shell and launcher; ``site``, a documented fact of the machine; ``files``,
@@ -339,17 +341,19 @@ def read_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
+LOOKS = ("fourth", "fifth", "sixth", "seventh", "eighth")
+"""The sets that were judged once, before rules were made from them."""
+
+
 def print_look(look: str) -> None:
-    """Print how the judge read the run over the fourth, fifth, sixth or seventh set."""
+    """Print how the judge read the run over one set."""
     counts = Counter((row["severity"], row["verdict"]) for row in read_rows(DATA / f"lint_{look}_looks.tsv"))
+    graded = [grade for grade in GRADES if grade != "note" or counts["note", "right"]]
     rows: list[tuple[str, ...]] = [("severity", "right", "false")]
-    print(text_table(rows + [(grade, *(str(counts[grade, v]) for v in rows[0][1:])) for grade in GRADES[:2]]))
+    print(text_table(rows + [(grade, *(str(counts[grade, v]) for v in rows[0][1:])) for grade in graded]))
     kinds: dict[str, list[dict[str, str]]] = defaultdict(list)
     for row in read_rows(DATA / f"lint_{look}_judged.tsv"):
-        drawn = "in a thread" if re.search(r"\w#\d", row["source"]) else "in a repository"
-        if look == "seventh":
-            drawn = "drawn by chance" if row["script"] <= "h30" else "in scripts that fail"
-        for kind in ("all", drawn, f"needs {row['needs']}"):
+        for kind in ("all", row["from"], f"needs {row['needs']}"):
             kinds[kind].append(row)
     rows = [("defects that make a job fail", "told", "in a note only", "told with site", "of")]
     for kind, some in sorted(kinds.items()):
@@ -357,6 +361,13 @@ def print_look(look: str) -> None:
         with_site = sum(row["told with site"] == "yes" for row in some)
         rows.append((kind, *map(str, (told["yes"], told["note"], with_site, len(some)))))
     print(f"\n{text_table(rows)}")
+    if (lesser := DATA / f"lint_{look}_lesser.tsv").exists():
+        by_kind = Counter((row["kind"], row["told"]) for row in read_rows(lesser))
+        rows = [("other defects", "told", "in a note only", "of")]
+        for kind in ("possibly", "slow", "fragile"):
+            found = [by_kind[kind, each] for each in ("yes", "note", "no")]
+            rows.append((kind, *map(str, (*found[:2], sum(found)))))
+        print(f"\n{text_table(rows)}")
 
 
 def print_cpu(folder: Path) -> None:
@@ -385,7 +396,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--unseen", action="store_true", help="the scripts of lint_unseen.json")
     parser.add_argument("--third", action="store_true", help="the scripts of tests/data/lint_third")
-    parser.add_argument("--look", choices=("fourth", "fifth", "sixth", "seventh"), help="how it was judged")
+    parser.add_argument("--look", choices=LOOKS, help="how it was judged")
     parser.add_argument("--cpu", action="store_true", help="the CPU time of the command")
     parser.add_argument("--unjudged", action="store_true", help="list the findings without a verdict")
     parser.add_argument("--missed", action="store_true", help="list the defects that are not found")

@@ -35,6 +35,7 @@ class KnownError(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accuses: re.Pattern[str] | None = None
     shared: bool = False
     """Whether all ranks have it or another one is at fault, so that who writes it only reports."""
+    of_python: bool = False
 
     def fits(self, line: str, files: str = "") -> bool:
         """Whether a line shows this error, of a traceback with frames in these files."""

@@ -9,8 +9,11 @@ from hpclaunch.failures.read_failure import FailureLog, Verdict, verdict
 from hpclaunch.job.log_extract import failed_nodes, read_preflight
 from hpclaunch.job.record import Failure, JobRecord
 from hpclaunch.package_data import note_text
+from hpclaunch.plan.program import python_target
+from hpclaunch.plan.script_commands import inner_words
 
 _LAST_LINES = 5
+_SHELL = re.compile(r"(^|/)(ba|da|k|z)?sh$|\.(ba|k|z)?sh$")
 _LINE_SHOWN = 200  # characters of a log's line in a reason
 
 
@@ -33,13 +36,28 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         node=_node_of(found, record),
         exit_code=found.failed.exit_code if found.failed else None,
         cause=found.error.cause if found.error else None,
-        remedy=found.error.remedy if found.error else None,
+        remedy=_remedy(found, record),
         lines=lines,
         where=found.where,
         ranks_alike=found.ranks_alike,
         stderr_rank=whose if own else None,
         stderr_lines=own,
     )
+
+
+def _remedy(found: Verdict, record: JobRecord) -> str | None:
+    """Return what to do: for Python, or for a program that is neither Python nor a shell's script."""
+    error = found.error
+    if error and error.of_python and _is_compiled(found, record):
+        return note_text("failure: core dump", program=inner_words(record.command)[0])
+    return error.remedy if error else None
+
+
+def _is_compiled(found: Verdict, record: JobRecord) -> bool:
+    if record.bundled or not record.command or python_target(record.command) or record.request.get("imports"):
+        return False
+    said = any("Python" in line for line in found.lines)
+    return not (said or _SHELL.search(inner_words(record.command)[0]))
 
 
 def _node_of(found: Verdict, record: JobRecord) -> str | None:

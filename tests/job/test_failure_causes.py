@@ -116,6 +116,35 @@ def test_a_refused_mask_of_a_shared_node_may_name_others_cores(tmp_path: Path) -
     assert refused_mask(record, NOT_THE_NODES) is None
 
 
+@in_one_test(
+    "command, lines, compiled",
+    [
+        (("./crash",), ("srun: error: n1: task 1: Segmentation fault",), True),
+        (("nice", "bin/lmp", "-in", "x"), ("srun: error: n1: task 1: Floating point exception",), True),
+        (("./crash",), ("free(): invalid pointer",), True),
+        (("python3", "train.py"), ("srun: error: n1: task 1: Segmentation fault",), False),
+        (("./train.py",), ("srun: error: n1: task 1: Segmentation fault",), False),
+        (("bash", "run.sh"), ("srun: error: n1: task 1: Segmentation fault",), False),
+        (("./train",), ("Fatal Python error: Segmentation fault",), False),
+    ],
+)
+def test_the_remedy_of_a_signal_fits_the_program(
+    command: tuple[str, ...], lines: tuple[str, ...], compiled: bool, tmp_path: Path
+) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), command=command, exit_code=139)
+    remedy = failure_of(record, FailureLog(lines=lines)).remedy or ""
+    assert ("PYTHONFAULTHANDLER" in remedy) != compiled
+    program = next((word for word in command if "/" in word), "")
+    assert (f'ulimit -c unlimited; exec "$@"\' rank {program} ' in remedy) == compiled
+    assert (f"gdb {program} core" in remedy) == compiled
+
+
+def test_another_remedy_is_the_same_for_all_programs(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), command=("./crash",), exit_code=135)
+    log = FailureLog(lines=("srun: error: n1: task 1: Bus error",))
+    assert "/dev/shm is full" in (failure_of(record, log).remedy or "")
+
+
 def test_the_line_of_the_report_is_not_the_programs_last_word(tmp_path: Path) -> None:
     record = new_record(Store(tmp_path / "state"), "slurm", tmp_path)
     summary = (

@@ -18,7 +18,16 @@ from hpclaunch.observe.attached_nodes import PYTHON, by_ssh, no_answer
 from hpclaunch.package_data import shell_words
 from hpclaunch.plan.startup_plan import JOB_VARIABLE, LOOK_S, STACKS_SIGNAL
 from hpclaunch.remote.look import MARK
-from hpclaunch.remote.roll_call import FILE, REMEDIES, kind_of_wait, names_of, nodes_in, roll_call, words_of
+from hpclaunch.remote.roll_call import (
+    FILE,
+    REMEDIES,
+    is_over,
+    kind_of_wait,
+    names_of,
+    nodes_in,
+    roll_call,
+    words_of,
+)
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Attach, JobState, Scheduler
 from hpclaunch.site.load_profile import load_site
@@ -92,6 +101,7 @@ StacksKind = Literal[
     "blocked",
     "mismatch",
     "behind",
+    "over",
     "slow",
     "moving",
     "alike",
@@ -160,7 +170,12 @@ def stacks_of(host: Host, record: JobRecord, index: int | None = None) -> dict[s
         text = _from_outside(host, scheduler, record, index)
     if MARK not in text:
         raise RefusedError.case("stacks: no answer", record=record, limit_s=LOOK_S)
-    return roll_call(nodes_in(text), record.tasks, record.nodes, _idle_s(host, record, index))
+
+    def stderr(rank: int) -> str:
+        return (host.read_file(f"{folder}/stderr/{rank}") or b"").decode(errors="replace")
+
+    folder = record.folder if index is None else f"{record.folder}/{index}"
+    return roll_call(nodes_in(text), record.tasks, record.nodes, _idle_s(host, folder), stderr)
 
 
 def stacks_over(host: Host, record: JobRecord, index: int | None, seconds: int) -> dict[str, Any]:
@@ -233,8 +248,7 @@ def _run(host: Host, words: tuple[str, ...], variable: str, job: str) -> str:
     return answer.stdout
 
 
-def _idle_s(host: Host, record: JobRecord, index: int | None) -> int | None:
-    folder = record.folder if index is None else f"{record.folder}/{index}"
+def _idle_s(host: Host, folder: str) -> int | None:
     files = (f"{folder}/out.log", f"{folder}/heartbeat")
     answer = host.run((*shell_words(__file__, "idle.sh", "idle_s"), *files), timeout_s=LOOK_S)
     text = answer.stdout.strip()
@@ -274,7 +288,11 @@ def _progress(seen: Sequence[Mapping[str, Any]], *, slow: bool) -> str:
         return "slow" if slow else "fine"
     if all(one["collective"] for one in seen):
         return "waits"
-    return "stuck" if any(one["at"] for one in seen) else "unknown"
+    return "stuck" if any(map(_is_seen, seen)) else "unknown"
+
+
+def _is_seen(one: Mapping[str, Any]) -> bool:
+    return bool(one["at"] or is_over({**one}))
 
 
 def _waited_for(rank: int, call: Mapping[str, Any]) -> bool:

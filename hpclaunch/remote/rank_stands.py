@@ -209,6 +209,16 @@ def catches(pid: str, signal: int) -> bool:
     return bool(caught & ~blocked & 1 << signal - 1) and not field(status, "State").startswith(("T", "t"))
 
 
+def is_over(pid: str, signal: int) -> bool:
+    """Tell whether a program has ended and its Python is ending.
+
+    Python then no longer catches the signal for its stacks, whose file is still open: it turns faulthandler
+    off before it calls the functions of Py_AtExit, among them mpi4py's (tried: CPython 3.11, mpi4py 4.1).
+    """
+    caught = field(read("/proc/" + pid + "/status"), "SigCgt")
+    return bool(caught) and not int(caught, 16) & 1 << signal - 1 and in_memory(pid, STACKS) is not None
+
+
 def dumped(pid: str, signal: int) -> Optional[str]:
     """Return Python's stacks, written now; None where the process would not take the signal or gave none."""
     path = in_memory(pid, STACKS)
@@ -355,6 +365,7 @@ def look(process: Process, key: str, signal: int) -> None:
     pid = str(process["pid"])
     now = process[key] = stands(pid)
     now["collective"] = own_collective(pid)
+    now["over"] = is_over(pid, signal)
     text = dumped(pid, signal)
     stacks = frames_of(text) if text else by_py_spy(pid)
     if stacks:

@@ -14,7 +14,7 @@ import re
 import sys
 from collections import Counter
 from contextlib import suppress
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from hpclaunch.remote.look import GPU_VARIABLES, HELPERS, MARK, RANKS_OF, WORKER_LAUNCHERS
 
@@ -71,6 +71,8 @@ _KERNEL_WAITS = (
     (r"pipe_(read|wait)|anon_pipe_read", "reading a pipe"),
     (r"hrtimer_nanosleep|do_nanosleep", "asleep"),
 )
+OVER = "waits while Python ends, as mpi4py does in MPI_Finalize"
+_RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w.*)\s*\Z", re.MULTILINE)
 _UNNAMED = {"pipe": "a pipe", "socket": "a socket"}
 _MAIN = "the main program"
 """Of Python: code outside of functions."""
@@ -217,7 +219,9 @@ def place_of(process: Dict[str, Any]) -> Dict[str, Any]:
         place["at"] = f"{os.path.basename(path)}:{line}"
     counted, kind = numbered(process), called(process)
     call = _BLOCKED.get(now.get("call", ""))
-    if now.get("state") in ("T", "t"):
+    if now.get("over"):
+        place["what"] = OVER
+    elif now.get("state") in ("T", "t"):
         place["what"] = "stopped by a signal (state T)" if now["state"] == "T" else "stopped by a debugger"
     elif counted and counted[2]:
         place.update(what=counted[0], number=counted[1], collective=True)
@@ -279,6 +283,8 @@ def moved(process: Dict[str, Any]) -> Optional[bool]:
     first, second = process.get("first") or {}, process.get("second") or {}
     if not second:
         return None
+    if first.get("over") and second.get("over"):
+        return False
     if first.get("collective") and second.get("collective"):
         return bool(first["collective"] != second["collective"])
     if process.get("recorder") and second.get("recorder") and counts(process) != counts(second):
@@ -501,8 +507,15 @@ def mark_suspects(groups: List[List[Report]]) -> str:
     return "stopped" if stopped else kind
 
 
+def is_over(report: Report) -> bool:
+    """Tell whether the program of a rank has ended, while its process has not."""
+    return bool(report["what"].endswith(OVER))
+
+
 def kind_of_wait(suspects: List[Report]) -> str:
     """Return what keeps ranks out of the collective that the other ranks are in."""
+    if any(map(is_over, suspects)):
+        return "over"
     if any(one["state"] == "D" for one in suspects):
         return "disk"
     if any(one["what"] == _BLOCKED.get(one["call"]) for one in suspects):
@@ -564,15 +577,40 @@ REMEDIES = {
     "blocked": "look at that file: a FIFO without a writer, a lock, a file system that does not answer",
     "missing": "a rank that has ended cannot answer: hpclaunch logs, hpclaunch status",
     "behind": "the other ranks wait for it: its stack, below, tells where it is",
+    "over": "its program has ended while they wait: hpclaunch logs --rank; python -m mpi4py ends all ranks",
     "slow": "the other ranks wait for it, and it moves: hpclaunch timeline shows by how much it is late",
 }
 
 
-def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]) -> Dict[str, Any]:
-    """Return the roll call of a job with these ranks and nodes; ``idle_s``: since its last output."""
+def exception_of(words: str) -> str:
+    """Return ``raised ...`` where a rank's stderr ends with the traceback of an exception, else nothing."""
+    match = _RAISED.search(words)
+    return "raised " + match.group(1)[:200] if match else ""
+
+
+def name_exceptions(over: List[Report], stderr: Callable[[int], str]) -> None:
+    """Add to where ranks stand whose program has ended by which exception it has."""
+    for one in over[:_MOST_NAMED]:
+        one["what"] = ", and ".join(filter(None, (exception_of(stderr(one["rank"])), OVER)))
+
+
+def exceptions_of(missing: List[int], stderr: Callable[[int], str]) -> List[str]:
+    """Return the exceptions of ranks without a process, as notes."""
+    said = [(rank, exception_of(stderr(rank))) for rank in missing[:_MOST_NAMED]]
+    return [f"rank {rank} {error}" for rank, error in said if error]
+
+
+def roll_call(
+    nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int], stderr: Callable[[int], str]
+) -> Dict[str, Any]:
+    """Return the roll call of a job with these ranks and nodes.
+
+    ``idle_s``: since its last output; ``stderr``: of a rank, the end.
+    """
     found = ranks_in(nodes)
     reports = [rank_report(rank, *found[rank]) for rank in sorted(found)]
     missing = [rank for rank in range(ranks) if rank not in found]
+    name_exceptions(list(filter(is_over, reports)), stderr)
     groups = grouped(reports)
     kind = mark_suspects(groups)
     groups = grouped(reports)  # a mismatch renames a rank's collective
@@ -581,6 +619,7 @@ def roll_call(nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int]
         notes.append(f"{len(nodes)} of {nodes_wanted} nodes have answered")
     elif missing and reports:
         kind = "missing"
+        notes += exceptions_of(missing, stderr)
     unknown = [one["stack"] for one in reports if one["moved"] is None]
     if any(awaits_gpu([frame.get("text", "") for frame in stack]) for stack in unknown):
         notes.append("waiting for a GPU looks the same whether its kernel ends or not")
@@ -700,7 +739,13 @@ def text_lines(call: Dict[str, Any]) -> Iterator[str]:
 def main() -> None:
     """Print the roll call and write it to the job's folder."""
     folder, ranks, nodes, idle_s = sys.argv[1], *map(int, sys.argv[2:5])
-    call = roll_call(nodes_in(sys.stdin.read()), ranks, nodes, idle_s)
+
+    def stderr(rank: int) -> str:
+        with suppress(OSError), open(os.path.join(folder, "stderr", str(rank)), errors="replace") as file:
+            return file.read()
+        return ""
+
+    call = roll_call(nodes_in(sys.stdin.read()), ranks, nodes, idle_s, stderr)
     for line in text_lines(call):
         print("hpclaunch: stacks: " + "".join(each if each.isprintable() else "?" for each in line))
     sys.stdout.flush()

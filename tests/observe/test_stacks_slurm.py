@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +49,40 @@ def job(slurm: Slurm, array: Array, tmp_path: Path) -> Iterator[HungJob]:
     hung.submit("--site", "generic-slurm", "--nodes", "2", "--tasks-per-node", "2", "--idle-timeout", "20s")
     yield hung
     hung.end()
+
+
+RAISES = """import sys
+from mpi4py import MPI
+if MPI.COMM_WORLD.rank == 2:
+    raise ValueError("negative temperature")
+MPI.COMM_WORLD.barrier()
+"""
+
+
+def test_a_rank_that_raised_and_waits_in_mpi_finalize_is_not_slow(slurm: Slurm, tmp_path: Path) -> None:
+    environment = {**slurm.environment(), **MPI_VARIABLES, "XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def hpclaunch(*words: str) -> str:
+        line = [sys.executable, "-m", "hpclaunch", *words]
+        done = subprocess.run(line, capture_output=True, text=True, env=environment, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    (tmp_path / "mc.py").write_text(RAISES)
+    sizes = ("--nodes", "2", "--tasks-per-node", "2", "--gpus-per-task", "0")
+    job = hpclaunch("submit", "--site", "generic-slurm", *sizes, "--", sys.executable, "mc.py").strip()
+    stderr = tmp_path / "state" / "hpclaunch" / "jobs" / job / "stderr" / "2"
+    end = time.monotonic() + 60
+    while not (stderr.exists() and "negative" in stderr.read_text()):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    time.sleep(1)  # from the traceback to MPI_Finalize
+    found = json.loads(hpclaunch("stacks", job, "--json", "--watch", "4"))
+    hpclaunch("cancel", job)
+    assert (found["kind"], found["suspects"]) == ("over", [2])
+    words = r"stuck: rank 2 \(n\d\), now raised ValueError: negative temperature, and"
+    assert re.search(words, found["finding"])
+    assert [one["progress"] for one in found["by_rank"]] == ["waits", "waits", "stuck", "waits"]
 
 
 def test_a_rank_that_skips_a_collective_is_named_with_its_node_and_after_the_end(job: HungJob) -> None:

@@ -9,6 +9,7 @@ from hpclaunch.observe.job_stacks import stacks_document, watched
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.rank_stands import frames_of, newest, spied
 from hpclaunch.remote.roll_call import (
+    OVER,
     collective_in,
     differing,
     first_difference,
@@ -50,13 +51,59 @@ def called(processes: list[dict[str, Any]], ranks: int | None = None, **more: An
         host = f"n{int(one['variables'].get('OMPI_COMM_WORLD_RANK', 0)) // 4 + 1}"
         nodes.setdefault(host, []).append(one)
     wanted = more.get("nodes", len(nodes))
-    found = roll_call(list(nodes.items()), ranks or len(processes), wanted, more.get("idle_s"))
+    said = more.get("stderr", {})
+    count, idle_s = ranks or len(processes), more.get("idle_s")
+    found = roll_call(list(nodes.items()), count, wanted, idle_s, lambda rank: said.get(rank, ""))
     stacks_document("job", json.loads(json.dumps(found)))
     return found
 
 
 def allreduce(rank: int) -> dict[str, Any]:
     return process(rank, [IN_TORCH, TRAIN])
+
+
+RAISED = """Traceback (most recent call last):
+  File "/home/me/mc.py", line 13, in <module>
+    main()
+    ~~~~^^
+ValueError: negative temperature
+"""
+
+
+def over(rank: int) -> dict[str, Any]:
+    """A rank whose Python is ending: no stack any more; MPI looks for its message all the time."""
+    one = process(rank, None, state="R", over=True)
+    return {**one, "second": {**one["first"], "state": "S", "call": "clock_nanosleep", "ticks": 90}}
+
+
+def test_a_rank_whose_program_has_ended_is_not_called_slow() -> None:
+    chained = f"{RAISED}\nThe above exception was the direct cause of the following exception:\n\n"
+    chained += 'Traceback (most recent call last):\n  File "/a.py", line 1, in f\nmod.Own\n'
+    for said, words in ((RAISED, "ValueError: negative temperature"), (chained, "mod.Own")):
+        found = called([allreduce(0), over(1), allreduce(2)], stderr={1: said, 0: RAISED})
+        assert (found["kind"], found["suspects"]) == ("over", [1])
+        rank = f"rank 1 (n1, GPU 1) raised {words}, and {OVER}"
+        assert found["finding"] == f"2 of 3 in allreduce (train.py:88); {rank}"
+        assert "python -m mpi4py" in found["remedy"]
+        watch = watched([found, found])
+        assert (watch["kind"], watch["suspects"]) == ("over", [1])
+        assert f"stuck: rank 1 (n1, GPU 1), now raised {words}, and waits" in watch["finding"]
+
+
+@in_one_test("said", ["", "lr = 0.1\n", f"{RAISED}the step is repeated\n", RAISED[:40]])
+def test_an_exception_that_did_not_end_the_rank_is_not_named(said: str) -> None:
+    found = called([allreduce(0), over(1), allreduce(2)], stderr={1: said})
+    assert found["finding"].endswith(f"rank 1 (n1, GPU 1) {OVER}")
+
+
+def test_the_exception_of_a_rank_without_a_process_is_named() -> None:
+    found = called([allreduce(0), allreduce(2)], 3, stderr={1: RAISED})
+    assert found["kind"] == "missing"
+    assert "rank 1 without a process; rank 1 raised ValueError: negative temperature" in found["finding"]
+
+
+def test_ranks_that_all_end_accuse_none() -> None:
+    assert called([over(0), over(1)])["suspects"] == []
 
 
 def test_processes_without_a_rank_are_listed_but_not_what_the_script_waits_by() -> None:

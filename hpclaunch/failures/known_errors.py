@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 
 import msgspec
 
-from hpclaunch.package_data import package_table
+from hpclaunch.package_data import package_table, text_beside
 
 OWN_ERROR, RANK_ENDED, KILLED = "the program's own error", "another rank ended", "killed"
 RANKS_DIFFER, TIMED_OUT, ABORTED_ITSELF = "ranks differ", "collective timed out", ("MPI_Abort", "aborted")
@@ -103,7 +103,10 @@ def error_lines() -> str:
     return "|".join((*patterns, r"Traceback \(most recent call last\)", "^Fatal Python error: "))
 
 
-_SLURM = package_table("failures/slurm_words.yaml")
+# slurmstepd names itself up to 24.11, and from 25.05 on its time only, as the programs of others do: of those
+# lines its own are known by their words (src/slurmd/slurmstepd/req.c, src/common/log.c). From 23.11 on a site
+# may have the newer form, too (LogTimeFormat=format_stderr in slurm.conf).
+_SLURM = msgspec.json.decode(text_beside(__file__, "slurm_words.json"), type=dict[str, list[str]])
 SLURM_ENDS = "|".join(_SLURM["ends"])
 """A line in which Slurm says that it ends a job or a step, as a POSIX extended regular expression."""
 SLURM_SAYS = "|".join((*_SLURM["says"], SLURM_ENDS))

@@ -12,7 +12,6 @@ from hpclaunch.job.prepare import Prepared
 from hpclaunch.job.program_check import missing_here, option_problems, unknown_program
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import SCRIPT
-from hpclaunch.job.template_files import script_templates
 from hpclaunch.package_data import resource_dir
 from hpclaunch.plan.command_rules import script_problems
 from hpclaunch.plan.layout import JobPlace, LaunchPlan
@@ -35,6 +34,8 @@ from hpclaunch.plan.startup_plan import STACKS, STARTUP, STARTUP_FILES, needs_st
 
 def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tuple[LaunchPlan, str]:
     """Return a prepared job's plan, with all reasons not to submit it, and script; ``plain``: `render`."""
+    from hpclaunch.job.template_files import script_templates  # it loads Jinja, while git looks at the code
+
     plan = make_plan(prepared.request, prepared.profile, prepared.topology, place, prepared.settings)
     problems = (
         *prepared.job.problems,

@@ -7,9 +7,10 @@ import shlex
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,7 @@ def start(
     """
     refuse_submission(prepared.profile)
     code, commits = str(prepared.sync or os.getcwd()), list[str | None]()
-    git = threading.Thread(target=lambda: commits.append(git_commit(LocalHost(), code)), daemon=True)
-    with suppress(RuntimeError):  # where the user may have no more threads
-        git.start()  # it looks through the checkout while the job is planned
+    git = _meanwhile(lambda: commits.append(git_commit(LocalHost(), code)))  # while Jinja is loaded
     with only_reading(host):
         moment = dt.datetime.now(dt.timezone.utc).astimezone()
         job_id = new_job_id(moment)
@@ -90,6 +89,14 @@ def start(
     return submit_job(store, host, scheduler, record, script, note), plan
 
 
+def _meanwhile(work: Callable[[], object]) -> threading.Thread:
+    """Do this beside what follows; not at all where the user may have no more threads."""
+    thread = threading.Thread(target=work, daemon=True)
+    with suppress(RuntimeError):
+        thread.start()
+    return thread
+
+
 @contextmanager
 def not_submitted_if_it_fails(store: Store, record: JobRecord, note: Note) -> Iterator[None]:
     """Make the job ``failed`` where the block, which comes before its submission, fails or is interrupted."""
@@ -115,6 +122,8 @@ def submit_job(
     with not_submitted_if_it_fails(store, record, note):
         host.make_folder(record.folder)
         host.write_file(path, script.encode(), mode=0o755)
+    if scheduler.starts_at_once:
+        _meanwhile(partial(import_module, "hpclaunch.job.follow_job"))  # most are followed at once
     with uninterrupted():
         try:
             env = dict.fromkeys(scheduler.overriding(script))

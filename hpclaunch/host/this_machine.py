@@ -93,7 +93,7 @@ class LocalHost(Host):
                 if offset:
                     file.seek(offset)  # not of a pipe, which cannot
                 return file.read(most)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError):  # the last: /proc/PID/stat
             return None
         except OSError as error:
             raise UnreadableFileError(f"{path}: cannot be read: {error.strerror}") from None

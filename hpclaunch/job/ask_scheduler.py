@@ -46,7 +46,7 @@ def ask(host: Host, scheduler: Scheduler, records: Sequence[JobRecord]) -> Answe
     unusable = dict(_unusable_ids(scheduler, records))
     usable = [record for record in records if record.scheduler_id and record.id not in unusable]
     if scheduler.starts_at_once:
-        return _ask_this_machine(host, scheduler, usable, unusable)
+        return _ask_this_machine(host, usable, unusable)
     answers = _ask_sources(host, scheduler, usable)._replace(unusable=unusable)
     missing = [record for record in usable if record.id not in answers.statuses]
     if answers.trouble or not missing or not scheduler.cluster_command:
@@ -67,15 +67,27 @@ def _compare_clusters(
 
 
 def _ask_this_machine(
-    host: Host, scheduler: Scheduler, records: Sequence[JobRecord], unusable: Mapping[str, RefusedError]
+    host: Host, records: Sequence[JobRecord], unusable: Mapping[str, RefusedError]
 ) -> Answers:
-    """There is no queue: a job that left its exit status is over, else its processes show whether it runs."""
+    """There is no queue: a job that left its exit status is over, else its process shows whether it runs."""
     over, unreadable = read_each(host, {r.id: [f"{r.folder}/{EXIT_STATUS}"] for r in records})
     unusable = {**unusable, **unreadable}
     open_ones = [r for r in records if f"{r.folder}/{EXIT_STATUS}" not in over and r.id not in unusable]
     away = {r.id: _other_machine(r) for r in open_ones if is_elsewhere(r)}
-    answers = _ask_sources(host, scheduler, [r for r in open_ones if r.id not in away])
-    return answers._replace(away=away, unusable=unusable)
+    processes, unreadable = _processes(host, [r for r in open_ones if r.id not in away])
+    return Answers(statuses=processes, away=away, unusable={**unusable, **unreadable})
+
+
+def _processes(
+    host: Host, records: Sequence[JobRecord]
+) -> tuple[dict[str, JobStatus], dict[str, RefusedError]]:
+    """Return the jobs whose processes run, and what is wrong with those whose files cannot be read."""
+    from hpclaunch.scheduler.local import is_running, process_file  # of such jobs alone
+
+    ids = {record.id: record.scheduler_id or "" for record in records}
+    found, unreadable = read_each(host, {job: [process_file(id_)] for job, id_ in ids.items()})
+    running = [job for job, id_ in ids.items() if is_running(id_, found.get(process_file(id_), b""))]
+    return dict.fromkeys(running, JobStatus(state="running")), unreadable
 
 
 def _ask_sources(host: Host, scheduler: Scheduler, records: Sequence[JobRecord]) -> Answers:

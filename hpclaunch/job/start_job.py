@@ -90,7 +90,7 @@ def start(
 
 
 def _meanwhile(work: Callable[[], object]) -> threading.Thread:
-    """Do this beside what follows; not at all where the user may have no more threads."""
+    """Do this in a thread, while the caller goes on; not at all where the user may have no more threads."""
     thread = threading.Thread(target=work, daemon=True)
     with suppress(RuntimeError):
         thread.start()

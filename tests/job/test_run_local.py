@@ -242,19 +242,17 @@ def test_an_exit_file_that_holds_no_status_counts_as_none(store: Store, tmp_path
     assert refresh(store, HOST, record).state == "lost"
 
 
-def test_many_jobs_are_one_question(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_jobs_are_asked_about_without_a_process(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     records = [submit(store, "local", "sleep 1000", tmp_path) for _ in range(3)]
-    asked: list[str] = []
-    run = LocalHost.run
-
-    def counting(self: LocalHost, argv: list[str], *args: object, **options: object) -> object:
-        asked.append(argv[-len(records) - 1] if argv[0] == "bash" else argv[0])
-        return run(self, argv, *args, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(LocalHost, "run", counting)
-    assert [record.state for record in refresh_all(store, HOST, records)] == ["running"] * 3
-    assert asked == ["running_jobs"]
-    monkeypatch.undo()
+    cancel_job(store, HOST, records[-1])
+    with monkeypatch.context() as without:
+        without.setattr(LocalHost, "run", None)
+        assert [record.state for record in refresh_all(store, HOST, records[:2])] == ["running"] * 2
+    os.kill(int((records[0].scheduler_id or "").partition(":")[0]), signal.SIGKILL)
+    wait(store, records[0])
+    assert [record.state for record in refresh_all(store, HOST, records)] == ["lost", "running", "cancelled"]
     for record in records:
         cancel_job(store, HOST, record)
 

@@ -1,18 +1,16 @@
 """No scheduler: the script runs on the machine itself, detached; its state is read from /proc.
 
-All of it is commands, as with any scheduler, so that it works through any host. A job is ``PID:STARTTIME``
-of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so that a PID which is used again
-is not mistaken for it.
+All of it is commands and files, so that it works through any host. A job is ``PID:STARTTIME`` of its
+script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so that a PID which is used again is not
+mistaken for it.
 """
-
-from collections.abc import Sequence
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.scheduler.launcher import UNBOUND, Mpiexec
-from hpclaunch.scheduler.scheduler_interface import JobStatus, Scheduler, scheduler_data
+from hpclaunch.scheduler.scheduler_interface import Scheduler, scheduler_data
 
 CANCEL_GRACE_S = 10
 
@@ -31,16 +29,6 @@ class LocalScheduler(Scheduler, frozen=True, kw_only=True):
             return f"{pid}:{start}"
         raise RefusedError(f"the job could not be started: {answer.stderr.strip() or 'no reason given'}")
 
-    def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """Return one command that prints which of the jobs run."""
-        return ((*_bash("hpclaunch-status", "running_jobs"), *ids),)
-
-    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
-        """Return those that run; of those that do not, only their exit file knows more."""
-        if answer.exit_code != 0:
-            raise RefusedError(f"/proc could not be read: {answer.stderr.strip()}")
-        return {line: JobStatus(state="running") for line in answer.stdout.split() if line in ids}
-
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
         """Return the command that sends SIGTERM to all the job's processes, waits, and kills what is left."""
         return (*_bash("hpclaunch-cancel", "cancel_job"), scheduler_id, str(CANCEL_GRACE_S))
@@ -49,6 +37,18 @@ class LocalScheduler(Scheduler, frozen=True, kw_only=True):
         """Raise RefusedError where processes are left."""
         if answer.exit_code != 0:
             raise RefusedError(f"the job could not be cancelled: {answer.stderr.strip()}")
+
+
+def process_file(scheduler_id: str) -> str:
+    """Return the file that shows whether a job runs."""
+    return f"/proc/{scheduler_id.partition(':')[0]}/stat"
+
+
+def is_running(scheduler_id: str, stat: bytes) -> bool:
+    """Return whether that file is of the job's shell, not of a later process, and the shell has not ended."""
+    fields = stat.rpartition(b") ")[2].split()  # the program's name, before them, may hold anything
+    start = scheduler_id.partition(":")[2].encode()
+    return len(fields) > 19 and fields[19] == start and fields[0] not in (b"Z", b"X", b"x")
 
 
 def _bash(name: str, function: str) -> tuple[str, ...]:

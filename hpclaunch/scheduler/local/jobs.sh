@@ -18,14 +18,6 @@ submit_job() {
   exec bash "$1" 3>&-
 }
 
-# Prints which of the jobs run.
-running_jobs() {
-  for id; do
-    fields "${id%%:*}" && [ "${f[19]}" = "${id##*:}" ] && [[ ${f[0]} != [ZXx] ]] && printf '%s\n' "$id"
-  done
-  exit 0
-}
-
 # An MPI puts its ranks into their own process groups, a program may make its own session, and another may
 # clear its environment: so the job's processes are those of its session and those that carry its mark.
 cancel_job() {

@@ -40,10 +40,7 @@ class Census(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take_census(path: str, limit_s: float, clock: Callable[[], float] = time.monotonic) -> Census:
-    """Count what is below ``path``, following no links, for at most ``limit_s`` seconds.
-
-    Raises BadInputError where there is no such file or folder.
-    """
+    """Count what is below ``path``, following no links, for ``limit_s`` at most. Raises BadInputError."""
     if not os.path.lexists(path):
         raise BadInputError(f"{path}: does not exist", "name a folder or a file")
     start, sums = clock(), msgspec.structs.asdict(Census())
@@ -124,10 +121,7 @@ class IoFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gather_io(host: Host, path: str, profile: SiteProfile | None, limit_s: float) -> IoFacts:
-    """Read the facts about ``path`` of this machine; ``limit_s``: seconds for counting files.
-
-    Raises BadInputError where there is no such file or folder.
-    """
+    """Read the facts about ``path`` here; ``limit_s``: seconds for counting. Raises BadInputError."""
     census = take_census(path, limit_s)
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     kind, mount = file_system(folder)

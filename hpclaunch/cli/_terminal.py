@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
 
 import click
 
@@ -61,9 +61,11 @@ def terminal_table(
 
 def terminal_width(*, err: bool = False) -> int | None:
     """Return the columns of the terminal; None: lines may be long, by ``--wide`` or in a file or pipe."""
-    if is_asked("wide"):
-        return None
-    stream = sys.stderr if err else sys.stdout
+    return None if is_asked("wide") else _columns(sys.stderr if err else sys.stdout)
+
+
+def _columns(stream: IO[Any]) -> int | None:
+    """Return the columns of a terminal; None: it is none, or does not know them."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):
@@ -143,7 +145,7 @@ class JobOutput:
         if not self._draws or not self._at_line_start or time.monotonic() < self._not_before:
             return
         self._not_before = time.monotonic() + _REDRAW_S
-        line = bar_line(self._read() or b"", self._columns())
+        line = bar_line(self._read() or b"", _columns(self._output) or _COLUMNS)
         if line is not None and line != self._shown:
             self._output.write(f"\r{line:<{len(self._shown)}}".encode())
             self._output.flush()
@@ -155,12 +157,6 @@ class JobOutput:
             self._output.write(b"\r" + b" " * len(self._shown) + b"\r")
             self._output.flush()
             self._shown = ""
-
-    def _columns(self) -> int:
-        try:
-            return os.get_terminal_size(self._output.fileno()).columns or _COLUMNS
-        except (OSError, ValueError):
-            return _COLUMNS
 
 
 def bar_line(progress: bytes, columns: int) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -52,15 +51,11 @@ def command(job: str, follow: bool, index: int | None, rank: int | None, tail: i
         raise click.UsageError(f"{'--json' if as_json else '--index'} and --follow exclude each other")
     handle = _job_of(job, index, rank)
     pieces: list[bytes] = []
-    try:
-        with handle.connected():
-            if follow:
-                _follow(handle, rank, tail)
-            else:
-                _show(handle, rank, _Tail(tail, pieces.append if as_json else _printer()), handle.read_log)
-    except BrokenPipeError:
-        # The reader (head, less) left; Python must not try to flush the remaining output at its exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with handle.connected():
+        if follow:
+            _follow(handle, rank, tail)
+        else:
+            _show(handle, rank, _Tail(tail, pieces.append if as_json else _printer()), handle.read_log)
     text = b"".join(pieces).decode(errors="replace")
     printed(LogDocument(id=handle.id, state=handle.record.state, index=index, rank=rank, text=text))
 

@@ -21,7 +21,6 @@ from hpclaunch.plural import counted
 if TYPE_CHECKING:
     from hpclaunch.scheduler.cluster_facts import ClusterFacts, QueueFacts
     from hpclaunch.scheduler.scheduler_interface import Scheduler
-    from hpclaunch.site.load_profile import Loaded
     from hpclaunch.site.module_facts import ChangedModule
     from hpclaunch.site.schema import NodeKind, SiteProfile
     from hpclaunch.site.site_documents import SourcesDocument
@@ -79,7 +78,8 @@ def list_sites(as_markdown: bool, kinds: bool) -> None:
 @options("sites show")
 def show(site: str) -> None:
     """Show a site's profile, merged over what it starts from, with the source and date of its facts."""
-    from hpclaunch.site.load_profile import load_kind, load_merged
+    from hpclaunch.site.load_profile import load_kind, load_merged, profile_digest
+    from hpclaunch.site.yaml_tree import show_path
 
     shown: SiteProfile | NodeKind
     if kind := load_kind(site):
@@ -87,24 +87,17 @@ def show(site: str) -> None:
         head = [f"{shown.node_kind}: {shown.description}", f"  file {file}"]
     else:
         loaded = load_merged(site)
-        shown, head = loaded.profile, _head(loaded)
+        own, *others = loaded.read
+        head = [f"{loaded.profile.name}: {loaded.profile.description}", f"  file {show_path(own.path)}"]
+        for each in others:
+            head.append(f"  {each.relation} {show_path(each.path)}")
+            if each.left or each.relation == "node_kind":
+                left = f"; not inherited: {_in_order(each.left)}" if each.left else ""
+                head.append(f"    from {each.path.stem}: {_in_order(each.taken)}{left}")
+        head.append(f"  digest {profile_digest(loaded.profile)}")
+        shown = loaded.profile
     if not printed(shown, indent=2):
         click.echo(_page(shown, head), nl=False)
-
-
-def _head(loaded: Loaded) -> list[str]:
-    """Return the first lines about a profile: its files, and what came from which."""
-    from hpclaunch.site.load_profile import profile_digest
-    from hpclaunch.site.yaml_tree import show_path
-
-    own, *others = loaded.read
-    lines = [f"{loaded.profile.name}: {loaded.profile.description}", f"  file {show_path(own.path)}"]
-    for each in others:
-        lines.append(f"  {each.relation} {show_path(each.path)}")
-        if each.left or each.relation == "node_kind":
-            left = f"; not inherited: {_in_order(each.left)}" if each.left else ""
-            lines.append(f"    from {each.path.stem}: {_in_order(each.taken)}{left}")
-    return [*lines, f"  digest {profile_digest(loaded.profile)}"]
 
 
 def _in_order(keys: Iterable[str]) -> str:

@@ -48,10 +48,7 @@ def script_of(prepared: Prepared, place: JobPlace, *, plain: bool = False) -> tu
 
 
 def dry_run(prepared: Prepared, *, plain: bool = False, files: str | None = None) -> tuple[LaunchPlan, str]:
-    """Return the plan and the script, without changing a file or asking an MPI.
-
-    ``plain``: see `render`; ``files``: where the script's files will be.
-    """
+    """Return plan and script; changes no file, asks no MPI. ``plain``: `render`; ``files``: their folder."""
     place = JobPlace(
         files=files,
         python=prepared.python,

@@ -104,10 +104,7 @@ def _ask_again(
 
 
 def prevent_submission(host: Host, folder: str) -> bool:
-    """Make sure that a job whose submission has not begun is never submitted; False: it has begun.
-
-    Raises RefusedError where the folder cannot be written.
-    """
+    """Make sure that a job is never submitted; False: that has begun. Raises RefusedError."""
     words = ("/bin/bash", "-c", text_beside(__file__, "submit_once.sh"), "hpclaunch-prevent", "prevent")
     answer = host.run((*words, f"{folder}/{TOKEN}"), timeout_s=TIMEOUT_S)
     if answer.exit_code not in (0, 3):

@@ -221,10 +221,7 @@ class Context:
 
     @cached_property
     def names_unknown(self) -> bool:
-        """Whether the script names a queue or a constraint that the profile does not have.
-
-        Facts of the profile may then not hold: most sites have other nodes, too.
-        """
+        """Whether a queue or constraint is not the profile's: most sites have other nodes, too."""
         known = self.profile.queues if self.profile else {}
         values = [one.value or "" for one in self.directives if one.role == "queue"]
         named = {name for value in values for name in value.split(",") if name}
@@ -286,10 +283,7 @@ def register(rule: Rule, check: Check) -> None:
 
 
 def rule(identifier: str, **computed: Any) -> Callable[[C], C]:
-    """Register the decorated check under its rule of ``rules/*.yaml``; ``computed``: fields made by code.
-
-    The rule says what the check finds, so a check needs no other docstring.
-    """
+    """Register a check under its rule of ``rules/*.yaml``; ``computed``: fields made by code."""
 
     def add(check: C) -> C:
         made = msgspec.convert({"id": identifier, **_texts()[identifier], **computed}, Rule)

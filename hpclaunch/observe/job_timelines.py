@@ -44,10 +44,7 @@ def timeline_files(host: Host, record: JobRecord, index: int | None = None) -> t
 
 
 def rank_nodes(host: Host, record: JobRecord) -> dict[int, str]:
-    """Return the node of each rank of a job that reports no binding; a rank that was on two is left out.
-
-    Raises RefusedError where the host does not answer.
-    """
+    """Return each rank's node, if no binding is reported; not of ranks on two. Raises RefusedError."""
     answer = host.run(("grep", "-r", "", f"{record.folder}/{NODES}"), timeout_s=_TIMEOUT_S)
     nodes: dict[int, set[str]] = {}
     for line in answer.stdout.splitlines():

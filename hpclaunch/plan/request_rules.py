@@ -214,10 +214,7 @@ _AMOUNT = "write a number and K, M, G or T, as in --mem 64G"
 
 
 def kibibytes(text: str) -> int | None:
-    """Return an amount of memory in KiB; None: it is none.
-
-    ``64G``, ``64GB`` and ``64GiB`` are one: schedulers count all of them in powers of 1024.
-    """
+    """Return memory in KiB, ``64G``, ``64GB`` and ``64GiB`` alike, as schedulers count; None: it is none."""
     match = re.fullmatch(r"([1-9]\d{0,8})([KMGT])(?:I?B)?", text.upper(), re.ASCII)
     return int(match[1]) << 10 * "KMGT".index(match[2]) if match else None
 

@@ -57,10 +57,7 @@ class Unwrapped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def program_at(argv: tuple[str, ...]) -> int:
-    """Return the position of the first word of the program that a command starts, behind all wrappers.
-
-    A wrapper with no program behind it is the program.
-    """
+    """Return where the program of a command begins, behind all wrappers; a bare wrapper is the program."""
     return unwrap(argv).at
 
 

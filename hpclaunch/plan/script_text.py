@@ -33,8 +33,8 @@ def render(plan: LaunchPlan, place: JobPlace, templates: "Environment", *, plain
     Without a job folder in ``place`` (a dry run) the script makes a folder ``hpclaunch-NUMBER`` where it is
     submitted.
     """
-    if plain:
-        _check_plain(plan)
+    if plain and (needed := _needs_files(plan)):
+        raise BadInputError.case("plain: files", first=needed[0], options=" ".join(needed))
     layout = ScriptLayout()
     header = layout.place(plan.header, sentinel="#SBATCH ")
     alone = filter(lambda each: each.text != STARTUP_CALL, plan.environment)
@@ -122,11 +122,6 @@ def _needs_files(plan: LaunchPlan) -> tuple[str, ...]:
         "mnist": request.command.bundled and not plan.scheduler.starts_at_once,
     }
     return tuple(option for option, given in wanted.items() if given)
-
-
-def _check_plain(plan: LaunchPlan) -> None:
-    if needed := _needs_files(plan):
-        raise BadInputError.case("plain: files", first=needed[0], options=" ".join(needed))
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):

@@ -96,7 +96,8 @@ def merge(layers: list[Layer], site: str, site_origin: str) -> tuple[JobRequest,
     command, command_origin = _command(layers)
     origins.append(setting_of("command", " ".join(_shown(command)), command_origin))
     if "name" not in values:
-        values["name"] = _usual_name(command)
+        word = "mnist" if command.bundled else _program_name(command.argv)
+        values["name"] = re.sub(r"[^A-Za-z0-9._+-]+", "-", word).strip("-.")[:64] or "job"
         origins.append(setting_of("name", values["name"], "computed: after the command"))
     request = JobRequest(
         site=site,
@@ -128,12 +129,6 @@ def _command(layers: list[Layer]) -> tuple[Command, str]:
 
 def _shown(command: Command) -> tuple[str, ...]:
     return ("mnist", *command.argv) if command.bundled else command.argv
-
-
-def _usual_name(command: Command) -> str:
-    """Return the name of the program: of ``python train.py`` and ``python -m train`` it is train."""
-    word = "mnist" if command.bundled else _program_name(command.argv)
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", word).strip("-.")[:64] or "job"
 
 
 def _program_name(argv: tuple[str, ...]) -> str:

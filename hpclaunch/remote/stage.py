@@ -39,7 +39,7 @@ from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 from hpclaunch.remote.safe_unpack import BLOCK, write_all
 from hpclaunch.remote.stage_copy import POLL_S, Place, is_safe, own_folder, remove_path, unpack
 from hpclaunch.remote.stage_images import need_program, unsquash
-from hpclaunch.remote.stage_sources import Json, Source, StageError, look_at, send_source, sha256_of
+from hpclaunch.remote.stage_sources import Json, Source, StageError, exactly, look_at, send_source, sha256_of
 
 REGISTER_S = 600.0
 """The longest that nodes may take to start, one after the other."""
@@ -134,14 +134,10 @@ def receive(stream: "IO[bytes]", senders: Senders) -> Iterator[bytes]:
 
 
 def _block(stream: "IO[bytes]") -> bytes:
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise StageError("the connection to the node that sends broke")
-    size = _LENGTH.unpack(head)[0]
-    block = stream.read(size)
-    if len(block) < size:
-        raise StageError("the connection to the node that sends broke")
-    return block
+    try:
+        return exactly(stream, _LENGTH.unpack(exactly(stream, _LENGTH.size))[0])
+    except StageError:
+        raise StageError("the connection to the node that sends broke") from None
 
 
 # --- the processes ----------------------------------------------------------------------------------------

@@ -194,15 +194,16 @@ def _changed(path: str) -> StageError:
 def folder_members(stream: "IO[bytes]") -> Iterator[Tuple[Member, Optional["IO[bytes]"]]]:
     """The members of a folder that `send_source` has sent; content is to be read before the next one."""
     while True:
-        kind, mode, mtime_ns, size, name_size, target_size = _HEAD.unpack(_exactly(stream, _HEAD.size))
+        kind, mode, mtime_ns, size, name_size, target_size = _HEAD.unpack(exactly(stream, _HEAD.size))
         if kind == _END:
             return
-        names = _exactly(stream, name_size + target_size)
+        names = exactly(stream, name_size + target_size)
         name, target = os.fsdecode(names[:name_size]), os.fsdecode(names[name_size:])
         yield Member(name, _KINDS[kind], mode, mtime_ns, size, target), stream
 
 
-def _exactly(stream: "IO[bytes]", size: int) -> bytes:
+def exactly(stream: "IO[bytes]", size: int) -> bytes:
+    """That many bytes; StageError where fewer come."""
     data = stream.read(size)
     if len(data) < size:
         raise StageError("what was received ends early")

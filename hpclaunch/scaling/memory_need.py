@@ -119,7 +119,10 @@ def _stage_need(
     if options.zero == 3 and workers > 1:
         working += _gathered(stage, division.tensor) * options.saved_bytes / GIB
     gradients = per_gradient * divided(2)
-    if _gradients_come_late(workers, division, options):
+    # torch.optim sets gradients to None since 2.0: they come while the saved tensors go. What stays are the
+    # buckets of several workers, sums of micro-batches, and what Megatron-LM and DeepSpeed hold.
+    alone = workers == division.segments == division.pipeline == 1
+    if alone and options.copies in ("fp32", "pure"):
         gradients = max(0.0, gradients - stored - working)
     return MemoryNeed(
         parameters=per_parameter * divided(3),
@@ -136,16 +139,6 @@ def _reserve(tensors: float, options: MemoryOptions) -> float:
         return 0.0
     buckets = options.copies.startswith("deepspeed") and options.zero in (1, 2)
     return CONTEXT_GIB + FRAGMENTS * tensors + buckets * BUCKETS_GIB
-
-
-def _gradients_come_late(workers: int, division: Division, options: MemoryOptions) -> bool:
-    """Whether gradients come while the saved tensors go: torch.optim sets them to None since 2.0.
-
-    What stays are the buckets of several workers, sums of micro-batches, and what Megatron-LM and DeepSpeed
-    hold.
-    """
-    alone = workers == division.segments == division.pipeline == 1
-    return alone and options.copies in ("fp32", "pure")
 
 
 def _stored(stage: Sequence[Layer], under_way: float, tensor: int, options: MemoryOptions) -> float:

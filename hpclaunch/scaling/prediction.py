@@ -261,13 +261,16 @@ def _terms(
 ) -> tuple[float, ...]:
     """Return the seconds of each of ``TERMS``; ``node``, ``network``: messages, bytes; ``waits``: of GPUs."""
     machine, smallest = request.machine, request.measured[0].size if request.measured else 1
+    # Blom's approximation (1958, Statistical Estimates and Transformed Beta-Variables), at most 5 % off, of
+    # how many standard deviations the largest of that many normal values is above the mean.
+    slowest = NormalDist().inv_cdf((waits - 0.375) / (waits + 0.25)) if waits else 0.0
     return (
         compute_s,
         node[0] * machine.node_latency_s.value,
         node[1] / (machine.node_gb_s.value * 1e9),
         network[0] * machine.network_latency_s.value,
         network[1] / (machine.network_gb_s.value * 1e9),
-        machine.step_deviation_s.value * slowest_of(waits) if waits else 0.0,
+        machine.step_deviation_s.value * slowest,
         compute_s * max(0.0, math.log2(gpus / smallest)),
     )
 
@@ -281,15 +284,6 @@ def _grid_terms(division: Division, request: PredictRequest) -> tuple[float, ...
     for place, amount in enumerate(cost.gradients):
         target[place] += (1.0 - machine.overlap.value) * amount
     return _terms(request, cost.compute_s, node, network, division.p, division.p)
-
-
-def slowest_of(count: int) -> float:
-    """Return by how many standard deviations the largest of that many normal values is above the mean.
-
-    Blom's approximation of the expectation (1958, Statistical Estimates and Transformed Beta-Variables), at
-    most 5 % off.
-    """
-    return NormalDist().inv_cdf((count - 0.375) / (count + 0.25))
 
 
 def _costs(request: PredictRequest) -> list[LayerCost]:

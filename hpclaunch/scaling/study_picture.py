@@ -72,7 +72,16 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
     marks = [point.size for point in document.points]
     marks += [item.size for item in document.fit.next] if drawn and document.fit else []
     lines, each = _lines(document, drawn, max(marks)), _HEIGHT + _GAP
-    quantities = _quantities(document)
+    first, grows = document.points[0], document.kind == "weak"
+
+    def speed_up(size: float, seconds: float) -> float:
+        return first.step_s.median / seconds * (size / first.size if grows else 1)
+
+    quantities = {
+        "seconds per step": lambda _, seconds: seconds,
+        "speed-up": speed_up,
+        "efficiency": lambda size, seconds: speed_up(size, seconds) * first.size / size,
+    }
     return render(
         "study.svg.j2",
         title=_title(document),
@@ -90,19 +99,6 @@ def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
         law=drawn,
         no_law=law is not None and drawn is None,
     )
-
-
-def _quantities(document: StudyDocument) -> dict[str, _Quantity]:
-    first, grows = document.points[0], document.kind == "weak"
-
-    def speed_up(size: float, seconds: float) -> float:
-        return first.step_s.median / seconds * (size / first.size if grows else 1)
-
-    return {
-        "seconds per step": lambda _, seconds: seconds,
-        "speed-up": speed_up,
-        "efficiency": lambda size, seconds: speed_up(size, seconds) * first.size / size,
-    }
 
 
 def _lines(document: StudyDocument, law: FittedLaw | None, largest: int) -> dict[str, _Line]:

@@ -1,7 +1,7 @@
 """All readers of directives, and the reading of a whole script with them."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import asdict
 
@@ -64,7 +64,8 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
             continue
         # Flux reads from the first directive on, to a line that is not a comment (RFC 36; flux-python 0.85).
         if reader.read_in == "from the first on" and reader.read_in not in ends:
-            ends[reader.read_in] = next((n for n in _code(lines) if n > number), None)
+            code = (n for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#"))
+            ends[reader.read_in] = next((n for n in code if n > number), None)
         end = ends[reader.read_in]
         active = end is None or number < end
         words, last = _joined(lines, number, options, reader) if reader.continued else (options, number)
@@ -76,11 +77,6 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
         ]
         number = last
     return tuple(found)
-
-
-def _code(lines: Sequence[str]) -> Iterator[int]:
-    """Yield the numbers of the lines that are neither blank nor a comment."""
-    return (number for number, line in enumerate(lines, 1) if line.strip() and not line.startswith("#"))
 
 
 def is_directive_like(line: str) -> bool:

@@ -315,10 +315,7 @@ class SchedulerData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def scheduler_data(kind: str, *launchers: Launcher) -> dict[str, Any]:
-    """Return the fields of ``KIND/scheduler.json``, for the scheduler's object.
-
-    ``launchers``: those whose words are more than a row of its table.
-    """
+    """Return the fields of ``KIND/scheduler.json``; ``launchers``: those that are more than a row there."""
     data = msgspec.json.decode(text_beside(__file__, f"{kind}/scheduler.json"), type=SchedulerData)
     return {**msgspec.structs.asdict(data), "launchers": (*launchers, *data.launchers)}
 
@@ -380,10 +377,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         return import_module(f"hpclaunch.scheduler.{self.kind}.{self.kind}_{part}")
 
     def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
-        """Return the allocation of this shell; None outside one, and inside a batch job.
-
-        A batch job that calls ``submit`` means the queue: it is a script that makes further jobs.
-        """
+        """Return this shell's allocation; None outside, and in a batch job: ``submit`` means a queue."""
         return None
 
     def interactive(self, options: Sequence[str]) -> "Scheduler":

@@ -553,14 +553,11 @@ class _ListState:
         if reader.at_redirect():
             reader.redirect(self._current(reader.place[reader.at], reader.line_of(reader.at)))
         else:
-            self._take_word()
+            at_start = self._is_empty()
+            word = self.reader.word()
+            if not (at_start and self._keyword(word)):
+                self._add(word)
         return False
-
-    def _take_word(self) -> None:
-        at_start = self._is_empty()
-        word = self.reader.word()
-        if not (at_start and self._keyword(word)):
-            self._add(word)
 
     def _is_empty(self) -> bool:
         """Tell whether no word of a command was read yet."""

@@ -70,10 +70,7 @@ def known_pairs() -> tuple[BadPair, ...]:
 def bad_pairs(
     versions: Mapping[str, str], features: frozenset[str], variables: Mapping[str, str]
 ) -> tuple[BadPair, ...]:
-    """Return the known bad pairs among these versions, on a site with these features.
-
-    ``variables``: the job's environment, which may have the cure.
-    """
+    """Return the known bad pairs of versions on a site; ``variables``: the job's, which may have the cure."""
     return tuple(
         pair
         for pair in known_pairs()

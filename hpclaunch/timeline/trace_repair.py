@@ -14,10 +14,7 @@ _LANES = 1_000_000
 
 
 def repaired(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield a valid trace, in pieces, of all whole events, in the form that was read: array or object.
-
-    Raises BadInputError where it is not a trace.
-    """
+    """Yield a valid trace of all whole events, in the form that was read. Raises BadInputError."""
     reader = TraceReader(inflated(chunks))
     first = True
     for event in reader:

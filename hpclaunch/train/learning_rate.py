@@ -66,10 +66,7 @@ class Schedule:
         return self.peak * DECAYS[self.decay]((epoch - start) / (self.epochs - start))
 
     def check(self, steps_per_epoch: int) -> None:
-        """Raise BadRequestError where warm-up or decay cannot take place in the steps of the run.
-
-        The message has the arithmetic, the hint what would fit.
-        """
+        """Raise BadRequestError, with the arithmetic, where warm-up or decay do not fit the run."""
         steps = self.epochs * steps_per_epoch
         last = self.rate((steps - 1) / steps_per_epoch)
         values = {"schedule": self, "steps": steps_per_epoch, "last": last}

@@ -33,10 +33,7 @@ class HelpRequested(Exception):
 
 
 class QuietParser(argparse.ArgumentParser):
-    """Raises what argparse prints: the ranks agree on it before one of them prints it.
-
-    Raises UsageError with the usage and the reason, and HelpRequested.
-    """
+    """Raises UsageError or HelpRequested with the text: the ranks agree on it before one prints it."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""

@@ -41,10 +41,7 @@ def _runs(script: Script, *rows: WorkerLauncher) -> list[WorkerRun]:
 def _nodes(context: Context, launch: Launch) -> int | None:
     """Return the nodes that a launch may use: its own number, else the job's."""
     option = launch.srun_option("nodes")
-    text = context.script.value(option).text or "" if option else ""
-    if option is not None:
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
-    return context.requested.node_count
+    return whole_number(context.script.value(option).text) if option else context.requested.node_count
 
 
 @rule("torchrun-one-node")

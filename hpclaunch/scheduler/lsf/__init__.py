@@ -92,7 +92,7 @@ class LsfScheduler(Scheduler, frozen=True, kw_only=True):
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one bjobs for all; of an array it lists each job."""
-        return (_bjobs(_FIELDS[source], *ids),)
+        return (("bjobs", "-a", "-noheader", "-o", f"{_FIELDS[source]} delimiter='|'", *ids),)
 
     def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
         """Read the rows of bjobs; a job that it does not know may fail the command, the rest is there."""
@@ -125,10 +125,6 @@ def _without_file(text: str) -> tuple[str, str | None]:
     if bar and file.startswith("/"):
         return before.strip(), file
     return (before.strip(), None) if bar and file in ("", "-") else (text, None)
-
-
-def _bjobs(fields: str, *ids: str) -> tuple[str, ...]:
-    return ("bjobs", "-a", "-noheader", "-o", f"{fields} delimiter='|'", *ids)
 
 
 def _knows_no_job(answer: CommandResult) -> bool:

@@ -43,10 +43,7 @@ ALLREDUCES: Mapping[str, Callable[[MPI.Intracomm], Algorithm]] = {
 
 
 def resolve_allreduce(comm: MPI.Intracomm, name: str | None) -> str:
-    """The name in `ALLREDUCES` that a run uses: ``name``, or the default for these ranks; collective.
-
-    The default is ``ring`` on one node and ``hierarchical`` on several.
-    """
+    """The name in `ALLREDUCES`: ``name``, else ``ring`` on one node, ``hierarchical`` on more; collective."""
     if name is not None:
         return name
     from .shared_memory import on_one_node

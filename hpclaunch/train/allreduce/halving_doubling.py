@@ -26,11 +26,6 @@ class HalvingDoublingAllreduce(Algorithm):
             return
         if self._rank < beyond:
             self._receive(array, self._rank + power, add=True)
-        self._halve_and_double(array, power)
-        if self._rank < beyond:
-            self._send(array, self._rank + power)
-
-    def _halve_and_double(self, array: Array, power: int) -> None:
         bounds = chunk_bounds(array.size, power)
         swaps: list[tuple[int, Array, Array]] = []
         low, high = 0, power  # the chunks that this rank still sums
@@ -46,3 +41,5 @@ class HalvingDoublingAllreduce(Algorithm):
             swaps.append((partner, kept, given))
         for partner, kept, given in reversed(swaps):
             self._exchange(kept, partner, given, partner, add=False)
+        if self._rank < beyond:
+            self._send(array, self._rank + power)

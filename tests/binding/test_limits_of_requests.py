@@ -28,7 +28,8 @@ def test_numbers_have_a_least_value() -> None:
     node = machine([4], gpu_numa=(0,))
     least = {"tasks_per_node": 1, "cpus_per_task": 1, "threads_per_core": 1, "gpus_per_task": 0}
     for name, number in least.items():
-        bind(node, BindingRequest(**{"tasks_per_node": 1, name: number}))
+        request: dict[str, Any] = {"tasks_per_node": 1, name: number}
+        bind(node, BindingRequest(**request))
         said = "it must be at least 1" if number else "it must be 0 or more"
         assert refused(node, **{"tasks_per_node": 1, name: number - 1}) == (f"{name} is {number - 1}", said)
     assert [rank.gpus for rank in bind_gpus_only(node, BindingRequest(tasks_per_node=1)).ranks] == [(0,)]

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hpclaunch.remote import safe_unpack
 from hpclaunch.remote.safe_unpack import LinkOut, Member, Unpacker, UnsafeMember
 from tests.how_much import examples
+from tests.in_one_test import in_one_test
 
 Entry = tuple[str, bytes, str, int, bytes]
 """Name, type, link's target, mode, content."""
@@ -222,3 +223,110 @@ def test_deep_names_need_few_descriptors(tmp_path: Path) -> None:
         unpack(archive_of([("n" * 4096, FILE, "", 0o600, b"1")]), tmp_path / "long")
     with pytest.raises(OSError, match=r"name too long: 'k+"):
         unpack(archive_of([("k" * 256, FILE, "", 0o600, b"1")]), tmp_path / "wide")
+
+
+def test_names_that_are_long_or_not_printable_are_shown_short_and_plain() -> None:
+    assert safe_unpack.shown("n" * 120) == "n" * 120
+    assert safe_unpack.shown("n" * 121) == "n" * 120 + "... (121 characters)"
+    assert safe_unpack.shown("a\x1b[31m\n") == "a\\x1b[31m\\x0a"
+    assert safe_unpack.shown("\udcff") == "\\udcff"
+
+
+@in_one_test(
+    "name, clean",
+    [
+        ("a/b", "a/b"),
+        ("./a//b/.", "a/b"),
+        (".", ""),
+        ("a/", "a"),
+        ("..a/b..", "..a/b.."),
+        (".hidden", ".hidden"),
+        ("/".join("d" * 500), "/".join("d" * 500)),
+        ("/".join(["n" * 249] * 14), "/".join(["n" * 249] * 14)),  # 3,499 bytes
+    ],
+)
+def test_names_lose_empty_parts_and_dots(name: str, clean: str) -> None:
+    assert safe_unpack.clean_name(name) == clean
+
+
+@in_one_test(
+    "name, said",
+    [
+        ("/a", "an absolute name"),
+        ("a/../b", "it has '..'"),
+        ("a\0b", "a name with a zero byte"),
+        ("/".join("d" * 501), "its name has more than 3,500 bytes or 500 parts"),
+        ("/".join(["n" * 249] * 14) + "nn", "its name has more than 3,500 bytes"),
+        ("\u00e9" * 1751, "its name has more than 3,500 bytes"),
+    ],
+)
+def test_names_that_lead_elsewhere_or_are_too_long_are_refused(name: str, said: str) -> None:
+    with pytest.raises(UnsafeMember) as caught:
+        safe_unpack.clean_name(name)
+    assert said in str(caught.value)
+
+
+def test_a_link_may_be_followed_through_forty_links_and_no_more() -> None:
+    """As the kernel does (man 7 path_resolution)."""
+    for count, out in ((40, False), (41, True)):
+        links = {f"l{at}": f"l{at + 1}" for at in range(count)}
+        assert safe_unpack.leads_out("l0", links) == out
+    circle = {"a": "b", "b": "a"}
+    assert safe_unpack.leads_out("a", circle)
+
+
+@in_one_test(
+    "name, text, out",
+    [
+        ("a/b/link", "../../x", False),
+        ("a/b/link", "../../../x", True),
+        ("link", "..", True),
+        ("a/link", "..", False),
+        ("link", "/etc", True),
+        ("link", "./a/./b//c", False),
+        ("a/link", "in/../../x", False),
+        ("a/link", "up/../x", True),  # up leads to the folder itself, and .. from there leaves
+        ("a/link", "down/../x", False),
+        ("a/link", "absolute/x", True),
+    ],
+)
+def test_a_link_leads_out_where_a_step_of_its_way_does(name: str, text: str, out: bool) -> None:
+    links = {"a/up": "..", "a/down": "b/c", "a/absolute": "/etc", name: text}
+    assert safe_unpack.leads_out(name, links) == out
+
+
+def test_members_of_all_kinds_are_made_or_refused_by_what_they_are(tmp_path: Path) -> None:
+    def add(*members: Member, content: bytes = b"12345") -> Unpacker:
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        root = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with Unpacker(root) as unpacker:
+                for member in members:
+                    unpacker.add(member, io.BytesIO(content))
+                unpacker.finish()
+                return unpacker
+        finally:
+            os.close(root)
+
+    def file(name: str, size: int = 5) -> Member:
+        return Member(name, safe_unpack.FILE, 0o644, 0, size, "")
+
+    def link(name: str, target: str, kind: str = safe_unpack.LINK) -> Member:
+        return Member(name, kind, 0o777, 0, 0, target)
+
+    made = add(file("a"), link("b", "a"), link("c", "a", safe_unpack.HARD_LINK), link("d", "b", "hard link"))
+    digest = "5994471abb01112afcc18159f6cc74b4f511b99806da59b3caf5a9c173cacfc5"  # sha256sum of 12345
+    assert made.found == {"a": digest, "c": digest, "b": {"link": "a"}, "d": {"link": "a"}}
+    for members, said in (
+        ([file(".")], "the folder itself, but a file"),
+        ([file("a", 6)], "its content ends 1 bytes early"),
+        ([link("a", "")], "a link to nothing"),
+        ([link("a", "x\0y")], "a link to nothing"),
+        ([link("a", "b", "hard link")], "which is not a file before it"),
+        ([file("a"), link("a", "b")], "it is there already, or twice"),
+        ([link("a", "b"), link("a", "b")], "it is there already, or twice"),
+        ([file("a"), file("a/b")], "it is there already, or twice"),
+    ):
+        with pytest.raises(UnsafeMember, match=said):
+            add(*members)

@@ -48,8 +48,16 @@ def times(wall_s: float | None = 1000.0, limit_s: int | None = 3600, **more: Any
         ("submitted", "started", "ended", "queue_s", "start_up_s", "run_s", "between_runs_s")
     )
     lost = dict.fromkeys(("lost", "lost_steps", "lost_s"))
-    facts = {**known, **lost, "wall_s": wall_s, "limit_s": limit_s, "restarts": 0, "runs": (), **more}
-    return JobTimes(**facts)  # type: ignore[arg-type]
+    facts: dict[str, Any] = {
+        **known,
+        **lost,
+        "wall_s": wall_s,
+        "limit_s": limit_s,
+        "restarts": 0,
+        "runs": (),
+        **more,
+    }
+    return JobTimes(**facts)
 
 
 def test_time_is_what_it_took_and_a_quarter_in_steps_of_five_minutes() -> None:

@@ -11,6 +11,7 @@ from hpclaunch.host.host_interface import Host
 from hpclaunch.lint.batch_script import Language
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.lint_rule import Finding, Severity
+from hpclaunch.shell.shell_reader import read_shell
 
 LIMIT_S = 30
 PREFIX = "shellcheck-SC"
@@ -36,10 +37,25 @@ def run_shellcheck(program: Path, text: str, host: Host) -> tuple[Finding, ...]:
     answer = host.run(argv, stdin=text.encode("utf-8", errors="replace"), timeout_s=LIMIT_S)
     try:
         comments = json.loads(answer.stdout)["comments"]
-        return tuple(_finding(comment) for comment in comments)
+        return tuple(_finding(comment) for comment in comments if not _is_harmless(comment, text))
     except (ValueError, KeyError, TypeError):
         first_line = (answer.stderr.strip().splitlines() or ["no JSON"])[0]
         raise RefusedError(f"{program}: its output cannot be read: {first_line}") from None
+
+
+def _is_harmless(comment: dict[str, Any], text: str) -> bool:
+    """Tell whether what shellcheck reports does as it is meant to.
+
+    echo prints its words with blanks between, whatever they were joined to (POSIX, echo). Bash does not split
+    the word of a here-string (its manual, 3.6.7; before 4.4 it joined the pieces with blanks again).
+    """
+    line, column, code = int(comment["line"]), int(comment["column"]), int(comment["code"])
+    if code == 2145:
+        at = sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column - 1
+        inside = [one for one in read_shell(text).commands if one.start <= at < one.end]
+        return bool(inside) and inside[-1].name == "echo"
+    here = text.split("\n")[line - 1][: column - 1]
+    return code == 2046 and here.rstrip().endswith("<<<")
 
 
 def _finding(comment: dict[str, Any]) -> Finding:

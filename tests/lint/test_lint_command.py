@@ -21,6 +21,7 @@ from hpclaunch.lint.finding_report import LintDocument
 from hpclaunch.lint.lint_script import all_rules, site_of
 from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
 from hpclaunch.site.load_profile import load_all
+from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
 from tests.lint.cases import DATA
 from tests.own_process import hpclaunch
@@ -346,6 +347,27 @@ def test_shellcheck_stands_beside_our_findings(tmp_path: Path) -> None:
     assert any(rule.startswith("shellcheck-SC") and severity == "warning" for rule, severity in found)
     listed = {(one["rule"], one["severity"]) for one in findings_of(run_lint("--json", job, cwd=tmp_path))}
     assert found <= listed
+
+
+@in_one_test(
+    "line, code, said",
+    [
+        ('echo "running: $@"', 2145, False),
+        ('  echo "a" "running: $@"', 2145, False),
+        ('./app "running: $@"', 2145, True),
+        ('echo $(./app "running: $@")', 2145, True),
+        ('./app $(echo "running: $@")', 2145, False),
+        ('printf "running: $@\\n"', 2145, True),  # the first word is the format of the others
+        ("read -r a b <<< $(./app)", 2046, False),
+        ("read -r a b <<< $(./app $(./two))", 2046, True),
+        ("./app $(./two)", 2046, True),
+    ],
+)
+def test_shellcheck_is_not_heard_on_what_does_as_it_is_meant_to(line: str, code: int, said: bool) -> None:
+    program = find_shellcheck()
+    assert program is not None
+    found = run_shellcheck(program, f"#!/bin/bash\nset -e\n{line}\n", LocalHost())
+    assert (f"shellcheck-SC{code}" in {one.rule for one in found}) is said
 
 
 def test_that_shellcheck_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,37 @@ def test_a_script_that_can_be_read_needs_no_directives(text: str, severity: str)
     assert [one.severity for one in findings(text, "unknown") if one.rule == "no-directives"] == [severity]
 
 
+@in_one_test(
+    "path, said",
+    [
+        ("/home/jdoe/train", "/home/jdoe/train is a fixed path, of one user or group"),
+        ("/home/hltcoe/jdoe/train", "/home/hltcoe/jdoe is a fixed path, of one user or group"),
+        ("/storage/home/ice1/jdoe", "/storage/home/ice1/jdoe is a fixed path, of one user or group"),
+        ("/home/jdoe/miniconda3/bin", "/home/jdoe is the home of jdoe"),
+        ("/home/jdoe/.cache/torch", "/home/jdoe is the home of jdoe"),
+        ("/home/jdoe/train.py", "/home/jdoe is the home of jdoe"),
+        ("/home/jdoe/v1.2/train", "/home/jdoe/v1.2 is a fixed path, of one user or group"),
+        ("/home/jdoe/$RUN", "/home/jdoe is a fixed path, of one user or group"),
+    ],
+)
+def test_a_folder_of_home_is_a_persons_only_where_the_script_shows_it(path: str, said: str) -> None:
+    found = findings(f"#!/bin/bash\n#SBATCH -N1\nls {path}\n", "unknown")
+    assert [one.message for one in found if one.rule == "personal-path"] == [said]
+
+
+def test_an_absolute_folder_is_missing_only_where_the_one_above_it_is_here(tmp_path: Path) -> None:
+    for folder, missing in (
+        (tmp_path / "logs", True),
+        (tmp_path / "other" / "logs", False),  # another machine may have both
+        (Path("/home/no-such-user"), False),  # each machine has a /home
+        (tmp_path / "other" / "%j", True),
+        (tmp_path, False),
+    ):
+        text = f"#!/bin/bash\n#SBATCH --output={folder}/out.txt\nsrun ./app\n"
+        found = findings(text, "unknown", tmp_path)
+        assert ("output-folder-missing" in {one.rule for one in found}) is missing, folder
+
+
 MENDED: dict[str, tuple[int | None, str, str, str]] = {
     "#PBS -d /path/to/run\n./app": (1, "placeholder", "warning", "/path/to/run"),
     "#SBATCH --output=/path/to/logs/%j.out\n./app": (1, "placeholder", "warning", "/path/to/logs"),

@@ -77,6 +77,10 @@ def _in_text(context: Context, beginning: str) -> Severity | None:
     return "warning" if options and options[-1].name in _TEXTS else None
 
 
+_OF_TORQUE = re.compile(r"\b(nodes|neednodes)=[^,\s]*:gpus=\d|\bnodes=[^,\s]*:(ppn=\d+:[a-z]|[a-z]\w*:ppn=)")
+"""GPUs and properties in ``-l nodes``, as TORQUE has them (its Administrator Guide 6.1, resources)."""
+
+
 @rule("directive-comment")
 def directive_comment(context: Context) -> Iterator[Violation]:
     """Find comments behind directives of a scheduler that does not know them.
@@ -84,7 +88,8 @@ def directive_comment(context: Context) -> Iterator[Violation]:
     A note where the site is not known: TORQUE, whose directives look the same, ignores the words.
     """
     severity: Severity | None = None if context.profile else "note"
-    for found in _with_problem(context, "comment"):
+    torque = severity and any(_OF_TORQUE.search(one.text) for one in context.script.active_directives)
+    for found in () if torque else _with_problem(context, "comment"):
         span = _span(context.script, found.line, found.text)
         before = context.script.text[: span[0]].rstrip(" \t") if span else ""
         edits = (Edit(len(before), span[1], ""),) if span else ()

@@ -455,6 +455,10 @@ def _has_path(command: Command, path: str) -> bool:
     return any(PurePath(word.visible) == PurePath(path) for word in command.words)
 
 
+_AS_EVERYWHERE = 2
+"""Parts of a path such as ``/home``: any machine has it."""
+
+
 def _exists(context: Context, folder: str) -> bool:
     """Tell whether a folder exists; True also where that is not known: folders of another machine."""
     if "%" in folder.replace("%u", ""):
@@ -462,8 +466,9 @@ def _exists(context: Context, folder: str) -> bool:
     if "%u" in folder:  # the user's name
         return True
     if folder.startswith("/"):
-        top = "/" + folder.lstrip("/").split("/")[0]
-        return context.files.find(top) is None or context.files.find(folder) is not None
+        above = PurePath(folder).parent  # one like /home, which every machine has, says nothing
+        known = len(above.parts) > _AS_EVERYWHERE and context.files.find(str(above)) is not None
+        return not known or context.files.find(folder) is not None
     return context.script.directive("folder") is not None or context.files.find(folder) is not None
 
 

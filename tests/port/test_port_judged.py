@@ -126,7 +126,24 @@ def test_a_placeholder_is_no_queue_of_a_machine_and_the_plan_of_software_says_fo
     ported = port(text, None, "olivia")
     (line,) = [one for one in ported.report.changed if one.line == 2]
     assert "<to-be-specified> is a placeholder" in line.why
-    assert "hpclaunch software plan --site olivia --for NAME" in "\n".join(ported.to_do)
+    (to_do,) = [one for one in ported.to_do if one.startswith("software:")]
+    assert "a job of olivia that needs it gets" in to_do
+    assert "gave" in to_do
+
+
+@in_one_test(
+    "site, words, not_said",
+    [
+        ("polaris", "gets torch 2.8.0, tensorflow 2.21.0", "software plan"),
+        ("frontier", "hpclaunch software plan --site frontier --for NAME", "that needs it gets"),
+    ],
+)
+def test_what_replaces_modules_is_what_the_other_machine_has(site: str, words: str, not_said: str) -> None:
+    text = "#!/bin/bash\n#SBATCH -N 1\nmodule load PyTorch/2.3\nsrun python train.py\n"
+    (to_do,) = [one for one in port(text, None, site).to_do if one.startswith("software:")]
+    assert words in to_do
+    assert not_said not in to_do
+    assert "PyTorch/2.3" in to_do
 
 
 def test_the_time_to_begin_stands_in_the_job_file() -> None:

@@ -196,11 +196,12 @@ def _memory_options(more: dict[str, Any], machine: Machine) -> MemoryOptions:
 def model_named(name_or_file: str, tokens: int | None = None) -> Model:
     """Return a model by its name or from its file. Raises BadInputError."""
     from hpclaunch.scaling.model_table import read_model, read_named
+    from hpclaunch.site.load_profile import is_path
     from hpclaunch.site.validate import did_you_mean
     from hpclaunch.site.yaml_tree import read_tree
 
     folder = resource_dir("scaling") / "networks"
-    if "/" in name_or_file or name_or_file.endswith((".yaml", ".yml")):
+    if is_path(name_or_file):
         return read_model(read_tree(Path(name_or_file)), tokens)
     transformers = read_tree(folder / "transformers.yaml")
     if name_or_file in transformers.value:

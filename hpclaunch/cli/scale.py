@@ -15,6 +15,7 @@ from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import echo_text, terminal_table, terminal_width
 from hpclaunch.errors import BadInputError
 from hpclaunch.plural import counted
+from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
     from hpclaunch.scaling.scaling_laws import FittedLaw
@@ -213,12 +214,12 @@ def _go_on(study: StudyFile, wait: bool, report: dict[str, Any]) -> None:
             raise BadInputError(f"the study {study.name} was made by another process just now", "start again")
         save_study(study)
         if not wait:
-            submit_all(study, _note)
-            _note(f"hpclaunch scale show {study.name} shows what was measured")
+            submit_all(study, to_stderr)
+            to_stderr(f"hpclaunch scale show {study.name} shows what was measured")
             return
-        study = continue_study(study, _note)
+        study = continue_study(study, to_stderr)
     if study.stopped:
-        _note(f"stopped: {study.stopped}")
+        to_stderr(f"stopped: {study.stopped}")
     _report(study, report)
 
 
@@ -237,11 +238,7 @@ def show(study: str, **report: Any) -> None:
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study
 
-    _report(look_again(load_study(study), _note), report)
-
-
-def _note(text: str) -> None:
-    click.echo(f"hpclaunch: {text}", err=True)
+    _report(look_again(load_study(study), to_stderr), report)
 
 
 @command.command()
@@ -265,10 +262,10 @@ def compare(studies: tuple[str, ...]) -> None:
     from hpclaunch.study.run_study import look_again
     from hpclaunch.study.study_file import load_study, report_of
 
-    found = [report_of(look_again(load_study(name), _note))[0] for name in studies]
+    found = [report_of(look_again(load_study(name), to_stderr))[0] for name in studies]
     if len({study.kind for study in found}) > 1:
         kinds = ", ".join(f"{study.study} is {study.kind}" for study in found)
-        _note(f"{kinds}: beyond the smallest size they do not do the same work")
+        to_stderr(f"{kinds}: beyond the smallest size they do not do the same work")
     rows = compared(found)
     if printed(rows):
         return

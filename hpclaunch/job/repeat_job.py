@@ -10,7 +10,7 @@ from hpclaunch.job.prepare import Prepared, SubmitMode, settle
 from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.settings import JobSettings, setting_of
-from hpclaunch.site.load_profile import site_reference
+from hpclaunch.site.load_profile import is_path, site_reference
 
 _ADD_UP = ("command", "env", "directives")
 _NO_CHANGES = JobSettings()
@@ -32,7 +32,7 @@ def repeat(
     left_out = tuple(dict.fromkeys((*request.exclude, *exclude)))
     site = request.site if record.host else os.path.join(record.workdir, request.site)  # of older records
     request = replace(request, exclude=left_out, after=(), after_any=False, begin=None)
-    if "/" in request.site or request.site.endswith((".yaml", ".yml")):
+    if is_path(request.site):
         request = replace(request, site=site)
     settings = _settings(request, record.id, exclude)
     request, settings = _changed(request, settings, changes)

@@ -134,7 +134,7 @@ def _load(name_or_path: str, known: Known) -> Loaded:
 
 
 def is_path(text: str) -> bool:
-    """Tell whether what names a site is the path of its profile."""
+    """Tell whether what names a site, or a model, is the path of its file."""
     return "/" in text or text.endswith((".yaml", ".yml"))
 
 

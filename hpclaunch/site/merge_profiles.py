@@ -36,11 +36,6 @@ _NEVER = ("schema", "name", "extends", "part_of", "sources")
 _NOTHING = Tree({}, "", 1)
 
 
-def merged(path: Path, known: Known) -> tuple[Tree, tuple[Read, ...]]:
-    """Return a file's tree merged over all it starts from, and the files. Raises BadInputError."""
-    return _merged(path, (), known)
-
-
 def read_kind(path: Path) -> tuple[Tree, Read, NodeKind]:
     """Return a node kind's tree, file and content. Raises BadInputError with all its problems."""
     own, read = _own(path)
@@ -64,8 +59,11 @@ def _own(path: Path) -> tuple[Tree, Read]:
     return own, Read(path.resolve(), hashlib.sha256(data).hexdigest())
 
 
-def _merged(path: Path, above: tuple[Path, ...], known: Known) -> tuple[Tree, tuple[Read, ...]]:
-    """Do the same for a file that the files ``above`` start from."""
+def merged(path: Path, known: Known, above: tuple[Path, ...] = ()) -> tuple[Tree, tuple[Read, ...]]:
+    """Return a file's tree merged over all it starts from, and the files. Raises BadInputError.
+
+    ``above``: the files that start from it.
+    """
     own, read = _own(path)
     if is_kind(own):
         raise BadInputError.case("node kind: no site", where=own.value["node_kind"].where)
@@ -85,7 +83,7 @@ def _start(own: Tree, files: tuple[Path, ...], known: Known) -> tuple[Tree, tupl
     if relation is None:
         return _NOTHING, (), set()
     name = own.value[relation]
-    base, (first, *chain) = _merged(_base(relation, name, files, known.sites), files, known)
+    base, (first, *chain) = merged(_base(relation, name, files, known.sites), known, files)
     whole = (
         relation == "part_of"
         or name.value == _child(own, "name").value

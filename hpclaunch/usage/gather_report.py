@@ -199,11 +199,3 @@ def planned(record: JobRecord, *path: str) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
-
-
-def planned_as(record: JobRecord, kind: Any, *path: str) -> Any:
-    """Return a struct of the recorded plan; None where it is not there or not of this kind."""
-    try:
-        return msgspec.convert(planned(record, *path), kind)
-    except msgspec.ValidationError:
-        return None

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+
 from hpclaunch.job.binding_report import RankReport, readable_cpus
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord
@@ -13,7 +15,7 @@ from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
 from hpclaunch.units import rounded
-from hpclaunch.usage.gather_report import JobFacts, Progress, planned, planned_as
+from hpclaunch.usage.gather_report import JobFacts, Progress, planned
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
 from hpclaunch.usage.node_use import job_energy, mean, node_use, over_time, rank_uses
@@ -273,9 +275,11 @@ def _last(times: JobTimes) -> dt.datetime | None:
 
 
 def billing_of(record: JobRecord) -> Billing | None:
-    """Return the site's rule as it was when the job was submitted."""
-    found: Billing | None = planned_as(record, Billing, "profile", "billing")
-    return found
+    """Return the site's rule as it was when the job was submitted; None: none can be read."""
+    try:
+        return msgspec.convert(planned(record, "profile", "billing"), Billing)
+    except msgspec.ValidationError:
+        return None
 
 
 def _speed(facts: JobFacts) -> StepSpeed | None:

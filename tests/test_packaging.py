@@ -330,7 +330,7 @@ def test_the_second_time_a_command_loads_only_what_it_uses(
 import atexit, pathlib, sys
 sys.argv = ["hpclaunch", *{list(arguments)!r}]
 atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(" ".join(sys.modules)))
-from hpclaunch.__main__ import main
+from hpclaunch.cli.main import main
 main()
 """
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}

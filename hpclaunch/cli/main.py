@@ -164,20 +164,19 @@ def program(ctx: click.Context, /, debug: bool, color: str) -> None:
     ctx.color = wants_colour(color)
 
 
-def main() -> None:
-    """Run the command line and exit with its code: 130 after Ctrl-C, 0 if the reader of the output left."""
+def main() -> int:
+    """Run the command line and return its code: 130 after Ctrl-C, 0 if the reader of the output left."""
     _open_closed_streams()
     try:
         code = program.main(prog_name="hpclaunch", standalone_mode=False)
-        code = _flushed(code)
     except click.ClickException as error:
         error.show()
         code = error.exit_code
     except OSError as error:  # of the program's own options, such as --help
-        code = _flushed(_report(error))
+        code = _report(error)
     except (click.Abort, KeyboardInterrupt):
         code = EXIT_INTERRUPTED
-    sys.exit(code)
+    return _flushed(code or 0)
 
 
 def _open_closed_streams() -> None:
@@ -191,7 +190,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w"))
 
 
-def _flushed(code: int | None) -> int | None:
+def _flushed(code: int) -> int:
     """Write the rest of the output; return the exit code, also where that fails."""
     try:
         sys.stdout.flush()

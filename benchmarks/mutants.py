@@ -1,6 +1,6 @@
 """Which mutants of risky modules the inner loop of tests kills.
 
-    python -m benchmarks.mutants [--seed 1] [--each 3] [--show]
+    python -m benchmarks.mutants [--seed 1] [--each 3] [--room port]
 
 A mutant is a module with one changed place: a comparison, ``and`` for ``or``, a condition that is turned
 around, a whole number that is one more. Of each module in ``ROOMS``, places are drawn by chance (``--each``);

@@ -93,9 +93,9 @@ def _allowed_pairings(online: CpuSet, nodes: Sequence[CpuSet], threads: int | No
 
 
 def _runs_of_siblings(online: CpuSet, nodes: Sequence[CpuSet]) -> int | None:
-    """Return t when every node is t ranges of one length, n/t apart, of CPUs 0 to n-1; else None."""
+    """Return t when every node is t ranges of one length, n/t apart; else None. ``online``: 0 to n-1."""
     total = len(online)
-    if online != frozenset(range(total)) or not nodes or frozenset().union(*nodes) != online:
+    if not nodes or frozenset().union(*nodes) != online:
         return None
     for threads in _THREADS:
         if total % threads == 0 and all(_is_runs(node, threads, total // threads) for node in nodes):

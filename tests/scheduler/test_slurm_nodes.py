@@ -14,6 +14,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.scheduler.cluster_facts import NodeGpus, NodeKind, QueueFacts
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
+from hpclaunch.scheduler.slurm.slurm_nodes import reduced
 from hpclaunch.site.load_profile import load_site
 from tests.in_one_test import in_one_test
 from tests.testbed.cluster import Slurm
@@ -259,3 +260,17 @@ def test_threads_of_a_core_that_jobs_get(
         text = text.replace(was, is_now)
     (kind,) = SLURM.parse_facts({"nodes": answer(f"{text}\n")}).nodes
     assert (kind.cores, kind.threads_per_core) == (sockets * each, expected)
+
+
+def test_nodes_that_are_alike_are_one_line_with_their_number() -> None:
+    """What differs from node to node does not count, but for the state; the reason is left out."""
+    lines = [
+        f"NodeName=n{at} Arch=x86_64 CPULoad={at} State={state} CPUTot=8 Reason=by {at} hand [me]\n"
+        for at, state in ((1, "IDLE"), (2, "IDLE"), (3, "DOWN"))
+    ]
+    assert reduced("".join(lines) + "\n") == (
+        "NodeName=n1 Arch=x86_64 CPULoad=1 State=IDLE CPUTot=8 HpclaunchNodes=2\n"
+        "NodeName=n3 Arch=x86_64 CPULoad=3 State=DOWN CPUTot=8 HpclaunchNodes=1\n"
+    )
+    other = "NodeName=n4 Arch=x86_64 CPULoad=1 State=IDLE CPUTot=16\n"
+    assert reduced(lines[0] + other).count("HpclaunchNodes=1") == 2

@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import filterfalse, pairwise
 
 from hpclaunch.failures.known_errors import each_of, launchers_own, log_words
 
@@ -56,6 +58,43 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
     return list(_continued(labelled))
 
 
+def with_labels(lines: Sequence[str], ranks: int) -> tuple[str, ...]:
+    """Return the lines with a label in place of the number that a program itself wrote after other words.
+
+    It is that of a rank where no launcher's label tells it, half of the lines or more have such a number, and
+    0 to N-1 take turns. ``ranks`` is N, or 0.
+    """
+    label = _label_of([*map(partial(log_words("before_labels").sub, ""), lines)])
+    if label and label.groups:
+        return tuple(lines)
+    found = [log_words("number_in_a_line").match(line) for line in lines]
+    numbers = [match["rank"] for match in filter(None, found)]
+    turns = 2 * len(numbers) >= len([*filterfalse(launchers_own, lines)]) and _take_turns(numbers, ranks)
+    return tuple(
+        _relabelled(match) if turns and match else line for match, line in zip(found, lines, strict=True)
+    )
+
+
+def _take_turns(numbers: Sequence[str], ranks: int) -> bool:
+    """Whether numbers are those of ranks that write at the same time, and not of a loop of one process.
+
+    Each comes twice or more, and none ends before all have begun; in a loop all but one follow in order.
+    """
+    all_of = [str(number) for number in range(ranks or len({*numbers}))]
+    if len(all_of) < 2 or {*numbers} != {*all_of}:
+        return False
+    jumps = sum((int(one) + 1) % len(all_of) != int(other) for one, other in pairwise(numbers))
+    begun = max(map(numbers.index, all_of))
+    return jumps > 1 and all(numbers.count(one) > 1 and one in numbers[begun:] for one in all_of)
+
+
+def _relabelled(match: re.Match[str]) -> str:
+    """Return a line with a label of a rank; that of its process stays before it."""
+    before, label, text = match["before"], f"[rank{match['rank']}]: ", match["text"] or ""
+    outer = any(process.fullmatch(before) for process in each_of("process_labels"))
+    return before + label + text if outer else label + before + text
+
+
 def _continued(lines: Iterable[tuple[str | None, str]]) -> Iterator[tuple[str | None, str]]:
     """Yield the lines, those of a traceback without labels with the one that a logger put before it."""
     owner = None
@@ -105,6 +144,7 @@ def _split(line: str, label: re.Pattern[str] | None) -> tuple[str | None, str | 
     if label and (match := label.match(line)):
         outer, line = match[label.groups].rstrip(), line[match.end() :]
         outer = str(int(outer)) if outer.isdecimal() else outer
+        line = line.removeprefix(f"[{outer}] ")  # the program's own
     for _ in range(2):  # torchrun's, and PyTorch's after it
         if (match := log_words("labels_of_frameworks").match(line)) and (outer or not match[3]):
             own, line = match[1] or match[2] or f"{outer} {match[3]}", line[match.end() :]

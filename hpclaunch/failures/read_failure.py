@@ -2,8 +2,9 @@
 
 import re
 import signal
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import filterfalse, groupby
+from itertools import filterfalse, groupby, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from hpclaunch.failures import known_errors as known
 from hpclaunch.failures.failed_ranks import OUTSIDE, FailedRank, failed_ranks, first_failed_rank, ranks_named
 from hpclaunch.failures.known_errors import KnownError, error_named, error_of, launchers_own, log_words
 from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, odd_ones, rank_told, refined
-from hpclaunch.failures.rank_labels import by_rank
+from hpclaunch.failures.rank_labels import by_rank, with_labels
 
 
 class FailureLog(NamedTuple):
@@ -47,6 +48,8 @@ class Verdict(NamedTuple):
 
 _LINES_SHOWN = 3
 _SIGKILL = 128 + signal.SIGKILL
+_CHOSEN = range(1, 126)
+"""Exit codes with which a program ends itself, and not a signal or a shell that did not find it."""
 _OF_ANOTHER = (known.RANK_ENDED, *known.WAITED)
 
 
@@ -57,6 +60,7 @@ def verdict(log: FailureLog, *, failed: bool = False, ranks: int = 0, nodes: int
     ``ranks``, ``nodes``: how many it had; 0 ranks where that is not known.
     """
     log = _without_times(_labels_of_nodes(log, nodes))
+    log = log._replace(lines=with_labels(log.lines, ranks))
     last = _last_attempt(log)
     found = _of_log(last, failed=failed, ranks=ranks, nodes=nodes)
     told = found.error and (found.rank or not found.error.follows)
@@ -131,7 +135,7 @@ def _likely(best: Event, named: frozenset[str], found: Sequence[Event], reports:
 
 def _rivals(best: Event, found: Iterable[Event], reports: str) -> Iterator[Event]:
     """Yield other ranks' exceptions, where the one that counts is of a rank that ended as they did."""
-    ended = [ranks_named(each.rank) for each in failed_ranks(reports) if each.exit_code in range(1, 126)]
+    ended = [ranks_named(each.rank) for each in failed_ranks(reports) if each.exit_code in _CHOSEN]
     itself = frozenset[str]().union(*ended)
     for event in found if best.rank in itself else ():
         equal = _weight(event) == _weight(best) and event.inner == best.inner and event.traced
@@ -272,7 +276,7 @@ def _fell_silent(lines: Sequence[str], ranks: int) -> str | None:
     words: dict[str, list[str]] = {str(rank): [""] for rank in range(ranks)}
     for label, text in by_rank(lines):
         if label in words and text.strip():
-            words[label].append(re.sub(r"\d+", "0", text))
+            words[label].append(_alike(text))
     last = {label: said[-1] for label, said in words.items()}
     odd, *others = *odd_ones(last), ""
     missed = {*last.values()} - {*words.get(odd, ())}
@@ -310,14 +314,15 @@ def _first(ranks: str, after: Set[str | None]) -> FailedRank | None:
 def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
     """Return the verdict of a rank that wrote no known error: its last words, if there are any.
 
-    ``followed``: other ranks write of its end, so that the launcher's line says more than they do.
+    An exit code that it chose is its own error also without words. ``followed``: other ranks write of its
+    end, so that the launcher's line says more than they do.
     """
     said = log.stderr.get(rank.rank or "", ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
     last = own or _last_words(rank, log.lines)
     if followed and not last:
         last = (rank.line,)
-    error = error_named(known.OWN_ERROR) if last else None
+    error = error_named(known.OWN_ERROR) if last or rank.exit_code in _CHOSEN else None
     told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
     return _only(ranks_named(rank.rank), told)
 
@@ -326,18 +331,41 @@ def _last_words(rank: FailedRank, lines: Sequence[str]) -> tuple[str, ...]:
     """Return the last words like an error's; of a rank that chose its exit code, its last ones."""
     if said := _error_words(rank.rank, lines):
         return tuple(text for _, text in said)
-    named = ranks_named(rank.rank) if rank.exit_code in range(1, 126) else frozenset()
+    if rank.exit_code not in _CHOSEN:
+        return ()
+    named = ranks_named(rank.rank)
     own = [text.strip() for label, text in by_rank(lines) if label in named and _ordinary(text)]
-    return tuple(own[-_LINES_SHOWN:])
+    return tuple(own[-_LINES_SHOWN:] or (text for label, text in _said_once(lines) if label is None))
+
+
+def _said_once(lines: Sequence[str]) -> list[tuple[str | None, str]]:
+    """Return the last words before a launcher's first report, of a process whose words no other one wrote.
+
+    Words of a good end are none, and where all lines differ nothing tells processes apart.
+    """
+    before = [*takewhile(lambda line: not log_words("rank_lines").search(line), lines)]
+    said = [(label, text.strip()) for label, text in by_rank(before) if _ordinary(text)]
+    counts = Counter(_alike(text) for _, text in said)
+    once = [*takewhile(lambda each: counts[_alike(each[1])] == 1, reversed(said))]
+    if len(once) == len(said) or log_words("ends_well").search("\n".join(text for _, text in once)):
+        return []
+    return [each for each in once[_LINES_SHOWN - 1 :: -1] if each[0] == once[0][0]]
 
 
 def _of_unknown(log: FailureLog) -> Verdict:
-    """Return the verdict of a job that failed, where neither a launcher nor a known error tells more."""
+    """Return the verdict of a job that failed, where neither a launcher nor a known error tells more.
+
+    Without words that errors have, a rank left after words that it alone wrote; rank 0 writes for all.
+    """
     said = _error_words(None, log.lines)
+    if not said:
+        said = [
+            (label if re.fullmatch("[1-9][0-9]*", label or "") else None, text)
+            for label, text in _said_once(log.lines)
+        ]
     error = error_named(known.OWN_ERROR) if said else None
-    return _only(
-        {rank for rank, _ in said if rank}, Verdict(error=error, lines=tuple(text for _, text in said))
-    )
+    ranks = {rank for rank, _ in said if rank}
+    return _only(ranks, Verdict(error=error, lines=tuple(text for _, text in said)))
 
 
 def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | None, str]]:
@@ -619,7 +647,11 @@ def _same(event: Event, found: Iterable[Event]) -> list[Event]:
 
 
 def _words(event: Event) -> str:
-    return re.sub(r"\d+", "0", event.lines[0]) if event.lines else ""
+    return _alike(event.lines[0]) if event.lines else ""
+
+
+def _alike(text: str) -> str:
+    return re.sub(r"\d+", "0", text)
 
 
 def _shown(event: Event, found: Iterable[Event]) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def error_words(log: FailureLog) -> str | None:
     """
     found = verdict(log, failed=True)
     lines = [line for line in found.lines if not re.search(SLURM_ENDS, line)]
-    if found.error is None or (found.failed and lines == [found.failed.line]):
+    if found.error is None or (found.failed and lines in ([], [found.failed.line])):
         return None
     return ": ".join([found.error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])])
 

@@ -103,3 +103,67 @@ def test_workers_that_ran_on_when_one_had_failed_were_not_the_first() -> None:
     assert read([sent(60), failed(1, 61), *ends]).candidates == "1-2"
     assert read([failed(1, 61), *ends]).candidates == "0-2"
     assert read([sent(60), sent(61), sent(62), failed(1, 61), *ends]).rank == "1"
+
+
+SRUN = "srun: error: n1: task 1: Exited with exit code {}"
+
+
+@in_one_test(
+    "code, wanted",
+    [(1, OWN_ERROR), (42, OWN_ERROR), (125, OWN_ERROR), (126, "not executable"), (127, "command not found"),
+     (143, None)],
+)  # fmt: skip
+def test_an_exit_code_that_a_rank_chose_is_its_own_error(code: int, wanted: str | None) -> None:
+    found = read([*["step 1"] * 3, SRUN.format(code)])
+    assert (cause(found), found.rank) == (wanted, "1" if wanted else found.rank)
+    assert cause(verdict(log_of([*["step 1"] * 3, SRUN.format(code), "epoch 2"]))) is None
+
+
+@in_one_test(
+    "last, rank, wanted",
+    [
+        (["2: cell 12 is inside out"], "2", OWN_ERROR),
+        (["0: cell 12 is inside out"], None, OWN_ERROR),
+        (["cell 12 is inside out"], None, OWN_ERROR),
+        (["2: wrote times.csv"], None, None),
+        (["1: cell 12 is inside out", "2: cell 13 is inside out"], None, None),
+        (["2: cell 12 is inside out", "0: sweep 2", "1: sweep 2", "2: sweep 2"], None, None),
+    ],
+)
+def test_words_that_one_process_alone_wrote_at_the_end_are_why_it_left(
+    last: list[str], rank: str | None, wanted: str | None
+) -> None:
+    found = read([f"{rank}: sweep {step}" for step in range(2) for rank in (0, 1, 2)] + last)
+    assert (found.rank, cause(found)) == (rank, wanted)
+
+
+FORMS = ("{0:02d}:00:01 [{1}] ", "solver [{1}] ", "solver[{1}]: ", "I [fit] <{1}> ", "n7a: [{1}] ", "({1}) ")
+TURNS = (0, 2, 1, 1, 2, 0, 0, 1, 2)
+
+
+@in_one_test("form", FORMS)
+def test_numbers_that_take_turns_are_ranks(form: str) -> None:
+    lines = [f"{form.format(at, rank)}sweep done" for at, rank in enumerate(TURNS)]
+    found = read([*lines, f"{form.format(9, 1)}cannot go on"])
+    assert (found.rank, cause(found)) == ("1", OWN_ERROR)
+
+
+@in_one_test(
+    "numbers, ranks",
+    [
+        ((0, 1, 2) * 3, 3),  # a loop of one process
+        ((0, 0, 0, 1, 1, 1, 2, 2, 2), 3),  # one after another
+        (TURNS, 4),  # not all
+        ((*TURNS, 5, 5), 3),
+        ((0, 2, 1, 1, 0, 0, 1), 3),  # one of them once
+    ],
+)
+@in_one_test("form", FORMS[1:4])
+def test_numbers_that_count_something_else_are_not(numbers: tuple[int, ...], ranks: int, form: str) -> None:
+    lines = [f"{form.format(at, number)}sweep done" for at, number in enumerate(numbers)]
+    assert read([*lines, f"{form.format(9, 1)}cannot go on"], ranks=ranks).rank is None
+
+
+def test_numbers_of_few_lines_are_not_those_of_ranks() -> None:
+    lines = [f"solver [{rank}] sweep" for rank in TURNS]
+    assert read([*lines, *["residual 0.3"] * 20, "solver [1] cannot go on"]).rank is None

@@ -66,7 +66,7 @@ SRUN = "srun: error: n1: task"
 
 def test_ranks_killed_after_the_first_failure_are_not_the_cause() -> None:
     found = read("", f"{SRUN} 2: Exited with exit code 3\n{SRUN}s 0-1,3: Killed\n")
-    assert (found.rank, cause(found)) == ("2", None)
+    assert (found.rank, cause(found)) == ("2", OWN_ERROR)
 
 
 def test_a_rank_killed_before_others_lost_it_is() -> None:

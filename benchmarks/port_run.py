@@ -1,6 +1,6 @@
 """Whether a ported script starts the same programs: both scripts are run where nothing but stubs is.
 
-    python -m benchmarks.port_run FOLDER [--show NAME] [--to SITE] [--set SET] [--jobs N]
+    python -m benchmarks.port_run FOLDER [--show NAME] [--to SITE] [--set SET] [--jobs N] [--keep DIR]
 
 ``FOLDER`` holds scripts under the names of ``benchmarks/data/port_scripts*.yaml``, as for
 ``benchmarks/port.py``; of those files only the machine of a script is read here. Scripts with other names are
@@ -33,6 +33,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import functools
+import hashlib
+import inspect
 import json
 import os
 import re
@@ -67,6 +69,8 @@ JOB = "4242"
 INDEX = "1"
 """The index of the array's job that is run."""
 LIMIT_S = 20
+KEPT: list[Path] = []
+"""The folder of what scripts did, if it is kept."""
 ROUNDS = 8
 """How often a script is run again, with what the shell missed: programs, folders, files that it sources."""
 
@@ -242,6 +246,9 @@ def run_script(text: str, sizes: Sizes, more: Mapping[str, str] = MappingProxyTy
         "limit": LIMIT_S,
         "drop": os.geteuid() == 0,
     }
+    kept = KEPT[0] / f"{digest(given)}.json" if KEPT else None
+    if kept and kept.exists():
+        return msgspec.json.decode(kept.read_bytes(), type=Ran)
     for _ in range(ROUNDS):
         result = in_sandbox(given)
         if not add_missing(given, result):
@@ -249,7 +256,17 @@ def run_script(text: str, sizes: Sizes, more: Mapping[str, str] = MappingProxyTy
     launches = msgspec.convert(
         [one for one in result["records"] if one["kind"] == "program"], tuple[Launch, ...]
     )
-    return Ran(launches, result["files"], result["code"], result["stderr"], given["unset"])
+    ran = Ran(launches, result["files"], result["code"], result["stderr"], given["unset"])
+    if kept:
+        kept.write_bytes(msgspec.json.encode(ran))
+    return ran
+
+
+def digest(given: dict[str, Any]) -> str:
+    """Return a name for what a script does, with these stubs."""
+    parts = b"".join(path.read_bytes() for path in sorted(PARTS.iterdir()) if path.is_file())
+    rounds = inspect.getsource(add_missing).encode()
+    return hashlib.sha256(json.dumps(given, sort_keys=True).encode() + parts + rounds).hexdigest()
 
 
 def in_sandbox(given: dict[str, Any]) -> dict[str, Any]:
@@ -498,8 +515,16 @@ def word_differences(one: Launch, other: Launch, lines: set[int], named: Named) 
         names = {
             name for line in places for name in re.findall(r"\b([A-Za-z_]\w*)\+?=", named.lines[line - 1])
         }
-        said = named.tasks_with(*words, *names) or named.tasks_at(
-            lines | places, "command|env|line|array|nodes|ranks"
+        holes = [
+            hole
+            for task in named.tasks
+            for hole in re.findall(r"FILL_IN_\w+", task)
+            if hole in " ".join(here)
+        ]
+        said = (
+            holes
+            or named.tasks_with(*words, *names)
+            or named.tasks_at(lines | places, "command|env|line|array|nodes|ranks")
         )
         what = f"{' '.join(there)!r}, not {' '.join(here)!r}"
         yield Difference(
@@ -596,7 +621,11 @@ def main() -> None:
     parser.add_argument("--to", help="only this target")
     parser.add_argument("--set", dest="only", help="only this set")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="folder in which what scripts did is kept, and found again")
     asked = parser.parse_args()
+    if asked.keep:
+        asked.keep.mkdir(exist_ok=True)
+        KEPT.append(asked.keep)
     profiles, _ = load_all()
     facts = {one.name: one for one in read_facts()}
     work = list[tuple[str, str, str, str, str]]()

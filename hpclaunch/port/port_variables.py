@@ -104,7 +104,7 @@ def to_fill_in(filled: Iterable[tuple[str, int]]) -> tuple[dict[str, str], list[
     lines: dict[str, list[int]] = {}
     for name, line in filled:
         lines.setdefault(name, []).append(line)
-    env = {name: f"{FILL_IN}_{name}" for name in lines}
+    env = {name: f"{FILL_IN}_{name.removeprefix(f'{FILL_IN}_')}" for name in lines}
     cases = {name: "word to fill in" if name.startswith(FILL_IN) else "value to fill in" for name in env}
     return env, [task(cases[name], name=name, value=env[name], at=at_lines(lines[name])) for name in env]
 

@@ -73,15 +73,16 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
         begin = re.match(r"[^%$]{2,}", file.rpartition("/")[2])
         name = begin[0] if begin else file
         later = [at for at in named if at > (port.launch_line or 0) and name in lines[at - 1]]
-        if what := f"which {at_lines(later)} reads" if later else _kind_of_output(port, file, name):
+        data = WORDS["data of a directive" if lines[line - 1].startswith("#") else "data"]
+        if what := f"which {at_lines(later)} reads" if later else _kind_of_output(port, file, name, data):
             yield task("output in a file", line=line, file=file, what=what, here=port.here)
 
 
-def _kind_of_output(port: Port, file: str, name: str) -> str:
+def _kind_of_output(port: Port, file: str, name: str, data: str) -> str:
     """Return what a file of the launch's output holds; empty: it may be a log."""
     if port.written is not None and re.search(WORDS["of each rank"], file):
         return "one for each rank"
-    return "which looks like data" if re.fullmatch(WORDS["data"], name) else ""
+    return "which looks like data" if re.fullmatch(data, name) else ""
 
 
 def _output_files(port: Port) -> Iterator[tuple[int, str]]:

@@ -172,7 +172,7 @@ def test_a_value_that_only_the_run_knows_is_filled_in_by_the_user() -> None:
     assert ported.settings["env"] == {
         "RUN": "FILL_IN_RUN",
         "EXTRA": "FILL_IN_EXTRA",
-        "FILL_IN_WORD": "FILL_IN_FILL_IN_WORD",
+        "FILL_IN_WORD": "FILL_IN_WORD",
     }
     assert ported.settings["command"][2] == 'exec python train.py --run "${RUN}" ${EXTRA} "${FILL_IN_WORD}"'
     assert fate(ported, 7)[1] == "env RUN=FILL_IN_RUN"

@@ -86,21 +86,15 @@ def _of_job(name: str, index: int | None, stack: ExitStack) -> tuple[JobRecord, 
 def _read(paths: Mapping[str, Path], *, strict: bool) -> list[TimelineFile]:
     """Read the files; of a folder's those that are no timeline are passed over with a note, unless
     ``strict``: then only those of ranks that ended before their first event."""
-    from hpclaunch.timeline.read_timeline import NoEventsError, read_timeline
+    from hpclaunch.observe.job_timelines import read_timelines
+    from hpclaunch.timeline.read_timeline import NoEventsError
 
-    files: list[TimelineFile] = []
-    refused: list[BadInputError] = []
-    for number, (name, path) in enumerate(paths.items()):
-        try:
-            files.append(read_timeline(name, file_chunks(path), number))
-        except BadInputError as error:
-            if len(paths) == 1 or (strict and not isinstance(error, NoEventsError)):
-                raise
-            refused.append(error)
-            click.echo(f"note: left out: {error.message}", err=True)
-    if not files:
-        raise refused[0]
-    return files
+    def left_out(error: BadInputError) -> None:
+        if len(paths) == 1 or (strict and not isinstance(error, NoEventsError)):
+            raise error
+        click.echo(f"note: left out: {error.message}", err=True)
+
+    return read_timelines(paths, left_out)
 
 
 def _report(

@@ -1,19 +1,20 @@
-"""Which files of a job may be timelines."""
+"""Which files of a job may be timelines, and their reading."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.binding_report import BindingVerdict
 from hpclaunch.job.fetch_results import RemoteFile, fetch, list_results
 from hpclaunch.job.record import JobRecord
 from hpclaunch.plan.startup_plan import NODES
 from hpclaunch.timeline.job_timeline import JobTimeline, Place, combined
-from hpclaunch.timeline.read_timeline import TimelineFile
+from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 
 _NAMES = re.compile(r"\.json(\.gz)?$|trace_?(rank)?_?\d+$|\.pickle$", re.IGNORECASE)
 _OURS = ("record.json", "result.json", "progress.json", "stacks.json")
@@ -82,6 +83,26 @@ def brought(host: Host, record: JobRecord, files: Sequence[RemoteFile], folder: 
         return {file.source: Path(file.source) for file in files}
     fetch(host, files, folder, replace=True)
     return {f"{record.host}:{file.source}": folder / file.name for file in files}
+
+
+def read_timelines(
+    paths: Mapping[str, Path], left_out: Callable[[BadInputError], object] = lambda _: None
+) -> list[TimelineFile]:
+    """Read what is a timeline among files, by their shown names; raises BadInputError where none is.
+
+    ``left_out`` is called with the reason for each file that is none, and may raise it.
+    """
+    files: list[TimelineFile] = []
+    refused: list[BadInputError] = []
+    for number, (name, path) in enumerate(paths.items()):
+        try:
+            files.append(read_timeline(name, file_chunks(path), number))
+        except BadInputError as error:
+            left_out(error)
+            refused.append(error)
+    if not files:
+        raise refused[0]
+    return files
 
 
 def _named(record: JobRecord) -> list[str]:

@@ -14,14 +14,12 @@ import msgspec
 
 from hpclaunch.api import JobHandle
 from hpclaunch.errors import BadInputError
-from hpclaunch.file_chunks import file_chunks
 from hpclaunch.host.host_interface import Host
 from hpclaunch.job.record import JobRecord
-from hpclaunch.observe.job_timelines import brought, timeline_files
+from hpclaunch.observe.job_timelines import brought, read_timelines, timeline_files
 from hpclaunch.package_data import note_text
 from hpclaunch.study.study_file import StudyFile, StudyPoint
 from hpclaunch.timeline.job_timeline import combined
-from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 
 _ELAPSED = "elapsed time of the job, start-up included"
 _SHORT_S = 20.0
@@ -192,23 +190,8 @@ def timeline_step_s(record: JobRecord, host: Host) -> float:
     if not files:
         raise BadInputError(note_text("study: no timeline", record=record))
     with tempfile.TemporaryDirectory(prefix="hpclaunch-timeline-") as folder:
-        paths = brought(host, record, files, Path(folder))
-        read = _read(list(paths.values()))
+        read = read_timelines(brought(host, record, files, Path(folder)))
     seconds = combined(read, record.tasks).step_ms / 1e3
     if not seconds > 0:
         raise BadInputError(f"job {record.id}: no steps are in its timeline, {files[0].source}")
     return seconds
-
-
-def _read(paths: list[Path]) -> list[TimelineFile]:
-    """Read what is a timeline among the files; raises BadInputError where none is."""
-    read: list[TimelineFile] = []
-    refused: list[BadInputError] = []
-    for number, path in enumerate(paths):
-        try:
-            read.append(read_timeline(str(path), file_chunks(path), number))
-        except BadInputError as error:
-            refused.append(error)
-    if not read:
-        raise refused[0]
-    return read

@@ -17,13 +17,12 @@ from hpclaunch.job.follow_job import progress_of, result_of
 from hpclaunch.job.job_end import run_folders
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import binding_verdict
-from hpclaunch.observe.job_timelines import bound_places, brought, timeline_files, timeline_of
+from hpclaunch.observe.job_timelines import bound_places, brought, read_timelines, timeline_files, timeline_of
 from hpclaunch.package_data import note_text, shell_words
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, AccountedJob, Scheduler
 from hpclaunch.text_table import to_stderr
 from hpclaunch.timeline.job_timeline import Place
-from hpclaunch.timeline.read_timeline import TimelineFile, read_timeline
 from hpclaunch.timeline.timeline_documents import TimelineDocument
 from hpclaunch.timeline.timeline_summary import summarised
 from hpclaunch.usage.node_samples import NodeFile, read_samples
@@ -181,12 +180,10 @@ def _timeline(
     if sum(file.size for file in files) > _MOST_TIMELINE_BYTES:
         return None, [f"the timelines are large: hpclaunch timeline {record.id} reads them"]
     with tempfile.TemporaryDirectory(prefix="hpclaunch-report-") as folder:
-        read: list[TimelineFile] = []
-        for number, (name, path) in enumerate(brought(host, record, files, Path(folder)).items()):
-            with suppress(BadInputError, OSError):  # a file of the program that only has such a name
-                read.append(read_timeline(name, [path.read_bytes()], number))
-    if not read:
-        return None, []
+        try:
+            read = read_timelines(brought(host, record, files, Path(folder)))
+        except BadInputError:  # files of the program that only have such names
+            return None, []
     try:
         return summarised(timeline_of(record, read), places, (), record.id), []
     except BadInputError as error:

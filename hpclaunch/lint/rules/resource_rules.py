@@ -26,7 +26,7 @@ from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.shell.shell_syntax import Command
 from hpclaunch.site.queue_limits import About, cite, misfits
 from hpclaunch.site.schema import Directive as AdvisedDirective
-from hpclaunch.site.schema import Queue, SiteProfile
+from hpclaunch.site.schema import Node, Queue, SiteProfile
 from hpclaunch.walltime import format_walltime
 
 _DEFAULT_QOS = "normal"
@@ -278,7 +278,7 @@ _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpyt
 @rule("directive-missing")
 def directive_missing(context: Context) -> Iterator[Violation]:
     profile, reader = context.profile, context.script.reader
-    if profile and reader and profile.scheduler.kind == reader.kind and not profile.retired:
+    if profile and reader and profile.scheduler.kind == reader.kind:
         yield from _missing(context, profile, reader)
 
 
@@ -494,6 +494,54 @@ def _hosts_of(item: str) -> int:
 
 
 _UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
+
+
+@rule("memory-over-node")
+def memory_over_node(context: Context) -> Iterator[Violation]:
+    profile, node = context.profile, context.node
+    if (
+        profile is None
+        or node is None
+        or profile.scheduler.kind != context.kind
+        or not _is_for(context, node)
+    ):
+        return
+    limit = max(f"{node.memory_gib or 0}G", node.memory_request or "0", key=_slurm_kibibytes)
+    has = f"a node of {profile.name} has {limit} ({cite(profile, node.source)})"
+    for given, product, memory in _memory_requested(context):
+        if 0 < _slurm_kibibytes(limit) < memory:
+            yield Violation(given.line, f"{product}: {has}", f"ask for at most {limit} per node, or --mem=0")
+
+
+def _memory_requested(context: Context) -> Iterator[tuple[Directive, str, float]]:
+    """Yield each directive of Slurm that requests memory, its product as text, and the KiB per node."""
+    requested = context.requested
+    counts = {"mem": 1, "mem-per-cpu": _cpus_of_node(requested), "mem-per-gpu": requested.gpus_of_node or 1}
+    for one in (one for one in context.directives if one.name in counts):
+        times = counts[one.name]
+        product = f"{one.text} x {times}" if times > 1 else one.text
+        yield one, product, times * _slurm_kibibytes(one.value or "")
+
+
+def _cpus_of_node(requested: RequestedResources) -> int:
+    """Return the CPUs of a node that are surely requested."""
+    each = requested.cpus_per_task.value if requested.cpus_per_task else 1
+    return (requested.ranks_per_node or 1) * each
+
+
+def _is_for(context: Context, node: Node) -> bool:
+    """Tell whether the job surely runs on nodes of this kind: it asks for their GPUs, if they have some."""
+    asked = context.requested.gpus_per_node or context.requested.gpus or context.requested.gpus_per_task
+    if not node.gpus or asked is None:
+        return not node.gpus
+    kind = re.search(r"[=: ]([a-z][\w.-]*):\d", asked.text.replace("gres=gpu", ""))
+    return bool(asked.value) and (kind is None or kind[1] == node.gpu_type)
+
+
+def _slurm_kibibytes(text: str) -> float:
+    """Return memory as Slurm reads it, in megabytes where it has no unit; 0: all of a node, or no number."""
+    size = re.fullmatch(r"(?i)(\d{1,9})([KMGT]?)B?", text)
+    return int(size[1]) * _UNITS[size[2].upper() or "M"] if size else 0
 
 
 @rule("memory-limit-below-request")

@@ -246,9 +246,9 @@ def run_script(text: str, sizes: Sizes, more: Mapping[str, str] = MappingProxyTy
         "limit": LIMIT_S,
         "drop": os.geteuid() == 0,
     }
-    kept = KEPT[0] / f"{digest(given)}.json" if KEPT else None
-    if kept and kept.exists():
-        return msgspec.json.decode(kept.read_bytes(), type=Ran)
+    saved = KEPT[0] / f"{digest(given)}.json" if KEPT else None
+    if saved and saved.exists():
+        return msgspec.json.decode(saved.read_bytes(), type=Ran)
     for _ in range(ROUNDS):
         result = in_sandbox(given)
         if not add_missing(given, result):
@@ -257,8 +257,8 @@ def run_script(text: str, sizes: Sizes, more: Mapping[str, str] = MappingProxyTy
         [one for one in result["records"] if one["kind"] == "program"], tuple[Launch, ...]
     )
     ran = Ran(launches, result["files"], result["code"], result["stderr"], given["unset"])
-    if kept:
-        kept.write_bytes(msgspec.json.encode(ran))
+    if saved:
+        saved.write_bytes(msgspec.json.encode(ran))
     return ran
 
 

@@ -99,7 +99,9 @@ def _wait(
     scheduler = get_scheduler(record.scheduler)
     poll_s = poll_s or scheduler.poll_s
     log = _log_reader(host, record, on_output)
-    record = _first_look(store, host, record, note)
+    record = refresh(store, host, record, note)
+    if is_last_known(record):
+        note(f"job {record.id} {_IS[record.state]}, {record.reason}; waiting for its exit status")
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
         ended = _follow(host, record, log, on_poll, pause_s, wake=not ended)
@@ -116,16 +118,6 @@ def _wait(
         return record
     record = _look_again(store, host, record, note)
     log.drain(late_s=_LATE_FILES_S if record.started else 0.0, over=True)
-    return record
-
-
-def _first_look(store: Store, host: Host, record: JobRecord, note: Note) -> JobRecord:
-    """Ask for the state at once, except of a job that has just begun here: it may be over in a moment."""
-    here = get_scheduler(record.scheduler).starts_at_once and not is_elsewhere(record)
-    if record.state in FINAL_STATES or not here:
-        record = refresh(store, host, record, note)
-    if is_last_known(record):
-        note(f"job {record.id} {_IS[record.state]}, {record.reason}; waiting for its exit status")
     return record
 
 

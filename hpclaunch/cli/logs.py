@@ -12,6 +12,7 @@ from hpclaunch.cli._jobs import goes_on, named
 from hpclaunch.cli._options import options
 from hpclaunch.cli._terminal import JobOutput, for_reader
 from hpclaunch.errors import BadInputError
+from hpclaunch.plural import counted
 from hpclaunch.text_table import to_stderr
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def _job_of(job: str, index: int | None, rank: int | None) -> JobHandle:
     if index is not None:
         handle = handle.index(index)
     if rank is not None and rank >= handle.record.tasks:
-        raise BadInputError(f"--rank {rank}: job {handle.id} has {handle.record.tasks} ranks, from 0 on")
+        has = counted(handle.record.tasks, "rank")
+        raise BadInputError(f"--rank {rank}: job {handle.id} has {has}, from 0 on")
     return handle
 
 

@@ -239,7 +239,11 @@ def ask_cluster(host: Host, job: KnownJob) -> KnownJob:
     """
     request, profile, scheduler = job.request, job.profile, site_scheduler(job.profile)
     want = Wanted(
-        nodes=request.nodes or 1, queue=request.queue, gpu_type=request.gpu_type, gpus=_wants_gpus(request)
+        nodes=request.nodes or 1,
+        queue=request.queue,
+        gpu_type=request.gpu_type,
+        gpus=_wants_gpus(request),
+        framework=request.framework,
     )
     asked = words_of_asking(host, scheduler)
     try:

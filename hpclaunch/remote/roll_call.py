@@ -566,6 +566,7 @@ def first_difference(reports: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
 
 
 _NO_STACKS = "no Python stack is known: submit without --no-stacks, or have py-spy on the nodes"
+_NOT_PYTHON = "no stack of a compiled program is read: gdb -p PID -batch -ex bt shows it, on its node"
 _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
     "moving": "the ranks move: slow, not stuck",
@@ -600,6 +601,13 @@ def exceptions_of(missing: List[int], stderr: Callable[[int], str]) -> List[str]
     return [f"rank {rank} {error}" for rank, error in said if error]
 
 
+def without_stacks(reports: List[Report]) -> List[str]:
+    """Return how to have stacks, where no rank showed one."""
+    if not reports or any(one["by"] or is_over(one) for one in reports):
+        return []
+    return [_NO_STACKS if any(re.match("python|pypy", program_of(one)) for one in reports) else _NOT_PYTHON]
+
+
 def roll_call(
     nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int], stderr: Callable[[int], str]
 ) -> Dict[str, Any]:
@@ -623,9 +631,7 @@ def roll_call(
     unknown = [one["stack"] for one in reports if one["moved"] is None]
     if any(awaits_gpu([frame.get("text", "") for frame in stack]) for stack in unknown):
         notes.append("waiting for a GPU looks the same whether its kernel ends or not")
-    known = any(one["by"] for one in reports)
-    if not known and any(re.match("python|pypy", program_of(one)) for one in reports):
-        notes.append(_NO_STACKS)
+    notes += without_stacks(reports)
     if not reports:
         kind = "none"
     finding = sentence(groups, kind, missing, ranks, idle_s, notes)
@@ -708,15 +714,19 @@ def frame_line(frame: Dict[str, Any]) -> str:
     return f"{text}: {frame['text']}" if frame.get("text") else text
 
 
+def shown_ranks(call: Dict[str, Any]) -> List[Report]:
+    """Return the ranks that other ranks wait for, else one of those with stacks, else all."""
+    slow = call["kind"] == "slow"
+    late = [one for one in call["by_rank"] if one["suspect"] or (slow and not one["collective"])]
+    return late or call["by_rank"][: 1 if any(one["by"] for one in call["by_rank"]) else _MOST_NAMED]
+
+
 def text_lines(call: Dict[str, Any]) -> Iterator[str]:
     """Yield the roll call as text: the finding, the remedy, the stacks of the ranks that others wait for."""
     yield call["finding"]
     if call["remedy"]:
         yield "  {}".format(call["remedy"])
-    slow = call["kind"] == "slow"
-    late = [one for one in call["by_rank"] if one["suspect"] or (slow and not one["collective"])]
-    shown = late or call["by_rank"][:1]
-    for one in shown[:_MOST_NAMED]:
+    for one in shown_ranks(call)[:_MOST_NAMED]:
         gpu = ", GPU {}".format(one["gpu"]) if one["gpu"] else ""
         state = ", ".join(filter(None, (one["state"], one["call"] and one["call"] + "()", one["waits"])))
         words = " ".join(one["program"])

@@ -38,6 +38,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     queue: str | None
     gpu_type: str | None
     gpus: bool | None
+    framework: str | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,7 +253,9 @@ def _binding(base: Binding, gpus: NodeGpus | None, facts: ClusterFacts) -> Bindi
 
 
 def _has(choice: _Choice) -> str:
-    return f"with {choice.gpus.count} x {choice.gpus.type or 'GPU'}" if choice.gpus else "without GPUs"
+    if choice.gpus:
+        return f"with {choice.gpus.count} x {choice.gpus.type or 'GPU'}"
+    return "whose GPUs are not requested" if choice.kind.gpus else "without GPUs"
 
 
 def _notes(
@@ -284,4 +287,8 @@ def _about_gpus(gpus: NodeGpus | None, types: list[str], want: Wanted) -> str | 
     if want.gpus is False or not types:
         return None
     named = f"--gpu-type ({', '.join(types)})" if _NO_TYPE not in types else "--gpus-per-task 1"
-    return note_text("cluster: no GPU requested", named=named)
+    return note_text(f"cluster: {_case(want)}", named=named, framework=want.framework)
+
+
+def _case(want: Wanted) -> str:
+    return "GPU not requested" if want.framework else "no GPU requested"

@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from hpclaunch.errors import RefusedError
 from hpclaunch.job.store import Store
+from hpclaunch.observe import job_stacks
+from tests.in_process import hpclaunch_here
 from tests.testbed.kit import new_record, submit
 
 pytestmark = pytest.mark.slow
@@ -207,6 +210,20 @@ def test_status_of_a_running_job_shows_its_nodes_and_binding_so_far(tmp_path: Pa
     assert json.loads(call("status", "--json").stdout)["node_names"] == ["n1"]
     (tmp_path / "end").touch()
     assert call("wait").returncode == 0
+
+
+def test_stacks_of_a_job_that_ends_meanwhile_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = submit(Store(), "local", f"while [ ! -e {tmp_path}/end ]; do sleep 0.1; done", tmp_path)
+
+    def ends(*_: object) -> None:
+        (tmp_path / "end").touch()
+        call("wait")
+        raise RefusedError("the nodes of the job have not answered")
+
+    monkeypatch.setattr(job_stacks, "stacks_of", ends)
+    answer = hpclaunch_here("stacks", record.id)
+    assert answer.returncode == 3
+    assert "is done" in answer.stderr
 
 
 def test_status_is_shown_again_until_the_job_has_ended(tmp_path: Path) -> None:

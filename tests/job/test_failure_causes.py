@@ -135,7 +135,7 @@ def test_the_remedy_of_a_signal_fits_the_program(
     remedy = failure_of(record, FailureLog(lines=lines)).remedy or ""
     assert ("PYTHONFAULTHANDLER" in remedy) != compiled
     program = next((word for word in command if "/" in word), "")
-    assert (f'ulimit -c unlimited; exec "$@"\' rank {program} ' in remedy) == compiled
+    assert (f'ulimit -c unlimited; exec "$@"\' rank before {program} ' in remedy) == compiled
     assert (f"gdb {program} core" in remedy) == compiled
 
 

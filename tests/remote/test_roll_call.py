@@ -102,6 +102,15 @@ def test_the_exception_of_a_rank_without_a_process_is_named() -> None:
     assert "rank 1 without a process; rank 1 raised ValueError: negative temperature" in found["finding"]
 
 
+def test_of_compiled_ranks_all_are_listed_and_gdb_is_named() -> None:
+    compiled = [{**process(rank, None, state="R"), "program": ["./ring"]} for rank in range(3)]
+    found = called(compiled)
+    assert "gdb -p PID -batch -ex bt" in found["finding"]
+    assert [line[:6] for line in text_lines(found) if "pid " in line] == ["rank 0", "rank 1", "rank 2"]
+    assert "gdb" not in called([allreduce(0), compiled[1]])["finding"]
+    assert "gdb" not in called([process(0, None), process(1, None)])["finding"]
+
+
 def test_ranks_that_all_end_accuse_none() -> None:
     assert called([over(0), over(1)])["suspects"] == []
 

@@ -37,6 +37,36 @@ def test_the_cluster_is_asked_and_the_maker_s_settings_stay(site: str) -> None:
     assert (found.fabric, found.software) == (base.fabric, base.software)
 
 
+@in_one_test(
+    "framework, gres, words",
+    [
+        (
+            "mpi4py",
+            "Gres=gpu:h100:8",
+            "a program of mpi4py may use none; --gpu-type (h100) requests them",
+        ),
+        (
+            None,
+            "Gres=gpu:h100:8",
+            "shows no framework that is known; --gpu-type (h100) or --framework",
+        ),
+        (None, "Gres=(null)", ""),
+    ],
+)
+def test_nodes_whose_gpus_are_not_requested_are_not_said_to_have_none(
+    framework: str | None, gres: str, words: str
+) -> None:
+    texts = {key: text.replace("Gres=gpu:h100:8", gres) for key, text in SAID.items()}
+    said = {key: CommandResult(exit_code=0, stdout=text, stderr="") for key, text in texts.items()}
+    want = Wanted(nodes=2, queue=None, gpu_type=None, gpus=None, framework=framework)
+    asked = cluster_profile(load_site("generic-slurm"), SLURM.parse_facts(said), want, "scontrol")
+    assert asked is not None
+    notes = " ".join(asked.notes)
+    assert ("whose GPUs are not requested" in notes, "without GPUs" in notes) == (bool(words), not words)
+    assert words in notes
+    assert ("no GPU is requested" in notes) == bool(words)
+
+
 @in_one_test("site", CLOUDS)
 def test_pyxis_starts_the_image_and_every_setting_has_its_maker_s_page(site: str) -> None:
     asked = {"site": site, "tasks_per_node": 8, "gpus_per_task": 1, "command": TORCH, "framework": "torch"}

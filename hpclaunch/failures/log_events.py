@@ -7,7 +7,7 @@ faulthandler, ``terminate called`` of libstdc++ and, in any other line, the tabl
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from hpclaunch.failures.known_errors import OWN_ERROR, KnownError, each_of, error_named, error_of, log_words
@@ -305,9 +305,10 @@ def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
     known = next(filter(None, map(_known, order)), None)
     error, line = known or (error_named(OWN_ERROR), "")
     shown = (_words(traces[-1]), line.strip(), *map(_words, order))
-    if direct[-1] == _FROM and not known:  # raised from another one on purpose, it says more
+    # Raised from another one on purpose, it says more, unless a child of multiprocessing passed it on.
+    if direct[-1] == _FROM and not known and traces[-1].message[0] != traces[root].message[0]:
         order.insert(0, traces[-1])
-    where = next(filter(None, (trace.where for trace in order)), None)
+    where = next(filter(None, map(attrgetter("where"), order)), None)
     lines = tuple(filter(None, dict.fromkeys(shown)))
     return Event(at, lines, error, True, where, inner=traces[-1].inner)
 

@@ -193,8 +193,17 @@ def _reports(log: FailureLog, failed: bool, nodes: int) -> str:
     limits = (place for place, line in enumerate(log.lines) if log_words("limits").search(line))
     usual = (place for place, (_, text) in enumerate(by_rank(log.lines)) if not failed and _went_on(text))
     others = {*log.lines[: max(usual, default=0)], *log.lines[next(limits, len(log.lines)) :]}
+    others.update(_ended_by_srun(log.lines))
     ranks = log_words("ranks_of_a_node").sub("", log.ranks) if nodes > 1 else log.ranks
     return "\n".join(line for line in ranks.splitlines() if line not in others)
+
+
+def _ended_by_srun(lines: Sequence[str]) -> Iterator[str]:
+    """Return the reports of ranks that signals ended when srun had reported one and then ended all."""
+    report, end = log_words("srun_reports_a_signal"), log_words("srun_ends_all")
+    before = [*takewhile(lambda line: not end.search(line), lines)]
+    first = any(map(log_words("rank_lines").search, before))
+    return filter(report.search, lines[len(before) :] if first else ())
 
 
 def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
@@ -249,7 +258,9 @@ def _with_absent(
 
 
 def _left_early(event: Event, rank: str, lines: Sequence[str]) -> Event:
-    words = tuple(text for _, text in _error_words(rank, lines))
+    """Return the event with the rank's own words, or the exit code that a launcher tells of no other one."""
+    code = (line.strip() for line in lines if log_words("code_of_no_exception").search(line))
+    words = tuple(text for _, text in _error_words(rank, lines)) or tuple(code)[:1]
     error = error_named(known.OWN_ERROR if words else known.RANKS_DIFFER)
     return event._replace(accused=rank, error=error, lines=words or event.lines)
 

@@ -167,3 +167,35 @@ def test_numbers_that_count_something_else_are_not(numbers: tuple[int, ...], ran
 def test_numbers_of_few_lines_are_not_those_of_ranks() -> None:
     lines = [f"solver [{rank}] sweep" for rank in TURNS]
     assert read([*lines, *["residual 0.3"] * 20, "solver [1] cannot go on"]).rank is None
+
+
+STEP = "srun: launch/slurm: _step_signal: Terminating StepId=7.0"
+KILLED = "srun: error: n1: task {}: Killed"
+
+
+def test_ranks_killed_when_srun_ended_all_were_not_the_first() -> None:
+    found = read([KILLED.format(1), STEP, KILLED.format(0)])
+    assert (found.rank, found.candidates, cause(found)) == ("1", None, "killed")
+    assert read([KILLED.format(1), KILLED.format(0), STEP]).candidates == "0-1"
+    assert read([STEP, KILLED.format(1), KILLED.format(0)]).candidates == "0-1"
+    left = [KILLED.format(1), STEP, "srun: error: n1: task 0: Segmentation fault"]
+    assert read(left).rank == "0"
+
+
+def test_an_exit_code_of_which_deepspeed_tells_is_of_the_rank_that_wrote_no_exception() -> None:
+    end = "[2026-11-29 03:51:13,158] [ERROR] [launch.py:259:sigkill_handler] ['python3', 'a.py'] exits with"
+    lost = [f"[rank{rank}]: RuntimeError: Connection closed by peer [::1]:9" for rank in (0, 2)]
+    for code, wanted in ((6, OWN_ERROR), (1, "ranks differ"), (16, OWN_ERROR)):
+        found = read([*lost, f"{end} return code = {code}"])
+        assert (found.rank, cause(found)) == ("1", wanted)
+
+
+FROM = ["", "The above exception was the direct cause of the following exception:", ""]
+
+
+@pytest.mark.parametrize(
+    ("error", "where"), [("KeyError: 'b'", "/h/worker.py:8"), ("LookupError", "/h/a.py:3")]
+)
+def test_an_exception_that_a_child_passed_on_has_the_childs_place(error: str, where: str) -> None:
+    remote = [trace("")[0], '  File "/h/worker.py", line 8, in task', "    t['b']", "KeyError: 'b'", '"""']
+    assert read([*remote, *FROM, *trace(error)]).where == where

@@ -87,7 +87,7 @@ def _unset_in(word: Word, expanded: Expansion, refs: list[Ref]) -> Iterator[Ref]
 @lru_cache(maxsize=1)
 def mismatches(script: Script) -> dict[str, tuple[Ref, Assignment]]:
     """Return variables that nothing sets -> (use, assignment of the variable that was probably meant)."""
-    unused = _unused_assignments(script.variables)
+    unused = unused_assignments(script.variables)
     in_lists, elsewhere = unset_in_lists(script), script.variables.sources_unknown
     found: dict[str, tuple[Ref, Assignment]] = {}
     for ref in islice(script.unset_uses(longer_than=2), _MOST_NAMES):
@@ -109,7 +109,7 @@ def _made_of(script: Script, one: Assignment, name: str) -> bool:
     )
 
 
-def _unused_assignments(variables: Variables) -> list[Assignment]:
+def unused_assignments(variables: Variables) -> list[Assignment]:
     """Return the last assignment of each variable that nothing uses."""
     last = [made[-1] for name, made in variables.assignments.items() if name not in variables.used]
     return [one for one in last if one.value is not None and len(one.name) > 2][:_MOST_NAMES]

@@ -17,6 +17,8 @@ SYSTEM = name_set(TABLE["system"])
 """Variables that every job has."""
 INFORMATION_COMMANDS = name_set(TABLE["information_commands"])
 """Commands that only print information."""
+PREPARES = name_set(TABLE["prepares"])
+"""Commands that only prepare a job."""
 SET_BY_SCHEDULERS = name_set(" ".join(TABLE["set_by_schedulers"].values()))
 """Names that schedulers set."""
 VALUES: dict[str, frozenset[str]] = {name: name_set(values) for name, values in TABLE["values"].items()}

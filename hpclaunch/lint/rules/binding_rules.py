@@ -16,12 +16,15 @@ from hpclaunch.lint.bind_lists import (
     judge_list,
     mismatches,
     unset_in_lists,
+    unused_assignments,
 )
-from hpclaunch.lint.known_variables import TABLE
+from hpclaunch.lint.known_variables import SYSTEM, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
+from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.shell.launcher_options import LIST_OPTIONS
-from hpclaunch.shell.shell_syntax import Word
+from hpclaunch.shell.shell_syntax import Assignment, Word
 
 _BLANK = r"[ \t\r\n]+"
 _LIST_PIECE = re.compile(r"(0x)?[0-9a-fA-F]+,?")
@@ -51,6 +54,20 @@ def variable_name_mismatch(context: Context) -> Iterator[Violation]:
         message = f"${name} is never set, so it is empty; {one.name}, set on line {one.line}, is never used"
         severity: Severity | None = "error" if name in in_lists else None
         yield Violation(ref.line, message, f"use ${one.name} here, or set {name} there", severity)
+    for one, other in _set_from_themselves(context.script.variables):
+        message = f"{one.name} is set from itself, so it is empty; {other.name}, set on line {other.line}, "
+        yield Violation(one.line, f"{message}is never used", f"write {one.name}=${other.name}")
+
+
+def _set_from_themselves(variables: Variables) -> Iterator[tuple[Assignment, Assignment]]:
+    """Yield ``export A=$A`` where nothing else sets A, with an unused variable that differs in case only."""
+    folded = {name.casefold(): made[-1] for name, made in variables.assignments.items()}
+    folded |= {one.name.casefold(): one for one in unused_assignments(variables)}
+    for name, made in variables.assignments.items():
+        other = folded[name.casefold()]
+        own = all(one.value and one.value.raw.strip('"') in (f"${name}", f"${{{name}}}") for one in made)
+        if own and other.name not in {name, *variables.used} and name not in SYSTEM:
+            yield made[0], other
 
 
 @rule("bind-list-blanks")
@@ -232,14 +249,37 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
 
 @rule("threads-over-cpus")
 def threads_over_cpus(context: Context) -> Iterator[Violation]:
-    given, script = context.requested.cpus_per_task, context.script
+    script = context.script
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
-    if given is None or len(assigned) != 1 or any(_has_own_cpus(launch) for launch in script.launches):
+    if len(assigned) != 1 or assigned[0].value is None or any(map(_has_own_cpus, script.launches)):
         return
-    text = assigned[0].value.text if assigned[0].value else None
-    if re.fullmatch("[0-9]{1,4}", text or "") and int(text or 0) > given.value:
-        message = f"OMP_NUM_THREADS={text}, and --cpus-per-task={given.value} (line {given.line})"
-        yield Violation(assigned[0].line, message)
+    text = assigned[0].value.raw.strip("\"'${}")
+    if (
+        over := _above_cpus(context, int(text))
+        if re.fullmatch("[0-9]{1,4}", text)
+        else _of_node(context, text)
+    ):
+        yield Violation(assigned[0].line, f"OMP_NUM_THREADS{over}")
+
+
+def _of_node(context: Context, variable: str) -> str:
+    """Return in words that each of several tasks gets the CPUs of their node; empty where it does not."""
+    ranks = [
+        launch_ranks_per_node(context, one) or 1 for one in context.script.launches if _starts_ranks(one)
+    ]
+    several = variable in ("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE") and max(ranks, default=1) > 1
+    return f" is all CPUs of a node, for each of {max(ranks)} tasks on it" if several else ""
+
+
+def _above_cpus(context: Context, threads: int) -> str:
+    """Return in words that this many threads are more than the CPUs of a task; empty where they are not."""
+    given = context.requested.cpus_per_task
+    above = given is not None and threads > given.value
+    return f"={threads}, and --cpus-per-task={given.value} (line {given.line})" if given and above else ""
+
+
+def _starts_ranks(launch: Launch) -> bool:
+    return launch.launcher in ("srun", "mpiexec") and not launch.trivial
 
 
 def _has_own_cpus(launch: Launch) -> bool:

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.known_variables import TABLE
+from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, PREPARES, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded
@@ -36,6 +36,24 @@ def status_lost_in_pipe(context: Context) -> Iterator[Violation]:
             read = f", and line {reads[0]} reads it" if reads else ""
             message = f"the exit status of {launch.launcher} is lost in the pipe: it is {last}'s{read}"
             yield Violation(launch.line, message)
+    yield from _program_before_tee(script)
+
+
+def _program_before_tee(script: Script) -> Iterator[Violation]:
+    """Report a program other than a launch at whose pipe into tee a batch script ends."""
+    ended = [one for one in script.commands if one.words and not one.depth][-2:]
+    if [one.name for one in ended[1:]] != ["tee"] or not (script.active_directives and script.is_posix):
+        return
+    if _is_program(script, ended[0]) and not _pipefail(script, ended[0].start):
+        message = f"the exit status of {ended[0].words[0].raw} is lost in the pipe: it is tee's"
+        yield Violation(ended[0].line, message)
+
+
+def _is_program(script: Script, command: Command) -> bool:
+    """Tell whether a command begins a pipe, starts no ranks and does more than to prepare or to inform."""
+    begins = command.piped_out and not (command.piped_in or command.function or command.inner)
+    launched = any(one.command is command for one in script.launches)
+    return begins and not launched and command.name not in PREPARES | INFORMATION_COMMANDS
 
 
 def _command_with_the_status(script: Script, launch: Launch) -> str | None:

@@ -9,7 +9,7 @@ from math import inf
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.bind_lists import bind_option
-from hpclaunch.lint.known_variables import TABLE
+from hpclaunch.lint.known_variables import PREPARES, TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words, torch_run
@@ -19,7 +19,7 @@ from hpclaunch.shell.shell_syntax import Assignment, Command, Word
 from hpclaunch.topology.node_topology import NodeTopology
 
 _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
-_SETUP, _ENDING = name_set(TABLE["prepares"]), name_set(TABLE["ends"])
+_ENDING = name_set(TABLE["ends"])
 _ONE_TASK, _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("one_task", "limits", "own_slots"))
 
 
@@ -198,7 +198,7 @@ def _is_launch(script: Script, command: Command) -> bool:
 def _waits(command: Command) -> bool:
     """Tell whether a command waits for others, or runs another program, which takes its time."""
     waiting = command.name in ("wait", "sleep", "fg", "while", "until", "tail", "eval", ".", "source")
-    return waiting or _may_launch(command) or bool(command.words and command.name not in _SETUP)
+    return waiting or _may_launch(command) or bool(command.words and command.name not in PREPARES)
 
 
 @rule("steps-without-exact")
@@ -299,7 +299,7 @@ _UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
 
 def _takes_tasks(launch: Launch) -> bool:
     """Tell whether srun starts a program with the tasks of the job, and not only something that prepares."""
-    prepares = launch.trivial or any(word.visible in _SETUP for word in launch.program[:1])
+    prepares = launch.trivial or any(word.visible in PREPARES for word in launch.program[:1])
     return launch.launcher == "srun" and not prepares and launch.option(*_STEP_TASKS) is None
 
 
@@ -472,7 +472,7 @@ def _switched_off(script: Script, names: str = "srun|mpirun|mpiexec|python3?|tor
 def _runs_something(command: Command) -> bool:
     """Tell whether a command runs a program: its own, a sourced script, a transfer of files."""
     words = [word.raw for word in command.words]
-    if command.name not in _SETUP - {"sleep"}:
+    if command.name not in PREPARES - {"sleep"}:
         return True
     if command.name in (".", "source", "eval"):
         return not re.search(r"activate|conda|profile|env|setup|init", " ".join(words))

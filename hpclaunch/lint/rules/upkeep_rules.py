@@ -49,6 +49,15 @@ def variable_obsolete(context: Context) -> Iterator[Violation]:
                 yield Violation(one.line, f"{name} is obsolete since {since}", f"use {newer}")
 
 
+@rule("debug-mode-on")
+def debug_mode_on(context: Context) -> Iterator[Violation]:
+    variables = context.script.variables
+    for one, text in variables.values_of(*TABLE["debug_variables"]):
+        read = one.name in variables.exported or one in variables.prefixed
+        if read and re.fullmatch(TABLE["debug_variables"][one.name], text):
+            yield Violation(one.line, f"{one.name}={text} is for debugging, and makes the program slow")
+
+
 @rule("path-retired")
 def path_retired(context: Context) -> Iterator[Violation]:
     directives = {one.line for one in context.script.directives}

@@ -1,0 +1,5 @@
+#!/bin/bash
+#SBATCH --nodes=1
+#SBATCH --time=02:00:00
+./train | grep loss
+# site: unknown

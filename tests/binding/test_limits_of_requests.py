@@ -147,6 +147,32 @@ def test_more_ranks_than_a_node_has_cores_get_some_elsewhere() -> None:
     assert [rank.numa for rank in binding.ranks] == [(0,), (0,), (1,), (1,)]
 
 
+def test_gpus_that_know_their_cores_keep_ranks_near_them_where_there_are_enough() -> None:
+    """Two L3 groups of four cores in one NUMA node; a GPU is near the second one, another near the first."""
+
+    def node(*near: range, reserved: tuple[int, ...] = ()) -> NodeTopology:
+        gpus = tuple(Gpu(index=at, numa=0, cpus=frozenset(cpus)) for at, cpus in enumerate(near))
+        return msgspec.structs.replace(machine([8], l3_size=4, reserved_cores=reserved), gpus=gpus)
+
+    crossed = node(range(4, 8), range(4))
+    assert lists(bound(crossed, 2)) == ["4-7", "0-3"]
+    assert lists(bound(crossed, 2, order="numa")) == ["0-3", "4-7"]
+    assert lists(bound(node(range(4, 8), range(4, 8)), 2)) == ["4-5", "6-7"]
+    few = node(range(4, 5), range(4, 5))
+    assert lists(bound(few, 2)) == ["0-3", "4-7"], "one core for two ranks: they divide the node"
+    gone = node(range(4, 8), range(4), reserved=(4, 5, 6, 7))
+    assert lists(bound(gone, 2)) == ["0-1", "2-3"], "no core near the first GPU may be used"
+
+
+def test_a_rank_with_gpus_on_two_nodes_leaves_one_to_a_rank_without() -> None:
+    """Four GPUs on two nodes of two cores; two ranks have two each, a third none."""
+    node = machine([2, 2], gpu_numa=(0, 1, 0, 1))
+    both = bound(node, 2, gpus_per_task=2)
+    assert [rank.numa for rank in both.ranks] == [(0, 1), (0, 1)]
+    alone = bound(machine([1, 1, 1], gpu_numa=(0, 1)), 2, gpus_per_task=1)
+    assert [rank.cpus for rank in alone.ranks] == [(0,), (1,)]
+
+
 def test_a_nic_is_that_of_the_ranks_cpus_else_of_its_node() -> None:
     nics = (Nic(name="a", numa=0), Nic(name="b", numa=0), Nic(name="c", numa=1))
     node = msgspec.structs.replace(machine([4, 4]), nics=nics)

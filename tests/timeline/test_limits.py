@@ -193,6 +193,7 @@ def test_a_start_counts_above_five_seconds_a_tenth_of_the_record_and_ten_steps()
     assert start(4_999, 20_000) == ["none"]
     assert start(5_000, 50_000) == ["start"]
     assert start(5_000, 50_100) == ["none"], "less than a tenth"
+    assert start(6_000, 20_000, time=600.0) == ["start"]
     assert start(5_990, 20_000, time=600.0) == ["none"], "less than ten steps"
     assert start(4_400, 20_000, first=2) == ["start"], "two first steps of 400 ms take 600 ms too long"
     assert start(4_399, 20_000, first=2) == ["none"]

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
@@ -17,12 +17,11 @@ from hpclaunch.job.log_extract import (
     RESTARTS,
     WORKER_RESTARTS,
     Trace,
-    failed_nodes,
     hang_left,
     read_preflight,
     reason_left,
 )
-from hpclaunch.job.record import ArrayJob, Failure, JobRecord
+from hpclaunch.job.record import ArrayJob, Failure, JobRecord, NodeVerdict
 from hpclaunch.plural import listed
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
 
@@ -231,14 +230,17 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
     record = _with_log(record, record, logs, files)
     ended = record.ended or traces[record.folder].ended or now
     preflight = read_preflight(traces[record.folder].log)
-    # Ranks that were never started have no binding to speak of.
-    never = record.state != "done" and failed_nodes(preflight)
-    binding = None if never else binding_of(record, traces)
+    binding = None if _never_started(record, preflight) else binding_of(record, traces)
     restarts = max(record.restarts, restarts_in(files.get(f"{record.folder}/{RESTARTS}")))
     record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
     again = restarts_in(files.get(f"{record.folder}/{WORKER_RESTARTS}"))
     record = replace(record, hang=hang_left(files, record.folder), worker_restarts=again)
     return replace(record, failure=_failure(record, logs))
+
+
+def _never_started(record: JobRecord, preflight: Iterable[NodeVerdict]) -> bool:
+    """Tell whether the preflight ended the job before its ranks, which have no binding to speak of."""
+    return record.state != "done" and any(said.status == "missing" for said in preflight)
 
 
 def _failure(record: JobRecord, logs: EndLogs) -> Failure | None:

@@ -12,7 +12,7 @@ from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.binding_report import PREFIX, verdict
 from hpclaunch.job.failure_causes import bad_nodes, failure_of, first_death, refused_mask
 from hpclaunch.job.job_end import EndLogs, alone, explained
-from hpclaunch.job.log_extract import Trace
+from hpclaunch.job.log_extract import PREFLIGHT_PREFIX, Trace
 from hpclaunch.job.record import Failure
 from hpclaunch.job.store import Store
 from tests.in_one_test import in_one_test
@@ -137,6 +137,19 @@ def test_the_remedy_of_a_signal_fits_the_program(
     program = next((word for word in command if "/" in word), "")
     assert (f'ulimit -c unlimited; exec "$@"\' rank before {program} ' in remedy) == compiled
     assert (f"gdb {program} core" in remedy) == compiled
+
+
+def test_ranks_that_a_preflight_kept_from_starting_have_no_binding(tmp_path: Path) -> None:
+    record = replace(new_record(Store(tmp_path), "slurm", tmp_path), state="failed", exit_code=1, tasks=2)
+    record = replace(record, plan={"binding": {"ranks": []}})
+    said = '{{"host": "n1", "check": "imports", "status": "{}", "evidence": "no mpi4py"}}\n'
+    found = {}
+    for status in ("missing", "have"):
+        log = Trace(log=f"{PREFLIGHT_PREFIX}{said.format(status)}")
+        found[status] = explained(record, EndLogs({record.folder: log}, {}), {}, "now").binding
+    assert found["missing"] is None
+    assert found["have"] is not None
+    assert "0 of 2 ranks reported" in found["have"].finding
 
 
 def test_another_remedy_is_the_same_for_all_programs(tmp_path: Path) -> None:

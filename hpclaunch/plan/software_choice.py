@@ -254,6 +254,13 @@ def holds(goal: str, offer: Offer) -> str:
     return " and ".join(f"{name} {offer.versions[name]}" for name in names) or goal
 
 
+def ready_software(profile: SiteProfile) -> str:
+    """Return what the site has that need not be installed first, with versions; empty: nothing."""
+    offers = profile.software.offers.items()
+    ready = {goal: offer for goal, offer in offers if goal != "python" and not offer.needs_install}
+    return ", ".join(holds(goal, offer) for goal, offer in ready.items())
+
+
 def _named_offer(job: KnownJob) -> KnownJob:
     """Return the job with the offer that the person names; one of an earlier job is there already."""
     request, profile = job.request, job.profile

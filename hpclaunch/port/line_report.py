@@ -172,4 +172,9 @@ def _merged(verdicts: list[Verdict]) -> Verdict:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    return "; ".join(dict.fromkeys(filter(None, texts)))
+    """Return the texts in one, each once: also where an earlier one of several parts has it."""
+    kept = ""
+    for text in filter(None, texts):
+        if text != kept and text not in kept.split("; "):
+            kept += f"; {text}" if kept else text
+    return kept

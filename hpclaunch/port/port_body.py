@@ -9,6 +9,7 @@ from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
+from hpclaunch.plan.software_choice import ready_software
 from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs
 from hpclaunch.port.line_report import KEPT, UNKNOWN, Judged, Verdict
 from hpclaunch.port.own_script import BINDS, bind_line, request_lines
@@ -343,6 +344,8 @@ def _module(port: Port, command: Command) -> Verdict:
     if words[:1] and words[0] in WORDS["module folders"]:
         return port.says("module, folder", shown=" ".join(word.raw for word in command.words))
     setup = [step.text for step in port.target.software.setup]
+    if not setup and (ready := ready_software(port.target)):
+        return port.says("module, offered", ready=ready).setting(loads=tuple(_loaded_by(command)))
     if not setup:
         return port.says("module, unknown")
     said = port.says("module", port.cited(port.target.software.setup[0].source), setup="; ".join(setup))

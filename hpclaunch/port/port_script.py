@@ -16,7 +16,7 @@ from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
-from hpclaunch.plan.software_choice import holds
+from hpclaunch.plan.software_choice import ready_software
 from hpclaunch.port.foreign_values import WORDS, Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
 from hpclaunch.port.line_report import (
@@ -48,7 +48,7 @@ from hpclaunch.port.result_check import open_points
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact, RequestedResources, whole_number
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
 from hpclaunch.scheduler.job_header import PLAIN_WORD
-from hpclaunch.site.schema import JobContainer, Offer, SiteProfile
+from hpclaunch.site.schema import JobContainer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.container_lines import RUNTIMES, undocumented
 from hpclaunch.text_table import printable
@@ -349,7 +349,7 @@ def _software(port: Port, found: Mapping[str, Any]) -> Iterator[str]:
     loads, in_container = dict.fromkeys(found.get("loads", ())), found.get("container")
     needed = (name for name in loads if not (in_container and name.partition("/")[0] in RUNTIMES))
     if modules := " ".join(needed):
-        there = _ready(port.target.software.offers)
+        there = ready_software(port.target)
         case = "modules, offered" if there else "modules loaded"
         yield task(case, modules=modules, here=port.here, there=there)
     if set_up := found.get("set_up"):
@@ -357,12 +357,6 @@ def _software(port: Port, found: Mapping[str, Any]) -> Iterator[str]:
         shown = "; ".join(dict.fromkeys(text for _, text in set_up))
         at = f"{at_lines(lines)} set{'s' * (len(lines) == 1)}"
         yield task("set up", at=at, shown=shown, here=port.here)
-
-
-def _ready(offers: Mapping[str, Offer]) -> str:
-    """Return what the site has that need not be installed first, with versions."""
-    ready = {goal: offer for goal, offer in offers.items() if goal != "python" and not offer.needs_install}
-    return ", ".join(holds(goal, offer) for goal, offer in ready.items())
 
 
 def _without_container(port: Port, image: str | None, binds: tuple[str, ...]) -> list[str]:

@@ -131,10 +131,18 @@ def test_a_placeholder_is_no_queue_of_a_machine_and_the_plan_of_software_says_fo
     assert "gave" in to_do
 
 
+def test_a_reason_is_given_once() -> None:
+    text = "#!/bin/bash\n#SBATCH -N 2 --gpus-per-node=8 --ntasks-per-node=1\nsrun torchrun --nnodes=2 "
+    text += "--nproc_per_node=8 --rdzv_backend=c10d --rdzv_endpoint=$(hostname):29500 train.py\n"
+    (line,) = [one for one in port(text, "lumi-g", "polaris").report.changed if one.line == 3]
+    assert line.why.count("without torchrun: hpclaunch starts one rank for each of its workers") == 1
+
+
 @in_one_test(
     "site, words, not_said",
     [
         ("polaris", "gets torch 2.8.0, tensorflow 2.21.0", "software plan"),
+        ("jupiter", "a job of jupiter that needs it gets torch 2.9.1", "software plan"),
         ("frontier", "hpclaunch software plan --site frontier --for NAME", "that needs it gets"),
     ],
 )

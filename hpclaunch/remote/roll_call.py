@@ -24,7 +24,7 @@ _MOST_KEPT = 100
 _SHELLS = re.compile(r"(ba|da|z|k|tc|c)?sh|env|timeout|numactl|taskset|apptainer|singularity|starter(-suid)?")
 """Programs around a rank's own; one of them is the rank where it has no other process."""
 _LIBRARY = re.compile(
-    r"/(site|dist)-packages/|/lib(64)?/python[\d.]+/|^<frozen|/hpclaunch/train/|/pypy[\d.]+/"
+    r"/(site|dist)-packages/|/lib(64)?/python[\d.]+/|^<frozen|/hpclaunch/train/|/files/startup/|/pypy[\d.]+/"
 )
 _MESSAGES = re.compile(
     r"/(torch/distributed|torch/autograd|horovod|mpi4py|deepspeed|jax|nccl|hpclaunch/train)[/.]"
@@ -569,7 +569,7 @@ _NO_STACKS = "no Python stack is known: submit without --no-stacks, or have py-s
 _NOT_PYTHON = "no stack of a compiled program is read: gdb -p PID -batch -ex bt shows it, on its node"
 _MEANINGS = {
     "alike": "no rank differs: a message may be lost, or the fabric does not answer",
-    "moving": "the ranks move: slow, not stuck",
+    "moving": "the ranks move: they are not stuck",
 }
 REMEDIES = {
     "stopped": "a stopped process goes on with: kill -CONT PID, on its node",

@@ -141,7 +141,7 @@ def test_ranks_whose_collectives_go_on_are_not_accused() -> None:
         one["second"]["recorder"] = seen(last)
     found = called([looped, waits])
     assert (found["kind"], found["suspects"]) == ("moving", [])
-    assert "slow, not stuck" in found["finding"]
+    assert "they are not stuck" in found["finding"]
 
 
 def test_ranks_that_are_woken_at_the_same_place_are_not_accused() -> None:
@@ -327,7 +327,14 @@ def test_another_thread_of_a_deadlock_is_shown() -> None:
     first, second = ["/home/me/a.py", 5, "main", "with b:"], ["/home/me/a.py", 9, "other", "with a:"]
     idle = ["/usr/lib/python3.11/threading.py", 324, "wait"]
     stuck = process(0, [first])
-    stuck["first"]["stacks"] = [[first], [second, ["/usr/lib/python3.11/threading.py", 982, "run"]], [idle]]
+    ours = [
+        "/home/me/state/jobs/1/files/startup/rank_recorder.py",
+        64,
+        "serve",
+        "while os.read(requests, 1):",
+    ]
+    other = [second, ["/usr/lib/python3.11/threading.py", 982, "run"]]
+    stuck["first"]["stacks"] = [[first], other, [idle], [ours]]
     text = list(text_lines(called([stuck, allreduce(1)])))
     at = text.index("  another thread of it:")
     assert text[at - 1 : at + 2][::2] == [
@@ -410,7 +417,7 @@ def test_ranks_that_move_are_slow_and_not_stuck() -> None:
         one["second"] = {**one["first"], "stacks": [[LOAD]]}
     found = called(ranks)
     assert (found["kind"], found["suspects"]) == ("moving", [])
-    assert found["finding"].endswith("the ranks move: slow, not stuck")
+    assert found["finding"].endswith("the ranks move: they are not stuck")
     ranks[1:] = map(allreduce, range(1, 4))
     ranks[0] = process(0, [LOAD])
     ranks[0]["second"] = {**ranks[0]["first"], "stacks": [[TRAIN]]}

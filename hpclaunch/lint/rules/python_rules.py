@@ -5,13 +5,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
-from hpclaunch.lint.launch_lines import python_files
-from hpclaunch.lint.lint_rule import Context, Violation, rule
+from hpclaunch.lint.launch_lines import Launch, python_files
+from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
+from hpclaunch.lint.program_words import program_words, worker_run
 from hpclaunch.plan.program import parsed_program
+from hpclaunch.scheduler.directive_reader import RequestedResources, last_directive
 
 _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
 """Callback of Horovod 0.28 -> ``names`` of its arguments, in order, and how many are ``required``."""
+
+_IMPORTS_LIGHTNING = re.compile(r"(?m)^\s*(import|from) (pytorch_lightning|lightning)\b")
+_INTERACTIVE = ("bash", "interactive")
+"""Names of jobs in which Lightning does not look at Slurm."""
 
 
 @rule("horovod-callback-arguments")
@@ -31,6 +38,49 @@ def _launched(context: Context) -> Iterator[tuple[str, str]]:
         source = context.files.text(name)
         if source:
             yield context.files.shown(name), source
+
+
+@rule("lightning-tasks")
+def lightning_tasks(context: Context) -> Iterator[Violation]:
+    named = last_directive(context.directives, "job-name")
+    counted = any(map(context.script.has_option, ("ntasks", "ntasks-per-node")))
+    if not counted or (named is not None and named.value in _INTERACTIVE):
+        return
+    for launch in context.script.launches:
+        options = _of_lightning(context, launch) if _has_tasks_of_job(context.script, launch) else None
+        if options is not None and (wrong := _tasks_of_lightning(context.requested, options)):
+            yield Violation(launch.line, *wrong)
+
+
+def _has_tasks_of_job(script: Script, launch: Launch) -> bool:
+    """Tell whether a program sees the tasks of the job, and has no launcher of workers between."""
+    own = launch.option("ntasks", "n", "ntasks-per-node") is not None
+    return launch.launcher in ("python", "srun") and not own and worker_run(script, launch) is None
+
+
+def _of_lightning(context: Context, launch: Launch) -> str | None:
+    """Return the options of a program that surely uses Lightning's Trainer; None: it may not."""
+    words = " ".join(program_words(context.script, launch))
+    if re.search(r"(^| )--trainer\.\w", words):
+        return words
+    texts = (context.script.variables.expand(word).text for word in python_files(launch))
+    source = "\n".join(context.files.text(name) or "" for name in filter(None, texts))
+    uses = _IMPORTS_LIGHTNING.search(source) and re.search(r"\b(Trainer|Fabric)\(", source)
+    return words if uses and not re.search(r"Environment\(|plugins=", source) else None
+
+
+def _tasks_of_lightning(requested: RequestedResources, options: str) -> tuple[str, str, Severity] | None:
+    """Return what is wrong with the tasks, the remedy and its severity; None: nothing, or not known."""
+    given = re.search(r"--(?:trainer\.)?(?:devices|gpus)[= ](\d{1,3})(?= |$)", options)
+    devices, each, tasks = int(given[1]) if given else 0, requested.tasks_per_node, requested.tasks
+    remedy = f"write --ntasks-per-node={devices or 'N'}, and srun before the program"
+    if each:
+        message = f"Lightning ends at once: {devices} devices, and {each.text}"
+        return (message, remedy, "error") if devices not in (0, each.value) else None
+    if tasks and tasks.value > 1:
+        return f"Lightning ends at once: {tasks.text} without --ntasks-per-node", remedy, "error"
+    message = f"Lightning trains on one of {devices} devices, with a part of the data: {tasks and tasks.text}"
+    return (message, remedy, "warning") if devices > 1 else None
 
 
 @rule("data-parallel")

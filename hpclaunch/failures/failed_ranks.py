@@ -17,7 +17,7 @@ ENDED_BY_LAUNCHER = 128 + signal.SIGTERM
 """Exit code of a rank that its launcher has ended."""
 OUTSIDE = frozenset(128 + n for n in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2))
 """Exit codes of ranks that no fault of theirs has ended: Slurm's --signal sends the last two."""
-_FAULTS = frozenset(128 + n for n in (signal.SIGILL, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV))
+FAULTS = frozenset(128 + n for n in (signal.SIGILL, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV))
 
 
 class FailedRank(NamedTuple):
@@ -42,7 +42,7 @@ def first_failed_rank(log: str, after: Container[str | None] = ()) -> FailedRank
     those that SIGKILL ended where one met a fault. ``after``: ranks that write of another one's end.
     """
     failed = failed_ranks(log)
-    faults = any(rank.exit_code in _FAULTS for rank in failed)
+    faults = any(rank.exit_code in FAULTS for rank in failed)
     ended = (ENDED_BY_LAUNCHER, 128 + signal.SIGKILL) if faults else (ENDED_BY_LAUNCHER,)
     own = [rank for rank in failed if rank.exit_code not in ended]
     first = (rank for rank in own if not rank.rank or any(one not in after for one in ranks_named(rank.rank)))

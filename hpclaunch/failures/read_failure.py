@@ -10,7 +10,14 @@ from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.failures import known_errors as known
-from hpclaunch.failures.failed_ranks import OUTSIDE, FailedRank, failed_ranks, first_failed_rank, ranks_named
+from hpclaunch.failures.failed_ranks import (
+    FAULTS,
+    OUTSIDE,
+    FailedRank,
+    failed_ranks,
+    first_failed_rank,
+    ranks_named,
+)
 from hpclaunch.failures.known_errors import KnownError, error_named, error_of, launchers_own, log_words
 from hpclaunch.failures.log_events import Event, Line, events, harmless, matches, odd_ones, rank_told, refined
 from hpclaunch.failures.rank_labels import by_rank, with_labels
@@ -74,6 +81,7 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
     after = _followers(said)
     first = _first(reports, after)
     said = _without_later_kills(said, first, log.lines)
+    said = _of_other_ranks(said, first, reports)
     said = _without_limit_of_waiting(said, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
@@ -575,6 +583,25 @@ def _without_later_kills(said: list[Event], first: FailedRank | None, lines: Seq
         return said
     told = next((place for place, line in enumerate(lines) if line.strip() == first.line), len(lines))
     return [event for event in said if event.error.cause != known.KILLED or event.at < told]
+
+
+def _of_other_ranks(said: list[Event], first: FailedRank | None, reports: str) -> list[Event]:
+    """Return the events, with exceptions as caught that cannot be of the rank that a launcher reports first.
+
+    Python ends with exit code 1 by an exception that nothing caught, never by SIGKILL; after one it may meet
+    a fault, but not where another rank ended with 1.
+    """
+    code = first.exit_code if first else None
+    ones = any(each.exit_code == 1 for each in failed_ranks(reports))
+    if code != _SIGKILL and not (ones and code in FAULTS):
+        return said
+    return [event._replace(caught=event.caught or _unlabelled_exception(event)) for event in said]
+
+
+def _unlabelled_exception(event: Event) -> bool:
+    """Tell whether an event is an exception of Python whose rank nothing tells, and no result of a kill."""
+    told = event.rank or event.process or event.error.follows or known.KILLED in event.error.explains
+    return event.traced and event.start < event.named_at and not told
 
 
 def _without_limit_of_waiting(said: list[Event], lines: Sequence[str]) -> list[Event]:

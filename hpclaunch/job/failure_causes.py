@@ -81,7 +81,10 @@ def error_words(log: FailureLog) -> str | None:
     lines = [line for line in found.lines if not re.search(SLURM_ENDS, line)]
     if found.error is None or (found.failed and lines in ([], [found.failed.line])):
         return None
-    return ": ".join([found.error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])])
+    reported = first_failed_rank(log.ranks)  # by the launcher: maybe ended because of another rank
+    another = found.rank and reported and reported.rank != found.rank
+    who = [f"rank {found.rank}"] if another else []
+    return ": ".join([*who, found.error.cause, *(line[:_LINE_SHOWN] for line in lines[:1])])
 
 
 def own_exit_code(code: int | None, log: FailureLog) -> int | None:

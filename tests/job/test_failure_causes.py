@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hpclaunch.cli.status import _failed, _who
 from hpclaunch.failures.read_failure import FailureLog
 from hpclaunch.job.binding_report import PREFIX, verdict
-from hpclaunch.job.failure_causes import bad_nodes, failure_of, first_death, refused_mask
+from hpclaunch.job.failure_causes import bad_nodes, error_words, failure_of, first_death, refused_mask
 from hpclaunch.job.job_end import EndLogs, alone, explained
 from hpclaunch.job.log_extract import PREFLIGHT_PREFIX, Trace
 from hpclaunch.job.record import Failure
@@ -137,6 +137,22 @@ def test_the_remedy_of_a_signal_fits_the_program(
     program = next((word for word in command if "/" in word), "")
     assert (f'ulimit -c unlimited; exec "$@"\' rank before {program} ' in remedy) == compiled
     assert (f"gdb {program} core" in remedy) == compiled
+
+
+LABEL = ("Traceback (most recent call last):", '  File "/a.py", line 8, in <module>', "KeyError: 'label 11'")
+
+
+@in_one_test(
+    "reported, who",
+    [
+        ("srun: error: n1: task 0: Exited with exit code 1\n", "rank 1: "),
+        ("srun: error: n2: task 1: Exited with exit code 1\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_error_of_another_rank_than_the_reported_one_has_its_rank(reported: str, who: str) -> None:
+    log = FailureLog(lines=(*LABEL, reported.strip()), ranks=reported, stderr={"1": LABEL})
+    assert error_words(log) == f"{who}the program's own error: KeyError: 'label 11'"
 
 
 def test_ranks_that_a_preflight_kept_from_starting_have_no_binding(tmp_path: Path) -> None:

@@ -21,8 +21,11 @@ from hpclaunch.lint.bind_lists import (
 from hpclaunch.lint.known_variables import SYSTEM, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.program_words import line_of, program_words
 from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.lint.shell_variables import Variables
+from hpclaunch.plural import counted
+from hpclaunch.scheduler.directive_reader import RequestedResources
 from hpclaunch.shell.launcher_options import LIST_OPTIONS
 from hpclaunch.shell.shell_syntax import Assignment, Word
 
@@ -276,6 +279,31 @@ def _above_cpus(context: Context, threads: int) -> str:
     given = context.requested.cpus_per_task
     above = given is not None and threads > given.value
     return f"={threads}, and --cpus-per-task={given.value} (line {given.line})" if given and above else ""
+
+
+@rule("workers-over-cpus")
+def workers_over_cpus(context: Context) -> Iterator[Violation]:
+    if any(one.role == "exclusive" for one in context.directives):
+        return
+    for launch in context.script.launches:
+        given = _WORKERS.search(" ".join(program_words(context.script, launch)))
+        cpus = _cpus_of_process(context.requested, launch)
+        if given and cpus and int(given[1]) > cpus:
+            message = f"{given[0].strip()}: a process gets {counted(cpus, 'CPU')}"
+            yield Violation(line_of(context.script, launch, given[0].strip()), message)
+
+
+_WORKERS = re.compile(r" --(?:[\w-]+\.)?num[-_]workers[= ](\d{1,3})(?= |$)")
+
+
+def _cpus_of_process(requested: RequestedResources, launch: Launch) -> int | None:
+    """Return the CPUs that a process gets: of a rank its own, of the script itself all on the node."""
+    ranks, gpus, each = requested.ranks_per_node or 1, requested.gpus_of_node, requested.cpus_per_task
+    per_gpu = requested.cpus_per_gpu
+    if _has_own_cpus(launch) or launch.launcher not in ("srun", "python"):
+        return None
+    on_node = each.value * ranks if each else per_gpu.value * gpus if per_gpu and gpus else None
+    return on_node and (on_node // ranks if launch.launcher == "srun" else on_node)
 
 
 def _starts_ranks(launch: Launch) -> bool:

@@ -1,0 +1,8 @@
+#!/bin/bash
+#SBATCH --nodes=1 --ntasks-per-node=4 --gpus-per-node=4
+#SBATCH --time=02:00:00
+#SBATCH --cpus-per-task=2
+srun python train.py \
+  --lr 1 --num_workers 8
+# site: unknown
+# expect: 6 workers-over-cpus

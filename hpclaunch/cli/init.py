@@ -79,7 +79,7 @@ def _init(
         return _prepared({"site": site, **at_site, **asked_on(site)}, str(job_file), kind)
 
     site, at_site = _answers(given, place, tried)
-    is_here = site == place.site or starts_at_once(site)
+    is_here = _is_here(site, place)
     config, asked = config_text(site, at_site), asked_on(site)
     asked["command"] = _show_script(tried(site, at_site))
     if config is None:  # the user has one, which stays: the job file says it all
@@ -255,6 +255,13 @@ def look() -> Place:
     tools = [tool for tool in ("nvidia-smi", "rocm-smi", "amd-smi") if shutil.which(tool)]
     kind = f"a workstation with GPUs ({tools[0]} is here)" if tools else "a laptop or workstation"
     return Place(site=THIS_MACHINE, words=f"No scheduler is here: this is {kind}.")
+
+
+def _is_here(site: str, place: Place) -> bool:
+    """Tell whether jobs of a site are submitted from here, also as those of a cluster without a profile."""
+    from hpclaunch.site.site_scheduler import base_here
+
+    return starts_at_once(site) or site == (place.site or base_here())
 
 
 def starts_at_once(site: str) -> bool:

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.testbed.cluster import Slurm
+
 pytestmark = pytest.mark.slow  # together
 
 INIT = [sys.executable, "-m", "hpclaunch", "init", "--no-check"]
@@ -96,6 +98,18 @@ def test_the_software_of_the_site_is_told_with_the_script(home: Path) -> None:
     done = init(*LUMI, "--python-from", "path", "--", "python", "train.py")
     assert "of lumi-g's software, https://" in done.stderr
     assert "lumi-multitorch" in done.stdout
+
+
+@pytest.mark.slurm
+def test_a_cluster_that_no_profile_describes_is_here(on_slurm: Slurm, home: Path) -> None:
+    given = ("--python-from", "path", "--json", "--", "true")
+    assert (
+        json.loads(init("--site", "generic-slurm", *given).stdout)["submit"]
+        == "hpclaunch submit --file job.yaml"
+    )
+    (home / "job.yaml").unlink()
+    elsewhere = json.loads(init("--site", "generic-pbs", *given).stdout)["submit"]
+    assert elsewhere == "hpclaunch submit --file job.yaml --host generic-pbs"
 
 
 def test_a_configuration_that_exists_stays(home: Path) -> None:

@@ -422,3 +422,22 @@ def test_a_sum_that_the_user_gives_is_that_of_what_was_read(tmp_path: Path) -> N
     with pytest.raises(StageError, match=f"its sha256 is {digest}, not {'0' * 64} as given"):
         stage._send(look_at(f"{tmp_path / 'env.bin'}#sha256={'0' * 64}", "/local/env.bin"), sent)
     assert (sent.blocks, sent.closed) == ([b"data"], True), "without its digest no node takes it"
+
+
+def test_how_a_process_ended_is_its_exit_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reader that SIGTERM ends exits as a shell says it, with 128 + 15; nodes leave the words to it."""
+
+    def ends(name: str, error: BaseException) -> tuple[int, str]:
+        def mode(_: Run) -> None:
+            raise error
+
+        monkeypatch.setattr(stage, name, mode)
+        return stage.main([name, str(tmp_path), "1", "-", "-"]), capsys.readouterr().err
+
+    assert ends("reader", StageError("no room")) == (1, "hpclaunch: no room\n")
+    assert ends("node", StageError("no room")) == (1, "")
+    assert ends("reader", stage.Ended()) == (143, "")
+    denied = PermissionError(13, "Permission denied", "/x")
+    assert ends("remove", denied) == (1, "hpclaunch: [Errno 13] Permission denied: '/x'\n")

@@ -146,6 +146,15 @@ class Difference(NamedTuple):
     by: By
 
 
+ARRAYS = {
+    "slurm": r"(^| )(--array|-a[ =\d])",
+    "pbs": r"(^| )(-J \d|-t \d+-)",
+    "lsf": r"(^| )-J \S+\[",
+    "sge": r"(^| )-t \d",
+}
+"""Scheduler -> the words of directives that request an array."""
+
+
 def sizes_of(text: str, site: SiteProfile | None) -> Sizes:
     """Return the sizes of a script's job."""
     script = read_script(text)
@@ -162,7 +171,7 @@ def sizes_of(text: str, site: SiteProfile | None) -> Sizes:
     gpus = gpus or (value["gpus_per_task"] and value["gpus_per_task"] * each)
     whole = len(site.node.gpus) if site and site.node else 4
     words = " ".join(one.text for one in script.active_directives)
-    array = bool(re.search(r"(?:^| )(?:--array|-a[ =\d]|-J \d|-t \d+-|-J \S+\[)", words)) and kind != "cobalt"
+    array = re.search(ARRAYS.get(kind, "(?!)"), words) is not None
     name = next(
         (one.value for one in script.active_directives if one.name in ("job-name", "J", "N") and one.value),
         "job",
@@ -227,8 +236,8 @@ def run_script(text: str, sizes: Sizes, more: Mapping[str, str] = MappingProxyTy
     reader = read_script(text).reader
     at_home = (
         sizes.kind in ("pbs", "sge")
-        and (reader is None or reader.starts_at_home)
-        and not re.search(r"^#(\$ -cwd|PBS -[dw] )", text, re.M)
+        and (reader is not None and reader.starts_at_home)
+        and not re.search(r"^#(\$ +-cwd|PBS +-[dw] )", text, re.M)
     )
     flags = re.match(r"#!\s*\S+(?:\s+(-\w+))?", text)
     given: dict[str, Any] = {
@@ -399,7 +408,8 @@ def compare(text: str, old: Ran, new: Ran, ported: Ported) -> Iterator[Differenc
         yield missing_launch(one, named)
     for one in more:
         holes = re.findall(r"FILL_IN_\w+", " ".join(one.argv))
-        by: By = "to do" if holes and named.tasks_with(*holes) else ""
+        places = named.holding(os.path.basename(one.argv[0]).partition(JOB)[0])
+        by: By = "to do" if named.tasks_with(*holes) or named.tasks_at(places, ".*writes a file") else ""
         yield Difference(f"more: {' '.join(one.argv)[:200]}", by)
     for one, other in pairs:
         yield from launch_differences(one, other, old, new, named)
@@ -457,6 +467,7 @@ def launch_differences(one: Launch, other: Launch, old: Ran, new: Ran, named: Na
             re.match("ranks|nodes|GPUs", task) for task in named.tasks
         )
         said = said or any("holds options of" in task for task in named.tasks)
+        said = said or "FILL_IN_PROGRAM" in other.argv
         yield Difference(f"{one.ranks} ranks, not {other.ranks}", "to do" if said else "")
     if os.path.normpath(one.cwd) != os.path.normpath(other.cwd):
         moves = {
@@ -479,7 +490,7 @@ def launch_differences(one: Launch, other: Launch, old: Ran, new: Ran, named: Na
             "to do" if said else "report" if named.reported(lines, one.image) else "",
         )
     if one.stdin.strip() and one.stdin != other.stdin:
-        said = named.tasks_at(lines) or any("stdin" in task for task in named.tasks)
+        said = named.tasks_at(lines, ".*(stdin|reads|text)") or any("stdin" in task for task in named.tasks)
         yield Difference(f"stdin {one.stdin[:60]!r}, not {other.stdin[:60]!r}", "to do" if said else "")
     yield from file_differences(old.output_of(one) - new.output_of(other), lines, named)
 
@@ -490,10 +501,20 @@ def file_differences(files: set[str], lines: set[int], named: Named) -> Iterator
         name = os.path.basename(file)
         if re.search(r"log|out|err|std|(?<![a-z])[eo]\d", name.lower()):
             continue
-        said = named.tasks_with(name) or named.tasks_at(lines | named.holding(name), "command|output|line")
+        said = named.tasks_with(name) or named.tasks_at(lines, ".*(output|prints)")
+        said = said or named.tasks_at(named.holding(name) - lines, "command|output|line")
         yield Difference(
             f"output in {file}", "to do" if said else "report" if named.reported(lines, name) else ""
         )
+
+
+KINDS = "command|env|line|array|nodes|ranks|folder"
+"""How something to do begins that may be about a word of the program."""
+OF_ALL_WORDS = (
+    r".*(arguments of the script|cannot be read|known at run time|several programs|in a condition or a loop"
+    r"|reads what another|reads an index|not a program|does not read|by the run|computes)"
+)
+"""Something to do that is about all words of a launch, if it names its line."""
 
 
 def word_differences(one: Launch, other: Launch, lines: set[int], named: Named) -> Iterator[Difference]:
@@ -510,6 +531,7 @@ def word_differences(one: Launch, other: Launch, lines: set[int], named: Named) 
             continue
         options = [before[first - 1]] if first and before[first - 1].startswith("-") else []
         words = [word for each in (*there, *here, *options) for word in (each, *re.split(r"[=,:\s]", each))]
+        words += [os.path.basename(word) for word in there if "/" in word]
         values = [word for word in words if len(word) > 2]
         places = named.holding(*values) if values else set()
         names = {
@@ -521,11 +543,8 @@ def word_differences(one: Launch, other: Launch, lines: set[int], named: Named) 
             for hole in re.findall(r"FILL_IN_\w+", task)
             if hole in " ".join(here)
         ]
-        said = (
-            holes
-            or named.tasks_with(*words, *names)
-            or named.tasks_at(lines | places, "command|env|line|array|nodes|ranks")
-        )
+        said = bool(holes) or named.tasks_with(*words, *names) or named.tasks_at(places - lines, KINDS)
+        said = said or named.tasks_at(lines, OF_ALL_WORDS)
         what = f"{' '.join(there)!r}, not {' '.join(here)!r}"
         yield Difference(
             what[:300], "to do" if said else "report" if named.reported(lines | places, *values) else ""
@@ -545,13 +564,11 @@ def variable_differences(one: Launch, other: Launch, named: Named) -> Iterator[D
             continue
         if value in (INITIAL.get(name), f"/usr/bin/{other.env.get(name)}"):  # the program of its name
             continue
-        by: By = (
-            "to do"
-            if named.tasks_with(name)
-            or named.tasks_at(code, "env|line|command|secret|array|software|environment")
-            else ""
-        )
-        changed = (code & named.changes.keys()) - named.of_launch(one.line)
+        alone = code - named.of_launch(one.line)
+        said = named.tasks_with(name) or named.tasks_at(code, ".*a variable of the network")
+        said = said or named.tasks_at(alone, "env|line|command|secret|array|software|environment")
+        by: By = "to do" if said else ""
+        changed = alone & named.changes.keys()
         by = by or ("report" if changed or named.reported(code, name) else "")
         yield Difference(f"{name}={value[:80]!r}, not {other.env.get(name, '')[:80]!r}", by)
 
@@ -639,6 +656,7 @@ def main() -> None:
         ):
             continue
         text = path.read_text(errors="replace").replace("\r\n", "\n")
+        text += "\n" * text.endswith("\\")  # which bash takes for an empty word at the end of a file
         try:
             site = (fact.source if fact else "") or site_of(read_script(text), profiles) or ""
         except HpclaunchError:

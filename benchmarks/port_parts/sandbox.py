@@ -129,6 +129,9 @@ def install(root: Path, given: dict[str, object]) -> None:
     # The second line returns from it where a shell reads it.
     executable(root / "sbx/stub", f"#!/sbx/python -IS\n''':'; return 0 2>/dev/null; exit 0 #'''\n{stub}")
     (root / "sbx/hook").write_text(HOOK)
+    for name in ("cp", "mv", "ln", "rm", "chmod", "mkdir", "rmdir"):  # the other machine has the files
+        (programs / name).unlink()
+        executable(programs / name, f'#!/sbx/tools/bash -p\n/sbx/tools/{name} "$@"\nexit 0\n')
     for name in ("bash", "sh", "date"):
         (programs / name).unlink(missing_ok=True)
         executable(programs / name, DATE if name == "date" else SHELL)

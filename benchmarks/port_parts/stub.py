@@ -272,6 +272,9 @@ def jsrun(words: list[str]) -> Starts:
 
 def flux(words: list[str]) -> Starts:
     """Start the ranks of flux run; other commands of flux only print."""
+    if words[:2] == ["resource", "list"]:
+        print(nodes())
+        return
     if words[:1] not in (["run"], ["submit"], ["exec"]):
         yield "", ["flux", *words], None
         return
@@ -401,7 +404,8 @@ def singularity(words: list[str]) -> Starts:
             os.environ[found[1]] = value
     inside("container", image=(read.program or [""])[0], verb=before[0])
     go(read.get("pwd", "cwd"))
-    yield "singularity", read.program[1:] or [before[0]], None
+    own = ["/singularity"] if before[0] == "run" else []  # the image's own program
+    yield "singularity", own + read.program[1:], None
 
 
 def podman(words: list[str]) -> Starts:
@@ -498,6 +502,8 @@ def record(words: list[str], kind: str, **facts: str) -> int:
 def stdin() -> str:
     """Return what the program would read, if a pipe, a file or a here-document gives it."""
     try:
+        if os.readlink("/proc/self/fd/0") == "/sbx/stub":
+            return "a file that is not here"
         mode = os.fstat(0).st_mode
     except OSError:
         return ""

@@ -24,7 +24,7 @@ from hpclaunch.software.contradictions import contradictions, unusable
 
 CHANGES = frozenset(WORDS["changes"])
 PRINTS = (INFORMATION_COMMANDS - CHANGES).union(WORDS["prints or waits"])
-_FILTERS = frozenset(WORDS["filters"])
+FILTERS = frozenset(WORDS["filters"])
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
 
 
@@ -237,9 +237,9 @@ def _command(port: Port, command: Command, name: str) -> Verdict:
         return port.says("writes text", file="a file")
     if command.condition or name in ("[", "[[", "test", "case"):
         return port.says("condition")
-    if (name in PRINTS or name in _FILTERS) and (file := _writes_to(command)):
+    if (name in PRINTS or name in FILTERS) and (file := _writes_to(command)):
         return port.says("writes text", file=file)
-    if _prints(command) or (command.piped_in and name in _FILTERS):
+    if _prints(command) or (command.piped_in and name in FILTERS):
         return port.says("prints or waits")
     if port.alone and _is_program(command):
         return port.says("other program", line=port.launch_line)
@@ -261,7 +261,7 @@ def _only_shows(words: list[Word]) -> bool:
 def _only_reads(port: Port, command: Command) -> bool:
     """Tell whether a command changes nothing but the files that its output goes to."""
     name, launch = command.name.rpartition("/")[2], port.launches.get(command.start)
-    known = name in _FILTERS or re.fullmatch(WORDS["prints in a substitution"], name) or _prints(command)
+    known = name in FILTERS or re.fullmatch(WORDS["prints in a substitution"], name) or _prints(command)
     return not command.words or bool(known) or (launch is not None and launch.trivial)
 
 
@@ -274,13 +274,16 @@ def _writes_to(command: Command) -> str:
     )
 
 
-_NO_START = "|".join((*PRINTS, *_FILTERS, *CHANGES, WORDS["no start"], WORDS["environments"]))
+_NO_START = "|".join((*PRINTS, *FILTERS, *CHANGES, WORDS["no start"], WORDS["environments"]))
 """Names of commands that start no program of the job, whatever stands behind them."""
 
 
 def last_program(port: Port) -> Launch | None:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
-    found = (one for one in reversed(port.script.commands) if _is_program(one))
+    by_launcher = {start for start, launch in port.launches.items() if launch.by_launcher}  # of information
+    found = (
+        one for one in reversed(port.script.commands) if _is_program(one) and one.start not in by_launcher
+    )
     return next((Launch(one, "python", [], one.words) for one in found), None)
 
 
@@ -290,6 +293,7 @@ def _is_program(command: Command) -> bool:
         return False
     raw = [word.raw.strip("\"'") for word in command.words]
     first, *others = raw[program_at(tuple(raw)) :]
+    first = re.sub("^(/usr)?/s?bin/", "", first)
     if re.match(r"(\.{1,2}/|/|~/|\$\w+/|\$\{\w+\}/)|(R|Rscript|julia|bash|sh|matlab|perl)$", first):
         return True
     starts = any(re.fullmatch(r"(.*/)?python[\d.]*|[\w./${}-]+\.py", other) for other in others)

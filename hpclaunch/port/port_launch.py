@@ -14,7 +14,7 @@ from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
-from hpclaunch.port.port_body import PRINTS, last_program, leaves, sole_program
+from hpclaunch.port.port_body import FILTERS, PRINTS, last_program, leaves, sole_program
 from hpclaunch.port.port_directives import (
     binding_verdict,
     container_verdict,
@@ -59,7 +59,9 @@ def launches_of(port: Port) -> list[Launch]:
 def _only_prints(launch: Launch) -> bool:
     """Tell whether a launch only prints, or starts Ray; a shell's text counts by all that is in it."""
     if inner := [one for one in launch.command.inner if one.words]:
-        return all(one.name.rpartition("/")[2] in PRINTS for one in inner)
+        return all(
+            one.name.rpartition("/")[2] in (PRINTS | FILTERS if one.piped_in else PRINTS) for one in inner
+        )
     words = [word.visible for word in launch.program]
     words = words[program_at(tuple(words)) :]
     if not words:

@@ -745,3 +745,23 @@ def test_the_report_says_once_that_the_last_program_is_taken() -> None:
     changed = {one.line: one for one in port(f"{LUMI}./a -x\n", "lumi-g", "polaris").report.changed}
     assert changed[5].to == "command: ./a -x"
     assert "its last program is taken" in changed[5].why
+
+
+@in_one_test(
+    "body, command",
+    [
+        ("srun mpi_check -r\n/bin/rm order", ("mpi_check", "-r")),  # a tool by its path is no program
+        ("srun mpi_check -r\n./rm order", ("./rm", "order")),
+        ("mpirun -np 8 python -c 'print(1)'", ("python", "-c", "print(1)")),  # not mpirun in each rank
+        ("srun bash -c 'echo $(nvidia-smi | grep MiB)' > m\nsrun python a.py", ("python", "a.py")),
+        ("srun bash -c 'grep MiB < m'\nsrun -n 1 python a.py", ("bash", "-c", "grep MiB < m")),
+    ],
+)
+def test_tools_and_launches_of_information_are_not_the_program(body: str, command: tuple[str, ...]) -> None:
+    assert port(f"{NO_GPUS}{body}\n", None, "polaris").settings["command"] == command
+
+
+def test_the_own_program_of_an_image_is_no_path_of_the_machine() -> None:
+    said = to_do(f"{LUMI}srun singularity run my.sif\n")
+    assert "/singularity has to be a path" not in said
+    assert "/singularity/a has to be a path" in to_do(f"{LUMI}srun ./a /singularity/a\n")

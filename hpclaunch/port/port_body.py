@@ -443,6 +443,8 @@ def sole_program(port: Port) -> Launch | None:
     if decided or len(programs) != 1 or programs[0].assignments:
         return None
     (program,) = programs
+    if program.piped_in or any(one.operator.startswith("<") for one in program.redirects):
+        return None  # the shell gives it its stdin
     return port.launches.get(program.start, Launch(program, "python", [], program.words))
 
 

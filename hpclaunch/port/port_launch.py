@@ -309,13 +309,16 @@ def filled_in(port: Port, known: Collection[str]) -> Iterator[Judged]:
 
 def _stdin(port: Port) -> tuple[str | None, list[str]]:
     """Return the file that the launch reads, as a word for the shell, and what the user must do about it."""
-    if port.launch is None:
-        return None, []
-    command, at = port.launch.command, f"command: line {port.launch.line + port.before}"
-    to_do = [f"{at} reads what another command prints: write it to a file"] if command.piped_in else []
-    inputs = (one for one in command.redirects if one.operator.startswith("<") and one.fd in ("", "0"))
-    word, more = next((_read_from(port, one, at) for one in inputs), (None, []))
-    return word, [*to_do, *more]
+    word, to_do = None, list[str]()
+    for part in port.parts if port.launch else ():
+        if part.launch is None:
+            continue
+        command, at = part.launch.command, f"command: line {part.launch.line + part.before}"
+        to_do += [f"{at} reads what another command prints: write it to a file"] if command.piped_in else []
+        inputs = (one for one in command.redirects if one.operator.startswith("<") and one.fd in ("", "0"))
+        word, more = next((_read_from(part, one, at) for one in inputs), (word, []))
+        to_do += more
+    return word, to_do
 
 
 def _read_from(port: Port, redirect: Redirect, at: str) -> tuple[str | None, list[str]]:

@@ -754,7 +754,7 @@ def test_the_report_says_once_that_the_last_program_is_taken() -> None:
         ("srun mpi_check -r\n./rm order", ("./rm", "order")),
         ("mpirun -np 8 python -c 'print(1)'", ("python", "-c", "print(1)")),  # not mpirun in each rank
         ("srun bash -c 'echo $(nvidia-smi | grep MiB)' > m\nsrun python a.py", ("python", "a.py")),
-        ("srun bash -c 'grep MiB < m'\nsrun -n 1 python a.py", ("bash", "-c", "grep MiB < m")),
+        ("srun bash -c 'grep MiB < m'\nsrun -n 1 ./a", ("bash", "-c", "grep MiB < m")),
     ],
 )
 def test_tools_and_launches_of_information_are_not_the_program(body: str, command: tuple[str, ...]) -> None:
@@ -765,3 +765,24 @@ def test_the_own_program_of_an_image_is_no_path_of_the_machine() -> None:
     said = to_do(f"{LUMI}srun singularity run my.sif\n")
     assert "/singularity has to be a path" not in said
     assert "/singularity/a has to be a path" in to_do(f"{LUMI}srun ./a /singularity/a\n")
+
+
+@in_one_test("text", ["./a < in.txt", "echo 3 | ./a", "./a <<< 3"])
+def test_a_program_in_a_text_keeps_its_stdin(text: str) -> None:
+    command = port(f"{NO_GPUS}srun bash -c '{text}'\n", None, "polaris").settings["command"]
+    assert command == ("bash", "-c", text)
+
+
+@in_one_test(
+    "line, last, said",
+    [
+        ("python a.py < in.txt", "exec python a.py < in.txt", ""),
+        ("python a.py", "a.py", ""),
+        ("python a.py <<< 3", "a.py", "command: line 7 gives the program a text as stdin"),
+    ],
+)
+def test_a_program_in_a_file_that_the_script_writes_keeps_its_stdin(line: str, last: str, said: str) -> None:
+    text = f"{NO_GPUS}cat > /x/run.sh << EOF\n#!/bin/bash\n{line}\nEOF\nsrun /x/run.sh\n"
+    ported = port(text, None, "polaris")
+    assert ported.settings["command"][-1] == last
+    assert said in "\n".join(ported.to_do) if said else "reads what" not in "\n".join(ported.to_do)

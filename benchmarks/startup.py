@@ -6,7 +6,8 @@ The interpreter that runs this file has hpclaunch installed, whose program is st
 ``--peers``: an interpreter with hpc-launcher, submitit and psij-python installed (pip install hpc-launcher
 submitit psij-python), best the same one; without it only our own commands are timed. All are started in turn,
 so that a busy machine slows all of them alike; medians, and ratios to the fastest peer that does the same,
-are printed.
+are printed. CPU time is that of the processes that a command waits for, all of a peer's but not the job that
+``submit true`` starts and only looks at; a busy machine changes it less.
 
 All start as an installation does: with their modules compiled, whatever PYTHONDONTWRITEBYTECODE says, and
 with what hpclaunch keeps from the run before; the first round, which writes both, does not count.
@@ -19,6 +20,7 @@ import argparse
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -85,16 +87,24 @@ def record_jobs(folder: Path) -> None:
         (jobs / job / "record.json").write_text(json.dumps({**record, "id": job}))
 
 
-def seconds(command: Sequence[str]) -> float:
-    """Run a command to its end and return the wall time; raises when it fails."""
-    start = time.perf_counter()
+class Taken(NamedTuple):
+    """What a process took, in seconds."""
+
+    wall: float
+    cpu: float
+
+
+def taken(command: Sequence[str]) -> Taken:
+    """Run a command to its end and return what it took; raises when it fails."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - start
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Taken(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def measure(rows: dict[str, Case], runs: int) -> dict[str, float]:
-    """Return name -> median of the wall time in seconds."""
-    times: dict[str, list[float]] = {name: [] for name in rows}
+def measure(rows: dict[str, Case], runs: int) -> dict[str, Taken]:
+    """Return name -> medians."""
+    found: dict[str, list[Taken]] = {name: [] for name in rows}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -104,8 +114,17 @@ def measure(rows: dict[str, Case], runs: int) -> dict[str, float]:
         record_jobs(folder / "state")
         for _ in range(runs + 1):
             for name, case in rows.items():
-                times[name].append(seconds(case.command))
-    return {name: statistics.median(found[1:]) for name, found in times.items()}
+                found[name].append(taken(case.command))
+    return {name: Taken(*map(statistics.median, zip(*each[1:], strict=True))) for name, each in found.items()}
+
+
+def ratios(rows: dict[str, Case], seconds: dict[str, float]) -> dict[str, float]:
+    """Return name -> ratio to the fastest peer that does the same."""
+    peers = {name: case.what for name, case in rows.items() if not name.startswith("hpclaunch")}
+    fastest = {
+        what: min(seconds[name] for name in peers if peers[name] == what) for what in set(peers.values())
+    }
+    return {name: seconds[name] / fastest[case.what] for name, case in rows.items() if case.what in fastest}
 
 
 def main() -> None:
@@ -116,18 +135,18 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args()
     rows = cases(options.peers)
-    median_s = measure(rows, options.runs)
-    peers = {name: case.what for name, case in rows.items() if not name.startswith("hpclaunch")}
-    fastest = {
-        what: min(median_s[name] for name in peers if peers[name] == what) for what in set(peers.values())
-    }
-    ratio = {name: median_s[name] / fastest[case.what] for name, case in rows.items() if case.what in fastest}
+    medians = measure(rows, options.runs)
+    wall = {name: each.wall for name, each in medians.items()}
+    cpu = {name: each.cpu for name, each in medians.items()}
+    of_wall, of_cpu = ratios(rows, wall), ratios(rows, cpu)
     if options.json:
-        print(json.dumps({"median_s": median_s, "ratio_to_fastest_peer": ratio, "runs": options.runs}))
+        found = {"median_s": wall, "ratio_to_fastest_peer": of_wall, "runs": options.runs}
+        print(json.dumps({**found, "median_cpu_s": cpu, "cpu_ratio_to_fastest_peer": of_cpu}))
         return
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, {time.strftime('%Y-%m-%d')}, {options.runs} runs")
-    for name, value in median_s.items():
-        print(f"{name:<34} {value * 1000:8.1f} ms" + (f"  x {ratio[name]:.2f}" if name in ratio else ""))
+    for name in rows:
+        words = f"{name:<34} {wall[name] * 1000:8.1f} ms, CPU {cpu[name] * 1000:7.1f} ms"
+        print(words + (f"  x {of_wall[name]:.2f}, CPU x {of_cpu[name]:.2f}" if name in of_wall else ""))
 
 
 if __name__ == "__main__":

@@ -81,12 +81,12 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
     after = _followers(said)
     first = _first(reports, after)
     said = _without_later_kills(said, first, log.lines)
-    said = _of_other_ranks(said, first, reports)
+    said = _caught_by_a_rank(_of_other_ranks(said, first, reports), log.lines, ranks)
     said = _without_limit_of_waiting(said, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
     if silent := _silent_rank(reports, found, best):
-        return _of_silent(silent, log, followed=best is not None or silent.exit_code is None)
+        return _of_silent(silent, log, best)
     if best is None:
         return _of_unknown(log) if failed else Verdict()
     if best.rank is None:  # not of those that wrote something else
@@ -330,20 +330,24 @@ def _first(ranks: str, after: Set[str | None]) -> FailedRank | None:
     return first._replace(rank=format_cpu_list(map(int, own))) if own else first
 
 
-def _of_silent(rank: FailedRank, log: FailureLog, *, followed: bool) -> Verdict:
+def _of_silent(rank: FailedRank, log: FailureLog, best: Event | None) -> Verdict:
     """Return the verdict of a rank that wrote no known error: its last words, if there are any.
 
-    An exit code that it chose is its own error also without words. ``followed``: other ranks write of its
-    end, so that the launcher's line says more than they do.
+    An exit code that it chose is its own error also without words. Where ``best`` is of other ranks, which
+    write of its end, or was caught, the launcher's line says more.
     """
-    said = log.stderr.get(rank.rank or "", ())
+    said = log.stderr.get(str(rank.rank), ())
     own = tuple(line.strip() for line in said if _ordinary(line))[-_LINES_SHOWN:]
-    last = own or _last_words(rank, log.lines)
-    if followed and not last:
+    last = own or _last_words(rank, _after_what_was_caught(best, log.lines))
+    if not last and (best or rank.exit_code is None):
         last = (rank.line,)
     error = error_named(known.OWN_ERROR) if last or rank.exit_code in _CHOSEN else None
     told = Verdict(rank.rank, rank, error, last, stderr_rank=rank.rank if own else None)
     return _only(ranks_named(rank.rank), told)
+
+
+def _after_what_was_caught(event: Event | None, lines: Sequence[str]) -> Sequence[str]:
+    return lines[event.at + 1 :] if event and event.caught else lines
 
 
 def _last_words(rank: FailedRank, lines: Sequence[str]) -> tuple[str, ...]:
@@ -408,7 +412,7 @@ def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> Fail
 
     None where an error tells more.
     """
-    if best and (best.error.follows != known.CERTAINLY or best.accused):
+    if best and not best.caught and (best.error.follows != known.CERTAINLY or best.accused):
         return None
     after = _followers(found)
     failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in OUTSIDE)
@@ -596,6 +600,22 @@ def _of_other_ranks(said: list[Event], first: FailedRank | None, reports: str) -
     if code != _SIGKILL and not (ones and code in FAULTS):
         return said
     return [event._replace(caught=event.caught or _unlabelled_exception(event)) for event in said]
+
+
+def _caught_by_a_rank(said: list[Event], lines: Sequence[str], ranks: int) -> list[Event]:
+    """Return the events, with exceptions as caught after which each rank wrote the same words with a number.
+
+    As often as there are ranks: then the one that met it is among those that went on.
+    """
+    places: dict[str, list[int]] = {}
+    for at, line in enumerate(lines):
+        if log_words("progress").search(line) and _went_on(line):
+            places.setdefault(line, []).append(at)
+    last = max((own[-ranks] for own in places.values() if 1 < ranks <= len(own)), default=0)
+    return [
+        event._replace(caught=event.caught or (event.at < last and _unlabelled_exception(event)))
+        for event in said
+    ]
 
 
 def _unlabelled_exception(event: Event) -> bool:

@@ -230,3 +230,27 @@ def test_an_exception_is_not_of_a_rank_that_ended_otherwise(
 ) -> None:
     found = read([*[f"{label}step 1"] * 9, *(label + line for line in trace(error)), *reported(*ends)])
     assert (found.rank, cause(found)) == (rank, wanted)
+
+
+@in_one_test(
+    "after, wanted",
+    [
+        (["step 2 of 6"] * 3, "out of GPU memory"),
+        (["step 2 of 6"] * 2, OWN_ERROR),  # the third one is gone
+        (["waiting"] * 3, OWN_ERROR),
+        (["step 2 of 6", "step 3 of 6", "step 4 of 6"], OWN_ERROR),
+        (["0: step 2", "1: step 2", "2: step 2"], OWN_ERROR),
+    ],
+)
+def test_an_exception_after_which_all_ranks_went_on_was_caught(after: list[str], wanted: str) -> None:
+    memory = trace(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity"
+    )
+    ends = ["srun: error: n1: task 1: Exited with exit code 1"]
+    before = ["step 1 of 6"] * 3
+    found = read([*before, *trace("KeyError: 'a'"), *after, *memory, *ends])
+    assert (found.rank, cause(found)) == ("1", wanted)
+    alone = read(
+        [*before, *trace("FileNotFoundError: [Errno 2] No such file or directory: 'a'"), *after, *ends]
+    )
+    assert cause(alone) == (OWN_ERROR if wanted != OWN_ERROR else "file missing")

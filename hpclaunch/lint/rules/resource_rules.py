@@ -506,27 +506,23 @@ def memory_over_node(context: Context) -> Iterator[Violation]:
         or not _is_for(context, node)
     ):
         return
-    limit = max(f"{node.memory_gib or 0}G", node.memory_request or "0", key=_slurm_kibibytes)
+    limit = max(f"{node.memory_gib or 0}G", node.memory_request or "0", key=_size)
     has = f"a node of {profile.name} has {limit} ({cite(profile, node.source)})"
     for given, product, memory in _memory_requested(context):
-        if 0 < _slurm_kibibytes(limit) < memory:
+        if 0 < _size(limit) < memory:
             yield Violation(given.line, f"{product}: {has}", f"ask for at most {limit} per node, or --mem=0")
 
 
 def _memory_requested(context: Context) -> Iterator[tuple[Directive, str, float]]:
     """Yield each directive of Slurm that requests memory, its product as text, and the KiB per node."""
     requested = context.requested
-    counts = {"mem": 1, "mem-per-cpu": _cpus_of_node(requested), "mem-per-gpu": requested.gpus_of_node or 1}
+    each = requested.cpus_per_task.value if requested.cpus_per_task else 1
+    cpus, gpus = (requested.ranks_per_node or 1) * each, requested.gpus_of_node or 1
+    counts = {"mem": 1, "mem-per-cpu": cpus, "mem-per-gpu": gpus}
     for one in (one for one in context.directives if one.name in counts):
         times = counts[one.name]
         product = f"{one.text} x {times}" if times > 1 else one.text
-        yield one, product, times * _slurm_kibibytes(one.value or "")
-
-
-def _cpus_of_node(requested: RequestedResources) -> int:
-    """Return the CPUs of a node that are surely requested."""
-    each = requested.cpus_per_task.value if requested.cpus_per_task else 1
-    return (requested.ranks_per_node or 1) * each
+        yield one, product, times * _size(one.value or "")
 
 
 def _is_for(context: Context, node: Node) -> bool:
@@ -538,10 +534,10 @@ def _is_for(context: Context, node: Node) -> bool:
     return bool(asked.value) and (kind is None or kind[1] == node.gpu_type)
 
 
-def _slurm_kibibytes(text: str) -> float:
-    """Return memory as Slurm reads it, in megabytes where it has no unit; 0: all of a node, or no number."""
-    size = re.fullmatch(r"(?i)(\d{1,9})([KMGT]?)B?", text)
-    return int(size[1]) * _UNITS[size[2].upper() or "M"] if size else 0
+def _size(text: str) -> float:
+    """Return memory in KiB, in megabytes where it has no unit, as Slurm reads it; 0: no number."""
+    size = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)([KMGT]?)B?", text)
+    return float(size[1]) * _UNITS[size[2].upper() or "M"] if size else 0
 
 
 @rule("memory-limit-below-request")
@@ -557,8 +553,7 @@ def memory_limit_below_request(context: Context) -> Iterator[Violation]:
 def _kibibytes(form: str, directive: Directive | None) -> float | None:
     """Return the memory in a directive; None: it is not given, or without a unit, which the site sets."""
     found = re.search(form, (directive.value or "").strip("\"'")) if directive else None
-    size = re.fullmatch(r"(?i)(\d+(?:\.\d+)?)([KMGT])B?", found[1]) if found else None
-    return float(size[1]) * _UNITS[size[2].upper()] if size else None
+    return _size(found[1]) if found and not found[1][-1:].isdigit() else None
 
 
 @rule("line-endings")

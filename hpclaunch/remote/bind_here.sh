@@ -174,8 +174,10 @@ hpclaunch_show_gpus() {
 }
 
 hpclaunch_bind_here() {
+  local host
   if ! hpclaunch_plan_here; then
-    echo "hpclaunch: rank $RANK on $HOSTNAME: fewer cores than ranks are allowed here; it stays unbound" >&2
+    read -r host < /proc/sys/kernel/hostname
+    echo "hpclaunch: rank $RANK on $host: fewer cores than ranks are allowed here; it stays unbound" >&2
     hpclaunch_binding=
   else
     taskset -cp "${hpclaunch_cpus[LOCAL_RANK]}" $$ > /dev/null || :

@@ -29,7 +29,8 @@ hpclaunch_is_own() {
 }
 
 hpclaunch_private_folders() {
-  local name folder
+  local name folder host
+  read -r host < /proc/sys/kernel/hostname
   for name; do
     case ${!name-} in /tmp/* | /var/tmp/* | /dev/shm/*) ;; *) continue ;; esac  # the job's setup chose another place
     for folder in "${!name}" "${!name}.${HPCLAUNCH_KEY:-$$}" ''; do
@@ -37,10 +38,10 @@ hpclaunch_private_folders() {
       ! hpclaunch_is_own "$folder" || break
     done
     if [ -z "$folder" ]; then
-      echo "hpclaunch: ${!name} is not this user's own on $HOSTNAME, and no other could be made: $name is not set" >&2
+      echo "hpclaunch: ${!name} is not this user's own on $host, and no other could be made: $name is not set" >&2
       unset "$name"
     elif [ "$folder" != "${!name}" ]; then
-      echo "hpclaunch: ${!name} is not this user's own on $HOSTNAME: $name=$folder" >&2
+      echo "hpclaunch: ${!name} is not this user's own on $host: $name=$folder" >&2
       export "$name=$folder"
     fi
   done

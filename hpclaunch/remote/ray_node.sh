@@ -74,7 +74,8 @@ run_command() {
 }
 
 mkdir -p "$together"
-echo "$HOSTNAME" > "$together/$HPCLAUNCH_NODE"
+read -r host < /proc/sys/kernel/hostname
+echo "$host" > "$together/$HPCLAUNCH_NODE"
 start_ray
 trap end_ray EXIT
 trap 'exit 143' TERM
@@ -86,7 +87,7 @@ fi
 until [ -e "$together/end" ]; do
   if ! kill -0 "$ray" 2> /dev/null; then
     cat "$scratch/start.log" >&2
-    echo "hpclaunch: Ray has ended on $HOSTNAME, node $HPCLAUNCH_NODE of the job" >&2
+    echo "hpclaunch: Ray has ended on $host, node $HPCLAUNCH_NODE of the job" >&2
     exit 1
   fi
   pause

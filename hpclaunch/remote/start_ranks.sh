@@ -40,7 +40,7 @@ while [ "${hpclaunch_running[*]}" ]; do
     if [ "$hpclaunch_status" = 0 ]; then
       unset "hpclaunch_groups[hpclaunch_rank]"
     else
-      echo "$HOSTNAME: rank $hpclaunch_rank exited with code $hpclaunch_status" >&2
+      echo "$(< /proc/sys/kernel/hostname): rank $hpclaunch_rank exited with code $hpclaunch_status" >&2
       end_ranks "$hpclaunch_status"
     fi
   done

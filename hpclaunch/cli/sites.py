@@ -288,6 +288,8 @@ def _new_text(
 
 def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Scheduler) -> str:
     """Return a profile of the nodes that the scheduler describes, those with GPUs first."""
+    from msgspec.structs import replace
+
     from hpclaunch.host.this_machine import LocalHost
     from hpclaunch.job.find_out import words_of_asking
     from hpclaunch.site.asked_cluster import Wanted, cluster_profile
@@ -301,7 +303,8 @@ def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Schedu
     node = asked.profile.node
     counts = counted(node.count or 1, "node"), counted(node.cores, "core"), counted(len(node.gpus), "GPU")
     click.echo(note_text("sites new: described", counts=counts, scheduler=scheduler), err=True)
-    return described_text(name, base, asked.profile, dt.date.today())
+    profile = replace(asked.profile, node=replace(node, source=None))  # the new file has its own source
+    return described_text(name, base, profile, dt.date.today())
 
 
 def _queues_of(scheduler: Scheduler, file: TextIO) -> tuple[QueueFacts, ...]:

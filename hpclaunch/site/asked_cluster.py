@@ -87,7 +87,7 @@ def cluster_profile(base: SiteProfile, facts: ClusterFacts, want: Wanted, asked:
             gpu_request=facts.gpu_request or base.scheduler.gpu_request,
         ),
         queues={queue.name: _queue(queue, chosen, facts) for queue in _named(chosen, facts, want)},
-        node=_node(chosen, facts),
+        node=replace(_node(chosen, facts), source=asked),
         binding=_binding(base.binding, chosen.gpus, facts),
     )
     return Asked(profile=profile, notes=tuple(_notes(chosen, choices, facts, want, asked)))

@@ -14,9 +14,12 @@ About = Literal["nodes", "walltime", "both"]
 
 
 def cite(profile: SiteProfile, source: str | None) -> str:
-    """Return where a fact of the profile comes from, such as ``URL, read 2026-11-20``."""
+    """Return where a fact of the profile comes from, such as ``URL, read 2026-11-20``.
+
+    A source that the profile does not list is the words for it, as of a cluster that was asked.
+    """
     if source is None or source not in profile.sources:
-        return f"site profile {profile.name}"
+        return source or f"site profile {profile.name}"
     page = profile.sources[source]
     doubt = "" if page.evidence == "documented" else f", {page.evidence}"
     return f"{page.url}, read {page.checked}{doubt}"

@@ -6,6 +6,7 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.scheduler.slurm import SCHEDULER as SLURM
 from hpclaunch.site.asked_cluster import Wanted, cluster_profile
 from hpclaunch.site.load_profile import load_site
+from hpclaunch.site.queue_limits import cite
 from tests.in_one_test import in_one_test
 from tests.plan.test_golden import NGC, TORCH, script_of
 from tests.site.test_shipped_profiles import CLOUDS
@@ -61,6 +62,7 @@ def test_nodes_whose_gpus_are_not_requested_are_not_said_to_have_none(
     want = Wanted(nodes=2, queue=None, gpu_type=None, gpus=None, framework=framework)
     asked = cluster_profile(load_site("generic-slurm"), SLURM.parse_facts(said), want, "scontrol")
     assert asked is not None
+    assert cite(asked.profile, asked.profile.node.source if asked.profile.node else None) == "scontrol"
     notes = " ".join(asked.notes)
     assert ("whose GPUs are not requested" in notes, "without GPUs" in notes) == (bool(words), not words)
     assert words in notes

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
+from math import prod
 
 from hpclaunch.binding.binding_documents import Finding as Judged
 from hpclaunch.binding.judge_masks import Judgement, judge
@@ -253,6 +254,7 @@ def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
 @rule("threads-over-cpus")
 def threads_over_cpus(context: Context) -> Iterator[Violation]:
     script = context.script
+    yield from _threads_of_gromacs(context)
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
     if len(assigned) != 1 or assigned[0].value is None or any(map(_has_own_cpus, script.launches)):
         return
@@ -263,6 +265,28 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
         else _of_node(context, text)
     ):
         yield Violation(assigned[0].line, f"OMP_NUM_THREADS{over}")
+
+
+def _threads_of_gromacs(context: Context) -> Iterator[Violation]:
+    """Report a mdrun without a launcher that starts more threads than the job has CPUs on its node."""
+    cpus = _cpus_of_job(context.requested)
+    if not cpus or any(one.role == "exclusive" for one in context.directives):
+        return
+    for command in context.script.commands:
+        words = " ".join(word.visible for word in command.words)
+        threads = prod(map(int, re.findall(r" -nt(?:omp|mpi) (\d{1,3})(?= |$)", words)))
+        if cpus < threads and re.match(r"(gmx\w* )?mdrun ", words):
+            yield Violation(command.line, f"mdrun starts {threads} threads, the job has {cpus} CPUs")
+
+
+def _cpus_of_job(requested: RequestedResources) -> int:
+    """Return the CPUs of a job of one node; 0: not known."""
+    each, tasks = requested.cpus_per_task, requested.tasks or requested.tasks_per_node
+    if requested.cpus_per_gpu or requested.node_count not in (None, 1):
+        return 0
+    if requested.cpus_per_node:
+        return requested.cpus_per_node.value
+    return requested.all_tasks * (each.value if each else 1) if each or tasks else 0
 
 
 def _of_node(context: Context, variable: str) -> str:

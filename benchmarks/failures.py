@@ -71,9 +71,14 @@ class Case(NamedTuple):
 
     @property
     def shown(self) -> bool:
-        """Whether the line that tells it is shown."""
+        """Whether the line that tells it is shown, or its words after the label of its rank."""
         line = self.truth["expect"].get("line")
-        return not line or any(line.strip() in each or each in line for each in self.found.lines)
+        texts = (self.truth["log"], *(self.truth.get("stderr") or {}).values())
+        whole = [each for text in texts for each in text.splitlines() if line and line.strip() in each]
+        return not line or any(
+            line.strip() in each or any(each in other for other in (line, *whole))
+            for each in self.found.lines
+        )
 
     @property
     def right_place(self) -> bool:

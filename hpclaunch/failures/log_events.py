@@ -7,6 +7,7 @@ faulthandler, ``terminate called`` of libstdc++ and, in any other line, the tabl
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import filterfalse
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -304,7 +305,8 @@ def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
     order = list(dict.fromkeys((traces[root], *reversed(traces))))
     known = next(filter(None, map(_known, order)), None)
     error, line = known or (error_named(OWN_ERROR), "")
-    shown = (_words(traces[-1]), line.strip(), *map(_words, order))
+    first = _words(traces[-1])
+    shown = (first, line.strip(), *map(_words, order), *filterfalse(first.__contains__, _more(traces[-1])))
     # Raised from another one on purpose, it says more, unless a child of multiprocessing passed it on.
     if direct[-1] == _FROM and not known and traces[-1].message[0] != traces[root].message[0]:
         order.insert(0, traces[-1])
@@ -317,6 +319,11 @@ def _words(trace: _Trace) -> str:
     """Return an exception's line; where it ends with its name, the first line of its message, too."""
     more = next((line.strip() for line in trace.message[1:] if line.strip()), "")
     return f"{trace.exception.strip()} {more}" if trace.exception.endswith(":") else trace.exception.strip()
+
+
+def _more(trace: _Trace) -> Iterator[str]:
+    """Return the further lines of a message that begins after its exception's name alone."""
+    return map(str.strip, trace.message[1:] if trace.exception.endswith(":") else ())
 
 
 def _known(trace: _Trace) -> tuple[KnownError, str] | None:
@@ -374,7 +381,7 @@ def refined(event: Event, among: Iterable[Event]) -> Event:
     """Return the event with the more exact error that others of its rank tell, and with their lines."""
     for other in among:
         if event.error.cause in other.error.explains and not other.caught and _explains(event, other):
-            lines = tuple(dict.fromkeys((*event.lines, *other.lines)))
+            lines = tuple(dict.fromkeys((*event.lines[:1], *other.lines, *event.lines[1:])))
             accused = other.accused or (None if other.error.shared else event.accused)
             return event._replace(
                 error=other.error, lines=lines, where=event.where or other.where, accused=accused

@@ -215,13 +215,23 @@ def _ended_by_srun(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
-    """Return a program's abort with what it wrote in the five lines before, if that sounds like an error."""
-    if event.error.cause not in known.ABORTED_ITSELF:
+    """Return a program's own end with what it wrote in the five lines before, if that sounds like an error.
+
+    Without such words the rank's last ones are shown after an end that is a line.
+    """
+    if not (event.error.cause in known.ABORTED_ITSELF or _only_a_number(event.lines)):
         return event
     said = _error_words(event.rank, lines[max(0, event.start - 5) : event.start])
     words = tuple(text for _, text in said)
     rank = event.rank or next((rank for rank, _ in said if rank), None)
-    return event._replace(error=error_named(known.OWN_ERROR), lines=words, rank=rank) if words else event
+    if words:
+        return event._replace(error=error_named(known.OWN_ERROR), lines=words, rank=rank)
+    return event if event.traced else event._replace(lines=event.lines + _said_before(event, lines))
+
+
+def _said_before(event: Event, lines: Sequence[str]) -> tuple[str, ...]:
+    last = _said_once(lines[: event.start])
+    return tuple(text for label, text in last if label in (None, event.rank))
 
 
 def _of_event(
@@ -235,7 +245,7 @@ def _of_event(
         rank=rank,
         failed=reported,
         error=event.error,
-        lines=_shown(event, of_rank) or launchers,
+        lines=_shown(event, of_rank, launchers),
         where=next(filter(None, places), None),
         ranks_alike=len({other.rank or other.process for other in _same(event, found)} - {None}),
         stderr_rank=event.rank if event.said_by_rank else None,
@@ -712,9 +722,17 @@ def _alike(text: str) -> str:
     return re.sub(r"\d+", "0", text)
 
 
-def _shown(event: Event, found: Iterable[Event]) -> tuple[str, ...]:
-    """Return the lines that show an error; of several of one kind in a rank the first different ones."""
-    if event.lines and (event.traced or event.error.cause == known.OWN_ERROR):
+def _only_a_number(lines: Sequence[str]) -> bool:
+    return all(map(log_words("only_a_number").search, lines))
+
+
+def _shown(event: Event, found: Iterable[Event], launchers: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines that show an error; of several of one kind in a rank the first different ones.
+
+    Those of the launcher where they hold no more than a number.
+    """
+    if event.lines and (event.traced or event.error.cause in (known.OWN_ERROR, known.ABORTED_ITSELF[0])):
         return event.lines[:_LINES_SHOWN]
     same = sorted((other.at, other.lines) for other in found if other.error is event.error)
-    return tuple(dict.fromkeys(line for _, lines in same for line in lines))[:_LINES_SHOWN]
+    shown = tuple(dict.fromkeys(line for _, lines in same for line in lines))[:_LINES_SHOWN]
+    return (launchers or shown) if _only_a_number(shown) else shown

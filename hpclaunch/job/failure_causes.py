@@ -20,7 +20,7 @@ _LINE_SHOWN = 200  # characters of a log's line in a reason
 def failure_of(record: JobRecord, log: FailureLog) -> Failure:
     """Return what a failed job's log tells: the rank, its node, its exit code, the error and its lines."""
     found = verdict(log, failed=bool(record.exit_code), ranks=record.tasks, nodes=record.nodes)
-    # Lines by which Slurm announces an end are left out: the job's state says the same.
+    # Before the line by which Slurm announces an end the last ones tell how far the program came.
     lines = tuple(line for line in found.lines if not re.search(SLURM_ENDS, line))
     whose = found.stderr_rank
     own = len(lines) if whose else 0
@@ -37,12 +37,18 @@ def failure_of(record: JobRecord, log: FailureLog) -> Failure:
         exit_code=found.failed.exit_code if found.failed else None,
         cause=found.error.cause if found.error else None,
         remedy=_remedy(found, record),
-        lines=lines,
+        lines=_with_end(lines, found.lines),
         where=found.where,
         ranks_alike=found.ranks_alike,
         stderr_rank=whose if own else None,
         stderr_lines=own,
     )
+
+
+def _with_end(lines: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
+    """Return lines with the first found one by which Slurm announces an end, unless they have it."""
+    end = next(filter(re.compile(SLURM_ENDS).search, found), "")
+    return lines if end in "\n".join(lines) else (*lines, end)
 
 
 def _remedy(found: Verdict, record: JobRecord) -> str | None:

@@ -106,6 +106,59 @@ def test_a_pool_that_lost_a_process_tells_that_it_was_killed() -> None:
     assert cause(read(["CRITICAL Exception in initializer:", *trace("KeyError: 'a'"), *POOL], 1)) == OWN_ERROR
 
 
+def test_the_lines_of_a_message_are_shown_after_the_name_of_its_exception() -> None:
+    numpy = (
+        "AssertionError: \nArrays are not equal\nNaN in tile 3 at step 2\nMismatched elements: 2 / 8 (25%)"
+    )
+    assert read(trace(numpy), 1).lines == (
+        "AssertionError: Arrays are not equal",
+        "NaN in tile 3 at step 2",
+        "Mismatched elements: 2 / 8 (25%)",
+    )
+    assert read([*trace("RuntimeError: no kernel"), "warming up"], 1).lines == ("RuntimeError: no kernel",)
+
+
+@in_one_test("stop", ["ERROR STOP 12", "STOP 12", "ERROR STOP"])
+def test_the_words_before_a_stop_with_a_number_are_shown(stop: str) -> None:
+    words = "===>>> : E R R O R   subdomain 0002 contains no ocean point"
+    assert read(["step 1", words, stop], 1).lines == (words,)
+    assert read(["step 1", "step 1", stop], 1).lines == (stop,)
+    assert read(["step 1", "step 2", f"{stop} 1 no ocean"], 1).lines == (f"{stop} 1 no ocean",)
+
+
+ABORT = ["MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", "with errorcode 71."]
+
+
+def test_the_last_words_of_the_rank_that_called_mpi_abort_are_shown() -> None:
+    steps = [f"solver<{rank}>: entering GMRES" for rank in range(4)]
+    last = "solver<3>: the matrix has rank 118"
+    found = read([*steps, last, "-" * 74, *ABORT])
+    assert (found.rank, cause(found), found.lines) == ("3", "MPI_Abort", (ABORT[0], last))
+    assert read([*steps, "-" * 74, *ABORT]).lines == (ABORT[0],)
+    labelled = [f"[{rank}] entering GMRES" for rank in range(4)] * 2
+    assert read([*labelled, "[1] the matrix has rank 118", *ABORT]).lines == (ABORT[0],)
+
+
+WARNED = """WARNING: Open MPI failed to TCP connect to a peer MPI process.
+    Message:    connect() to 192.0.2.2:1028 failed
+    Error:      Operation now in progress (115)"""
+
+
+def test_a_field_of_a_warning_of_open_mpi_is_not_the_programs_error() -> None:
+    said = "fft3d: rank 1: local extent 129 is not a multiple of 4"
+    abort = [ABORT[0].replace("3", "1"), ABORT[1]]
+    found = read([said, "-" * 74, *abort, "-" * 74, *WARNED.splitlines(), "-" * 74])
+    assert (found.rank, cause(found), found.lines) == ("1", OWN_ERROR, (said,))
+    assert cause(read(["step 1", "Error: no input (115)"])) == OWN_ERROR
+
+
+def test_mpich_shows_the_signal_and_not_its_number() -> None:
+    ends = ["=   PID 10667 RUNNING AT n1", "=   EXIT CODE: 9"]
+    words = "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"
+    assert read(["step 1", *ends, words]).lines == (words,)
+    assert read(["step 1", *ends]).lines == ("=   EXIT CODE: 9",)
+
+
 def test_time_and_label_of_open_mpi_in_brackets() -> None:
     tag = "[Sun Nov 29 03:32:29 2026][1,{}]<std{}>: "
     steps = [tag.format(rank, "out") + "beta 5.7" for rank in (0, 1, 2, 3)]

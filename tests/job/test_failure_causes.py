@@ -197,7 +197,7 @@ def test_slurms_own_line_is_not_the_programs(tmp_path: Path, version: str, why: 
     record = new_record(Store(tmp_path), "slurm", tmp_path)
     last = "srun: error: n1: task 0: Terminated"
     failure = failure_of(record, FailureLog(f"{last}\n", (*own, line, last)))
-    assert failure.lines == own
+    assert failure.lines == ((*own, line) if why == "TIME LIMIT" else own)
     assert failure.cause == ("time limit" if why == "TIME LIMIT" else None)
 
 

@@ -378,9 +378,7 @@ class Named:
 
     def tasks_with(self, *words: str) -> bool:
         """Tell whether something to do has one of these words."""
-        patterns = [
-            rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in words if len(word) > 1 or word.isdigit()
-        ]
+        patterns = [rf"(?<![\w-]){re.escape(word)}(?![\w-])" for word in words if word]
         return any(re.search(pattern, task) for pattern in patterns for task in self.tasks)
 
     def reported(self, lines: Iterable[int], *words: str) -> bool:
@@ -473,7 +471,7 @@ def launch_differences(one: Launch, other: Launch, old: Ran, new: Ran, named: Na
         moves = {
             number
             for number, line in enumerate(named.lines, 1)
-            if re.search(r"\b(cd|pushd)\b|chdir|wdir|-D |--pwd", line)
+            if re.search(r"\b(cd|pushd)\b|chdir|wdir|workdir|-D |--pwd", line)
         }
         by: By = (
             "to do"
@@ -532,6 +530,7 @@ def word_differences(one: Launch, other: Launch, lines: set[int], named: Named) 
         options = [before[first - 1]] if first and before[first - 1].startswith("-") else []
         words = [word for each in (*there, *here, *options) for word in (each, *re.split(r"[=,:\s]", each))]
         words += [os.path.basename(word) for word in there if "/" in word]
+        words = [word for word in words if len(word) > 1 or word.isdigit()]
         values = [word for word in words if len(word) > 2]
         places = named.holding(*values) if values else set()
         names = {

@@ -117,7 +117,9 @@ class Values:
         if re.fullmatch(r"\"?\$(?:[@*]|\{[@*][^}]*\})\"?", word.raw):
             return []  # the arguments of the script itself
         if _array_name(word):
-            return self._array(_array_name(word), word.start)
+            return self._items_of(word)
+        if _BRACES.fullmatch(word.raw):
+            return [Value(text, _in_quotes(text)) for text in _in_braces(word.raw)]
         value = self.value(word)
         unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
         if unquoted and value.plain is not None:
@@ -129,6 +131,13 @@ class Values:
         if unquoted and value.shell is None and value.named and re.search(r"\s", value.named):
             return [_piece(text) for text in value.named.split()]
         return [replace(value, splits=unquoted)]
+
+    def _items_of(self, word: Word) -> list[Value] | None:
+        """Return what a word that expands to all items of an array becomes; bash splits it without quotes."""
+        items = self._array(_array_name(word), word.start)
+        if items is None or '"' in word.raw or any(item.plain is None for item in items):
+            return items
+        return [Value(text, _in_quotes(text)) for item in items for text in item.text.split()]
 
     def translated(self, text: str) -> str:
         """Return a text that a shell will read with the scheduler's variables as the target has them."""
@@ -295,6 +304,26 @@ class Values:
         sources = [name for name, fact in self.words.variables.items() if fact in ("node list", "node file")]
         names_one = any(re.search(rf"\$\{{?{name}\b", inside) for name in sources)
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
+
+
+_BRACES = re.compile(
+    r"[^\s{}'\"$`\\]*\{(?:[^\s{}'\"$`\\]*,[^\s{}'\"$`\\]*|\d{1,3}\.\.\d{1,3})\}[^\s{}'\"$`\\]*"
+)
+"""A word with one list in braces, or a range of numbers, and nothing else that bash reads."""
+
+
+def _in_braces(text: str) -> list[str]:
+    """Return the words that bash makes of ``a{1,2}b`` and ``a{1..3}b``."""
+    before, _, rest = text.partition("{")
+    inside, _, behind = rest.partition("}")
+    first, dots, last = inside.partition("..")
+    items = inside.split(",")
+    if dots and "," not in inside:
+        step = 1 if int(first) <= int(last) else -1
+        padded = any(re.match(r"0\d", end) for end in (first, last))
+        width = max(len(first), len(last)) if padded else 1
+        items = [f"{number:0{width}d}" for number in range(int(first), int(last) + step, step)]
+    return [f"{before}{item}{behind}" for item in items]
 
 
 def _filled(text: str, texts: Mapping[str, str]) -> str:

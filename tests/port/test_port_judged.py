@@ -786,3 +786,28 @@ def test_a_program_in_a_file_that_the_script_writes_keeps_its_stdin(line: str, l
     ported = port(text, None, "polaris")
     assert ported.settings["command"][-1] == last
     assert said in "\n".join(ported.to_do) if said else "reads what" not in "\n".join(ported.to_do)
+
+
+@in_one_test(
+    "words, command",
+    [
+        ("{1,2}.x", ("1.x", "2.x")),
+        ("a{b,c}", ("ab", "ac")),
+        ("{1..3}", ("1", "2", "3")),
+        ("{3..1}", ("3", "2", "1")),
+        ("{08..10}", ("08", "09", "10")),
+        ("f{1,}", ("f1", "f")),
+        ("'{1,2}'", ("{1,2}",)),
+        ("{one}", ("{one}",)),
+        ("{}", ("{}",)),
+        ('\'{"a": 1, "b": 2}\'', ('{"a": 1, "b": 2}',)),
+    ],
+)
+def test_a_list_in_braces_is_words_as_bash_makes_them(words: str, command: tuple[str, ...]) -> None:
+    assert port(f"{NO_GPUS}srun ./a {words}\n", None, "polaris").settings["command"] == ("./a", *command)
+
+
+@in_one_test("quotes, command", [('"', ("--name", "c d")), ("", ("--name", "c", "d"))])
+def test_items_of_an_array_are_split_unless_quotes_hold_them(quotes: str, command: tuple[str, ...]) -> None:
+    text = f'{NO_GPUS}A=(--name "c d")\nsrun ./a {quotes}${{A[@]}}{quotes}\n'
+    assert port(text, None, "polaris").settings["command"] == ("./a", *command)

@@ -70,9 +70,7 @@ def with_labels(lines: Sequence[str], ranks: int) -> tuple[str, ...]:
     found = [log_words("number_in_a_line").match(line) for line in lines]
     numbers = [match["rank"] for match in filter(None, found)]
     turns = 2 * len(numbers) >= len([*filterfalse(launchers_own, lines)]) and _take_turns(numbers, ranks)
-    return tuple(
-        _relabelled(match) if turns and match else line for match, line in zip(found, lines, strict=True)
-    )
+    return tuple(_relabelled(own) if turns and own else line for own, line in zip(found, lines, strict=True))
 
 
 def _take_turns(numbers: Sequence[str], ranks: int) -> bool:

@@ -5,7 +5,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import filterfalse, groupby, takewhile
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from hpclaunch.cpuset import format_cpu_list
@@ -81,7 +81,7 @@ def _of_log(log: FailureLog, *, failed: bool, ranks: int, nodes: int) -> Verdict
     after = _followers(said)
     first = _first(reports, after)
     said = _without_later_kills(said, first, log.lines)
-    said = _caught_by_a_rank(_of_other_ranks(said, first, reports), log.lines, ranks)
+    said = _with_caught(said, first, reports, log.lines, ranks)
     said = _without_limit_of_waiting(said, log.lines)
     found = [*said, *_silent(reports, first)]
     best = _decisive(found, first, failed, several=ranks > 1)
@@ -309,9 +309,8 @@ def _fell_silent(lines: Sequence[str], ranks: int) -> str | None:
     last = {label: said[-1] for label, said in words.items()}
     odd, *others = *odd_ones(last), ""
     missed = {*last.values()} - {*words.get(odd, ())}
-    return (
-        odd if len(others) == len(missed) == 1 and all(last[odd] in said for said in words.values()) else None
-    )
+    alone = len(others) == len(missed) == 1 and all(last[odd] in said for said in words.values())
+    return odd if alone else None
 
 
 def _elsewhere(found: Iterable[Event]) -> set[str]:
@@ -391,14 +390,10 @@ def _of_unknown(log: FailureLog) -> Verdict:
     Without words that errors have, a rank left after words that it alone wrote; rank 0 writes for all.
     """
     said = _error_words(None, log.lines)
-    if not said:
-        said = [
-            (label if re.fullmatch("[1-9][0-9]*", label or "") else None, text)
-            for label, text in _said_once(log.lines)
-        ]
-    error = error_named(known.OWN_ERROR) if said else None
-    ranks = {rank for rank, _ in said if rank}
-    return _only(ranks, Verdict(error=error, lines=tuple(text for _, text in said)))
+    last = said or _said_once(log.lines)
+    error = error_named(known.OWN_ERROR) if last else None
+    ranks = {rank for rank, _ in last if rank and (said or re.fullmatch("[1-9][0-9]*", rank))}
+    return _only(ranks, Verdict(error=error, lines=tuple(text for _, text in last)))
 
 
 def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | None, str]]:
@@ -599,33 +594,36 @@ def _without_later_kills(said: list[Event], first: FailedRank | None, lines: Seq
     return [event for event in said if event.error.cause != known.KILLED or event.at < told]
 
 
-def _of_other_ranks(said: list[Event], first: FailedRank | None, reports: str) -> list[Event]:
-    """Return the events, with exceptions as caught that cannot be of the rank that a launcher reports first.
+def _with_caught(
+    said: list[Event], first: FailedRank | None, reports: str, lines: Sequence[str], ranks: int
+) -> list[Event]:
+    """Return the events, with exceptions as caught that are not of the rank that a launcher reports first.
 
     Python ends with exit code 1 by an exception that nothing caught, never by SIGKILL; after one it may meet
-    a fault, but not where another rank ended with 1.
+    a fault, but not where another rank ended with 1. Nor is it one where all ranks wrote before and after it.
     """
     code = first.exit_code if first else None
     ones = any(each.exit_code == 1 for each in failed_ranks(reports))
-    if code != _SIGKILL and not (ones and code in FAULTS):
-        return said
-    return [event._replace(caught=event.caught or _unlabelled_exception(event)) for event in said]
+    others = code == _SIGKILL or (ones and code in FAULTS)
+    together = _together(lines, ranks)
+    since = min(map(itemgetter(1), together), default=len(lines))
+    until = max(map(itemgetter(0), together), default=0)
+    caught = [_unlabelled_exception(event) and (others or since < event.start < until) for event in said]
+    return [event._replace(caught=event.caught or own) for event, own in zip(said, caught, strict=True)]
 
 
-def _caught_by_a_rank(said: list[Event], lines: Sequence[str], ranks: int) -> list[Event]:
-    """Return the events, with exceptions as caught after which each rank wrote the same words with a number.
+def _together(lines: Sequence[str], ranks: int) -> list[tuple[int, int]]:
+    """Return the places where each rank wrote the same words with a number, with few others among them.
 
-    As often as there are ranks: then the one that met it is among those that went on.
+    Output that a rank buffered until it ended comes in one piece, and tells no time.
     """
-    places: dict[str, list[int]] = {}
-    for at, line in enumerate(lines):
-        if log_words("progress").search(line) and _went_on(line):
-            places.setdefault(line, []).append(at)
-    last = max((own[-ranks] for own in places.values() if 1 < ranks <= len(own)), default=0)
-    return [
-        event._replace(caught=event.caught or (event.at < last and _unlabelled_exception(event)))
-        for event in said
-    ]
+    progress = log_words("progress").search
+    steps = [(at, line) for at, line in enumerate(lines) if progress(line) and _went_on(line)]
+    near = (
+        [at for at, other in steps[number : number + 2 * ranks] if other == line][:ranks]
+        for number, (_, line) in enumerate(steps)
+    )
+    return [(same[0], same[-1]) for same in near if 1 < ranks == len(same)]
 
 
 def _unlabelled_exception(event: Event) -> bool:

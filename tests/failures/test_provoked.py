@@ -240,6 +240,7 @@ def test_an_exception_is_not_of_a_rank_that_ended_otherwise(
         (["waiting"] * 3, OWN_ERROR),
         (["step 2 of 6", "step 3 of 6", "step 4 of 6"], OWN_ERROR),
         (["0: step 2", "1: step 2", "2: step 2"], OWN_ERROR),
+        ([f"step {step} of 6" for _ in range(3) for step in (2, 3, 4)], OWN_ERROR),  # buffered until the end
     ],
 )
 def test_an_exception_after_which_all_ranks_went_on_was_caught(after: list[str], wanted: str) -> None:
@@ -254,3 +255,4 @@ def test_an_exception_after_which_all_ranks_went_on_was_caught(after: list[str],
         [*before, *trace("FileNotFoundError: [Errno 2] No such file or directory: 'a'"), *after, *ends]
     )
     assert cause(alone) == (OWN_ERROR if wanted != OWN_ERROR else "file missing")
+    assert cause(read([*trace("KeyError: 'a'"), *after, *memory, *ends])) == OWN_ERROR

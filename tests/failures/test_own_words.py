@@ -126,6 +126,33 @@ def test_the_words_before_a_stop_with_a_number_are_shown(stop: str) -> None:
     assert read(["step 1", "step 2", f"{stop} 1 no ocean"], 1).lines == (f"{stop} 1 no ocean",)
 
 
+def test_a_report_of_srun_between_two_tracebacks_is_no_exception() -> None:
+    head, frame, *rest = trace("ModuleNotFoundError: No module named 'torch'")
+    ends = [f"srun: error: n{rank}: task {rank}: Exited with exit code 1" for rank in (1, 0)]
+    script = "/var/spool/slurmd/job7/slurm_script: line 3: module: command not found"
+    mixed = [script, head, *ends, head, frame, *rest, frame, *rest]
+    found = read(mixed, 2)
+    assert (found.rank, cause(found)) == (None, "module system")
+    assert script in found.lines
+    found = read(mixed[1:], 2)
+    assert (found.rank, cause(found)) == (None, "Python module missing")
+
+
+LOST = "RuntimeError: Connection closed by peer [127.0.0.1]:2964"
+WEIGHTS = "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded"
+TORCH = "/env/lib/python3.11/site-packages/torch/serialization.py"
+
+
+def test_a_rank_that_alone_loads_a_checkpoint_is_named_and_of_several_none() -> None:
+    def said(rank: int, words: str) -> list[str]:
+        return [f"[rank{rank}]: {line}" for line in trace(words, TORCH)]
+
+    alone = read([*said(1, WEIGHTS), *said(0, LOST), *said(2, LOST)], 3)
+    assert (alone.rank, cause(alone)) == ("1", "weights only")
+    both = read([*said(1, WEIGHTS), *said(0, WEIGHTS), *said(2, LOST)], 3)
+    assert (both.rank, both.candidates, cause(both)) == (None, "0-1", "weights only")
+
+
 ABORT = ["MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD", "with errorcode 71."]
 
 

@@ -117,9 +117,9 @@ printf 'no such optimizer: \\033[31mmuon\\n' >&2; exit 9
 
 
 @pytest.mark.mpi
-def test_an_unknown_error_is_shown_by_the_last_lines() -> None:
+def test_an_exit_code_of_ones_own_is_shown_by_the_last_lines() -> None:
     facts = ended("--site", "local", "--", "bash", "-c", "echo 1; echo that was all; exit 9")
-    assert (facts["exit_code"], facts["failure"]["cause"]) == (9, None)
+    assert (facts["exit_code"], facts["failure"]["cause"]) == (9, "the program's own error")
     assert facts["failure"]["lines"] == ["1", "that was all"]
     assert ended("--site", "local", "--", "true")["failure"] is None
 

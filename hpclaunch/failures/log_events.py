@@ -7,7 +7,6 @@ faulthandler, ``terminate called`` of libstdc++ and, in any other line, the tabl
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import filterfalse
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -305,8 +304,7 @@ def _chained(traces: Sequence[_Trace], direct: Sequence[int], at: int) -> Event:
     order = list(dict.fromkeys((traces[root], *reversed(traces))))
     known = next(filter(None, map(_known, order)), None)
     error, line = known or (error_named(OWN_ERROR), "")
-    first = _words(traces[-1])
-    shown = (first, line.strip(), *map(_words, order), *filterfalse(first.__contains__, _more(traces[-1])))
+    shown = (_words(traces[-1]), line.strip(), *map(_words, order), *_more(traces[-1]))
     # Raised from another one on purpose, it says more, unless a child of multiprocessing passed it on.
     if direct[-1] == _FROM and not known and traces[-1].message[0] != traces[root].message[0]:
         order.insert(0, traces[-1])
@@ -322,8 +320,8 @@ def _words(trace: _Trace) -> str:
 
 
 def _more(trace: _Trace) -> Iterator[str]:
-    """Return the further lines of a message that begins after its exception's name alone."""
-    return map(str.strip, trace.message[1:] if trace.exception.endswith(":") else ())
+    """Return the lines after the first one of a message that begins after its exception's name alone."""
+    return map(str.strip, trace.message[2:] if trace.exception.endswith(":") else ())
 
 
 def _known(trace: _Trace) -> tuple[KnownError, str] | None:

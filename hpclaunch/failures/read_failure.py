@@ -215,10 +215,7 @@ def _ended_by_srun(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
-    """Return a program's own end with what it wrote in the five lines before, if that sounds like an error.
-
-    Without such words the rank's last ones are shown after an end that is a line.
-    """
+    """Return a program's own end with what it wrote in the five lines before, above all what sounds wrong."""
     if not (event.error.cause in known.ABORTED_ITSELF or _only_a_number(event.lines)):
         return event
     said = _error_words(event.rank, lines[max(0, event.start - 5) : event.start])
@@ -230,8 +227,11 @@ def _with_words_before(event: Event, lines: Sequence[str]) -> Event:
 
 
 def _said_before(event: Event, lines: Sequence[str]) -> tuple[str, ...]:
+    """Return what names the rank that the end itself names, or the last words of its label."""
+    before, rank = lines[max(0, event.start - 5) : event.start], rank_told("".join(event.lines[:1]))
+    told = tuple(text for text in before if rank and rank_told(text) == rank)
     last = _said_once(lines[: event.start])
-    return tuple(text for label, text in last if label in (None, event.rank))
+    return told or tuple(text for label, text in last if label in (None, event.rank))
 
 
 def _of_event(

@@ -166,6 +166,15 @@ def test_the_last_words_of_the_rank_that_called_mpi_abort_are_shown() -> None:
     assert read([*labelled, "[1] the matrix has rank 118", *ABORT]).lines == (ABORT[0],)
 
 
+@in_one_test("name", ["rank 3", "halo: rank 3", "halo: process 3", "halo.x: task 3"])
+def test_words_with_the_rank_that_called_mpi_abort_are_shown(name: str) -> None:
+    said = f"{name}: the ghost cells overlap"
+    assert read([said, "-" * 74, *ABORT]).lines == (ABORT[0], said)
+    assert read([said.replace("3", "2"), "-" * 74, *ABORT]).lines == (ABORT[0],)
+    found = read([f"{name}: no such zone", "-" * 74, *ABORT])
+    assert (found.rank, cause(found), found.lines) == ("3", OWN_ERROR, (f"{name}: no such zone",))
+
+
 WARNED = """WARNING: Open MPI failed to TCP connect to a peer MPI process.
     Message:    connect() to 192.0.2.2:1028 failed
     Error:      Operation now in progress (115)"""

@@ -195,6 +195,13 @@ def test_mpich_shows_the_signal_and_not_its_number() -> None:
     assert read(["step 1", *ends]).lines == ("=   EXIT CODE: 9",)
 
 
+def test_the_process_that_mpich_reports_after_a_signal_may_be_one_that_it_killed() -> None:
+    starts = [f"rank {rank} (pid {10667 + rank}): loading points" for rank in range(3)]
+    ends = ["=   PID 10667 RUNNING AT n1", "=   EXIT CODE: 9"]
+    found = read([*starts, *ends, "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)"], 3)
+    assert (found.rank, cause(found)) == (None, "killed")
+
+
 def test_time_and_label_of_open_mpi_in_brackets() -> None:
     tag = "[Sun Nov 29 03:32:29 2026][1,{}]<std{}>: "
     steps = [tag.format(rank, "out") + "beta 5.7" for rank in (0, 1, 2, 3)]

@@ -28,6 +28,8 @@ and set variables are read. python and other: only the directives are read."""
 
 _SHELLS: dict[str, Language] = TABLE["shells"]
 _PYTHON_LINE = re.compile(r"(import|from)\s+[A-Za-z_.]+|\"\"\"|'''|def \w+\(|class \w+")
+_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
+_SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 
 
 def language_of(text: str) -> Language:
@@ -53,10 +55,6 @@ def code_lines(text: str) -> list[int]:
     """Return the lines of code of a script in another language."""
     lines = enumerate(text.split("\n"), 1)
     return [number for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
-
-
-_WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
-_SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,8 @@ _BLANK = r"[ \t\r\n]+"
 _LIST_PIECE = re.compile(r"(0x)?[0-9a-fA-F]+,?")
 _ONE_WORD = "remove the spaces, so that the list is one word"
 _BY_LOCAL_RANK = r"^[\"'\\]*\$\{?(SLURM_LOCALID|\w*LOCAL_RANK(ID)?)\b"
+_BINDER = {"map": "map_cpu", "mask": "the mask"}
+_WORKERS = re.compile(r" --(?:[\w-]+\.)?num[-_]workers[= ](\d{1,3})(?= |$)")
 
 
 @rule("mask-undefined-variable")
@@ -234,9 +236,6 @@ def cpus_per_task_differs(context: Context) -> Iterator[Violation]:
             yield Violation(entry.line, message)
 
 
-_BINDER = {"map": "map_cpu", "mask": "the mask"}
-
-
 @rule("cpus-per-task-not-passed")
 def cpus_per_task_not_passed(context: Context) -> Iterator[Violation]:
     given, script = context.requested.cpus_per_task, context.script
@@ -258,13 +257,12 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
     if len(assigned) != 1 or assigned[0].value is None or any(map(_has_own_cpus, script.launches)):
         return
-    text = assigned[0].value.raw.strip("\"'${}")
-    if (
-        over := _above_cpus(context, int(text))
-        if re.fullmatch("[0-9]{1,4}", text)
-        else _of_node(context, text)
-    ):
-        yield Violation(assigned[0].line, f"OMP_NUM_THREADS{over}")
+    text, given = assigned[0].value.raw.strip("\"'${}"), context.requested.cpus_per_task
+    if not re.fullmatch("[0-9]{1,4}", text):
+        yield from _threads_of_node(context, assigned[0].line, text)
+    elif given and int(text) > given.value:
+        message = f"OMP_NUM_THREADS={int(text)}, and --cpus-per-task={given.value} (line {given.line})"
+        yield Violation(assigned[0].line, message)
 
 
 def _threads_of_gromacs(context: Context) -> Iterator[Violation]:
@@ -289,20 +287,13 @@ def _cpus_of_job(requested: RequestedResources) -> int:
     return requested.all_tasks * (each.value if each else 1) if each or tasks else 0
 
 
-def _of_node(context: Context, variable: str) -> str:
-    """Return in words that each of several tasks gets the CPUs of their node; empty where it does not."""
-    ranks = [
-        launch_ranks_per_node(context, one) or 1 for one in context.script.launches if _starts_ranks(one)
-    ]
-    several = variable in ("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE") and max(ranks, default=1) > 1
-    return f" is all CPUs of a node, for each of {max(ranks)} tasks on it" if several else ""
-
-
-def _above_cpus(context: Context, threads: int) -> str:
-    """Return in words that this many threads are more than the CPUs of a task; empty where they are not."""
-    given = context.requested.cpus_per_task
-    above = given is not None and threads > given.value
-    return f"={threads}, and --cpus-per-task={given.value} (line {given.line})" if given and above else ""
+def _threads_of_node(context: Context, line: int, variable: str) -> Iterator[Violation]:
+    """Report a variable that gives each of several tasks as many threads as their node has CPUs."""
+    started = [one for one in context.script.launches if one.launcher in ("srun", "mpiexec")]
+    ranks = [launch_ranks_per_node(context, one) or 1 for one in started if not one.trivial]
+    if variable in ("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE") and max(ranks, default=1) > 1:
+        message = f"OMP_NUM_THREADS is all CPUs of a node, for each of {max(ranks)} tasks on it"
+        yield Violation(line, message)
 
 
 @rule("workers-over-cpus")
@@ -317,9 +308,6 @@ def workers_over_cpus(context: Context) -> Iterator[Violation]:
             yield Violation(line_of(context.script, launch, given[0].strip()), message)
 
 
-_WORKERS = re.compile(r" --(?:[\w-]+\.)?num[-_]workers[= ](\d{1,3})(?= |$)")
-
-
 def _cpus_of_process(requested: RequestedResources, launch: Launch) -> int | None:
     """Return the CPUs that a process gets: of a rank its own, of the script itself all on the node."""
     ranks, gpus, each = requested.ranks_per_node or 1, requested.gpus_of_node, requested.cpus_per_task
@@ -328,10 +316,6 @@ def _cpus_of_process(requested: RequestedResources, launch: Launch) -> int | Non
         return None
     on_node = each.value * ranks if each else per_gpu.value * gpus if per_gpu and gpus else None
     return on_node and (on_node // ranks if launch.launcher == "srun" else on_node)
-
-
-def _starts_ranks(launch: Launch) -> bool:
-    return launch.launcher in ("srun", "mpiexec") and not launch.trivial
 
 
 def _has_own_cpus(launch: Launch) -> bool:

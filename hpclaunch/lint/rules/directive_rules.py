@@ -25,6 +25,10 @@ _BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$
 _LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=[^ -~](-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
 _NO_WORDS = re.compile("(?m)^#SBATCH(?:[A-Za-z0-9_:;,.=][^\\s]*|[^#\n\"'\\\\]*([\"'])[^\n\"']*$)")
 """Lines that sbatch refuses: joined to #SBATCH is a word, or a quote has no partner."""
+_OF_TORQUE = re.compile(r"\b(nodes|neednodes)=[^,\s]*:gpus=\d|\bnodes=[^,\s]*:(ppn=\d+:[a-z]|[a-z]\w*:ppn=)")
+"""GPUs and properties in ``-l nodes``, as TORQUE has them (its Administrator Guide 6.1, resources)."""
+_ANY_TEXT = re.compile(TABLE["right_as_they_are"])
+_OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 
 
 def _with_problem(context: Context, problem: str) -> Iterator[Directive]:
@@ -75,10 +79,6 @@ def _in_text(context: Context, beginning: str) -> Severity | None:
     reader = context.script.reader
     options = list(reader.read_text(beginning.partition("SBATCH")[2])) if reader else []
     return "warning" if options and options[-1].name in _TEXTS else None
-
-
-_OF_TORQUE = re.compile(r"\b(nodes|neednodes)=[^,\s]*:gpus=\d|\bnodes=[^,\s]*:(ppn=\d+:[a-z]|[a-z]\w*:ppn=)")
-"""GPUs and properties in ``-l nodes``, as TORQUE has them (its Administrator Guide 6.1, resources)."""
 
 
 @rule("directive-comment")
@@ -206,10 +206,6 @@ def _is_looked_up(one: Directive) -> bool:
     file = in_folder and one.name in TABLE["opened_at_start"].get(one.reader.kind, "").split()
     read = one.reader.options.get(one.name) in TABLE["read_by_scheduler"]
     return bool(opened and (read or file)) and not re.search(TABLE["masked"], one.text)
-
-
-_ANY_TEXT = re.compile(TABLE["right_as_they_are"])
-_OF_A_PROGRAM = re.compile("|".join(TABLE["filled_in_by_programs"]))
 
 
 @rule("time-missing")

@@ -22,6 +22,8 @@ _FEWEST_GPUS = 4
 _MAX_VALUE = 1 << 40
 _Bounds = tuple[int, int]
 """The lowest and the highest value of a number."""
+_PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
+"""Option of torchrun -> the form of a value with a port."""
 
 
 @rule("export-comma-value")
@@ -197,10 +199,6 @@ def master_addr_unused(context: Context) -> Iterator[Violation]:
         alone = not ranks or (counted and context.requested.all_tasks == 1)
         message = "MASTER_ADDR is set but unused: neither exported nor read"
         yield Violation(made[-1].line, message, severity="note" if alone else None)
-
-
-_PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
-"""Option of torchrun -> the form of a value with a port."""
 
 
 def _ports_of_launch(script: Script, launch: Launch) -> Iterator[tuple[str, str]]:

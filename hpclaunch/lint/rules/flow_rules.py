@@ -167,11 +167,8 @@ def _holds(row: dict[str, str], context: Context, command: Command) -> bool:
     if "nodes" in row and (context.requested.node_count or 1) < 2:
         return False
     named = "variable" not in row or command.name in script.variables.assignments
-    return (
-        named
-        and not _mended(row, script, command)
-        and _where(script, command).isdisjoint(row.get("not", "").split())
-    )
+    holds = named and not _mended(row, script, command)
+    return holds and _where(script, command).isdisjoint(row.get("not", "").split())
 
 
 def _mended(row: dict[str, str], script: Script, command: Command) -> bool:

@@ -23,8 +23,6 @@ _EMPTYING = ("purge", "reset")
 _CHANGING = (*_LOADING, *_REPLACING, *_UNLOADING, *_EMPTYING)
 _OTHER_ML_VERBS = ("use", "list", "avail", "spider", "restore", "show", "unuse")
 _GPU_NAMES: dict[str, str] = TABLE["gpu_names"]
-
-
 _V = TypeVar("_V")
 
 

@@ -2,10 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
@@ -23,16 +22,16 @@ _INTERACTIVE = ("bash", "interactive")
 
 @rule("horovod-callback-arguments")
 def horovod_callback_arguments(context: Context) -> Iterator[Violation]:
-    for name, source in _launched(context):
+    for name, source in _launched(context, context.script.launches):
         for call, message in _wrong_calls(source) if "horovod" in source else ():
             line = source.encode().split(b"\n")[call.lineno - 1]
             column = len(line[: call.col_offset].decode(errors="replace")) + 1  # ast counts bytes
             yield Violation(call.lineno, message, file=name, column=column)
 
 
-def _launched(context: Context) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each Python file that the script launches and that can be read, once."""
-    words = [word for launch in context.script.launches for word in python_files(launch)]
+def _launched(context: Context, launches: Iterable[Launch]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each Python file that is launched and that can be read, once."""
+    words = [word for launch in launches for word in python_files(launch)]
     names = dict.fromkeys(context.script.variables.expand(word).text for word in words)
     for name in filter(None, names):
         source = context.files.text(name)
@@ -47,15 +46,11 @@ def lightning_tasks(context: Context) -> Iterator[Violation]:
     if not counted or (named is not None and named.value in _INTERACTIVE):
         return
     for launch in context.script.launches:
-        options = _of_lightning(context, launch) if _has_tasks_of_job(context.script, launch) else None
+        own = launch.option("ntasks", "n", "ntasks-per-node") or worker_run(context.script, launch)
+        sees_tasks = launch.launcher in ("python", "srun") and not own
+        options = _of_lightning(context, launch) if sees_tasks else None
         if options is not None and (wrong := _tasks_of_lightning(context.requested, options)):
             yield Violation(launch.line, *wrong)
-
-
-def _has_tasks_of_job(script: Script, launch: Launch) -> bool:
-    """Tell whether a program sees the tasks of the job, and has no launcher of workers between."""
-    own = launch.option("ntasks", "n", "ntasks-per-node") is not None
-    return launch.launcher in ("python", "srun") and not own and worker_run(script, launch) is None
 
 
 def _of_lightning(context: Context, launch: Launch) -> str | None:
@@ -63,8 +58,7 @@ def _of_lightning(context: Context, launch: Launch) -> str | None:
     words = " ".join(program_words(context.script, launch))
     if re.search(r"(^| )--trainer\.\w", words):
         return words
-    texts = (context.script.variables.expand(word).text for word in python_files(launch))
-    source = "\n".join(context.files.text(name) or "" for name in filter(None, texts))
+    source = "\n".join(text for _, text in _launched(context, [launch]))
     uses = _IMPORTS_LIGHTNING.search(source) and re.search(r"\b(Trainer|Fabric)\(", source)
     return words if uses and not re.search(r"Environment\(|plugins=", source) else None
 
@@ -87,7 +81,7 @@ def _tasks_of_lightning(requested: RequestedResources, options: str) -> tuple[st
 def data_parallel(context: Context) -> Iterator[Violation]:
     if context.requested.all_tasks < 2:
         return
-    for name, source in _launched(context):
+    for name, source in _launched(context, context.script.launches):
         match = re.search(r"(?m)^([^#\n]*)\bDataParallel\(", source)
         if match and "DistributedDataParallel(" not in source:
             line = source.count("\n", 0, match.start()) + 1

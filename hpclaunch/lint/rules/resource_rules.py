@@ -36,6 +36,13 @@ _NO_LIMIT = ("unlimited", "infinite", "-1")
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 _OTHER_SENTINELS = ("YBATCH",)
 """Nearly one of these, but read by another program: ybatch, a wrapper of sbatch at ABCI."""
+_NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
+"""In scripts of programs whose ranks may use NCCL or RCCL."""
+_SHORTEST_S = 60
+"""A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
+_AS_EVERYWHERE = 2
+"""Parts of a path such as ``/home``: any machine has it."""
+_UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 
 
 @rule("gpus-conflict")
@@ -223,10 +230,6 @@ def _qos_limits(context: Context, partition: str, limit: str) -> bool:
     return any(queue.with_partition == partition and getattr(queue, limit) for queue in queues)
 
 
-_SHORTEST_S = 60
-"""A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
-
-
 @rule("walltime-unreadable")
 def walltime_unreadable(context: Context) -> Iterator[Violation]:
     found, walltime = context.directive("walltime"), context.requested.walltime_s
@@ -269,10 +272,6 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
     for name, line, queue in context.queues:
         if queue is not None and not queue.gpus and wants and wants.value:
             yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} requests them")
-
-
-_NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
-"""In scripts of programs whose ranks may use NCCL or RCCL."""
 
 
 @rule("directive-missing")
@@ -455,10 +454,6 @@ def _has_path(command: Command, path: str) -> bool:
     return any(PurePath(word.visible) == PurePath(path) for word in command.words)
 
 
-_AS_EVERYWHERE = 2
-"""Parts of a path such as ``/home``: any machine has it."""
-
-
 def _exists(context: Context, folder: str) -> bool:
     """Tell whether a folder exists; True also where that is not known: folders of another machine."""
     if "%" in folder.replace("%u", ""):
@@ -493,22 +488,14 @@ def _hosts_of(item: str) -> int:
     return sum(int(last or first) - int(first) + 1 for first, last in ends)
 
 
-_UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
-
-
 @rule("memory-over-node")
 def memory_over_node(context: Context) -> Iterator[Violation]:
     profile, node = context.profile, context.node
-    if (
-        profile is None
-        or node is None
-        or profile.scheduler.kind != context.kind
-        or not _is_for(context, node)
-    ):
+    if profile is None or node is None or profile.scheduler.kind != context.kind:
         return
     limit = max(f"{node.memory_gib or 0}G", node.memory_request or "0", key=_size)
     has = f"a node of {profile.name} has {limit} ({cite(profile, node.source)})"
-    for given, product, memory in _memory_requested(context):
+    for given, product, memory in _memory_requested(context) if _is_for(context, node) else ():
         if 0 < _size(limit) < memory:
             yield Violation(given.line, f"{product}: {has}", f"ask for at most {limit} per node, or --mem=0")
 

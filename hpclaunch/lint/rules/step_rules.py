@@ -21,6 +21,14 @@ from hpclaunch.topology.node_topology import NodeTopology
 _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
 _ENDING = name_set(TABLE["ends"])
 _ONE_TASK, _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("one_task", "limits", "own_slots"))
+_OWN = re.compile(r"\.{0,2}/")
+_UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
+_STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
+_NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
+_GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
+_MOST_RANKS = 16
+"""More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
+_COMMAND = re.compile(r"(\./|srun |mpi(run|exec) |python)|[\w./-]*[A-Za-z][\w.-]*(?= ).* (-\w|>)")
 
 
 def _real(script: Script) -> list[Launch]:
@@ -33,7 +41,7 @@ def one_process_for_tasks(context: Context) -> Iterator[Violation]:
     script = context.script
     tasks, started = context.requested.all_tasks, _real(script)
     is_array = any(map(script.has_option, ("array", "J")))
-    if tasks < 2 or len(started) != 1 or is_array or _launches_elsewhere(script):
+    if tasks < 2 or len(started) != 1 or is_array:
         return
     nodes = context.requested.node_count or 1
     if nodes == 1 and _only_counts_cores(context, started[0]):
@@ -50,15 +58,11 @@ def _only_counts_cores(context: Context, launch: Launch) -> bool:
     return context.requested.all_tasks != context.requested.gpus_of_node or any(map(option.match, words))
 
 
-def _launches_elsewhere(script: Script) -> bool:
-    """Tell whether a launcher starts something, or another command may."""
-    return any(launch.by_launcher for launch in script.launches) or any(map(_may_launch, script.commands))
-
-
 def _starts_others(script: Script, launch: Launch) -> bool:
-    """Tell whether a program may start further processes itself."""
+    """Tell whether a launcher or another command may start processes, or the program itself further ones."""
+    elsewhere = any(one.by_launcher for one in script.launches) or any(map(_may_launch, script.commands))
     itself = _STARTS_ITSELF.search(" ".join(program_words(script, launch)))
-    return bool(itself or not python_files(launch) or torch_run(script, launch))
+    return bool(elsewhere or itself or not python_files(launch) or torch_run(script, launch))
 
 
 def _may_launch(command: Command) -> bool:
@@ -142,7 +146,7 @@ def steps_without_wait(context: Context) -> Iterator[Violation]:
     for command, name in _behind(script)[-1:]:
         later = _new_after(script, command)
         twins = [one for one in later if _same_program(script, one, command)]
-        if not any(_waits(one) or _is_launch(script, one) for one in later if one not in twins):
+        if not any(_waits(script, one) for one in later if one not in twins):
             line = f"with line {twins[-1].line}, " if twins else ""
             message = f"{name} runs in the background, and the script ends {line}without wait"
             yield Violation(command.line, message, severity="warning" if twins else None)
@@ -154,9 +158,6 @@ def _behind(script: Script) -> list[tuple[Command, str]]:
     found = [(one.command, one.launcher) for one in _in_background(script)]
     found += [(one, one.name) for one in own if script.is_posix]
     return sorted(found, key=lambda pair: pair[0].start) if script.reader else []
-
-
-_OWN = re.compile(r"\.{0,2}/")
 
 
 def _same_program(script: Script, one: Command, other: Command) -> bool:
@@ -191,21 +192,19 @@ def _end_of_pipeline(script: Script, command: Command) -> Command:
     return next((one for one in later if one.after not in ("|", "|&")), command)
 
 
-def _is_launch(script: Script, command: Command) -> bool:
-    return any(one.command is command and not one.trivial for one in script.launches)
-
-
-def _waits(command: Command) -> bool:
+def _waits(script: Script, command: Command) -> bool:
     """Tell whether a command waits for others, or runs another program, which takes its time."""
+    launches = any(one.command is command and not one.trivial for one in script.launches)
     waiting = command.name in ("wait", "sleep", "fg", "while", "until", "tail", "eval", ".", "source")
-    return waiting or _may_launch(command) or bool(command.words and command.name not in PREPARES)
+    runs = launches or _may_launch(command) or (command.words and command.name not in PREPARES)
+    return waiting or bool(runs)
 
 
 @rule("steps-without-exact")
 def steps_without_exact(context: Context) -> Iterator[Violation]:
     script = context.script
-    steps = _exclusive_steps(script)
-    if not steps or _node_each(context, steps):
+    steps = _exclusive_steps(context)
+    if not steps:
         return
     after = _launchers_after(script, steps)
     limits = _LIMITS[:2] if "mpiexec" in after else _LIMITS  # mpirun starts its daemons by srun, on all CPUs
@@ -214,31 +213,25 @@ def steps_without_exact(context: Context) -> Iterator[Violation]:
         yield Violation(first.line, "this step runs next to others: without --exact or --overlap one waits")
 
 
-def _node_each(context: Context, steps: list[Launch]) -> bool:
-    """Tell whether each step takes one of the job's nodes."""
-    several = (context.requested.node_count or 1) > 1
-    return several and all(context.script.number(one, "nodes") == 1 for one in steps)
-
-
-def _exclusive_steps(script: Script) -> list[Launch]:
+def _exclusive_steps(context: Context) -> list[Launch]:
+    """Return the steps in the background that share no CPUs; none where each takes one of several nodes."""
+    script, several = context.script, (context.requested.node_count or 1) > 1
     shared = script.variables.all_assignments("SLURM_OVERLAP")
-    return [one for one in _in_background(script, "srun") if not (shared or one.option("overlap"))]
+    steps = [one for one in _in_background(script, "srun") if not (shared or one.option("overlap"))]
+    return [] if several and all(script.number(one, "nodes") == 1 for one in steps) else steps
 
 
 def _launchers_after(script: Script, steps: list[Launch]) -> set[str]:
-    """Return what starts ranks after these steps began and before the script waits, apart from them."""
-    waits = (one.start for one in script.commands if one.name == "wait")
-    end = min((at for at in waits if at > steps[0].command.start), default=len(script.text))
-    return {one.launcher for one in script.launches if _is_later(one, steps) and one.command.start < end}
+    """Return what starts ranks after these steps began and before the script waits, apart from them.
 
-
-def _is_later(one: Launch, steps: list[Launch]) -> bool:
-    """Tell whether a launch of ranks comes after these steps began, and is not one of them.
-
-    One with --overlap shares the CPUs of every step, also of those without it (man srun, 24.05).
+    A step with --overlap shares the CPUs of every step, also of those without it (man srun, 24.05).
     """
-    starts = one.launcher in ("srun", "mpiexec") and not one.trivial and one not in steps
-    return starts and one.command.start > steps[0].command.start and not one.srun_option("overlap")
+    begin = steps[0].command.start
+    waits = (one.start for one in script.commands if one.name == "wait" and one.start > begin)
+    end = min(waits, default=len(script.text))
+    others = (one for one in script.launches if one not in steps and begin < one.command.start < end)
+    alone = [one.launcher for one in others if not (one.trivial or one.srun_option("overlap"))]
+    return {"srun", "mpiexec"}.intersection(alone)
 
 
 @rule("ranks-differ-from-tasks")
@@ -260,15 +253,10 @@ def _must_match(context: Context, launch: Launch, ranks: int, tasks: int) -> boo
     if launch.option(*_OWN_SLOTS) or launch.trivial:
         return False
     if launch.launcher == "srun":
-        return not (context.owns_node or _cpus_suffice(context, launch, ranks, tasks))
+        each, own = context.requested.cpus_per_task, context.script.number(launch, "cpus-per-task")
+        enough_cpus = ranks * (own or 1) <= tasks * (each.value if each else 1)
+        return not (context.owns_node or enough_cpus)
     return launch.launcher == "mpiexec"
-
-
-def _cpus_suffice(context: Context, launch: Launch, ranks: int, tasks: int) -> bool:
-    """Tell whether the job's CPUs are enough for the ranks of an srun, whatever the number of its tasks."""
-    each = context.requested.cpus_per_task
-    own = context.script.number(launch, "cpus-per-task")
-    return ranks * (own or 1) <= tasks * (each.value if each else 1)
 
 
 def _tasks(context: Context) -> int | None:
@@ -294,16 +282,10 @@ def step_takes_all_tasks(context: Context) -> Iterator[Violation]:
             yield Violation(launch.line, message, f"write -n {own}", None if one_each else "warning")
 
 
-_UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
-
-
 def _takes_tasks(launch: Launch) -> bool:
     """Tell whether srun starts a program with the tasks of the job, and not only something that prepares."""
     prepares = launch.trivial or any(word.visible in PREPARES for word in launch.program[:1])
     return launch.launcher == "srun" and not prepares and launch.option(*_STEP_TASKS) is None
-
-
-_STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
 
 
 def _nodes_of_step(context: Context, launch: Launch) -> int | None:
@@ -312,9 +294,6 @@ def _nodes_of_step(context: Context, launch: Launch) -> int | None:
     word = option.value.raw if option and option.value else ""
     less = re.search(r"\$\(\( *\$?\{?SLURM_(?:JOB_NUM_)?NNODES\}? *- *(\d) *\)\)", word)
     return count - int(less[1]) if less and count else context.script.number(launch, "nodes")
-
-
-_NO_PROGRAM = re.compile("|".join(TABLE["starts_none"]))
 
 
 @rule("srun-without-program")
@@ -361,11 +340,6 @@ def ranks_share_gpus(context: Context) -> Iterator[Violation]:
         if ranks and gpus < ranks <= most:
             yield Violation(launch.line, f"{ranks} ranks per node, {counted(gpus, 'GPU')} per node")
             return
-
-
-_GPU_BY_RANK = re.compile(r"VISIBLE_DEVICES|MPS|gpu-bind(?![= ][\"']?(v(erbose)?,)?none)")
-_MOST_RANKS = 16
-"""More ranks per node are a program for CPUs, where the script does not request the GPUs itself."""
 
 
 def _starts_python(script: Script, launch: Launch) -> bool:
@@ -432,9 +406,12 @@ def nothing_started(context: Context) -> Iterator[Violation]:
 
 
 def _starts_something(script: Script, commands: list[Command]) -> bool:
-    """Tell whether a script starts a program, or may do so."""
-    starts = script.launches or not script.is_posix or any(map(_runs_something, commands))
-    return bool(starts) or _is_no_program(script, commands)
+    """Tell whether a script may start a program, only shows its GPUs, or has commands to be filled in."""
+    if script.launches or not script.is_posix or any(map(_runs_something, commands)):
+        return True
+    if not commands:
+        return bool(script.shell.placeholders)
+    return any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script)
 
 
 def _was_to_start(script: Script, commands: list[Command]) -> str | None:
@@ -444,9 +421,6 @@ def _was_to_start(script: Script, commands: list[Command]) -> str | None:
     return held[0] if held else _switched_off(script)
 
 
-_COMMAND = re.compile(r"(\./|srun |mpi(run|exec) |python)|[\w./-]*[A-Za-z][\w.-]*(?= ).* (-\w|>)")
-
-
 def _stored(script: Script) -> list[Assignment]:
     """Return the variables that hold a command and are never read, in a script that has a job's variables."""
     if not (script.active_directives or re.search(r"\b(TASK_ID|SLURM_|PBS_|SGE_|LSB_)", script.text)):
@@ -454,13 +428,6 @@ def _stored(script: Script) -> list[Assignment]:
     unread = script.variables.assignments.keys() - script.variables.used - script.variables.exported
     made = (one for name in sorted(unread) for one in script.variables.assignments[name])
     return [one for one in made if one.value and _COMMAND.match(one.value.visible)]
-
-
-def _is_no_program(script: Script, commands: list[Command]) -> bool:
-    """Tell whether the script only shows the GPUs that a job gets, or its commands are to be filled in."""
-    if not commands:
-        return bool(script.shell.placeholders)
-    return any(one.name in ("nvidia-smi", "rocm-smi") for one in commands) and not _switched_off(script)
 
 
 def _switched_off(script: Script, names: str = "srun|mpirun|mpiexec|python3?|torchrun") -> str:
@@ -488,9 +455,8 @@ def status_lost(context: Context) -> Iterator[Violation]:
         return
     launch = launches[-1]
     later = _after(script, launch.command)
-    plain = _is_plain(launch.command) and (launch.command.after != "&" or _waits_for_all(later))
     read = {"?", "PIPESTATUS"} & script.uses_after(launch.command.start)
-    if later and plain and all(map(_hides, later)) and not read:
+    if later and _is_plain(launch.command, later) and all(map(_hides, later)) and not read:
         by = f"{later[-1].name} on line {later[-1].line}"
         yield Violation(launch.line, f"the status of {launch.launcher} is lost: {by} ends the script")
 
@@ -501,15 +467,15 @@ def _after(script: Script, command: Command) -> list[Command]:
     return [one for one in later if one.words or one.assignments]
 
 
-def _is_plain(command: Command) -> bool:
-    """Tell whether a command is not in a pipe, a condition or a function; it may be in a loop."""
-    alone = not (command.piped_out or command.function or command.condition)
-    return alone and command.after in ("\n", ";", "&")
+def _is_plain(command: Command, later: list[Command]) -> bool:
+    """Tell whether a command is in no pipe, condition or function; it may be in a loop.
 
-
-def _waits_for_all(later: list[Command]) -> bool:
-    """Tell whether ``wait`` without a process follows, whose status is 0 (POSIX, wait)."""
-    return any(_texts(one.words) == ["wait"] for one in later)
+    Behind one in the background is ``wait`` without a process, whose status is 0 (POSIX, wait).
+    """
+    if command.piped_out or command.function or command.condition:
+        return False
+    waited = command.after == "&" and any(_texts(one.words) == ["wait"] for one in later)
+    return waited or command.after in ("\n", ";")
 
 
 def _hides(command: Command) -> bool:

@@ -16,7 +16,7 @@ from hpclaunch.lint.known_variables import (
     TABLE,
     VALUES,
 )
-from hpclaunch.lint.launch_lines import Launch, python_files
+from hpclaunch.lint.launch_lines import python_files
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.plan.request_texts import looks_secret
 from hpclaunch.scheduler.directive_readers import READERS, reader_by_variables
@@ -253,18 +253,13 @@ def escaped_dollar(context: Context) -> Iterator[Violation]:
 
 def _as_text_for_python(script: Script) -> Iterator[Violation]:
     """Report variables of the script in single quotes, which a Python program gets as text."""
-    for word in chain.from_iterable(map(_words_for_python, script.launches)):
-        match = _IN_SINGLE.fullmatch(word.raw)
-        if match and match[1] in script.variables.assignments:
-            yield Violation(
-                word.line, f"inside single quotes ${match[1]} stays as it is: Python gets its name"
-            )
-
-
-def _words_for_python(launch: Launch) -> list[Word]:
-    """Return the arguments of the Python file that a launch starts without another shell between."""
-    files = [word.start for word in python_files(launch) if word in launch.program]
-    return [word for word in launch.program if files and word.start > files[0]]
+    for launch in script.launches:
+        file = next((word for word in python_files(launch) if word in launch.program), None)
+        for word in launch.program if file else ():
+            match = _IN_SINGLE.fullmatch(word.raw)
+            if file and match and word.start > file.start and match[1] in script.variables.assignments:
+                message = f"inside single quotes ${match[1]} stays as it is: Python gets its name"
+                yield Violation(word.line, message)
 
 
 def _escaped_in_single(word: Word) -> re.Match[str] | None:

@@ -30,6 +30,11 @@ _SHELLS: dict[str, Language] = TABLE["shells"]
 _PYTHON_LINE = re.compile(r"(import|from)\s+[A-Za-z_.]+|\"\"\"|'''|def \w+\(|class \w+")
 _WRITTEN_BY = re.compile(r"^# Written by hpclaunch \S+ for ", re.MULTILINE)
 _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
+_OF_TOOLS = re.compile(TABLE["texts_of_tools"])
+_OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
+_PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+_OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
+"""An object of Python that a program wrote into a directive: it is not to be filled in."""
 
 
 def language_of(text: str) -> Language:
@@ -304,13 +309,6 @@ def _lines_of_texts(shell: Shell) -> frozenset[int]:
         for one in command.assignments:
             lines |= set(range(one.line + 1, one.line + 1 + (one.value.raw.count("\n") if one.value else 0)))
     return frozenset(lines)
-
-
-_OF_TOOLS = re.compile(TABLE["texts_of_tools"])
-_OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
-_PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
-_OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
-"""An object of Python that a program wrote into a directive: it is not to be filled in."""
 
 
 def placeholder_in(text: str) -> str | None:

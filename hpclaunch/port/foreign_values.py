@@ -24,6 +24,12 @@ _MOST_STEPS = 400
 UNREADABLE = "FILL_IN_WORD"
 """Stands for a part of a word that is known at run time only and has no name."""
 WORDS: dict[str, Any] = package_table("port/port_words.yaml")
+_BRACES = re.compile(
+    r"[^\s{}'\"$`\\]*\{(?:[^\s{}'\"$`\\]*,[^\s{}'\"$`\\]*|\d{1,3}\.\.\d{1,3})\}[^\s{}'\"$`\\]*"
+)
+"""A word with one list in braces, or a range of numbers, and nothing else that bash reads."""
+ARGUMENT = re.compile(r"[1-9]\d*|[@*#]|OPTARG")
+"""Variables that hold the arguments of the script."""
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -306,12 +312,6 @@ class Values:
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
 
 
-_BRACES = re.compile(
-    r"[^\s{}'\"$`\\]*\{(?:[^\s{}'\"$`\\]*,[^\s{}'\"$`\\]*|\d{1,3}\.\.\d{1,3})\}[^\s{}'\"$`\\]*"
-)
-"""A word with one list in braces, or a range of numbers, and nothing else that bash reads."""
-
-
 def _in_braces(text: str) -> list[str]:
     """Return the words that bash makes of ``a{1,2}b`` and ``a{1..3}b``."""
     before, _, rest = text.partition("{")
@@ -353,10 +353,6 @@ def _evaluated(node: ast.expr) -> int | None:
         left, right = _evaluated(node.left), _evaluated(node.right)
         return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
     return None
-
-
-ARGUMENT = re.compile(r"[1-9]\d*|[@*#]|OPTARG")
-"""Variables that hold the arguments of the script."""
 
 
 def _by_argument(made: Assignment | None) -> bool:

@@ -10,6 +10,8 @@ from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.package_data import case_texts
 
 Fate = Literal["kept", "changed", "left out"]
+_GROWING = ("directives", "module", "container_bind", "exports", "fill_in", "loads", "set_up")
+"""Lists to which each line may add items; the last four are no keys of the job file."""
 
 
 class Verdict(NamedTuple):
@@ -41,6 +43,7 @@ class Verdict(NamedTuple):
 
 
 KEPT = Verdict("kept")
+UNKNOWN = Verdict("left out", why="undecided: hpclaunch does not know what it is for")
 
 
 def at_lines(lines: Iterable[int]) -> str:
@@ -105,10 +108,6 @@ def undecided(judged: Iterable[Judged]) -> dict[str, list[int]]:
     return {why: lines for lines, why in by_line}
 
 
-_GROWING = ("directives", "module", "container_bind", "exports", "fill_in", "loads", "set_up")
-"""Lists to which each line may add items; the last four are no keys of the job file."""
-
-
 def all_set(judged: Iterable[Judged]) -> dict[str, Any]:
     """Return what verdicts set together: some lists and all mappings grow, of another key the last holds."""
     found: dict[str, Any] = {}
@@ -148,9 +147,6 @@ def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:
         ),
         left_out=tuple(LeftOutLine(line=n, text=lines[n], why=one.why) for n, one in by_fate["left out"]),
     )
-
-
-UNKNOWN = Verdict("left out", why="undecided: hpclaunch does not know what it is for")
 
 
 def _merged(verdicts: list[Verdict]) -> Verdict:

@@ -26,6 +26,8 @@ CHANGES = frozenset(WORDS["changes"])
 PRINTS = (INFORMATION_COMMANDS - CHANGES).union(WORDS["prints or waits"])
 FILTERS = frozenset(WORDS["filters"])
 _DECLARING = ("export", "declare", "typeset", "local", "readonly")
+_NO_START = "|".join((*PRINTS, *FILTERS, *CHANGES, WORDS["no start"], WORDS["environments"]))
+"""Names of commands that start no program of the job, whatever stands behind them."""
 
 
 def port_body(port: Port) -> Iterator[Judged]:
@@ -269,22 +271,15 @@ def _writes_to(command: Command) -> str:
     """Return the file that a command writes; empty: it writes none, or a log."""
     outputs = [one for one in command.redirects if ">" in one.operator and one.body is None]
     names = [one.target.raw for one in outputs if one.operator != ">&" and one.fd != "2"]
-    return next(
-        (name for name in names if not re.fullmatch(r"/dev/\w+|&?[\d-]+|.*\.(log|out|err)\W?", name)), ""
-    )
-
-
-_NO_START = "|".join((*PRINTS, *FILTERS, *CHANGES, WORDS["no start"], WORDS["environments"]))
-"""Names of commands that start no program of the job, whatever stands behind them."""
+    logs = re.compile(r"/dev/\w+|&?[\d-]+|.*\.(log|out|err)\W?")
+    return next((name for name in names if not logs.fullmatch(name)), "")
 
 
 def last_program(port: Port) -> Launch | None:
     """Return the program of a script without a launch: the last command with a path, or an interpreter."""
     by_launcher = {start for start, launch in port.launches.items() if launch.by_launcher}  # of information
-    found = (
-        one for one in reversed(port.script.commands) if _is_program(one) and one.start not in by_launcher
-    )
-    return next((Launch(one, "python", [], one.words) for one in found), None)
+    found = (one for one in reversed(port.script.commands) if _is_program(one))
+    return next((Launch(one, "python", [], one.words) for one in found if one.start not in by_launcher), None)
 
 
 def _is_program(command: Command) -> bool:

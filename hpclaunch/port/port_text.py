@@ -26,6 +26,7 @@ class PortDocument(LineReport, frozen=True, kw_only=True):
 
 DOCUMENTS = {"port": PortDocument}
 """Name of the schema -> its type."""
+JOB_FILE_NAME = "job.yaml"
 
 
 def port_document(ported: Ported, job_file: str, script: str) -> PortDocument:
@@ -66,9 +67,6 @@ def check_text(name: str, data: bytes) -> str:
     if not text.strip():
         raise BadInputError(f"{name}: line 1: the script is empty", "give a batch script")
     return text
-
-
-JOB_FILE_NAME = "job.yaml"
 
 
 def rendered_port(ported: Ported, target: SiteProfile) -> tuple[Ported, str]:

@@ -104,9 +104,8 @@ def shell_syntax(context: Context) -> Iterator[Violation]:
             yield Violation(line, f"syntax error: unexpected {text}")
         for command in (one for one in script.commands if one.after == "&" and not one.depth):
             if found := _BEHIND_AMPERSAND.match(script.text, command.end):
-                yield Violation(
-                    command.line, f"syntax error: {found[1]} behind &, which ends the command itself"
-                )
+                message = f"syntax error: {found[1]} behind &, which ends the command itself"
+                yield Violation(command.line, message)
 
 
 @rule("folder-made-twice")

@@ -151,9 +151,8 @@ def _mpirun_per_task(context: Context) -> Iterator[Violation]:
         tasks = context.script.number(launch, "ntasks", "n") or context.requested.all_tasks
         name = "".join(program_words(context.script, launch)[:1]).rpartition("/")[2]
         if launch.launcher == "srun" and tasks > 1 and name in ("mpirun", "mpiexec"):
-            yield Violation(
-                launch.line, "each task starts mpirun, which itself starts the ranks of all nodes"
-            )
+            message = "each task starts mpirun, which itself starts the ranks of all nodes"
+            yield Violation(launch.line, message)
 
 
 def _starts_several(context: Context, run: WorkerRun) -> bool:

@@ -32,6 +32,11 @@ _BLANK_BEHIND = re.compile(r"(?<=[ \t]\\)[ \t]+(?=\n[ \t]*[^\s#]|#)")
 _IN_QUOTES = re.compile(r'"[^"]*\\\$')
 _IN_SINGLE = re.compile(r"(?:--?[\w-]+=)?'[\w./:-]*\$\{?([A-Za-z_]\w*)\}?[\w./:-]*'")
 _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+_FOREIGN = {
+    own: re.compile("|".join(text for other, text in TABLE["of_schedulers"].items() if other != own))
+    for own in TABLE["of_schedulers"]
+}
+"""Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
 
 
 @rule("variable-undefined")
@@ -139,13 +144,6 @@ def variable_value_unknown(context: Context) -> Iterator[Violation]:
         known = {value.lower() for value in values}
         if "$" not in text and any(part.strip().lower() not in known for part in text.split(",")):
             yield Violation(one.line, f"{one.name}={text}: known are {', '.join(sorted(values))}")
-
-
-_FOREIGN = {
-    own: re.compile("|".join(text for other, text in TABLE["of_schedulers"].items() if other != own))
-    for own in TABLE["of_schedulers"]
-}
-"""Sentinel of a scheduler's directives -> the variables that only other schedulers set."""
 
 
 @rule("scheduler-variable-foreign")

@@ -408,7 +408,9 @@ def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdic
 def _word_verdict(port: Port, word: Word, values: list[Value]) -> Verdict:
     """Return the verdict on a word of the command."""
     if all(value.plain is not None for value in values) and word.text is not None:
-        return KEPT
+        cases = WORDS["words of a machine"].items() if not port.same_machine else ()
+        there = (case for case, pattern in cases if re.fullmatch(pattern, word.text))
+        return KEPT.doing(*(task(case, line=word.line, word=word.text, here=port.here) for case in there))
     texts = [shell_word(value) or by_name(value) for value in values]
     said = port.says("word", texts=" ".join(texts) or "in the command", raw=word.raw)
     facts = {part.text: port.words.variables.get(part.text) for part in word.parts if part.kind == "variable"}

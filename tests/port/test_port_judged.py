@@ -222,6 +222,8 @@ def test_an_environment_of_the_other_machine_is_named_with_its_line() -> None:
             "srun ./a --rank $SLURM_PROCID\n",
             "command: line 5 gives SLURM_PROCID the value that the script itself",
         ),
+        ("srun python a.py --env_rank PMI_RANK\n", "command: line 5 names PMI_RANK, a variable"),
+        ("srun .venv/bin/python a.py\n", "command: line 5 starts .venv/bin/python: environments are"),
         ("srun numactl --membind=1 ./a\n", "command: numactl names cores or memory of another machine"),
         ("export CUDA_VISIBLE_DEVICES=0,1\nsrun ./a\n", "lets the program see 2 of a node's GPUs"),
         (

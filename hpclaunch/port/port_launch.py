@@ -409,7 +409,7 @@ def _word_verdict(port: Port, word: Word, values: list[Value]) -> Verdict:
     """Return the verdict on a word of the command."""
     if all(value.plain is not None for value in values) and word.text is not None:
         cases = WORDS["words of a machine"].items() if not port.same_machine else ()
-        there = (case for case, pattern in cases if re.fullmatch(pattern, word.text))
+        there = (case for pattern, case in cases if re.fullmatch(pattern, word.text))
         return KEPT.doing(*(task(case, line=word.line, word=word.text, here=port.here) for case in there))
     texts = [shell_word(value) or by_name(value) for value in values]
     said = port.says("word", texts=" ".join(texts) or "in the command", raw=word.raw)

@@ -178,7 +178,7 @@ class Variables:
         if key not in self._known:
             self._open.append(one)
             parts = (Part("variable", one.name), *value.parts) if one.append else value.parts
-            found = self._values(parts, one.offset, one.path, meant)
+            found = self._values(parts, one.read_at, one.path, meant)
             self._open.pop()
             self._known[key] = tuple(replace(each, via=(one, *each.via)) for each in found)
         return self._known[key]
@@ -227,7 +227,9 @@ class Variables:
                 continue
             adds = one.append and depth < _DEPTH
             before = self._items(part, one.offset, one.path, depth + 1) if adds else []
-            own = [each for word in one.items for each in self._fields(word, one.offset, one.path, depth + 1)]
+            own = [
+                each for word in one.items for each in self._fields(word, one.read_at, one.path, depth + 1)
+            ]
             cases.append([*before, *own])
         same, differ = _common(cases)
         return [*same, _shown(part)] if differ else same
@@ -323,7 +325,7 @@ def _declared(command: Command, found: Variables) -> Iterator[Assignment]:
     exports = command.name == "export" or any(re.match(r"-\w*x", word.raw) for word in words)
     for word in words:
         if is_assignment(word):
-            yield assignment_in(word, exported=exports, path=command.path)
+            yield assignment_in(word, of=command, exported=exports, path=command.path)
         elif exports and variable_name(word.raw):
             found.exported.add(word.raw)
 

@@ -125,7 +125,10 @@ class Values:
         if _array_name(word):
             return self._items_of(word)
         if _BRACES.fullmatch(word.raw):
-            return [Value(text, _in_quotes(text)) for text in _in_braces(word.raw)]
+            home = [part for part in word.parts if part.operator]  # bash reads it when the words are made
+            at = sum(len(part.text) for part in home)
+            made = (replace(word, parts=(*home, Part("text", text[at:]))) for text in _in_braces(word.raw))
+            return [self._word(each, word.start) for each in made]
         value = self.value(word)
         unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
         if unquoted and value.plain is not None:
@@ -167,7 +170,7 @@ class Values:
         items = self._array(name, made.offset) if made.append else []
         if items is None:
             return None
-        words = (Word(one.raw, made.offset, made.offset, one.line, one.parts) for one in made.items)
+        words = (Word(one.raw, made.read_at, made.read_at, one.line, one.parts) for one in made.items)
         return [*items, *(each for word in words for each in self.split(word) or [])] or None
 
     def _word(self, word: Word, offset: int) -> Value:
@@ -193,6 +196,8 @@ class Values:
         self._steps += 1
         if self._steps > _MOST_STEPS * 20:
             return Value(None, None)
+        if part.kind == "text" and part.operator:
+            return self._variable("HOME", offset) if part.text == "~" else Value(None, f"$(echo {part.text})")
         if part.kind == "text":
             return Value(part.text, _in_quotes(part.text))
         if part.kind == "variable":
@@ -245,7 +250,7 @@ class Values:
         return Value(None, None, (name,), named=f"${{{name}}}" if name.startswith(UNREADABLE) else None)
 
     def _assigned(self, name: str, made: Assignment) -> Value:
-        found = self._word(made.value, made.offset) if made.value else Value(None, None, (name,))
+        found = self._word(made.value, made.read_at) if made.value else Value(None, None, (name,))
         if made.append:
             before = self._variable(name, made.offset).plain
             if before is None or found.plain is None:

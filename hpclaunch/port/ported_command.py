@@ -261,7 +261,8 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
             return found
         image, at = found.words[at], at + 1
     if image is not None:  # Shifter's may be in the job's header only
-        name = image.plain if runtime.start == "exec" else image_name(image.plain or "")
+        text = image.plain or re.sub(r".*\$\(.*", "", image.shell or "")
+        name = text or None if runtime.start == "exec" else image_name(text)
         found = _with_image(found, name)
     found = found.but(
         words=found.words[at:], said=f"in a container with the binds and the GPU option of {target}"

@@ -34,6 +34,8 @@ _BLANKS = " \t\r"
 _META = frozenset(" \t\r\n;&|<>()")
 _PARAMETER = re.compile(r"([#!]?)([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*?$!#-])((?:\[[^\]}]*\])?)")
 _SUBSTITUTE = re.compile(r":?[-=+?]")
+_HOME = re.compile(r"~[\w.+-]*(?=[/:}\s;&|<>()]|$)", re.ASCII)
+"""A home folder, ``~`` or ``~user``, where a word begins and, of ``NAME=value``, behind ``=`` and ``:``."""
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
 _PLAIN = {'"': re.compile(r'[^"\\$`]+'), "}": re.compile(r"[^}\"'\\$`]+")}
 """The end of a text in quotes or braces -> the characters in it without a meaning."""
@@ -157,7 +159,12 @@ class _Reader:
         raw = self.text[start : self.at]
         out: list[Part] = []
         for part in parts:
-            if part.kind == "text" and out and out[-1].kind == "text":
+            if (
+                part.kind == "text"
+                and out
+                and out[-1].kind == "text"
+                and not part.operator + out[-1].operator
+            ):
                 out[-1] = Part("text", out[-1].text + part.text)
             else:
                 out.append(part)
@@ -279,11 +286,23 @@ class _Reader:
                 break
             if char in _META or self._ends_substitution(char):
                 break
-            self._piece(parts)
+            if not self._home(self.text[start : self.at], parts):
+                self._piece(parts)
         if self.at == start:  # a character without a meaning here: skip it
             self.at += 1
             parts.append(Part("text", self.text[start]))
         return self.word_at(start, parts)
+
+    def _home(self, before: str, parts: list[Part]) -> bool:
+        """Read a home folder here, where bash reads one behind this beginning of a word."""
+        begins = (
+            not before or ASSIGNMENT.fullmatch(before) or (before[-1] == ":" and ASSIGNMENT.match(before))
+        )
+        match = _HOME.match(self.text, self.at) if begins else None
+        if match:
+            parts.append(Part("text", match[0], "~"))
+            self.at = match.end()
+        return match is not None
 
     def word_of(self, text: str) -> Word:
         """Read this text here as a word, whatever its characters mean."""
@@ -309,7 +328,7 @@ class _Reader:
             self._dollar(parts, quoted=False)
         else:
             end = self.at + 1
-            while end < len(self.text) and self.text[end] not in "'\"\\$`" and self.text[end] not in _META:
+            while end < len(self.text) and self.text[end] not in "'\"\\$`~" and self.text[end] not in _META:
                 end += 1
             parts.append(Part("text", self.text[self.at : end]))
             self.at = end
@@ -446,6 +465,8 @@ class _Reader:
         self.at += len(sign[0]) if sign else 0
         word_at, inner = self.at, list[Part]()
         self.depth += 1
+        if sign and not quoted:
+            self._home("", inner)
         self._up_to("}", inner, quoted=quoted)
         self.depth -= 1
         operator = match[1] + match[3] + self.text[operator_at : max(operator_at, self.at - 1)]

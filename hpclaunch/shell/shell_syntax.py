@@ -24,7 +24,7 @@ class Part:
     text: str
     """text: the characters, quotes removed; variable: its name; else the source."""
     operator: str = ""
-    """Of a variable: the text after the name in ``${NAME...}``, such as ``:-x`` or ``%%.*``."""
+    """Of a variable: the text after the name in ``${NAME...}``, such as ``:-x``; ``~``: a home."""
     quoted: bool = False
     """It stands in double quotes, so its value is not split."""
     words: tuple["Word", ...] = ()
@@ -116,6 +116,8 @@ class Assignment:
     path: Path = ()
     items: tuple[Word, ...] | None = None
     """The words of an array; None: it is not an array."""
+    read_at: int = -1
+    """Where the variables in its value are read: bash expands all words of ``export A=1 B=$A`` first."""
 
 
 @dataclass
@@ -172,17 +174,19 @@ class Shell:
     """It is not what a shell reads in the end: there are placeholders, or statements of Jinja."""
 
 
-def assignment_in(word: Word, *, exported: bool = False, path: Path = ()) -> Assignment:
-    """Return the assignment that a word ``NAME=value`` is."""
+def assignment_in(
+    word: Word, *, of: Command | None = None, exported: bool = False, path: Path = ()
+) -> Assignment:
+    """Return the assignment that a word ``NAME=value`` is; ``of``: the command whose argument it is."""
     match = ASSIGNMENT.match(word.raw)
     assert match is not None  # noqa: S101
     parts = without_beginning(word.parts, match.end())
     value = Word(word.raw[match.end() :], word.start + match.end(), word.end, word.line, parts)
     items = next((part.words for part in parts if part.kind == "array"), None)
     whole = match[2] is None and items is None
-    return Assignment(
-        match[1], value if whole else None, word.start, word.line, exported, bool(match[3]), path, items
-    )
+    added, read_at = bool(match[3]), of.start if of else word.start
+    plain = value if whole else None
+    return Assignment(match[1], plain, word.start, word.line, exported, added, path, items, read_at)
 
 
 def without_beginning(parts: Iterable[Part], characters: int) -> tuple[Part, ...]:

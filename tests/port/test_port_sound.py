@@ -233,3 +233,54 @@ def test_what_follows_a_failed_node_is_said_in_the_way_of_the_scheduler(
     head: str, to: str, directive: str
 ) -> None:
     assert directive in port(f"{head}mpirun -n 4 ./a\n", to).settings["directives"]
+
+
+def command(body: str, head: str = SLURM) -> str:
+    return "\n".join(port(f"{head}{body}\n").settings["command"])
+
+
+@in_one_test(
+    "word, in_bash",
+    [
+        ("~/d", '"$HOME/d"'),
+        ("~", '"$HOME"'),
+        ("~bob/d", '"$(echo ~bob)/d"'),
+        ("in=~/d", '"in=$HOME/d"'),
+        ("in=a:~/d", '"in=a:$HOME/d"'),
+        ("${OTHER:-~/d}", '"${OTHER:-$HOME/d}"'),
+        ("~/{a,b}", '"$HOME/a" "$HOME/b"'),
+        ("~/'a b'", '"$HOME/a b"'),
+    ],
+)
+def test_a_home_becomes_that_of_the_user_on_the_other_machine(word: str, in_bash: str) -> None:
+    assert command(f"srun ./a {word}") == f"bash\n-c\nexec ./a {in_bash}"
+
+
+@in_one_test("word", ['"~/d"', "'~'/d", "\\~/d", "--in=~/d", "a~/d", "a:~/d", "~'/'d", '"in=~/d"'])
+def test_a_tilde_that_bash_leaves_alone_stays(word: str) -> None:
+    assert "$HOME" not in command(f"srun ./a {word}")
+    assert "~" in command(f"srun ./a {word}")
+
+
+def test_a_home_in_a_variable_and_in_files_is_read_by_the_shell_of_a_rank() -> None:
+    lines = 'A=~/a\nexport B=x:~/b C="~/c"\nL=(~/l "~/m")\nsrun ./a $A/b "${L[@]}" < ~/in'
+    made = port(f"{SLURM}{lines}\n").settings
+    assert made["env"] == {"C": "~/c"}
+    assert made["command"][2].split("\n") == [
+        'export B="x:$HOME/b"',
+        'exec ./a "$HOME/a/b" "$HOME/l" \'~/m\' < "$HOME/in"',
+    ]
+    assert "command: $HOME/d has to be a path on polaris" in to_do("srun ./a ~/d")
+    assert command("HOME=/x\nsrun ./a ~/d") == "./a\n/x/d"
+    image = port(f"{SLURM}srun singularity exec -B ~/d:/d ~/i.sif ./a\n").settings
+    assert (image["container"], image["container_bind"]) == ("$HOME/i.sif", ("$HOME/d:/d",))
+
+
+@in_one_test("name", ["export", "declare -x", "readonly"])
+def test_the_words_of_one_command_are_read_before_it_sets_variables(name: str) -> None:
+    assert command(f"A=0\n{name} A=1 B=$A\nsrun ./a $A $B") == "./a\n1\n0"
+
+
+def test_assignments_without_a_command_are_made_from_left_to_right() -> None:
+    assert command("A=0\nA=1 B=$A\nsrun ./a $A $B") == "./a\n1\n1"
+    assert command("A=0\nexport A=1; export B=$A\nsrun ./a $A $B") == "./a\n1\n1"

@@ -205,12 +205,9 @@ def _rows(panel: _Panel) -> list[list[tuple[str, list[int]]]]:
     return rows
 
 
-def _group_height(cores: list[int]) -> int:
-    return -(-len(cores) // _CELLS_PER_ROW) * _CELL_H + _LINE + 2 * _GAP
-
-
 def _panel_height(panel: _Panel) -> int:
-    cores = sum(max(_group_height(cores) for _, cores in row) + _GAP for row in _rows(panel))
+    lines = (max(-(-len(cores) // _CELLS_PER_ROW) for _, cores in row) for row in _rows(panel))
+    cores = sum(count * _CELL_H + _LINE + 3 * _GAP for count in lines)
     devices = -(-(len(panel.gpus) + len(panel.nics)) // 4) * (_CELL_H + _GAP)
     return 2 * _LINE + cores + devices + _GAP
 

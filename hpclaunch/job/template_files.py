@@ -58,13 +58,9 @@ def templates_in(
     environment.filters["text_of_block"] = lambda name: block_text(dict(blocks)[name])
     environment.filters["shquote"] = literal
     environment.filters["comment"] = comment
-    environment.filters["text_of_file"] = remote_text
+    remote = resource_dir("remote")  # the first line of its files is for shellcheck
+    environment.filters["text_of_file"] = lambda name: (remote / name).read_text("utf-8").partition("\n")[2]
     return environment
-
-
-def remote_text(name: str) -> str:
-    """Return the text of a file of ``hpclaunch/remote``, without its first line, which is for shellcheck."""
-    return (resource_dir("remote") / name).read_text("utf-8").partition("\n")[2]
 
 
 class _CachedTemplates(BytecodeCache):

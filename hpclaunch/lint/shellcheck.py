@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hpclaunch.shell.shell_reader import read_shell
 
 LIMIT_S = 30
 PREFIX = "shellcheck-SC"
+READ = lru_cache(maxsize=1)(read_shell)  # many findings are about one script
 
 _LEFT_OUT = TABLE["no_shellcheck"]
 LANGUAGES: tuple[Language, ...] = ("bash", "sh", "ksh")
@@ -52,7 +54,7 @@ def _is_harmless(comment: dict[str, Any], text: str) -> bool:
     line, column, code = int(comment["line"]), int(comment["column"]), int(comment["code"])
     if code == 2145:
         at = sum(len(one) + 1 for one in text.split("\n")[: line - 1]) + column - 1
-        inside = [one for one in read_shell(text).commands if one.start <= at < one.end]
+        inside = [one for one in READ(text).commands if one.start <= at < one.end]
         return bool(inside) and inside[-1].name == "echo"
     here = text.split("\n")[line - 1][: column - 1]
     return code == 2046 and here.rstrip().endswith("<<<")

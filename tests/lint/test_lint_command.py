@@ -19,7 +19,7 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.lint.batch_script import read_script
 from hpclaunch.lint.finding_report import LintDocument
 from hpclaunch.lint.lint_script import all_rules, site_of
-from hpclaunch.lint.shellcheck import find_shellcheck, run_shellcheck
+from hpclaunch.lint.shellcheck import READ, find_shellcheck, run_shellcheck
 from hpclaunch.site.load_profile import load_all
 from tests.in_one_test import in_one_test
 from tests.in_process import hpclaunch_here
@@ -368,6 +368,15 @@ def test_shellcheck_is_not_heard_on_what_does_as_it_is_meant_to(line: str, code:
     assert program is not None
     found = run_shellcheck(program, f"#!/bin/bash\nset -e\n{line}\n", LocalHost())
     assert (f"shellcheck-SC{code}" in {one.rule for one in found}) is said
+
+
+def test_a_script_of_many_findings_of_shellcheck_is_read_once() -> None:
+    program = find_shellcheck()
+    assert program is not None
+    READ.cache_clear()
+    text = "#!/bin/bash\nset -e\n" + 'echo "all: $@"\n./app "all: $@"\n' * 20
+    assert len(run_shellcheck(program, text, LocalHost())) == 20
+    assert READ.cache_info().misses == 1
 
 
 def test_that_shellcheck_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -284,33 +284,3 @@ def test_the_words_of_one_command_are_read_before_it_sets_variables(name: str) -
 def test_assignments_without_a_command_are_made_from_left_to_right() -> None:
     assert command("A=0\nA=1 B=$A\nsrun ./a $A $B") == "./a\n1\n1"
     assert command("A=0\nexport A=1; export B=$A\nsrun ./a $A $B") == "./a\n1\n1"
-
-
-def test_variables_of_one_launch_are_set_from_left_to_right() -> None:
-    made = port(f"{SLURM}A=0\nA=1 B=x$A C=$B-${{A:-2}} srun ./a $A\n").settings
-    assert (made["env"]["A"], made["env"]["B"], made["env"].get("C")) == ("1", "x1", None)
-    assert made["command"] == ("./a", "0")
-
-
-@in_one_test(
-    "head, line, nodes, ranks",
-    [
-        ("-n 6", "srun --ntasks-per-node=3 ./a", 2, 3),
-        ("-n 6 -N 3", "srun --ntasks-per-node=3 ./a", 3, 2),
-        ("-n 8 -N 2", "srun --ntasks-per-node=3 ./a", 2, 4),
-        ("-n 6 -N 2", "srun -n 4 --ntasks-per-node=2 ./a", 2, 2),
-        ("-N 2", "srun --ntasks-per-node=3 ./a", 2, 3),
-    ],
-)
-def test_the_tasks_of_the_job_count_before_those_per_node_of_srun(
-    head: str, line: str, nodes: int, ranks: int
-) -> None:
-    text = f"#!/bin/bash\n#SBATCH {head} -t 10 --gpus-per-task=1\n{line}\n"
-    made = port_script(text, None, shipped("polaris")).settings
-    assert made["nodes"] * made["tasks_per_node"] == nodes * ranks
-
-
-def test_tasks_per_node_of_srun_alone_are_not_guessed() -> None:
-    assert "ranks: the number of ranks" in to_do(
-        "srun --ntasks-per-node=3 ./a", head="#!/bin/bash\n#SBATCH -t 10\n"
-    )

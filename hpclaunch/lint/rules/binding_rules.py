@@ -60,7 +60,8 @@ def variable_name_mismatch(context: Context) -> Iterator[Violation]:
         message = f"${name} is never set, so it is empty; {one.name}, set on line {one.line}, is never used"
         severity: Severity | None = "error" if name in in_lists else None
         yield Violation(ref.line, message, f"use ${one.name} here, or set {name} there", severity)
-    for one, other in _set_from_themselves(context.script.variables):
+    variables = context.script.variables
+    for one, other in () if variables.sources_unknown else _set_from_themselves(variables):
         message = f"{one.name} is set from itself, so it is empty; {other.name}, set on line {other.line}, "
         yield Violation(one.line, f"{message}is never used", f"write {one.name}=${other.name}")
 
@@ -72,7 +73,8 @@ def _set_from_themselves(variables: Variables) -> Iterator[tuple[Assignment, Ass
     for name, made in variables.assignments.items():
         other = folded[name.casefold()]
         own = all(one.value and one.value.raw.strip('"') in (f"${name}", f"${{{name}}}") for one in made)
-        if own and other.name not in {name, *variables.used} and name not in SYSTEM:
+        used = other.exported or other.name in {name, *variables.used}  # programs read http_proxy
+        if own and not used and name not in SYSTEM:
             yield made[0], other
 
 
@@ -255,12 +257,13 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
     script = context.script
     yield from _threads_of_gromacs(context)
     assigned = script.variables.all_assignments("OMP_NUM_THREADS")
+    of_one = any(one in script.variables.prefixed for one in assigned)  # NAME=value COMMAND
     if len(assigned) != 1 or assigned[0].value is None or any(map(_has_own_cpus, script.launches)):
         return
     text, given = assigned[0].value.raw.strip("\"'${}"), context.requested.cpus_per_task
-    if not re.fullmatch("[0-9]{1,4}", text):
+    if not (number := re.fullmatch("[0-9]{1,4}", text)) and not of_one:
         yield from _threads_of_node(context, assigned[0].line, text)
-    elif given and int(text) > given.value:
+    elif number and given and int(text) > given.value:
         message = f"OMP_NUM_THREADS={int(text)}, and --cpus-per-task={given.value} (line {given.line})"
         yield Violation(assigned[0].line, message)
 
@@ -268,19 +271,21 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
 def _threads_of_gromacs(context: Context) -> Iterator[Violation]:
     """Report a mdrun without a launcher that starts more threads than the job has CPUs on its node."""
     cpus = _cpus_of_job(context.requested)
-    if not cpus or any(one.role == "exclusive" for one in context.directives):
+    if not cpus or context.owns_node or any(one.role == "exclusive" for one in context.directives):
         return
     for command in context.script.commands:
         words = " ".join(word.visible for word in command.words)
         threads = prod(map(int, re.findall(r" -nt(?:omp|mpi) (\d{1,3})(?= |$)", words)))
         if cpus < threads and re.match(r"(gmx\w* )?mdrun ", words):
-            yield Violation(command.line, f"mdrun starts {threads} threads, the job has {cpus} CPUs")
+            message = f"mdrun starts {threads} threads, the job has {counted(cpus, 'CPU')}"
+            yield Violation(command.line, message, "request as many CPUs, or start fewer threads")
 
 
 def _cpus_of_job(requested: RequestedResources) -> int:
-    """Return the CPUs of a job of one node; 0: not known."""
+    """Return the CPUs of a job of one node; 0: not known, as where each GPU brings some (DefCpuPerGPU)."""
     each, tasks = requested.cpus_per_task, requested.tasks or requested.tasks_per_node
-    if requested.cpus_per_gpu or requested.node_count not in (None, 1):
+    of_gpus = requested.cpus_per_gpu or (requested.gpus_of_node and not each)
+    if of_gpus or requested.node_count not in (None, 1):
         return 0
     if requested.cpus_per_node:
         return requested.cpus_per_node.value
@@ -289,7 +294,9 @@ def _cpus_of_job(requested: RequestedResources) -> int:
 
 def _threads_of_node(context: Context, line: int, variable: str) -> Iterator[Violation]:
     """Report a variable that gives each of several tasks as many threads as their node has CPUs."""
-    started = [one for one in context.script.launches if one.launcher in ("srun", "mpiexec")]
+    script = context.script
+    own = script.text.count("OMP_NUM_THREADS=") > 1 or variable in script.variables.assignments
+    started = [one for one in script.launches if one.launcher in ("srun", "mpiexec") and not own]
     ranks = [launch_ranks_per_node(context, one) or 1 for one in started if not one.trivial]
     if variable in ("SLURM_CPUS_ON_NODE", "SLURM_JOB_CPUS_PER_NODE") and max(ranks, default=1) > 1:
         message = f"OMP_NUM_THREADS is all CPUs of a node, for each of {max(ranks)} tasks on it"
@@ -300,7 +307,8 @@ def _threads_of_node(context: Context, line: int, variable: str) -> Iterator[Vio
 def workers_over_cpus(context: Context) -> Iterator[Violation]:
     if any(one.role == "exclusive" for one in context.directives):
         return
-    for launch in context.script.launches:
+    # Where a job has whole nodes only srun binds a program to the CPUs of its tasks.
+    for launch in (one for one in context.script.launches if not context.owns_node or one.launcher == "srun"):
         given = _WORKERS.search(" ".join(program_words(context.script, launch)))
         cpus = _cpus_of_process(context.requested, launch)
         if given and cpus and int(given[1]) > cpus:

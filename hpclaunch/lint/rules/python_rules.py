@@ -18,6 +18,8 @@ _CALLBACKS: dict[str, dict[str, Any]] = TABLE["callbacks"]
 _IMPORTS_LIGHTNING = re.compile(r"(?m)^\s*(import|from) (pytorch_lightning|lightning)\b")
 _INTERACTIVE = ("bash", "interactive")
 """Names of jobs in which Lightning does not look at Slurm."""
+_OWN_TASKS = re.compile(r"(?:unset\s.*|-u ?)SLURM_(?:NTASKS|JOB_NAME)|\bSLURM_(?:NTASKS\w*|JOB_NAME)=")
+_OTHER_PLUGIN = re.compile(r" --(trainer\.plugins|print_config|help)\b")
 
 
 @rule("horovod-callback-arguments")
@@ -56,6 +58,8 @@ def lightning_tasks(context: Context) -> Iterator[Violation]:
 def _of_lightning(context: Context, launch: Launch) -> str | None:
     """Return the options of a program that surely uses Lightning's Trainer; None: it may not."""
     words = " ".join(program_words(context.script, launch))
+    if _OTHER_PLUGIN.search(words) or _OWN_TASKS.search(context.script.text):
+        return None
     if re.search(r"(^| )--trainer\.\w", words):
         return words
     source = "\n".join(text for _, text in _launched(context, [launch]))

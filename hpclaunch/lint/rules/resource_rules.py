@@ -495,21 +495,35 @@ def memory_over_node(context: Context) -> Iterator[Violation]:
         return
     limit = max(f"{node.memory_gib or 0}G", node.memory_request or "0", key=_size)
     has = f"a node of {profile.name} has {limit} ({cite(profile, node.source)})"
-    for given, product, memory in _memory_requested(context) if _is_for(context, node) else ():
+    surely = _is_for(context, node) and _names_no_others(context, profile)
+    for given, product, memory in _memory_requested(context) if surely else ():
         if 0 < _size(limit) < memory:
             yield Violation(given.line, f"{product}: {has}", f"ask for at most {limit} per node, or --mem=0")
 
 
 def _memory_requested(context: Context) -> Iterator[tuple[Directive, str, float]]:
-    """Yield each directive of Slurm that requests memory, its product as text, and the KiB per node."""
+    """Yield the directive of Slurm that requests memory, its product as text, and the KiB per node."""
     requested = context.requested
     each = requested.cpus_per_task.value if requested.cpus_per_task else 1
-    cpus, gpus = (requested.ranks_per_node or 1) * each, requested.gpus_of_node or 1
-    counts = {"mem": 1, "mem-per-cpu": cpus, "mem-per-gpu": gpus}
-    for one in (one for one in context.directives if one.name in counts):
-        times = counts[one.name]
-        product = f"{one.text} x {times}" if times > 1 else one.text
-        yield one, product, times * _size(one.value or "")
+    # All GPUs of a job may be on several nodes where it does not count these.
+    gpus = requested.gpus_of_node if requested.gpus_per_node or requested.node_count else 1
+    counts = {"mem": 1, "mem-per-cpu": (requested.ranks_per_node or 1) * each, "mem-per-gpu": gpus}
+    # Each replaces the one before (Slurm's src/common/slurm_opt.c, arg_set_mem).
+    for one in [one for one in context.directives if one.name in counts][-1:]:
+        times = counts[one.name] or 1
+        yield one, one.text + f" x {times}" * (times > 1), times * _size(one.value or "")
+
+
+def _names_no_others(context: Context, profile: SiteProfile) -> bool:
+    """Tell whether no queue and no constraint of the job may have nodes that the profile does not describe.
+
+    A queue with mem in its name may (Setonix' gpu-highmem), and any where the profile knows none.
+    """
+    constrained = last_directive(context.directives, "constraint")
+    if constrained and not any(each.text.startswith("-C ") for each in profile.directives):
+        return False
+    queues = [one.value or "" for one in context.directives if one.role == "queue"]
+    return not any("mem" in name or not profile.queues for name in queues)
 
 
 def _is_for(context: Context, node: Node) -> bool:

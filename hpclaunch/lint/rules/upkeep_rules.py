@@ -53,7 +53,9 @@ def variable_obsolete(context: Context) -> Iterator[Violation]:
 def debug_mode_on(context: Context) -> Iterator[Violation]:
     variables = context.script.variables
     for one, text in variables.values_of(*TABLE["debug_variables"]):
-        read = one.name in variables.exported or one in variables.prefixed
+        last = variables.assignments.get(one.name, [one])[-1] is one
+        stays = last and not re.search(rf"\bunset\b[^\n]*\b{one.name}\b", context.script.text)
+        read = (stays and one.name in variables.exported) or one in variables.prefixed
         if read and re.fullmatch(TABLE["debug_variables"][one.name], text):
             yield Violation(one.line, f"{one.name}={text} is for debugging, and makes the program slow")
 

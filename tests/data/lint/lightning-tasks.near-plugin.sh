@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --nodes=1 --gpus-per-node=2 --cpus-per-task=8
+#SBATCH --time=02:00:00
+#SBATCH --ntasks-per-node=1
+python train.py fit --trainer.devices=2 --trainer.plugins=LightningEnvironment
+python train.py fit --trainer.devices=2 --print_config
+# site: unknown

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --nodes=1 --ntasks=4 --time=01:00:00
+export OMP_NUM_THREADS=$SLURM_CPUS_ON_NODE
+./prepare
+srun env OMP_NUM_THREADS=1 ./app
+# site: unknown

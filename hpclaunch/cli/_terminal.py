@@ -21,7 +21,6 @@ _COLOURS = {
     "running": "blue",
 }
 
-
 _REDRAW_S = 0.1
 _COLUMNS = 80
 

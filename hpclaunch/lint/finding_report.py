@@ -39,7 +39,6 @@ class LintDocument(Document, frozen=True, kw_only=True):
 DOCUMENTS = {"lint": LintDocument, "lint-rules": tuple[Rule, ...]}
 """Name of the schema -> its type."""
 
-
 Found = Mapping[str, Sequence[Finding]]
 """Script -> its findings."""
 

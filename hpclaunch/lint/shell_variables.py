@@ -33,12 +33,9 @@ MOST_VALUES = 8
 """Values of a word that are told apart; one with more is not known."""
 _DEPTH = 30
 _MOST_NESTED = 40
-_DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
+DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _SCHEDULER = re.compile("|".join(TABLE["by_schedulers"]))
-
-
 _ENVIRONMENT = re.compile("|".join(TABLE["of_environments"]))
-
 _Text = TypeVar("_Text")
 
 
@@ -311,7 +308,7 @@ def _note_assignments(command: Command, found: Variables) -> None:
 
 def _set_by(command: Command, found: Variables) -> Iterator[Assignment]:
     """Yield what a command sets by its arguments; note the names that it exports."""
-    if command.name in _DECLARING:
+    if command.name in DECLARING:
         yield from _declared(command, found)
     elif command.name in _NAMES_SET_BY:
         texts = [word.visible for word in command.words[1:]]

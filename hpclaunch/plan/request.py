@@ -33,7 +33,6 @@ else:
         kw_only=True,
     )
 
-
 NOT_GIVEN = ("centre config", "site profile", "default", "computed", "the allocation")
 """How the origins of settings begin that no user gave."""
 

@@ -18,16 +18,12 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact
-from hpclaunch.shell.shell_syntax import Assignment, Part, Word, variable_name
+from hpclaunch.shell.shell_syntax import Assignment, Part, Word, text_part, variable_name
 
 _MOST_STEPS = 400
 UNREADABLE = "FILL_IN_WORD"
 """Stands for a part of a word that is known at run time only and has no name."""
 WORDS: dict[str, Any] = package_table("port/port_words.yaml")
-_BRACES = re.compile(
-    r"[^\s{}'\"$`\\]*\{(?:[^\s{}'\"$`\\]*,[^\s{}'\"$`\\]*|\d{1,3}\.\.\d{1,3})\}[^\s{}'\"$`\\]*"
-)
-"""A word with one list in braces, or a range of numbers, and nothing else that bash reads."""
 ARGUMENT = re.compile(r"[1-9]\d*|[@*#]|OPTARG")
 """Variables that hold the arguments of the script."""
 _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -124,15 +120,15 @@ class Values:
             return []  # the arguments of the script itself
         if _array_name(word):
             return self._items_of(word)
-        if _BRACES.fullmatch(word.raw):
-            home = [part for part in word.parts if part.operator]  # bash reads it when the words are made
+        if re.fullmatch(WORDS["list in braces"], word.raw):
+            home = [part for part in word.parts if part.operator == "~"]  # read behind the braces
             at = sum(len(part.text) for part in home)
-            made = (replace(word, parts=(*home, Part("text", text[at:]))) for text in _in_braces(word.raw))
+            made = (replace(word, parts=(*home, text_part(text[at:]))) for text in _in_braces(word.raw))
             return [self._word(each, word.start) for each in made]
         value = self.value(word)
         unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
         if unquoted and value.plain is not None:
-            return [Value(text, _in_quotes(text)) for text in value.plain.split()]
+            return [_of_text(text_part(text)) for text in value.plain.split()]
         if unquoted and value.shell and re.search(r"^(?!.*(\\|\$\()).*\s", value.shell, re.DOTALL):
             if re.search(r"\$\{[^}]*\s", value.shell):  # ${NAME:-a b} is split when it has its value
                 return [Value(None, None, value.missing, value.seen, value.shell, splits=True)]
@@ -146,7 +142,7 @@ class Values:
         items = self._array(_array_name(word), word.start)
         if items is None or '"' in word.raw or any(item.plain is None for item in items):
             return items
-        return [Value(text, _in_quotes(text)) for item in items for text in item.text.split()]
+        return [_of_text(text_part(text)) for item in items for text in item.text.split()]
 
     def translated(self, text: str) -> str:
         """Return a text that a shell will read with the scheduler's variables as the target has them."""
@@ -181,7 +177,7 @@ class Values:
         named = ""
         for part in word.parts:
             piece = self._part(part, offset)
-            seen += piece.plain or ""
+            seen += piece.text
             plain = None if plain is None or piece.plain is None else plain + piece.plain
             shell = None if shell is None or piece.shell is None else _joined(shell, piece.shell)
             name = piece.shell if piece.shell is not None else piece.named or _name_of(part)
@@ -196,10 +192,10 @@ class Values:
         self._steps += 1
         if self._steps > _MOST_STEPS * 20:
             return Value(None, None)
-        if part.kind == "text" and part.operator:
+        if part.kind == "text" and part.operator == "~":
             return self._variable("HOME", offset) if part.text == "~" else Value(None, f"$(echo {part.text})")
         if part.kind == "text":
-            return Value(part.text, _in_quotes(part.text))
+            return _of_text(part)
         if part.kind == "variable":
             return self._expansion(part, offset)
         if part.kind == "arithmetic":
@@ -384,6 +380,14 @@ def _name_of(part: Part) -> str | None:
 def _joined(text: str, more: str) -> str:
     """Join two texts for the shell: ``$NAME`` before a letter becomes ``${NAME}``."""
     return (re.sub(r"(?<!\\)\$(\w+)$", r"${\1}", text) if re.match(r"\w", more) else text) + more
+
+
+def _of_text(part: Part) -> Value:
+    """Return text of a word; a pattern stays outside of the quotes, where bash on the target reads it."""
+    shell = _in_quotes(part.text)
+    if not part.operator:
+        return Value(part.text, shell)
+    return Value(None, re.sub(r"([*?]+)", r'"\1"', shell), seen=part.text)
 
 
 def _in_quotes(text: str) -> str:

@@ -8,6 +8,7 @@ from itertools import chain
 from hpclaunch.lint.bind_lists import is_list
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS
 from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.lint.shell_variables import DECLARING
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.software_choice import ready_software
 from hpclaunch.port.foreign_values import UNREADABLE, WORDS, Value, option_pairs
@@ -25,7 +26,6 @@ from hpclaunch.software.contradictions import contradictions, unusable
 CHANGES = frozenset(WORDS["changes"])
 PRINTS = (INFORMATION_COMMANDS - CHANGES).union(WORDS["prints or waits"])
 FILTERS = frozenset(WORDS["filters"])
-_DECLARING = ("export", "declare", "typeset", "local", "readonly")
 _NO_START = "|".join((*PRINTS, *FILTERS, *CHANGES, WORDS["no start"], WORDS["environments"]))
 """Names of commands that start no program of the job, whatever stands behind them."""
 
@@ -103,7 +103,7 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
         whole = port.says("behind the launch", line=port.launch_line)
     elif file := _node_file(port, command):
         whole = port.says("node file", file=file)
-    elif command.words and name not in _DECLARING:
+    elif command.words and name not in DECLARING:
         whole = _command(port, command, name)
     if whole is not None:
         yield Judged(lines, whole)
@@ -114,7 +114,7 @@ def _judge(port: Port, command: Command, own: dict[int, str]) -> Iterator[Judged
 def _is_behind(port: Port, command: Command) -> bool:
     """Tell whether a command sets variables when the launch is over."""
     main = port.launch.command if port.launch else None
-    sets = not command.words or command.name in _DECLARING
+    sets = not command.words or command.name in DECLARING
     return sets and main is not None and not (main.block or main.function) and command.start >= main.end
 
 
@@ -448,7 +448,7 @@ def _sets_up(port: Port, command: Command) -> bool:
     name = command.name.rpartition("/")[2]
     if len(command.words) == 1 and not name:  # $WITH_CONDA
         return port.values.value(command.words[0]).plain is None
-    known = (*_DECLARING, *PRINTS, *WORDS["cases of commands"])
+    known = (*DECLARING, *PRINTS, *WORDS["cases of commands"])
     return name in known or any(re.fullmatch(pattern, name) for pattern, _ in _COMMANDS)
 
 

@@ -104,11 +104,19 @@ def _rank_count(port: Port, launch: Launch | None, given: dict[Size, int], nodes
         return None
     if "tasks" in given:
         return given["tasks"]
-    if "tasks per node" in given and nodes:
-        return given["tasks per node"] * nodes
+    if launch and "tasks per node" in given and (ranks := _ranks_of_nodes(port, launch, given, nodes)):
+        return ranks
     if launch is not None and (fixed := _of_launcher(port, launch, nodes)):
         return fixed[0]
     return _ranks_requested(port, launch, nodes)
+
+
+def _ranks_of_nodes(port: Port, launch: Launch, given: dict[Size, int], nodes: int | None) -> int | None:
+    """Return the ranks of a launch that names those of a node."""
+    # sbatch's -n, which srun has from SLURM_NTASKS, counts before --ntasks-per-node (seen in Slurm 22.05.8)
+    if port.requested.tasks and launch.launcher == "srun":
+        return port.requested.tasks.value
+    return given["tasks per node"] * nodes if nodes else None
 
 
 def _of_launcher(port: Port, launch: Launch, nodes: int | None) -> tuple[int | None] | None:

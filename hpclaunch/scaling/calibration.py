@@ -37,7 +37,6 @@ _DOUBLINGS = 16
 _FLOOR = 1e-6
 """Of an uncertainty: a factor that is known exactly."""
 
-
 Matrix = list[list[float]]
 
 

@@ -50,7 +50,6 @@ ranks. Summing arrays that were just written takes 1.3 to 3 times as long (docs/
 _DATA_SHEET = 1.0
 """Relative uncertainty of a link's speed: programs reach a third of the data sheet, or all of it."""
 
-
 HIDDEN = 0.58
 """Deviation from 1 of the share of an exchange that shows, where between none and all of it does."""
 _GROWTH = 0.03

@@ -374,7 +374,6 @@ _NEEDED = {
     "embedding": ("outputs", "vocabulary"),
 }
 
-
 _SHAPES: dict[str, Callable[[Row, list[Shape]], Shape]] = {
     "flatten": lambda _, inputs: (math.prod(inputs[0]),),
     "linear": lambda row, inputs: (*inputs[0][:-1], row.outputs or 0),

@@ -55,7 +55,6 @@ LAWS: dict[Kind, tuple[Law, ...]] = {
     "weak": _with_latencies("Gustafson", "constant + 2 (p - 1) / p exchange", ("serial_s", "exchange_s")),
 }
 
-
 NOISE = 0.02
 """Relative deviation of a time, at least: that of ``calibration`` for a measured size."""
 

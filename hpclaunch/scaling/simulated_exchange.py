@@ -37,7 +37,6 @@ there are groups."""
 LINK_LATENCY_S = 1e-7
 """Of each link and its switch; ABCI's switches take 90 to 400 ns (arXiv 2104.09075)."""
 
-
 _FIGURES: dict[NetworkKind, tuple[str, ...]] = {
     "fat-tree": ("nodes_per_group", "taper"),
     "dragonfly": ("nodes_per_group", "groups", "taper"),

@@ -31,7 +31,6 @@ Role = Literal[
 ]
 """The purpose of an option; each scheduler has its own names."""
 
-
 Subject = Literal[
     "account", "after", "array", "begin", "binding", "carried", "constraint", "container", "cpus",
     "exclusive", "export", "fabric", "folder", "gpus", "gpus per node", "gpus per task", "interactive",

@@ -21,6 +21,7 @@ from hpclaunch.shell.shell_syntax import (
     Shell,
     Word,
     assignment_in,
+    text_part,
 )
 
 MAX_DEPTH = 40
@@ -330,7 +331,7 @@ class _Reader:
             end = self.at + 1
             while end < len(self.text) and self.text[end] not in "'\"\\$`~" and self.text[end] not in _META:
                 end += 1
-            parts.append(Part("text", self.text[self.at : end]))
+            parts.append(text_part(self.text[self.at : end]))
             self.at = end
 
     def _single(self, parts: list[Part]) -> None:

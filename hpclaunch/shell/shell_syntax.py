@@ -6,7 +6,7 @@ needs: pipes, conditions, functions, substitutions.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -24,7 +24,7 @@ class Part:
     text: str
     """text: the characters, quotes removed; variable: its name; else the source."""
     operator: str = ""
-    """Of a variable: the text after the name in ``${NAME...}``, such as ``:-x``; ``~``: a home."""
+    """Of a variable: the text after the name in ``${NAME...}``, such as ``:-x``; ``~`` home; ``*`` files."""
     quoted: bool = False
     """It stands in double quotes, so its value is not split."""
     words: tuple["Word", ...] = ()
@@ -190,17 +190,22 @@ def assignment_in(
 
 
 def without_beginning(parts: Iterable[Part], characters: int) -> tuple[Part, ...]:
-    """Return the parts of a word without its first characters of plain text."""
+    """Return the parts of a word without its first characters, of a value; no pattern is read in one."""
     rest: list[Part] = []
     for part in parts:
         if not characters or part.kind != "text":
-            rest.append(part)
+            rest.append(replace(part, operator="") if part.operator == "*" else part)
             continue
         text = part.text[characters:]
         characters = max(0, characters - len(part.text))
         if text:
             rest.append(Part("text", text))
     return tuple(rest)
+
+
+def text_part(text: str) -> Part:
+    """Return text without quotes as a part of a word; ``*`` and ``?`` make it a pattern of files."""
+    return Part("text", text, "*" if "*" in text or "?" in text else "")
 
 
 def is_assignment(word: Word) -> bool:

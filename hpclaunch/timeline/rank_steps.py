@@ -146,8 +146,7 @@ class RankSteps:
         self._pending += len(intervals) - before
         if self.first is None or start < self.first:
             self.first = start
-        if end > self.last:
-            self.last = end
+        self.last = max(self.last, end)
         if self._pending > _PENDING:
             self._reduce()
 

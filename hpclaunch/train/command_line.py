@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _EXIT_INTERRUPTED = 130
 
-
 _REPORT_S = 20.0
 """Time for the one process that reports: at the first failure a launcher ends all others, with this wait."""
 

@@ -26,7 +26,6 @@ _STEPS = (30 / 90, 60 / 90, 80 / 90)  # of the run; the rate falls tenfold at ea
 _POWER = 2  # You et al. 2017, arXiv:1708.03888
 _LAST_SHARE = 0.01  # of the rate, at the end of an exponential decay
 
-
 DECAYS: Mapping[str, Callable[[float], float]] = {
     "none": lambda share: 1.0,
     "polynomial": lambda share: (1 - share) ** _POWER,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hpclaunch.port.port_script import Ported, port_script
 from hpclaunch.port.port_text import rendered_port
 from tests.in_one_test import in_one_test
@@ -284,3 +286,51 @@ def test_the_words_of_one_command_are_read_before_it_sets_variables(name: str) -
 def test_assignments_without_a_command_are_made_from_left_to_right() -> None:
     assert command("A=0\nA=1 B=$A\nsrun ./a $A $B") == "./a\n1\n1"
     assert command("A=0\nexport A=1; export B=$A\nsrun ./a $A $B") == "./a\n1\n1"
+
+
+@in_one_test(
+    "head, line, nodes, ranks",
+    [
+        ("-n 6", "srun --ntasks-per-node=3 ./a", 2, 3),
+        ("-n 6 -N 3", "srun --ntasks-per-node=3 ./a", 3, 2),
+        ("-n 8 -N 2", "srun --ntasks-per-node=3 ./a", 2, 4),
+        ("-n 6 -N 2", "srun -n 4 --ntasks-per-node=2 ./a", 2, 2),
+        ("-N 2", "srun --ntasks-per-node=3 ./a", 2, 3),
+    ],
+)
+def test_the_tasks_of_the_job_count_before_those_per_node_of_srun(
+    head: str, line: str, nodes: int, ranks: int
+) -> None:
+    text = f"#!/bin/bash\n#SBATCH {head} -t 10 --gpus-per-task=1\n{line}\n"
+    made = port_script(text, None, shipped("polaris")).settings
+    assert made["nodes"] * made["tasks_per_node"] == nodes * ranks
+
+
+def test_tasks_per_node_of_srun_alone_are_not_guessed() -> None:
+    assert "ranks: the number of ranks" in to_do(
+        "srun --ntasks-per-node=3 ./a", head="#!/bin/bash\n#SBATCH -t 10\n"
+    )
+
+
+@in_one_test(
+    "word, in_bash",
+    [
+        ("*.txt", '""*".txt"'),
+        ("$D/*.txt", '"data/"*".txt"'),
+        ('"$D x"/?.c', '"data x/"?".c"'),
+        ("$PAT", '""*".md"'),
+        ("~/*", '"$HOME/"*""'),
+        ("{a,b}/*", '"a/"*"" "b/"*""'),
+        ("${L[@]}", '""*".c"'),
+    ],
+)
+def test_patterns_of_files_are_read_by_the_shell_of_a_rank(word: str, in_bash: str) -> None:
+    lines = f"D=data PAT=*.md\nL=('*.c')\nsrun ./a {word}"
+    assert command(lines) == f"bash\n-c\nexec ./a {in_bash}"
+
+
+@in_one_test("word", ['"*.md"', "'?'", "\\*", '"$PAT"', '"${L[@]}"', "x'*'y"])
+def test_a_pattern_in_quotes_stays_a_text(word: str) -> None:
+    words = port(f"{SLURM}PAT='*.md'\nL=('*.c')\nsrun ./a {word}\n").settings["command"]
+    assert words[0] == "./a"
+    assert re.search(r"[*?]", words[1])

@@ -70,7 +70,6 @@ _HERE = (
     ),
 )
 
-
 SCHEDULER = LocalScheduler(
     **scheduler_data("local", Mpiexec(shell_lines=_HERE, session_file="mpi_session.sh", without_mpi="direct"))
 )

@@ -28,7 +28,6 @@ from hpclaunch.scheduler.scheduler_interface import (
 # Minutes,...}: the parts name those that are no keys.
 WORDS = state_words("slurm")
 
-
 # Name -> width; the last one is of any length.
 _SQUEUE_COLUMNS = {
     "JobArrayID": 60, "State": 24, "exit_code": 16, "StartTime": 24, "EndTime": 24, "SubmitTime": 24,
@@ -46,7 +45,6 @@ _READABLE = re.compile(r"\d+(\+\d+)?(_\S+)?", re.ASCII)
 # squeue comes before, and scontrol knows what squeue knows: it is only for a squeue that does not
 # work, and takes one job at a time.
 _SCONTROL_MAX_JOBS = 4
-
 
 _QUERY: dict[str, tuple[str, ...]] = {
     "squeue": ("-h", "-a", "-r", "-t", "all", "-O", _FORMAT),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from .algorithm import Algorithm
 
-
 Array = npt.NDArray[Any]
 
 

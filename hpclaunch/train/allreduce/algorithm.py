@@ -69,7 +69,6 @@ def _requested() -> CollectiveNumber | None:
 COLLECTIVES = _requested()
 """Those of this process; None: they are not counted, which costs nothing."""
 
-
 # Fits a core's cache together with what it is added to; MPI counts (32 bit) never overflow.
 SEGMENT_BYTES = 1 << 18
 

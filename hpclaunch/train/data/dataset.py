@@ -21,7 +21,6 @@ from .synthetic_digits import SEED, TEST_IMAGES, TRAIN_IMAGES, synthetic_digits
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-
 DATASETS = ("auto", "mnist", "synthetic")
 _ARRAYS = ("train_images", "train_labels", "test_images", "test_labels")
 

@@ -68,7 +68,6 @@ def micro_batches(images: Images, labels: Labels, step: int, options: Options) -
 Make = Callable[["MPI.Intracomm", Options, Engine, Timeline | None], Exchange]
 """A rank without a timeline passes None."""
 
-
 COMMS: Mapping[str, Make] = {
     "ddp": when_made(__name__, "torch_exchange", "DdpExchange"),
     "horovod": when_made(__name__, "torch_exchange", "HorovodExchange"),

@@ -188,16 +188,6 @@ class Script:
         return next((float(one.start) for one in here), inf)
 
     @cached_property
-    def inner_shells(self) -> dict[int, Language]:
-        """Where each command begins that another shell reads -> that shell: ``zsh -c TEXT``."""
-        found: dict[int, Language] = {}
-        for outer in (one for one in self.variables.commands if one.inner):
-            names = (_SHELLS.get(word.visible.rpartition("/")[2]) for word in outer.words)
-            reader: Language = next((name for name in names if name), self.language)
-            found |= dict.fromkeys((one.start for one in outer.inner), reader)
-        return found
-
-    @cached_property
     def first_uses(self) -> dict[str, Ref]:
         """The first use of each variable."""
         return {ref.name: ref for ref in reversed(self.shell.refs)}

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -39,7 +40,7 @@ from hpclaunch.port.ported_command import (
 )
 from hpclaunch.port.written_script import Written, find_written, here_document, read_written, text_of_shell
 from hpclaunch.shell.launcher_options import LAUNCHER_OPTIONS, Size
-from hpclaunch.shell.shell_syntax import Redirect, Word
+from hpclaunch.shell.shell_syntax import Part, Redirect, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
 
@@ -349,13 +350,28 @@ def judge_words(port: Port) -> Iterator[Judged]:
     for line, verdict in _each_word(port, launch):
         if line != launch.line or verdict != KEPT:
             yield Judged([line if line in lines else launch.line], verdict)
-    for one in launch.command.assignments:
-        value = port.values.value(one.value) if one.value else Value(None, None)
-        yield Judged([one.line], port_variable(port, one.name, value))
+    yield from _variables_of(port, launch)
     for redirect in launch.command.redirects:
         if redirect.operator != "<":
             shown = f"{redirect.fd}{redirect.operator}{redirect.target.raw}"
             yield Judged([redirect.line], port.says("log", text=shown))
+
+
+def _variables_of(port: Port, launch: Launch) -> Iterator[Judged]:
+    """Judge the variables that are set for the launch alone."""
+    made: dict[str, tuple[Part, ...]] = {}  # bash sets A before it reads B, in A=1 B=$A srun
+    for one in launch.command.assignments:
+        word = one.value or Word("", one.offset, one.offset, one.line, (Part("command", ""),))
+        made[one.name] = tuple(chain.from_iterable(_as_made(part, made) for part in word.parts))
+        value = port.values.value(replace(word, parts=made[one.name]))
+        yield Judged([one.line], port_variable(port, one.name, value))
+
+
+def _as_made(part: Part, made: Mapping[str, tuple[Part, ...]]) -> tuple[Part, ...]:
+    """Return a part of a word, or for a variable that one of these assignments sets, the parts of that."""
+    if part.kind != "variable" or part.text not in made:
+        return (part,)
+    return (Part("command", part.text),) if part.operator else made[part.text]
 
 
 def _each_word(port: Port, launch: Launch) -> Iterator[tuple[int, Verdict]]:

@@ -288,6 +288,12 @@ def test_assignments_without_a_command_are_made_from_left_to_right() -> None:
     assert command("A=0\nexport A=1; export B=$A\nsrun ./a $A $B") == "./a\n1\n1"
 
 
+def test_variables_of_one_launch_are_set_from_left_to_right() -> None:
+    made = port(f"{SLURM}A=0\nA=1 B=x$A C=$B-${{A:-2}} srun ./a $A\n").settings
+    assert (made["env"]["A"], made["env"]["B"], made["env"].get("C")) == ("1", "x1", None)
+    assert made["command"] == ("./a", "0")
+
+
 @in_one_test(
     "head, line, nodes, ranks",
     [

@@ -13,12 +13,10 @@ from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, PREPARES, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded
-from hpclaunch.scheduler.directive_reader import name_set
 from hpclaunch.shell.shell_syntax import Command, Word
 
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
 _SET_NAMES = [*_SET_LETTERS, *TABLE["set_names"].split()]
-_REPORTS = name_set(TABLE["reports"])
 _SET_VALID = set("abefhkmnoprtuvxBCEHPT")
 _MOST_READ = 300
 """Characters of a command that are read; what is cut off ends in no form."""
@@ -55,7 +53,8 @@ def _is_program(script: Script, command: Command) -> bool:
     """Tell whether a command begins a pipe, starts no ranks and does more than prepare, inform or report."""
     begins = command.piped_out and not (command.piped_in or command.function or command.inner)
     launched = any(one.command is command for one in script.launches)
-    return begins and not launched and command.name not in PREPARES | INFORMATION_COMMANDS | _REPORTS
+    shows = PREPARES | INFORMATION_COMMANDS | {*TABLE["reports"].split()}
+    return begins and not launched and command.name not in shows
 
 
 def _command_with_the_status(script: Script, launch: Launch) -> str | None:
@@ -157,8 +156,8 @@ def _where(script: Script, command: Command) -> set[str]:
     asked = command.condition or command.after == "||"
     places = {"if": asked, "function": command.function, "input": fed}
     places["tested"] = command.after == "&&" and _SAID.match(script.text, command.end) is not None
-    reader = script.inner_shells.get(command.start, script.language)
-    return {command.name, reader, *(name for name, here in places.items() if here)}
+    shells = script.language, *re.findall(r"\b[kz]sh\b", script.text)  # these may read it, too: zsh -c TEXT
+    return {command.name, *shells, *(name for name, here in places.items() if here)}
 
 
 def _holds(row: dict[str, str], context: Context, command: Command) -> bool:

@@ -42,6 +42,7 @@ _SHORTEST_S = 60
 """A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
 _AS_EVERYWHERE = 2
 """Parts of a path such as ``/home``: any machine has it."""
+_OTHER_NODES = re.compile(r"(?m)^#SBATCH[^#\n]* (-C|--constraint|(-p|--partition)[= ]?[\w,-]*mem)")  # highmem
 _UNITS = {"K": 1, "M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 
 
@@ -495,7 +496,7 @@ def memory_over_node(context: Context) -> Iterator[Violation]:
         return
     limit = max(f"{node.memory_gib or 0}G", node.memory_request or "0", key=_size)
     has = f"a node of {profile.name} has {limit} ({cite(profile, node.source)})"
-    surely = _is_for(context, node) and _names_no_others(context, profile)
+    surely = _is_for(context, node) and not _OTHER_NODES.search(context.script.text)
     for given, product, memory in _memory_requested(context) if surely else ():
         if 0 < _size(limit) < memory:
             yield Violation(given.line, f"{product}: {has}", f"ask for at most {limit} per node, or --mem=0")
@@ -512,18 +513,6 @@ def _memory_requested(context: Context) -> Iterator[tuple[Directive, str, float]
     for one in [one for one in context.directives if one.name in counts][-1:]:
         times = counts[one.name] or 1
         yield one, one.text + f" x {times}" * (times > 1), times * _size(one.value or "")
-
-
-def _names_no_others(context: Context, profile: SiteProfile) -> bool:
-    """Tell whether no queue and no constraint of the job may have nodes that the profile does not describe.
-
-    A queue with mem in its name may (Setonix' gpu-highmem), and any where the profile knows none.
-    """
-    constrained = last_directive(context.directives, "constraint")
-    if constrained and not any(each.text.startswith("-C ") for each in profile.directives):
-        return False
-    queues = [one.value or "" for one in context.directives if one.role == "queue"]
-    return not any("mem" in name or not profile.queues for name in queues)
 
 
 def _is_for(context: Context, node: Node) -> bool:

@@ -126,7 +126,9 @@ def _squeue_rows(text: str) -> Iterator[dict[str, str]]:
         for name, width in _SQUEUE_COLUMNS.items():
             row[name], at = line[at:][: width or None].strip(), at + width
         if _READABLE.fullmatch(row["JobArrayID"]) and row["State"]:
-            code, command = _raw_code(row["exit_code"]), row["Command"]
+            code, command = row["exit_code"], row["Command"]
+            if code.isdigit():  # of 22.05, the number of wait(2); since 23.02 CODE:SIGNAL
+                code = f"{int(code) >> 8}:{int(code) & 0x7F}"
             times = (row["StartTime"], row["EndTime"], row["SubmitTime"])
             made = _row(row["JobArrayID"], row["State"], code, *times, row["Cluster"], row["Reason"], command)
             yield {**made, "restarts": row["RestartCnt"]}
@@ -164,11 +166,6 @@ def job_status(state: str, code: str, start: str, end: str) -> JobStatus:
 
 def _row(*values: str) -> dict[str, str]:
     return dict(zip(_ROW, values, strict=True))
-
-
-def _raw_code(text: str) -> str:
-    """Turn squeue's exit code of 22.05, the number of wait(2), into ``CODE:SIGNAL``, as since 23.02."""
-    return f"{int(text) >> 8}:{int(text) & 0x7F}" if text.isdigit() else text
 
 
 def _exit_code(text: str) -> int | None:

@@ -1,8 +1,0 @@
-#!/bin/bash
-#SBATCH --gpus-per-node=a100:4
-#SBATCH --cpus-per-task=8
-#SBATCH --mem=1T --partition=big
-#SBATCH --time=1:00:00
-#SBATCH --account=def-a
-srun ./app
-# site: narval

@@ -81,7 +81,6 @@ _WITHOUT_HOROVOD = ("torch", "tensorflow")
 # Parts of undefined symbols that mean: another MPI than the one that was linked.
 _WRONG_MPI = ("ompi_", "opal_", "MPIR_", "libmpi", "mca_", "PMPI_", "MPI_")
 
-
 # --- from the text alone -----------------------------------------------------------------------------------
 
 

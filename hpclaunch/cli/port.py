@@ -28,7 +28,7 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     """Write a job file and the script of SCRIPT, a batch script of another machine, for the site --to."""
     from hpclaunch.lint.finding_report import difference
     from hpclaunch.port.port_script import port_script
-    from hpclaunch.port.port_text import JOB_FILE_NAME, port_document, rendered_port, report_text
+    from hpclaunch.port.port_text import JOB_FILE_NAME, port_document, prepared, rendered_port, report_text
     from hpclaunch.site.load_profile import load_site, site_reference
     from hpclaunch.site.site_scheduler import no_submission
 
@@ -39,6 +39,9 @@ def command(script: str, to: str, from_: str | None, output: Path | None, diff: 
     source = _source(from_, text)
     try:
         ported = port_script(text, source, target, site_reference(to))
+        seen = None if target.node else prepared(ported).profile
+        if seen and seen.node and seen.node.gpus:
+            target, ported = seen, port_script(text, source, seen, site_reference(to))
     except BadInputError as error:
         raise BadInputError(f"{script}: {error.message}", error.hint) from None
     folder = (output or Path(f"{Path(script).stem or 'script'}-{target.name}")).absolute()

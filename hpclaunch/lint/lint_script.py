@@ -63,12 +63,11 @@ _WRITTEN = ("status-lost-in-pipe", "tee-without-pipe", "set-option-misspelt")
 
 def _in_written_scripts(script: Script) -> list[Finding]:
     """Return the findings in here-documents that are shell scripts themselves."""
-    found = []
+    found = list[Finding]()
     for first_line, text in script.written_scripts:
         context = Context(read_script("\n" * (first_line - 1) + text))
         for rule, check in (RULES[name] for name in _WRITTEN):
-            for one in check(context):
-                found.append(msgspec.structs.replace(_finding(rule, one, ""), edits=()))
+            found += [msgspec.structs.replace(_finding(rule, one, ""), edits=()) for one in check(context)]
     return found
 
 

@@ -113,8 +113,7 @@ def _rank_count(port: Port, launch: Launch | None, given: dict[Size, int], nodes
 
 
 def _ranks_of_nodes(port: Port, launch: Launch, given: dict[Size, int], nodes: int | None) -> int | None:
-    """Return the ranks of a launch that names those of a node."""
-    # sbatch's -n, which srun has from SLURM_NTASKS, counts before --ntasks-per-node (seen in Slurm 22.05.8)
+    """Return the ranks where a launch names those of a node: sbatch's -n counts before (Slurm 22.05.8)."""
     if port.requested.tasks and launch.launcher == "srun":
         return port.requested.tasks.value
     return given["tasks per node"] * nodes if nodes else None

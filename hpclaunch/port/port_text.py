@@ -4,7 +4,7 @@ import msgspec
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.job.job_script import dry_run
-from hpclaunch.job.prepare import SubmitMode, prepare
+from hpclaunch.job.prepare import Prepared, SubmitMode, prepare
 from hpclaunch.job.settings_files import read_layers
 from hpclaunch.lint.lint_script import find_faults
 from hpclaunch.plan.settings import JobSettings, Layer
@@ -69,16 +69,21 @@ def check_text(name: str, data: bytes) -> str:
     return text
 
 
+def prepared(ported: Ported) -> Prepared:
+    """Return the job; a profile without a node has the one that its scheduler here tells of."""
+    settings = to_struct(parse_tree(ported.job_file, JOB_FILE_NAME), JobSettings)
+    layers = read_layers(JobSettings(site=settings.site), None)
+    layers.insert(1, Layer(origin=f"job file {JOB_FILE_NAME}", settings=settings))
+    return prepare(layers, SubmitMode(here=False))
+
+
 def rendered_port(ported: Ported, target: SiteProfile) -> tuple[Ported, str]:
     """Return the script, as ``submit --file job.yaml --dry-run`` prints it, and the port with its faults.
 
     An error or a warning about the new script is something to do. Raises BadInputError where no script can be
     written.
     """
-    settings = to_struct(parse_tree(ported.job_file, JOB_FILE_NAME), JobSettings)
-    layers = read_layers(JobSettings(site=settings.site), None)
-    layers.insert(1, Layer(origin=f"job file {JOB_FILE_NAME}", settings=settings))
-    script = dry_run(prepare(layers, SubmitMode(here=False)))[1]
+    script = dry_run(prepared(ported))[1]
     found = [one for one in find_faults(script, target) if one.severity != "note"]
     said = (f"line {one.line or 1} of the new script: {one.message} ({one.rule})" for one in found)
     return msgspec.structs.replace(ported, to_do=(*ported.to_do, *dict.fromkeys(said))), script

@@ -99,7 +99,6 @@ DIRECTIVES = DirectiveReader(
     read_after=read_after_ok,
 )
 
-
 _TABLE = msgspec.json.decode(text_beside(__file__, "variables.json"))
 VARIABLES: dict[str, str] = _TABLE["read by sbatch"]
 """Long name of an option -> its variables. The option's letter is in ``options.json``."""

@@ -431,7 +431,8 @@ def _first_verdict(port: Port, launch: Launch, command: Sequence[str]) -> Verdic
 def _word_verdict(port: Port, word: Word, values: list[Value]) -> Verdict:
     """Return the verdict on a word of the command."""
     if all(value.plain is not None for value in values) and word.text is not None:
-        cases = WORDS["words of a machine"].items() if not port.same_machine else ()
+        same = port.same_machine or f"${word.text}" in (port.launcher.rank, port.launcher.local_rank)
+        cases = WORDS["words of a machine"].items() if not same else ()
         there = (case for pattern, case in cases if re.fullmatch(pattern, word.text))
         return KEPT.doing(*(task(case, line=word.line, word=word.text, here=port.here) for case in there))
     texts = [shell_word(value) or by_name(value) for value in values]

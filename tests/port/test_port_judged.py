@@ -269,6 +269,12 @@ def test_what_may_mean_something_else_here_is_something_to_do(body: str, said: s
     assert said in to_do(LUMI + body)
 
 
+def test_a_variable_that_the_new_launcher_sets_for_each_rank_is_nothing_to_do() -> None:
+    words = "srun python a.py --rank_var SLURM_PROCID --local_var SLURM_LOCALID --step_var SLURM_STEP_ID"
+    said = to_do(f"{LUMI}{words}\n", "lumi-g", "olivia")
+    assert re.findall(r"names (SLURM_\w+), a variable", said) == ["SLURM_STEP_ID"]
+
+
 def test_a_job_that_begins_in_the_home_folder_and_one_without_a_time_are_named() -> None:
     said = to_do(f"{POLARIS}mpiexec -n 8 --ppn 4 ./a\n", "polaris", "olivia")
     assert "folder: no line leaves the home folder" in said

@@ -322,7 +322,11 @@ def _declared(command: Command, found: Variables) -> Iterator[Assignment]:
     exports = command.name == "export" or any(re.match(r"-\w*x", word.raw) for word in words)
     for word in words:
         if is_assignment(word):
-            yield assignment_in(word, of=command, exported=exports, path=command.path)
+            one = assignment_in(word, of=command, exported=exports, path=command.path)
+            if one.value and any(re.match(r"-\w*i", option.raw) for option in words):
+                sum_of = (Part("arithmetic", f"$(({one.value.raw}))"),)
+                one = replace(one, value=replace(one.value, parts=sum_of))
+            yield one
         elif exports and variable_name(word.raw):
             found.exported.add(word.raw)
 

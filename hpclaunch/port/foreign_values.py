@@ -235,7 +235,8 @@ class Values:
         if made is None and self.around and name in self.around[0].script.variables.assignments:
             return self.around[0].named(name, self.around[1])
         fact = self.words.variables.get(name)
-        if made is not None and self._steps < _MOST_STEPS and len(live) == 1:
+        changes = re.search(WORDS["changed in arithmetic"].format(name=re.escape(name)), self.script.text)
+        if made is not None and self._steps < _MOST_STEPS and len(live) == 1 and not changes:
             return self._assigned(name, made)
         if made is None and fact is not None and (fact in self.numbers or fact in self.target):
             number = self.numbers.get(fact)

@@ -340,3 +340,20 @@ def test_a_pattern_in_quotes_stays_a_text(word: str) -> None:
     words = port(f"{SLURM}PAT='*.md'\nL=('*.c')\nsrun ./a {word}\n").settings["command"]
     assert words[0] == "./a"
     assert re.search(r"[*?]", words[1])
+
+
+def test_the_value_of_an_integer_is_computed() -> None:
+    assert command("K=2\ndeclare -i N=3+4 M=K*2\nsrun ./a $N $M") == "./a\n7\n4"
+    assert command("declare -r N=3+4\nsrun ./a $N") == "./a\n3+4"
+
+
+@in_one_test("line", ["((i+=2))", "((++i))", "(( j = 1, i-- ))", "k=$((i=5))", "((i<<=1))"])
+def test_a_variable_that_arithmetic_changes_is_filled_in(line: str) -> None:
+    assert "env i: FILL_IN_i" in to_do(f"i=1\n{line}\nsrun ./a $i")
+
+
+@in_one_test(
+    "line", ["((i<=2)) && echo x", "((i==1)); j=2", "((ii+=1))", "((1)); i=1", "k=$((i+1))", "((i!=1))"]
+)
+def test_a_variable_that_arithmetic_only_reads_keeps_its_value(line: str) -> None:
+    assert command(f"i=1\n{line}\nsrun ./a $i") == "./a\n1"

@@ -249,6 +249,7 @@ def test_what_scripts_of_others_were_seen_to_do(text: str) -> None:
         "cd /data; ./app x",
         "cd /data # and run",
         'cd "my data"',
+        "cd /data/my\\ run",
         "zsh <<'EOF'\ncd old new\nEOF",
         "srun ksh -c 'cd old new; ./app'",
         "#SBATCH -N1 -c4 --mem-per-cpu=1G\n./app",

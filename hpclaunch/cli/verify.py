@@ -87,7 +87,7 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
         for remedy in found.remedies:
             echo_text(f"  {printable(remedy)}")
         for rule in found.rules:
-            echo_text(f"  rule {rule}: hpclaunch docs lint, or hpclaunch lint --rules")
+            echo_text(f"  rule {rule}: hpclaunch docs reference/lint, or hpclaunch lint --rules")
         if found.right and not found.ok:
             echo_text(f"right would be: {found.right}")
         if found.note:

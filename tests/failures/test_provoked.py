@@ -170,6 +170,10 @@ def test_numbers_of_few_lines_are_not_those_of_ranks() -> None:
     assert read([*lines, *["residual 0.3"] * 20, "solver [1] cannot go on"]).rank is None
 
 
+def test_the_number_of_a_process_before_a_signal_is_not_a_rank() -> None:
+    assert read(["solver[4242]: caught signal 11"]).rank is None
+
+
 STEP = "srun: launch/slurm: _step_signal: Terminating StepId=7.0"
 KILLED = "srun: error: n1: task {}: Killed"
 

@@ -1,8 +1,7 @@
 """No scheduler: the script runs on the machine itself, detached; its state is read from /proc.
 
-All of it is commands and files, so that it works through any host. A job is ``PID:STARTTIME`` of its
-script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so that a PID which is used again is not
-mistaken for it.
+A job is ``PID:STARTTIME`` of its script's shell (starttime: field 22 of /proc/PID/stat, man 5 proc), so that
+a PID which is used again is not mistaken for it.
 """
 
 from hpclaunch.command_result import CommandResult

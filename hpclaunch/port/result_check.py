@@ -93,7 +93,10 @@ def _output_files(port: Port) -> Iterator[tuple[int, str]]:
             options = text[launch.command.start : launch.program[0].start]
             behind = text[launch.program[-1].end :].partition("\n")[0]
             files = re.findall(WORDS["output"], options + behind)
-            yield from ((launch.line + part.before, file) for file in files)
+            targets = (one.target for one in launch.command.redirects)
+            by_value = {one.raw.strip("\"'"): str(part.values.value(one).named) for one in targets}
+            every = dict.fromkeys([*files, *map(by_value.get, files, files)])
+            yield from ((launch.line + part.before, file) for file in every)
     for one in port.script.active_directives if port.launch else ():
         yield from ((one.line, file) for file in re.findall(WORDS["output"], one.text))
 

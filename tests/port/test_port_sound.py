@@ -357,3 +357,13 @@ def test_a_variable_that_arithmetic_changes_is_filled_in(line: str) -> None:
 )
 def test_a_variable_that_arithmetic_only_reads_keeps_its_value(line: str) -> None:
     assert command(f"i=1\n{line}\nsrun ./a $i") == "./a\n1"
+
+
+@in_one_test("file", ["$OUT", '"$OUT"', "${OUT}", "res.csv"])
+def test_an_output_file_of_data_is_named_by_its_value(file: str) -> None:
+    said = to_do(f"OUT=res.csv\nsrun ./a > {file}")
+    assert said.count("has the output in res.csv, which looks like data") == 1
+
+
+def test_an_output_file_of_a_log_is_no_open_point() -> None:
+    assert "output" not in to_do("OUT=res.log\nsrun ./a > $OUT 2> $OUT.csv")

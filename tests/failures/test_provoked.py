@@ -165,6 +165,12 @@ def test_numbers_that_count_something_else_are_not(numbers: tuple[int, ...], ran
     assert read([*lines, f"{form.format(9, 1)}cannot go on"], ranks=ranks).rank is None
 
 
+@in_one_test("thing", ("expert", "layer", "GPU", "chunk"))
+def test_numbers_of_things_are_not_those_of_ranks(thing: str) -> None:
+    lines = [f"{thing} [{number}] has 0.3" for number in TURNS]
+    assert read([*lines, f"{thing} [1] cannot go on"]).rank is None
+
+
 def test_numbers_of_few_lines_are_not_those_of_ranks() -> None:
     lines = [f"solver [{rank}] sweep" for rank in TURNS]
     assert read([*lines, *["residual 0.3"] * 20, "solver [1] cannot go on"]).rank is None

@@ -72,7 +72,7 @@ _KERNEL_WAITS = (
     (r"hrtimer_nanosleep|do_nanosleep", "asleep"),
 )
 OVER = "waits while Python ends, as mpi4py does in MPI_Finalize"
-_RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w.*)\s*\Z", re.MULTILINE)
+_RAISED = re.compile(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\w.*)\Z", re.MULTILINE)
 _UNNAMED = {"pipe": "a pipe", "socket": "a socket"}
 _MAIN = "the main program"
 """Of Python: code outside of functions."""
@@ -585,7 +585,7 @@ REMEDIES = {
 
 def exception_of(words: str) -> str:
     """Return ``raised ...`` where a rank's stderr ends with the traceback of an exception, else nothing."""
-    match = _RAISED.search(words)
+    match = _RAISED.search(words.rstrip())
     return "raised " + match.group(1)[:200] if match else ""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from hpclaunch.observe.job_stacks import stacks_document, watched
 from hpclaunch.remote.look import MARK
 from hpclaunch.remote.rank_stands import frames_of, newest, spied
@@ -100,6 +102,12 @@ def test_the_exception_of_a_rank_without_a_process_is_named() -> None:
     found = called([allreduce(0), allreduce(2)], 3, stderr={1: RAISED})
     assert found["kind"] == "missing"
     assert "rank 1 without a process; rank 1 raised ValueError: negative temperature" in found["finding"]
+
+
+@pytest.mark.timeout(10)
+def test_a_line_of_many_blanks_behind_an_exception_takes_no_time() -> None:
+    found = called([allreduce(0), allreduce(2)], 3, stderr={1: f"{RAISED.rstrip()}{' ' * 300_000}\nmore\n"})
+    assert "raised" not in found["finding"]
 
 
 def test_of_compiled_ranks_all_are_listed_and_gdb_is_named() -> None:

@@ -266,3 +266,21 @@ def test_an_exception_after_which_all_ranks_went_on_was_caught(after: list[str],
     )
     assert cause(alone) == (OWN_ERROR if wanted != OWN_ERROR else "file missing")
     assert cause(read([*trace("KeyError: 'a'"), *after, *memory, *ends])) == OWN_ERROR
+
+
+@in_one_test(
+    "words, rank",
+    [
+        (("worker 0: sweep", "worker 1: sweep"), "1"),
+        (("Actor 0 sweep", "Actor 1 sweep"), "1"),
+        (("loader: worker 0", "loader: worker 1"), None),
+        (("worker 0: sweep", "worker 0: sweep"), None),
+        (("worker 0: sweep", "sweep"), None),
+    ],
+)
+def test_an_actors_own_number_at_the_beginning_of_its_words_is_its_rank(
+    words: tuple[str, str], rank: str | None
+) -> None:
+    said = [f"(Solver pid={70 + number}) {text}" for number, text in enumerate(words)] * 3
+    error = "ray.exceptions.RayTaskError(KeyError): ray::Solver.run() (pid=71, ip=192.0.2.2, repr=<Solver>)"
+    assert read([*said, error, *trace("KeyError: 'a'")[1:]], ranks=2).rank == rank

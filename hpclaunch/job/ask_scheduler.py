@@ -74,20 +74,17 @@ def _ask_this_machine(
     unusable = {**unusable, **unreadable}
     open_ones = [r for r in records if f"{r.folder}/{EXIT_STATUS}" not in over and r.id not in unusable]
     away = {r.id: _other_machine(r) for r in open_ones if is_elsewhere(r)}
-    processes, unreadable = _processes(host, [r for r in open_ones if r.id not in away])
-    return Answers(statuses=processes, away=away, unusable={**unusable, **unreadable})
+    processes = _processes(host, [r for r in open_ones if r.id not in away])
+    return Answers(statuses=processes, away=away, unusable=unusable)
 
 
-def _processes(
-    host: Host, records: Sequence[JobRecord]
-) -> tuple[dict[str, JobStatus], dict[str, RefusedError]]:
-    """Return the jobs whose processes run, and what is wrong with those whose files cannot be read."""
+def _processes(host: Host, records: Sequence[JobRecord]) -> dict[str, JobStatus]:
+    """Return the jobs whose processes run; a file of /proc alone, since tar takes it for empty over ssh."""
     from hpclaunch.scheduler.local import is_running, process_file  # of such jobs alone
 
     ids = {record.id: record.scheduler_id or "" for record in records}
-    found, unreadable = read_each(host, {job: [process_file(id_)] for job, id_ in ids.items()})
-    running = [job for job, id_ in ids.items() if is_running(id_, found.get(process_file(id_), b""))]
-    return dict.fromkeys(running, JobStatus(state="running")), unreadable
+    running = [job for job, id_ in ids.items() if is_running(id_, host.read_file(process_file(id_)) or b"")]
+    return dict.fromkeys(running, JobStatus(state="running"))
 
 
 def _ask_sources(host: Host, scheduler: Scheduler, records: Sequence[JobRecord]) -> Answers:

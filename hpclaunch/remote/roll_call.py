@@ -695,12 +695,11 @@ def sentence(
         parts.append("rank{} {} without a process".format("s" if len(missing) > 1 else "", some))
     if not groups:
         parts.append("no rank of the job can be seen on its nodes")
-    parts += notes
     if kind in _MEANINGS:
         parts.append(_MEANINGS[kind])
     if idle_s is not None:
         parts.append(f"no output since {span(idle_s)}")
-    return "; ".join(parts)
+    return "; ".join([*parts, *notes])
 
 
 def shown_frames(stack: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

@@ -270,7 +270,7 @@ def test_the_largest_group_is_counted_and_small_ones_named() -> None:
     assert sentence(*[1] * 10).endswith("; 2 more places")
     assert sentence(2, missing=[5]).endswith("; rank 5 without a process")
     many = sentence(2, missing=list(range(10)), notes=["a note"], idle_s=60)
-    assert many.endswith("ranks 0, 1, 2, 3, 4, 5, 6, 7, ... without a process; a note; no output since 60 s")
+    assert many.endswith("ranks 0, 1, 2, 3, 4, 5, 6, 7, ... without a process; no output since 60 s; a note")
     assert sentence(2, missing=list(range(8))).endswith("6, 7 without a process")
     assert sentence(missing=[0]) == "no rank of the job can be seen on its nodes"
 

@@ -189,7 +189,7 @@ def _last_attempt(log: FailureLog) -> FailureLog:
     ends = [(end.end(), end[1] in last) for end in log_words("end_of_an_attempt").finditer(text)]
     first = next((at for at, of_last in ends if of_last), 0)
     start = max((at for at, _ in ends if at < first), default=0)
-    ranks = "\n".join(filterfalse(text[:start].splitlines().__contains__, log.ranks.splitlines()))
+    ranks = "\n".join(filterfalse({*text[:start].splitlines()}.__contains__, log.ranks.splitlines()))
     return log._replace(lines=tuple(text[start:].splitlines()), ranks=ranks) if start else log
 
 

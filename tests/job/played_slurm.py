@@ -25,8 +25,28 @@ class PlayedJob:
     restarts: int = 0
 
 
-class PlayedSlurm(LocalHost):
-    """A host whose files are real, and whose Slurm is this table."""
+class PlayedHost(LocalHost):
+    """A host whose files are real, and of whose programs some are played."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        stdin: bytes | None = None,
+        timeout_s: float | None = None,
+        env: Mapping[str, str | None] | None = None,
+        cwd: str | None = None,
+    ) -> CommandResult:
+        """Answer as `answer` does; a program that it does not know is run."""
+        played = self.answer(argv)
+        return super().run(argv, stdin, timeout_s, env, cwd) if played is None else played
+
+    def answer(self, argv: Sequence[str]) -> CommandResult | None:
+        """Return what a program says; None: it is run."""
+        raise NotImplementedError
+
+
+class PlayedSlurm(PlayedHost):
+    """A host whose Slurm is this table."""
 
     def __init__(self, cluster: str = "east") -> None:
         super().__init__()
@@ -37,19 +57,12 @@ class PlayedSlurm(LocalHost):
         self.refuses: dict[str, str] = {}
         """Program -> its words where it does not work."""
 
-    def run(
-        self,
-        argv: Sequence[str],
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        env: Mapping[str, str | None] | None = None,
-        cwd: str | None = None,
-    ) -> CommandResult:
-        """Answer as the program does; others are run."""
+    def answer(self, argv: Sequence[str]) -> CommandResult | None:
+        """Answer as the program does; programs that are not Slurm's are run."""
         program = argv[0]
         played = {"squeue": self._squeue, "sacct": self._sacct, "scontrol": self._scontrol}
         if program not in {*played, "scancel"}:
-            return super().run(argv, stdin, timeout_s, env, cwd)
+            return None
         self.asked.append(program)
         if program in self.refuses:
             return CommandResult(exit_code=1, stdout="", stderr=self.refuses[program])
@@ -98,15 +111,8 @@ class Away(PlayedSlurm):
         super().__init__()
         self.looks = list(looks)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        env: Mapping[str, str | None] | None = None,
-        cwd: str | None = None,
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str]) -> CommandResult | None:
         """Answer as Slurm, or not at all."""
         if argv[0] == "squeue" and self.looks and not self.looks.pop(0):
             raise RefusedError("no route to the login node")
-        return super().run(argv, stdin, timeout_s, env, cwd)
+        return super().answer(argv)

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.job.mpi_plugin import choose_plugin
 from hpclaunch.plan.request import Command, JobRequest, Setting
 from hpclaunch.site.load_profile import load_site
 from hpclaunch.site.schema import Environment
 from tests.in_one_test import in_one_test
+from tests.job.played_slurm import PlayedHost
 
 LIST = "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\nspecific pmix plugin versions available: pmix_v4\n"
 OPEN_MPI = "Open MPI v5.0.3, package: Open MPI root@build Distribution, ident: 5.0.3\0\n"
 MPICH = "MPICH Version:      4.3.0\nMPICH Release date: Mon Feb  3 09:09:47 AM CST 2025\n"
 
 
-class JobPlace(LocalHost):
+class JobPlace(PlayedHost):
     """A machine where srun and Python answer what a test says; None: Python does not have mpi4py."""
 
     def __init__(self, offered: str, library: str | None) -> None:
         self.offered, self.library, self.asked = offered, library, list[str]()
 
-    def run(
-        self,
-        argv: Sequence[str],
-        stdin: bytes | None = None,
-        timeout_s: float | None = None,
-        env: Mapping[str, str | None] | None = None,
-        cwd: str | None = None,
-    ) -> CommandResult:
+    def answer(self, argv: Sequence[str]) -> CommandResult | None:
         self.asked.append(argv[0])
         if argv[0] == "srun":
             return CommandResult(exit_code=0, stdout=self.offered, stderr="")
@@ -85,9 +77,8 @@ def test_the_environment_of_the_job_has_the_python_that_is_asked(tmp_path: Path)
     python.chmod(0o755)
 
     class Shell(JobPlace):
-        def run(self, argv: Sequence[str], *rest: Any, **options: Any) -> CommandResult:
-            there = argv[0] == "bash"
-            return LocalHost.run(self, argv, **options) if there else super().run(argv, *rest, **options)
+        def answer(self, argv: Sequence[str]) -> CommandResult | None:
+            return None if argv[0] == "bash" else super().answer(argv)
 
     environment = Environment(venv=str(tmp_path))
     plugin, reason = chosen(Shell(LIST, OPEN_MPI), python="its-python", environment=environment)

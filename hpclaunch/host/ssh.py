@@ -183,10 +183,12 @@ class SshHost(Host):
             try:
                 return self._transport.open_session(timeout=_OPEN_TIMEOUT_S)
             except (SSHException, EOFError, OSError) as error:
-                open_still = self._transport.is_active()
+                # A write that fails tells of the end before paramiko's thread, which reads, has seen it.
+                open_still = isinstance(error, SSHException) and self._transport.is_active()
                 if open_still or not may_retry:
                     kind = RefusedError if open_still else NoConnectionError
                     raise kind(f"{self.name} opens no session: {error}") from None
+                self.close()
         raise AssertionError
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:

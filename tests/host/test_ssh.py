@@ -274,6 +274,19 @@ def test_a_lost_connection_is_replaced_and_files_are_read(
         assert logins(plain_sshd) == before + 1
 
 
+def test_a_lost_connection_is_replaced_before_its_reader_has_seen_the_end(
+    host: SshHost, plain_sshd: Sshd
+) -> None:
+    assert host.run(["echo", "one"]).stdout == "one\n"
+    for _ in range(5):
+        before = logins(plain_sshd)
+        # As after a reset: writing fails at once, the thread that reads looks ten times a second.
+        assert host._transport is not None
+        host._transport.packetizer.close()
+        assert host.run(["echo", "two"]).stdout == "two\n"
+        assert logins(plain_sshd) == before + 1
+
+
 def test_a_command_that_lost_its_connection_gives_no_answer_and_is_not_run_again(
     host: SshHost, plain_sshd: Sshd, tmp_path: Path
 ) -> None:

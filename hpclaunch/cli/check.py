@@ -59,6 +59,8 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
     site, file = options["site"], options["job_file"]
     profile = load_site(site) if site else None
     asked = read_environment(file) if file is not None else None
+    name = options["framework"]
+    other_framework = {"horovod": False, "module": name, "ranks_use_mpi": name == "mpi4py"}
     return CheckRequest(
         profile=profile,
         site=site,
@@ -72,7 +74,7 @@ def _check_request(options: dict[str, Any]) -> CheckRequest:
         allreduce=options["allreduce"],
         without_ranks=options["alone"],
         import_limit_s=options["limit"],
-        **_of_the_framework(options["framework"]),
+        **({} if name in (None, "horovod") else other_framework),
     )
 
 
@@ -87,13 +89,6 @@ def read_environment(path: Path) -> Environment | None:
         raise BadInputError(f"{tree.where}: not a mapping", "write it as environment: {modules: [...]}")
     below = tree.value.get("environment")
     return None if below is None or below.value is None else to_struct(below, Environment)
-
-
-def _of_the_framework(name: str | None) -> dict[str, Any]:
-    """Return the fields of the check for a framework other than Horovod."""
-    if name in (None, "horovod"):
-        return {}
-    return {"horovod": False, "module": name, "ranks_use_mpi": name == "mpi4py"}
 
 
 def _open_plugin(profile: SiteProfile, options: dict[str, Any]) -> str | None:

@@ -66,7 +66,8 @@ def start(
         if prepared.host is not None:
             state = job_root(host, prepared.request, prepared.profile, note)
         folder = f"{state}/jobs/{job_id}"
-        workdir = _workdir(prepared, host, folder)
+        workdir = f"{folder}/code" if prepared.sync is not None else prepared.workdir
+        workdir = workdir or host.run(["sh", "-c", 'printf %s "$HOME"'], timeout_s=60).stdout
         if prepared.host is not None:
             prepared = _seen_on_host(prepared, host, workdir)
         place = _place(prepared, store, host, job_id, folder, note)
@@ -205,12 +206,6 @@ def _scheduler(prepared: Prepared, plan: LaunchPlan) -> Scheduler:
     if prepared.interactive:
         return plan.scheduler.interactive([word for line in plan.header for word in shlex.split(line.text)])
     return plan.scheduler
-
-
-def _workdir(prepared: Prepared, host: Host, folder: str) -> str:
-    if prepared.sync is not None:
-        return f"{folder}/code"
-    return prepared.workdir or host.run(["sh", "-c", 'printf %s "$HOME"'], timeout_s=60).stdout
 
 
 def _record(

@@ -105,7 +105,7 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
     where = _where(path)
     if not text and not (free and path != ("command", "argv", 0)):
         raise BadInputError(f"{where} is empty", "give a value, or leave it out")
-    if "\0" in text or _not_utf8(text):
+    if "\0" in text or text.encode(errors="ignore").decode() != text:  # a half of a surrogate pair
         raise BadInputError.case("text: character", where=where, text=_shown(text))
     if not free and not text.isprintable() and re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", text):
         raise BadInputError.case("text: line break", where=where, text=_shown(text))
@@ -114,14 +114,6 @@ def _check_text(path: tuple[str | int, ...], text: str) -> None:
     if (size := len(text.encode())) > limit:
         case = "long word" if free else "long"
         raise BadInputError.case(f"text: {case}", where=where, size=size, limit=limit)
-
-
-def _not_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
 
 
 def _check_variable(name: str) -> None:

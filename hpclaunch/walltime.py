@@ -29,10 +29,9 @@ def parse_time_limit_s(text: str) -> int:
 def parse_walltime_s(text: str, what: str = "walltime") -> int:
     """Read a walltime and return seconds; ``what``: its name in messages.
 
-    Accepts ``HH:MM:SS``, ``D-HH[:MM[:SS]]`` and numbers with units (``90s``, ``30m``, ``1h30m``, ``2d``).
-    A bare number or ``A:B`` is refused: Slurm reads the first as minutes and PBS as seconds, and
-    ``A:B`` is minutes:seconds to Slurm (man sbatch, --time) and hours:minutes to many people.
-    Raises BadInputError.
+    Accepts ``HH:MM:SS``, ``D-HH[:MM[:SS]]`` and numbers with units (``90s``, ``30m``, ``1h30m``, ``2d``). A
+    bare number or ``A:B`` is refused: Slurm reads the first as minutes and PBS as seconds, and ``A:B`` is
+    minutes:seconds to Slurm (man sbatch, --time) and hours:minutes to many people. Raises BadInputError.
     """
     text = text.strip().lower()
     if re.fullmatch(_WITH_UNITS, text):

@@ -313,9 +313,8 @@ def resolve(request: JobRequest, gpus_per_node: int | None, *, one_node: bool = 
 
     Every node gets the same number of ranks, since one binding serves them all. Where the request leaves the
     ranks open there is one for each GPU (or each ``gpus_per_task`` GPUs), else one for each node; likewise
-    for ranks without GPUs (``gpus_per_task`` 0).
-    ``one_node``: the machine is this one alone.
-    Raises BadInputError for counts that are too low and for counts that contradict each other.
+    for ranks without GPUs (``gpus_per_task`` 0). ``one_node``: the machine is this one alone. Raises
+    BadInputError for counts that are too low and for counts that contradict each other.
     """
     for name, least in _COUNTS.items():
         value = getattr(request, name)

@@ -1,13 +1,12 @@
 """Print what a torch network costs, layer by layer, for ``hpclaunch predict``, without computing anything.
 
 ``MODULE:FUNCTION`` returns the network, or the network and its inputs (a dict of keywords, or a tensor). Its
-forward pass runs on fake tensors, so neither memory nor a GPU is needed. A call of a function of torch is
-a layer: its operations are those that torch's counter knows, what it saves is what autograd asks its hooks
-to keep. An interpreter with torch runs this file: it imports nothing from hpclaunch. Arguments:
-MODULE:FUNCTION; how it is trained: ``fp32``, ``bf16`` (the network itself), or ``autocast`` to bf16; the
-shape of one sample, such as 3,224,224, or a number of tokens. An element has the bytes of what it is trained
-in: what stays in fp32 with bf16, such as a loss, is twice as large. What cannot be run ends it with a
-message and exit code 3.
+forward pass runs on fake tensors, so neither memory nor a GPU is needed. A call of a function of torch is a
+layer: its operations are those that torch's counter knows, what it saves is what autograd asks its hooks to
+keep. An interpreter with torch runs this file: it imports nothing from hpclaunch. Arguments: MODULE:FUNCTION;
+how it is trained: ``fp32``, ``bf16`` (the network itself), or ``autocast`` to bf16; the shape of one sample,
+such as 3,224,224, or a number of tokens. An element has the bytes of what it is trained in: what stays in
+fp32 with bf16, such as a loss, is twice as large. What cannot be run ends it with a message and exit code 3.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 A step is a sum of seven terms: computation, latency and bandwidth within and between nodes, waiting for the
 slowest rank, and growth by log2 p. Each has a factor, 1 by the parameters' origins with their uncertainty,
-that of the growth 0. The factors that fit
-best to both, the measured sizes and the origins, are found, none negative. A factor whose uncertainty the
-measurement did not reduce stays 1.
+that of the growth 0. The factors that fit best to both, the measured sizes and the origins, are found, none
+negative. A factor whose uncertainty the measurement did not reduce stays 1.
 """
 
 import math

@@ -58,9 +58,8 @@ class After(NamedTuple):
 
 
 Problem = Literal["stray", "comment", "equals", "empty"]
-"""Mistakes in the form of an option. stray: a word that is neither option nor value. comment: one in a
-line of a scheduler that has none. equals: ``-n=4``, whose value is then ``=4``. empty: its value is
-missing."""
+"""Mistakes in the form of an option. stray: a word that is neither option nor value. comment: one in a line
+of a scheduler that has none. equals: ``-n=4``, whose value is then ``=4``. empty: its value is missing."""
 
 COMPONENT_SEPARATORS = ("hetjob", "packjob")
 """Slurm's words between the components of a heterogeneous job; their options have no other name."""

@@ -18,8 +18,7 @@ def node_use(
     """Return what a node used in all its runs.
 
     ``buses``: PCI address -> the ranks that see this GPU; empty: not known, so all GPUs of the node are
-    listed.
-    ``asked``: bytes of memory that the job asked for per node.
+    listed. ``asked``: bytes of memory that the job asked for per node.
     """
     runs = file.runs
     peak, source, limit = _memory(runs)

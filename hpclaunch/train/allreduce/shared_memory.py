@@ -102,8 +102,7 @@ class SharedAllreduce(Algorithm):
         """Prepare for the ranks of one node.
 
         Where a job has more nodes, the first ``owners`` ranks of each own slices, and ``between`` sums an
-        owner's slice over the nodes.
-        Raises AgreedError where they are on several nodes.
+        owner's slice over the nodes. Raises AgreedError where they are on several nodes.
         """
         super().__init__(comm, segment_bytes)
         if not on_one_node(comm):

@@ -48,8 +48,7 @@ GLYPHS = _glyphs()
 def synthetic_digits(train: int, test: int, seed: int) -> tuple[Bytes, Bytes, Bytes, Bytes]:
     """Train images (train, 28, 28), train labels (train,), test images and test labels, all uint8.
 
-    The test images are drawn from another stream. The same numbers give the same bytes on every
-    machine.
+    The test images are drawn from another stream. The same numbers give the same bytes on every machine.
     """
     return *_draw(train, np.random.SeedSequence([seed, 0])), *_draw(test, np.random.SeedSequence([seed, 1]))
 

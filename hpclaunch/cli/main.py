@@ -7,14 +7,7 @@ from importlib import import_module
 
 import click
 
-from hpclaunch import __version__
-from hpclaunch.errors import (
-    EXIT_BAD_INPUT,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_REFUSED,
-    HpclaunchError,
-)
+from hpclaunch import __version__, errors
 from hpclaunch.package_data import commit, text_beside
 from hpclaunch.text_table import printable, printable_lines
 
@@ -30,14 +23,14 @@ COMMANDS |= TABLE["unlisted"]
 """Command -> its line; its module in hpclaunch.cli has that name. Listing them imports none."""
 _BUILT = f" (commit {built})" if (built := commit()) else ""
 _WORDS = "hpclaunch.words"
-_ERROR_KINDS = {EXIT_BAD_INPUT: "bad input", EXIT_REFUSED: "refused"}
+_ERROR_KINDS = {errors.EXIT_BAD_INPUT: "bad input", errors.EXIT_REFUSED: "refused"}
 """Exit code -> ``kind`` of the error in JSON."""
 
 
 class _BadValueError(click.BadParameter):
     """A value that an option cannot have: bad input, as the same one in a job file."""
 
-    exit_code = EXIT_BAD_INPUT
+    exit_code = errors.EXIT_BAD_INPUT
 
 
 class LazyGroup(click.Group):
@@ -120,20 +113,20 @@ def _print_error(ctx: click.Context, kind: str, message: str, hint: str | None, 
 
 def _report(error: Exception) -> int:
     """Print what went wrong; return the exit code that belongs to it."""
-    if isinstance(error, HpclaunchError):
+    if isinstance(error, errors.HpclaunchError):
         # It may hold what a scheduler, a host or a file says.
         click.echo(f"hpclaunch: {printable_lines(str(error))}", err=True)
         return error.exit_code
     if isinstance(error, FileNotFoundError) and not error.filename and not _has_folder():
         click.echo("hpclaunch: the folder that you are in has been removed: go to another one", err=True)
-        return EXIT_BAD_INPUT
+        return errors.EXIT_BAD_INPUT
     if isinstance(error, OSError):
         place = printable(str(error.filename)) if error.filename else "the output or a file"
         click.echo(f"hpclaunch: {place}: {error.strerror or error}", err=True)
-        return EXIT_FAILED
+        return errors.EXIT_FAILED
     click.echo(f"hpclaunch: internal error: {type(error).__name__}: {error}", err=True)
     click.echo("  please report it with the output of `hpclaunch --debug ...`", err=True)
-    return EXIT_FAILED
+    return errors.EXIT_FAILED
 
 
 def _has_folder() -> bool:
@@ -175,7 +168,7 @@ def main() -> int:
     except OSError as error:  # of the program's own options, such as --help
         code = _report(error)
     except (click.Abort, KeyboardInterrupt):
-        code = EXIT_INTERRUPTED
+        code = errors.EXIT_INTERRUPTED
     return _flushed(code or 0)
 
 

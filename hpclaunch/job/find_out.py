@@ -11,18 +11,11 @@ from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host
 from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.package_data import shell_words
+from hpclaunch.plan import program
 from hpclaunch.plan.command_rules import command_notes
 from hpclaunch.plan.frameworks import FOUND
 from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.layout import framework_of
-from hpclaunch.plan.program import (
-    MPI,
-    FoundFramework,
-    find_framework,
-    launcher_config,
-    needed_modules,
-    python_target,
-)
 from hpclaunch.plan.request import JobRequest, Problem, Setting, problem
 from hpclaunch.plan.script_commands import (
     FileFacts,
@@ -113,10 +106,10 @@ def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: Rea
 
     A program of another framework that imports mpi4py, too, gets a setting that says so.
     """
-    if not request.command.bundled and (config := launcher_config(request.command.argv, read)):
+    if not request.command.bundled and (config := program.launcher_config(request.command.argv, read)):
         request = replace(request, command=replace(request.command, config=config))
     started = per_node_launcher(request)
-    needed = needed_modules(request.command.argv, read)
+    needed = program.needed_modules(request.command.argv, read)
     of_program = tuple(each for each in needed if each.partition(".")[0] not in sys.stdlib_module_names)
     imports = request.imports or (*(started.launcher.imports if started else ()), *of_program)
     if imports != request.imports and not request.command.bundled:
@@ -125,24 +118,26 @@ def with_framework(request: JobRequest, settings: tuple[Setting, ...], read: Rea
         request = replace(request, imports=imports)
     if request.framework == "none" or request.command.bundled:
         return request, settings
-    found = _of_launcher(started, find_framework(request.command.argv, read))
+    found = _of_launcher(started, program.find_framework(request.command.argv, read))
     if found is None:
         return request, settings
     if request.framework is None:
         setting = Setting(name="framework", value=found.name, origin=f"{FOUND}{found.reason}")
         request, settings = replace(request, framework=found.name), (*settings, setting)
-    reason = found.reason if found.name == MPI else found.mpi
+    reason = found.reason if found.name == program.MPI else found.mpi
     if reason and not framework_of(request).by_mpi:
-        settings = (*settings, Setting(name=MPI, value="used, too", origin=f"{FOUND}{reason}"))
+        settings = (*settings, Setting(name=program.MPI, value="used, too", origin=f"{FOUND}{reason}"))
     return request, settings
 
 
-def _of_launcher(started: Started | None, found: FoundFramework | None) -> FoundFramework | None:
+def _of_launcher(
+    started: Started | None, found: program.FoundFramework | None
+) -> program.FoundFramework | None:
     """Return the framework of the program's launcher where the program shows none, or torch alone."""
     name = started.launcher.framework if started else None
     if started is None or name is None or (found and (found.name != "torch" or name == "torch")):
         return found
-    return FoundFramework(name=name, reason=f"{started.launcher.name} starts it")
+    return program.FoundFramework(name=name, reason=f"{started.launcher.name} starts it")
 
 
 def read_in(folder: Path) -> ReadText:
@@ -183,7 +178,7 @@ def read_on(host: Host, folder: str, request: JobRequest) -> ReadText:
 
 
 def _launched(argv: tuple[str, ...]) -> set[str]:
-    found = (python_target(argv), shell_target(argv))
+    found = (program.python_target(argv), shell_target(argv))
     return {target.file for target in found if target is not None and target.file}
 
 

@@ -17,14 +17,7 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, Note
-from hpclaunch.job.ask_scheduler import (
-    Answers,
-    ask,
-    cluster_is_known,
-    is_elsewhere,
-    is_last_known,
-    may_change,
-)
+from hpclaunch.job import ask_scheduler
 from hpclaunch.job.log_extract import CANCELLED, EXIT_STATUS, LOG
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.refresh import NOT_SUBMITTED, refresh
@@ -100,7 +93,7 @@ def _wait(
     poll_s = poll_s or scheduler.poll_s
     log = _log_reader(host, record, on_output)
     record = refresh(store, host, record, note)
-    if is_last_known(record):
+    if ask_scheduler.is_last_known(record):
         note(f"job {record.id} {_IS[record.state]}, {record.reason}; waiting for its exit status")
     pause_s, reachable, ended = poll_s[0], True, False
     while record.state not in FINAL_STATES:
@@ -224,7 +217,7 @@ def cancel_job(store: Store, host: Host, record: JobRecord, note: Note = to_stde
     scheduler = get_scheduler(record.scheduler)
     if record.scheduler_id is None:
         return record
-    if is_elsewhere(record):
+    if ask_scheduler.is_elsewhere(record):
         if record.state in FINAL_STATES:
             return record
         raise _not_from_here(record, record.machine.host if record.machine else None)
@@ -241,7 +234,7 @@ def _seen_by_scheduler(
     store: Store, host: Host, scheduler: Scheduler, record: JobRecord, note: Note
 ) -> JobRecord:
     """Return the record as the scheduler knows the job; raise RefusedError where that cannot be cancelled."""
-    answers = ask(host, scheduler, [record])
+    answers = ask_scheduler.ask(host, scheduler, [record])
     if why := _why_not_cancelled(scheduler, record, answers):
         raise why
     status = answers.statuses.get(record.id)
@@ -253,17 +246,19 @@ def _seen_by_scheduler(
     return store.save(replace(record, state=status.state, reason=status.reason, ended=None), reopen=True)
 
 
-def _why_not_cancelled(scheduler: Scheduler, record: JobRecord, answers: Answers) -> RefusedError | None:
+def _why_not_cancelled(
+    scheduler: Scheduler, record: JobRecord, answers: ask_scheduler.Answers
+) -> RefusedError | None:
     """Return why a job cannot be cancelled that its scheduler may have: its number may be another job's."""
     by_hand = f"where it is: {' '.join(scheduler.cancel_command(record.scheduler_id or ''))}"
     if trouble := answers.trouble or answers.unusable.get(record.id):
         words = f"it cannot be asked whether {record.scheduler_id} is still this job: {trouble.message}"
         return RefusedError(f"{scheduler.title} did not cancel job {record.id}: {words}", by_hand)
-    if record.id in answers.statuses or not may_change(record):
+    if record.id in answers.statuses or not ask_scheduler.may_change(record):
         return None
     if record.id in answers.away:
         return _not_from_here(record, record.identity.cluster if record.identity else None)
-    if cluster_is_known(scheduler, record):
+    if ask_scheduler.cluster_is_known(scheduler, record):
         return None
     words = f"{scheduler.title} here does not know job {record.scheduler_id} of {record.folder}"
     return RefusedError(f"{words}, and the record does not tell which cluster took it", by_hand)

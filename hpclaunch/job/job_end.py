@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
+from hpclaunch.job import log_extract
 from hpclaunch.job.binding_report import BindingVerdict, verdict
-from hpclaunch.job.log_extract import (
-    CANCELLED,
-    EXIT_STATUS,
-    HANG,
-    REASON,
-    RESTARTS,
-    WORKER_RESTARTS,
-    Trace,
-    hang_left,
-    read_preflight,
-    reason_left,
-)
 from hpclaunch.job.record import ArrayJob, Failure, JobRecord, NodeVerdict
 from hpclaunch.plural import listed
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobState, JobStatus, array_state
@@ -52,7 +41,10 @@ def job_of_array(record: JobRecord, index: int) -> JobRecord:
 def array_paths(record: JobRecord) -> Iterator[str]:
     """Yield the files that tell how the jobs ended, where that is not known yet."""
     for index in sorted(open_indices(record)):
-        yield from (f"{record.folder}/{index}/{name}" for name in (EXIT_STATUS, REASON, HANG))
+        yield from (
+            f"{record.folder}/{index}/{name}"
+            for name in (log_extract.EXIT_STATUS, log_extract.REASON, log_extract.HANG)
+        )
 
 
 def with_array_status(
@@ -95,9 +87,9 @@ def _judged(
     said = said or status_left(files, record, left, "it")
     if said.state not in FINAL_STATES:
         return open_again(old, said)
-    own = reason_left(files, folder) if said.state == "failed" else None
+    own = log_extract.reason_left(files, folder) if said.state == "failed" else None
     job = ended_as(old, replace(said, reason=own or said.reason), left)
-    return replace(job, hang=hang_left(files, folder))
+    return replace(job, hang=log_extract.hang_left(files, folder))
 
 
 _Ended = TypeVar("_Ended", JobRecord, ArrayJob)
@@ -110,7 +102,7 @@ def status_left(files: Mapping[str, bytes], record: JobRecord, left: int | None,
     """
     if left == 0:
         return JobStatus(state="done", exit_code=0)
-    if files.get(f"{record.folder}/{CANCELLED}"):  # empty: the cancellation was refused
+    if files.get(f"{record.folder}/{log_extract.CANCELLED}"):  # empty: the cancellation was refused
         return JobStatus(state="cancelled", exit_code=left)
     if left is not None:
         return JobStatus(state="failed", exit_code=left, reason=f"{what} ended with exit status {left}")
@@ -148,7 +140,7 @@ def ended_as(job: _Ended, status: JobStatus, left: int | None) -> _Ended:
 
 def exit_status(files: Mapping[str, bytes], folder: str) -> int | None:
     """Return what a script left in its exit file; None: nothing, or nothing that is a number."""
-    text = files.get(f"{folder}/{EXIT_STATUS}", b"").strip()
+    text = files.get(f"{folder}/{log_extract.EXIT_STATUS}", b"").strip()
     return int(text) if text.isdigit() and len(text) <= 3 else None
 
 
@@ -202,7 +194,7 @@ def failed_folders(record: JobRecord) -> list[str]:
 class EndLogs(NamedTuple):
     """The contents of the logs of ended jobs, by folder."""
 
-    traces: Mapping[str, Trace]
+    traces: Mapping[str, log_extract.Trace]
     failures: "Mapping[str, FailureLog]"
 
 
@@ -223,18 +215,20 @@ def explained(record: JobRecord, logs: EndLogs, files: Mapping[str, bytes], now:
         }
         record = replace(record, array=array)
         record = replace(record, state=array_state(job.state for job in array.values()))
-        said = read_preflight("\n".join(traces[f"{record.folder}/{index}"].log for index in record.array))
+        said = log_extract.read_preflight(
+            "\n".join(traces[f"{record.folder}/{index}"].log for index in record.array)
+        )
         reason = sentence(array, over=True)
         record = replace(record, reason=reason, binding=binding_of(record, traces), preflight=said)
         return replace(record, failure=_failure(record, logs))
     record = _with_log(record, record, logs, files)
     ended = record.ended or traces[record.folder].ended or now
-    preflight = read_preflight(traces[record.folder].log)
+    preflight = log_extract.read_preflight(traces[record.folder].log)
     binding = None if _never_started(record, preflight) else binding_of(record, traces)
-    restarts = max(record.restarts, restarts_in(files.get(f"{record.folder}/{RESTARTS}")))
+    restarts = max(record.restarts, restarts_in(files.get(f"{record.folder}/{log_extract.RESTARTS}")))
     record = replace(record, ended=ended, binding=binding, preflight=preflight, restarts=restarts)
-    again = restarts_in(files.get(f"{record.folder}/{WORKER_RESTARTS}"))
-    record = replace(record, hang=hang_left(files, record.folder), worker_restarts=again)
+    again = restarts_in(files.get(f"{record.folder}/{log_extract.WORKER_RESTARTS}"))
+    record = replace(record, hang=log_extract.hang_left(files, record.folder), worker_restarts=again)
     return replace(record, failure=_failure(record, logs))
 
 
@@ -261,7 +255,7 @@ def _with_log(record: JobRecord, job: _Ended, logs: EndLogs, files: Mapping[str,
     log = logs.traces[record.folder].log
     if job.state == "done" and (why := alone(record, log)):
         return replace(job, state="failed", exit_code=None, reason=why)
-    if job.state != "failed" or reason_left(files, record.folder):
+    if job.state != "failed" or log_extract.reason_left(files, record.folder):
         return job
     from hpclaunch.failures.read_failure import FailureLog
     from hpclaunch.job.failure_causes import error_words, first_death, own_exit_code, refused_mask
@@ -280,7 +274,7 @@ def _together(said: str | None, *found: str | None) -> str | None:
     return "; ".join(filter(None, (said, *added))) or None
 
 
-def binding_of(record: JobRecord, traces: Mapping[str, Trace]) -> BindingVerdict | None:
+def binding_of(record: JobRecord, traces: Mapping[str, log_extract.Trace]) -> BindingVerdict | None:
     """Return the ranks' reports on their binding, where one was planned."""
     if not (record.plan.get("binding") or record.plan.get("at_start")):
         return None

@@ -13,17 +13,9 @@ from hpclaunch.job.program_check import missing_here, option_problems, unknown_p
 from hpclaunch.job.store import Store
 from hpclaunch.job.submission import SCRIPT
 from hpclaunch.package_data import resource_dir
+from hpclaunch.plan import plan_file
 from hpclaunch.plan.command_rules import script_problems
 from hpclaunch.plan.layout import JobPlace, LaunchPlan
-from hpclaunch.plan.plan_file import (
-    FOLDER,
-    JOB_START,
-    PLAN,
-    SAMPLER,
-    job_shell_files,
-    plan_text,
-    rank_shell_files,
-)
 from hpclaunch.plan.planner import make_plan
 from hpclaunch.plan.preflight_plan import PROBE, STAGE
 from hpclaunch.plan.script_body import RAY_NODE
@@ -79,13 +71,16 @@ def jobs_before(prepared: Prepared, store: Store | None = None, host: Host | Non
 def job_files(plan: LaunchPlan) -> dict[str, bytes]:
     """Return the files of a job, by their paths below the folder ``files``."""
     remote = resource_dir("remote")
-    copied = {name: name for name in (JOB_START, *job_shell_files(plan), *rank_shell_files(plan))}
+    copied = {
+        name: name
+        for name in (plan_file.JOB_START, *plan_file.job_shell_files(plan), *plan_file.rank_shell_files(plan))
+    }
     if text := plan.launcher.text_file:
         copied[text] = text
     if plan.framework.per_node:
         copied[RAY_NODE] = RAY_NODE
     if not plan.request.no_sample:
-        copied[SAMPLER] = SAMPLER
+        copied[plan_file.SAMPLER] = plan_file.SAMPLER
     if plan.preflight is not None:
         copied[PROBE] = PROBE
     if needs_startup(plan):
@@ -98,7 +93,7 @@ def job_files(plan: LaunchPlan) -> dict[str, bytes]:
         files[STAGE] = one_text(STAGING).encode()
     if plan.request.command.bundled and not plan.scheduler.starts_at_once:
         files |= _runner()
-    return {PLAN: plan_text(plan).encode(), **files}
+    return {plan_file.PLAN: plan_file.plan_text(plan).encode(), **files}
 
 
 def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
@@ -108,10 +103,10 @@ def save_script(prepared: Prepared, folder: Path) -> tuple[LaunchPlan, str]:
     BadInputError where it is there already or cannot be made.
     """
     folder = folder.absolute()
-    plan, script = dry_run(prepared, files=str(folder / FOLDER))
+    plan, script = dry_run(prepared, files=str(folder / plan_file.FOLDER))
     try:
         with new_folder(folder) as new:
-            files = {f"{FOLDER}/{name}": data for name, data in job_files(plan).items()}
+            files = {f"{plan_file.FOLDER}/{name}": data for name, data in job_files(plan).items()}
             write_files(new, {SCRIPT: script.encode(), **files})
             (new / SCRIPT).chmod(0o755)
     except OSError as error:

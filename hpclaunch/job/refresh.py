@@ -11,30 +11,8 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, UnreadableFileError
-from hpclaunch.job.ask_scheduler import (
-    Answers,
-    ask,
-    cluster_is_known,
-    is_last_known,
-    learned,
-    may_change,
-    read_each,
-)
+from hpclaunch.job import ask_scheduler, job_end
 from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.job_end import (
-    EndLogs,
-    array_paths,
-    binding_of,
-    ended_as,
-    exit_status,
-    explained,
-    failed_folders,
-    open_again,
-    restarts_in,
-    run_folders,
-    status_left,
-    with_array_status,
-)
 from hpclaunch.job.log_extract import (
     CANCELLED,
     EXIT_STATUS,
@@ -88,15 +66,15 @@ def refresh(store: Store, host: Host, record: JobRecord, note: Note = to_stderr)
 def state_now(store: Store, host: Host, record: JobRecord, note: Note = to_stderr) -> JobRecord:
     """Return the record as `refresh` does, of a running job with its restarts, ranks and checks so far."""
     record = refresh(store, host, record, note)
-    if record.state != "running" or is_last_known(record):
+    if record.state != "running" or ask_scheduler.is_last_known(record):
         return record
     if record.plan.get("supervision"):
-        restarts = restarts_in(host.read_file(f"{record.folder}/{RESTARTS}"))
+        restarts = job_end.restarts_in(host.read_file(f"{record.folder}/{RESTARTS}"))
         record = replace(record, restarts=max(record.restarts, restarts))
     if record.array:
         return record
     traces = read_traces(host, [record.folder])
-    binding = binding_of(record, traces)
+    binding = job_end.binding_of(record, traces)
     found = binding if binding and binding.ranks else None  # none before the first rank has begun
     return replace(record, binding=found, preflight=read_preflight(traces[record.folder].log))
 
@@ -124,37 +102,37 @@ def _refresh_group(
     records = [_recovered(store, host, scheduler, record, note) for record in records]
     trouble: RefusedError | None = None
     try:
-        answers = ask(host, scheduler, list(filter(may_change, records)))
+        answers = ask_scheduler.ask(host, scheduler, list(filter(ask_scheduler.may_change, records)))
         trouble = answers.trouble
-        left, unreadable = read_each(host, _files_wanted(records, answers))
+        left, unreadable = ask_scheduler.read_each(host, _files_wanted(records, answers))
         answers = answers._replace(unusable={**answers.unusable, **unreadable})
         judged = [judge(record, scheduler, answers, left) for record in records]
         changed = _news(records, judged)
         logs = _end_logs(host, changed.values())
     except RefusedError as error:  # the host itself cannot be asked
         return list(records), trouble or error
-    saved = {i: store.keep(explained(new, logs, left, now()), note) for i, new in changed.items()}
+    saved = {i: store.keep(job_end.explained(new, logs, left, now()), note) for i, new in changed.items()}
     return [saved.get(new.id, new) for new in judged], trouble or next(iter(answers.unusable.values()), None)
 
 
 def _news(before: Sequence[JobRecord], judged: Sequence[JobRecord]) -> dict[str, JobRecord]:
     """Return the records to save, by id: not those that tell only where the job was last known."""
     pairs = zip(before, judged, strict=True)
-    return {new.id: new for old, new in pairs if new != old and not is_last_known(new)}
+    return {new.id: new for old, new in pairs if new != old and not ask_scheduler.is_last_known(new)}
 
 
-def judge(record: JobRecord, scheduler: Scheduler, answers: Answers, left: _Files) -> JobRecord:
+def judge(record: JobRecord, scheduler: Scheduler, answers: ask_scheduler.Answers, left: _Files) -> JobRecord:
     """Return the record with its state from the scheduler and from its small files. Pure.
 
     What the scheduler does not know is over only where it was asked about this very job.
     """
-    if record.id in answers.unusable or not may_change(record):
+    if record.id in answers.unusable or not ask_scheduler.may_change(record):
         return record
-    record = replace(record, identity=learned(record, answers))
+    record = replace(record, identity=ask_scheduler.learned(record, answers))
     status = answers.statuses.get(record.id)
     asked = record.scheduler_id is not None and answers.tell_all_of(record)
     if record.array:
-        new = with_array_status(record, status, left, now(), asked=asked)
+        new = job_end.with_array_status(record, status, left, now(), asked=asked)
     else:
         new = _with_status(record, scheduler, status, left, asked=asked)
     if record.id in answers.away and new.state not in FINAL_STATES:
@@ -165,7 +143,7 @@ def judge(record: JobRecord, scheduler: Scheduler, answers: Answers, left: _File
     return new
 
 
-def _why_lost(record: JobRecord, scheduler: Scheduler, answers: Answers) -> str:
+def _why_lost(record: JobRecord, scheduler: Scheduler, answers: ask_scheduler.Answers) -> str:
     """Return why it is not known how a job ended, and how certain that is."""
     if record.array or not answers.tell_all_of(record):
         return record.reason or ""
@@ -173,26 +151,26 @@ def _why_lost(record: JobRecord, scheduler: Scheduler, answers: Answers) -> str:
     stranger = f", and {record.scheduler_id} is another job by now" if record.id in answers.strangers else ""
     text = f"{whose} no longer knows the job{stranger}, and it left no exit status: "
     text += "it was killed at once, its node or this machine went down, or its disk was full"
-    if cluster_is_known(scheduler, record):
+    if ask_scheduler.cluster_is_known(scheduler, record):
         return text
     return text + "; or another cluster has it: which one took it is not recorded"
 
 
-def _end_logs(host: Host, changed: Iterable[JobRecord]) -> EndLogs:
-    ended = [folder for new in changed if new.state in FINAL_STATES for folder in run_folders(new)]
-    failed = [folder for new in changed for folder in failed_folders(new)]
-    return EndLogs(read_traces(host, ended), read_failures(host, failed) if failed else {})
+def _end_logs(host: Host, changed: Iterable[JobRecord]) -> job_end.EndLogs:
+    ended = [folder for new in changed if new.state in FINAL_STATES for folder in job_end.run_folders(new)]
+    failed = [folder for new in changed for folder in job_end.failed_folders(new)]
+    return job_end.EndLogs(read_traces(host, ended), read_failures(host, failed) if failed else {})
 
 
-def _files_wanted(records: Sequence[JobRecord], answers: Answers) -> dict[str, list[str]]:
+def _files_wanted(records: Sequence[JobRecord], answers: ask_scheduler.Answers) -> dict[str, list[str]]:
     """Return the files that tell how those jobs ended which neither wait nor run."""
     wanted: dict[str, list[str]] = {}
     for record in records:
-        if not may_change(record):
+        if not ask_scheduler.may_change(record):
             continue
         status = answers.statuses.get(record.id)
         if record.array:
-            wanted[record.id] = [f"{record.folder}/{CANCELLED}", *array_paths(record)]
+            wanted[record.id] = [f"{record.folder}/{CANCELLED}", *job_end.array_paths(record)]
         elif status is None or status.state in FINAL_STATES:
             wanted[record.id] = [f"{record.folder}/{name}" for name in _LEFT]
     return wanted
@@ -218,8 +196,8 @@ def _with_status(
 ) -> JobRecord:
     """Return the record with its state from the scheduler or, where that does not know it, the exit file."""
     if status and status.state not in FINAL_STATES:
-        return replace(open_again(record, status), failure=None)
-    left = exit_status(files, record.folder)
+        return replace(job_end.open_again(record, status), failure=None)
+    left = job_end.exit_status(files, record.folder)
     following = _next_id(scheduler, files, record)
     if _is_another(following, record):
         record = replace(record, scheduler_id=following)
@@ -228,8 +206,10 @@ def _with_status(
             return replace(record, state="queued", reason="restarted by its own script")
     if status is None and left is None and not asked:
         return record
-    status = status or status_left(files, record, left, "the script")
-    return ended_as(record, replace(status, reason=_own_words(status, files, record, following)), left)
+    status = status or job_end.status_left(files, record, left, "the script")
+    return job_end.ended_as(
+        record, replace(status, reason=_own_words(status, files, record, following)), left
+    )
 
 
 def _is_another(following: str | None, record: JobRecord) -> bool:
@@ -250,7 +230,7 @@ def _own_words(status: JobStatus, files: _Files, record: JobRecord, following: s
 
 def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
     """Return the ranks' reports on their binding so far, where one was planned."""
-    return binding_of(record, read_traces(host, run_folders(record)))
+    return job_end.binding_of(record, read_traces(host, job_end.run_folders(record)))
 
 
 def _next_id(scheduler: Scheduler, files: _Files, record: JobRecord) -> str | None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpclaunch.package_data import note_text
+from hpclaunch.plan import worker_launchers
 from hpclaunch.plan.frameworks import deepspeed_config
 from hpclaunch.plan.layout import JobLayout, LaunchPlan
 from hpclaunch.plan.program import python_target
@@ -24,16 +25,6 @@ from hpclaunch.plan.script_commands import (
 )
 from hpclaunch.plan.software_choice import software_files
 from hpclaunch.plan.startup_plan import why_no_stands
-from hpclaunch.plan.worker_launchers import (
-    ACCELERATE,
-    FABRIC,
-    IN_SCRIPT,
-    TORCHRUN,
-    Started,
-    find_launcher,
-    launcher_in_script,
-    one_process,
-)
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.walltime import format_walltime
 
@@ -118,12 +109,12 @@ def _launcher_problems(job: JobLayout) -> Iterator[Problem]:
     """Yield what is wrong with the launcher that a command begins with, and with its program's sizes."""
     request = job.request
     yield from _trainer(job)
-    found = find_launcher(request.command.argv)
+    found = worker_launchers.find_launcher(request.command.argv)
     if found is None and request.as_ranks:
-        where = request.command.config.get(f"{IN_SCRIPT}.where")
+        where = request.command.config.get(f"{worker_launchers.IN_SCRIPT}.where")
         hint = f"leave it out there: {where}" if where else "leave it out"
         yield Problem(message="--as-ranks: the command has no launcher to leave out", hint=hint)
-    found = found or launcher_in_script(request)
+    found = found or worker_launchers.launcher_in_script(request)
     if found is None:
         return
     yield from _without_program(request.command.argv, found)
@@ -135,7 +126,7 @@ def _launcher_problems(job: JobLayout) -> Iterator[Problem]:
         yield _in_each_rank(job, found)
 
 
-def _without_program(argv: tuple[str, ...], found: Started) -> Iterator[Problem]:
+def _without_program(argv: tuple[str, ...], found: worker_launchers.Started) -> Iterator[Problem]:
     """Yield a problem where no word can be a program, not even one behind an option that is not known."""
     if found.launcher.per_node and not found.tail and not any(set("./").intersection(each) for each in argv):
         command = shlex.join(argv)
@@ -146,13 +137,13 @@ def script_problems(plan: LaunchPlan, commands: Iterable[ScriptCommand]) -> tupl
     """Return which commands of the job's script start processes again in each of its ranks."""
     found = []
     for where, words in () if plan.started else commands:
-        started = find_launcher(words)
+        started = worker_launchers.find_launcher(words)
         if started and (problem := _in_script(plan, started)):
             found.append(msgspec.structs.replace(problem, message=f"{where}: {problem.message}"))
     return tuple(found)
 
 
-def _in_script(plan: LaunchPlan, found: Started) -> Problem | None:
+def _in_script(plan: LaunchPlan, found: worker_launchers.Started) -> Problem | None:
     """Return why a launcher inside a script is wrong; one that starts a node's workers may run once on it."""
     row = found.launcher
     if not row.per_node or plan.tasks_per_node > 1:
@@ -179,7 +170,7 @@ def launcher_notes(job: JobLayout) -> Iterator[str]:
         yield f"{config['file']}: {', '.join(sorted(own))} are those of this job's nodes"
 
 
-def _unbound(job: JobLayout, found: Started) -> Iterator[str]:
+def _unbound(job: JobLayout, found: worker_launchers.Started) -> Iterator[str]:
     """Yield why the workers of a launcher are not bound."""
     row, request = found.launcher, job.request
     for option in ("--no_python", "--run_path"):
@@ -189,7 +180,7 @@ def _unbound(job: JobLayout, found: Started) -> Iterator[str]:
         yield f"the ranks that {row.name} starts on a node share its cores: {request.site} has no binding"
 
 
-def _lost(found: Started, config: Mapping[str, str]) -> list[str]:
+def _lost(found: worker_launchers.Started, config: Mapping[str, str]) -> list[str]:
     """Return the options and keys that only the launcher reads, without those of sizes and rendezvous."""
     row = found.launcher
     ours = {row.nodes, *row.workers, row.processes, row.node_rank, *row.meets, *row.fills, "--config_file"}
@@ -220,22 +211,22 @@ def _trainer(job: JobLayout) -> Iterator[Problem]:
             yield problem("fabric: size", where=where, key=key, said=said, number=number, option=option)
 
 
-def _contradictions(request: JobRequest, found: Started) -> Iterator[Problem]:
+def _contradictions(request: JobRequest, found: worker_launchers.Started) -> Iterator[Problem]:
     for option, why in found.launcher.contradicts.items():
         if option in found.options and not ("--binding" in why and request.binding == "off"):
             yield Problem(message=f"{found.launcher.name} {option}", hint=why)
 
 
-def _starts_again(job: JobLayout, found: Started) -> bool:
+def _starts_again(job: JobLayout, found: worker_launchers.Started) -> bool:
     """Whether the launcher would start more than the ranks that the site's launcher starts."""
-    return (job.tasks_per_node if one_process(job.request, found) else job.tasks) > 1
+    return (job.tasks_per_node if worker_launchers.one_process(job.request, found) else job.tasks) > 1
 
 
-def _in_each_rank(job: JobLayout, found: Started) -> Problem:
+def _in_each_rank(job: JobLayout, found: worker_launchers.Started) -> Problem:
     """The site's launcher starts every rank, and in each of them this one starts all workers again."""
     request, name, ranks = job.request, found.launcher.name, f"{job.nodes} x {job.tasks_per_node}"
     message = note_text("launcher: in each rank", name=name, job=job, ranks=ranks)
-    if one_process(request, found):
+    if worker_launchers.one_process(request, found):
         message = f"accelerate starts one process per node on CPUs alone ({_kind(request)}), no workers"
     known = request.framework is not None and found.launcher.framework in ("torch", request.framework)
     framework = "" if known or not found.launcher.framework else f"--framework {found.launcher.framework} "
@@ -251,10 +242,10 @@ def _kind(request: JobRequest) -> str:
     return f"{config['file']}: distributed_type MULTI_CPU" if "distributed_type" in config else "--cpu"
 
 
-def _distributed_type(job: JobLayout, found: Started) -> Iterator[Problem]:
+def _distributed_type(job: JobLayout, found: worker_launchers.Started) -> Iterator[Problem]:
     """Yield why accelerate would not start the job's workers by what its file says."""
     config = job.request.command.config
-    if found.launcher is not ACCELERATE:
+    if found.launcher is not worker_launchers.ACCELERATE:
         return
     if config.get("distributed_type") == "NO" and job.tasks > 1 and "num_processes" in config:
         yield problem("accelerate: one process", file=config["file"], ranks=job.tasks)
@@ -264,12 +255,12 @@ def _distributed_type(job: JobLayout, found: Started) -> Iterator[Problem]:
         yield problem("accelerate: starts other nodes", pdsh=pdsh)
 
 
-def _rendezvous(job: JobLayout, found: Started) -> Iterator[Problem]:
+def _rendezvous(job: JobLayout, found: worker_launchers.Started) -> Iterator[Problem]:
     """Nodes that would not find each other."""
     if job.nodes == 1:
         return
     options = found.options
-    if found.launcher is TORCHRUN and "--standalone" in options:
+    if found.launcher is worker_launchers.TORCHRUN and "--standalone" in options:
         yield problem("torchrun: standalone", nodes=job.nodes)
     if found.launcher.node_rank in options:
         number = options[found.launcher.node_rank]
@@ -277,7 +268,7 @@ def _rendezvous(job: JobLayout, found: Started) -> Iterator[Problem]:
     for each in ("--master_addr", "--main_address", "--main_process_ip", "--rdzv_endpoint"):
         if options.get(each, "").partition(":")[0] in ("localhost", "127.0.0.1"):
             yield problem("launcher: own address", launcher=found.launcher, option=each, value=options[each])
-    if found.launcher is FABRIC and options.get("--devices", "1") == "auto":
+    if found.launcher is worker_launchers.FABRIC and options.get("--devices", "1") == "auto":
         yield problem("fabric: auto", tasks_per_node=job.tasks_per_node)
 
 

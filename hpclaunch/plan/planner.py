@@ -8,37 +8,13 @@ from hpclaunch.binding.compute import bind
 from hpclaunch.binding.locality import idle_note, share_gpus
 from hpclaunch.binding.node_binding import BindingRequest, NodeBinding
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan import request_rules
+from hpclaunch.plan import layout, request_rules, script_body
 from hpclaunch.plan.command_rules import command_problems, launcher_notes, no_effect
 from hpclaunch.plan.frameworks import check_framework, framework_notes, with_launcher
 from hpclaunch.plan.launch_plan import Supervision
-from hpclaunch.plan.layout import (
-    JobLayout,
-    JobPlace,
-    LaunchPlan,
-    NodeShare,
-    check_budget,
-    check_fit,
-    check_sharing,
-    cost_at_most,
-    documented_cores,
-    framework_of,
-    node_share,
-    resolve,
-    with_documented_cores,
-)
 from hpclaunch.plan.preflight_plan import plan_preflight, plan_staging
 from hpclaunch.plan.request import JobRequest, Setting
 from hpclaunch.plan.request_texts import check_names, check_overridden
-from hpclaunch.plan.script_body import (
-    launch_words,
-    node_setup,
-    plugin_is_open,
-    proof,
-    rank_setup,
-    rank_words,
-    shell_lines,
-)
 from hpclaunch.plan.software_choice import offer_of, reason_of
 from hpclaunch.plan.startup_plan import LOOK_S, look_words, why_no_startup
 from hpclaunch.plan.worker_launchers import Started, per_node_launcher, with_said_sizes
@@ -60,9 +36,9 @@ def make_plan(
     request: JobRequest,
     profile: SiteProfile,
     topology: NodeTopology | None,
-    place: JobPlace,
+    place: layout.JobPlace,
     settings: tuple[Setting, ...] = (),
-) -> LaunchPlan:
+) -> layout.LaunchPlan:
     """Compute everything that a script needs.
 
     ``topology`` is the node of the site, or the live one for ``local``; None where it is unknown.
@@ -74,23 +50,25 @@ def make_plan(
     job = _layout(request, profile, topology, place, (*settings, *said), launched)
     profile = with_launcher(request, profile, job.tasks, job.settings)
     job = replace(job, profile=profile, launcher=site_launcher(profile))
-    check_budget(job)
-    check_sharing(job)
-    header, for_rank, without_effect = _header(job), rank_setup(job), no_effect(job)
+    layout.check_budget(job)
+    layout.check_sharing(job)
+    header, for_rank, without_effect = _header(job), script_body.rank_setup(job), no_effect(job)
     check_overridden(request, for_rank)
     settled = {
-        "place": JobPlace(allocation=place.allocation),  # a plan is the same wherever its files are
+        "place": layout.JobPlace(allocation=place.allocation),  # a plan is the same wherever its files are
         "settings": (*job.settings, *_computed(job)),
     }
-    return LaunchPlan(
+    return layout.LaunchPlan(
         **asdict(job) | settled,
         header=header,
-        environment=shell_lines(job, job.launcher.environment(job.requested_cpus, (x.text for x in header))),
+        environment=script_body.shell_lines(
+            job, job.launcher.environment(job.requested_cpus, (x.text for x in header))
+        ),
         rank_setup=for_rank,
-        node_setup=node_setup(job),
-        proof=proof(job),
-        launch=launch_words(job),
-        argv=rank_words(job),
+        node_setup=script_body.node_setup(job),
+        proof=script_body.proof(job),
+        launch=script_body.launch_words(job),
+        argv=script_body.rank_words(job),
         supervision=_supervision(job),
         preflight=plan_preflight(job),
         staging=plan_staging(request, job.profile, job.nodes),
@@ -103,10 +81,10 @@ def _layout(
     request: JobRequest,
     profile: SiteProfile,
     topology: NodeTopology | None,
-    place: JobPlace,
+    place: layout.JobPlace,
     settings: tuple[Setting, ...],
     launched: Started | None,
-) -> JobLayout:
+) -> layout.JobLayout:
     scheduler = site_scheduler(profile)
     local = scheduler.starts_at_once
     gpus = len(topology.gpus) if topology else None
@@ -119,10 +97,12 @@ def _layout(
     binding = None if topology is None else _bound(request, profile, topology, tasks_per_node, choice)
     if topology is None and request.gpus_per_task:
         gpus = tasks_per_node * request.gpus_per_task
-    framework = framework_of(request)
-    share = node_share(request, profile, choice, tasks_per_node, by_local_rank=framework.device_by_local_rank)
+    framework = layout.framework_of(request)
+    share = layout.node_share(
+        request, profile, choice, tasks_per_node, by_local_rank=framework.device_by_local_rank
+    )
     cores, cpus = _cores_per_task(request, profile, topology, tasks_per_node, share)
-    return JobLayout(
+    return layout.JobLayout(
         request=request,
         profile=profile,
         scheduler=scheduler,
@@ -171,7 +151,9 @@ def _bound(
             share_cores=here,
         ),
     )
-    return with_documented_cores(binding, documented_cores(request, profile, tasks_per_node), topology)
+    return layout.with_documented_cores(
+        binding, layout.documented_cores(request, profile, tasks_per_node), topology
+    )
 
 
 def _queue(
@@ -183,7 +165,7 @@ def _queue(
 ) -> request_rules.QueueChoice:
     """Return the queue for these nodes and tasks per node; none inside an allocation that they fit."""
     if allocation:
-        check_fit(allocation, request, *counts)
+        layout.check_fit(allocation, request, *counts)
         reason = f"in the allocation {allocation.job_id}"
         return request_rules.QueueChoice(name=None, queue=None, reason=reason)
     request_rules.check_account(profile, request.account)
@@ -192,8 +174,8 @@ def _queue(
 
 def _counts(request: JobRequest, gpus: int | None, *, one_node: bool) -> tuple[int, int]:
     """Return (nodes, tasks per node); one task where the framework shares out a node itself."""
-    shares = framework_of(request).per_node
-    nodes, tasks_per_node = resolve(request, None if shares else gpus, one_node=one_node)
+    shares = layout.framework_of(request).per_node
+    nodes, tasks_per_node = layout.resolve(request, None if shares else gpus, one_node=one_node)
     if shares and tasks_per_node > 1:
         raise BadInputError.case("tasks-per-node: one process", ranks=tasks_per_node, request=request)
     return nodes, tasks_per_node
@@ -214,7 +196,7 @@ def _cores_per_task(
     profile: SiteProfile,
     topology: NodeTopology | None,
     tasks_per_node: int,
-    share: NodeShare | None,
+    share: layout.NodeShare | None,
 ) -> tuple[int, int]:
     """Return the cores and threads of each rank without a binding: as requested, its equal share, or one."""
     if share and profile.node:
@@ -227,7 +209,7 @@ def _cores_per_task(
     return cores, cores * request.threads_per_core
 
 
-def _supervision(job: JobLayout) -> Supervision | None:
+def _supervision(job: layout.JobLayout) -> Supervision | None:
     request, scheduler = job.request, job.scheduler
     if request.max_restarts < 0:
         raise BadInputError(f"--max-restarts {request.max_restarts}: it must be at least 0")
@@ -253,7 +235,7 @@ def _supervision(job: JobLayout) -> Supervision | None:
     )
 
 
-def _header(job: JobLayout) -> tuple[Line, ...]:
+def _header(job: layout.JobLayout) -> tuple[Line, ...]:
     if not job.is_queued:
         return ()
     request, profile, scheduler = job.request, job.profile, job.scheduler
@@ -269,7 +251,7 @@ def _header(job: JobLayout) -> tuple[Line, ...]:
     return (*usual, *site, *extra)
 
 
-def _resources(job: JobLayout) -> Resources:
+def _resources(job: layout.JobLayout) -> Resources:
     request, profile, scheduler, queue = job.request, job.profile, job.scheduler, job.choice.queue
     is_qos = queue is not None and queue.kind == "qos"
     # Where the script writes the log, out.log, itself, the scheduler has a file for its own words.
@@ -305,7 +287,7 @@ def _resources(job: JobLayout) -> Resources:
     )
 
 
-def _extra(text: str, job: JobLayout) -> Line:
+def _extra(text: str, job: layout.JobLayout) -> Line:
     offer = offer_of(job.request, job.profile)
     if offer and text in offer.directives:
         return replace(reason_of(job.request, job.profile), text=text)
@@ -318,7 +300,7 @@ def _directive_key(text: str) -> str:
     return " ".join(words[:2]) if words[0] == "-l" else words[0]
 
 
-def _computed(job: JobLayout) -> tuple[Setting, ...]:
+def _computed(job: layout.JobLayout) -> tuple[Setting, ...]:
     """Return what the plan itself settled, for --explain."""
     request, rule = job.request, "computed: whole nodes, one rank for each GPU, else for each node"
     sizes = (("nodes", job.nodes), ("tasks-per-node", job.tasks_per_node), ("tasks", job.tasks))
@@ -327,7 +309,7 @@ def _computed(job: JobLayout) -> tuple[Setting, ...]:
         for name, value in sizes
         if getattr(request, name.replace("-", "_")) is None
     ]
-    if plugin_is_open(request, job.profile):
+    if script_body.plugin_is_open(request, job.profile):
         origin = f"computed: {job.place.mpi_reason}"
         settled.append(Setting(name="mpi", value=job.place.mpi_plugin, origin=origin))
     if job.is_queued and request.queue is None:
@@ -338,11 +320,11 @@ def _computed(job: JobLayout) -> tuple[Setting, ...]:
     return tuple(settled)
 
 
-def _warnings(job: JobLayout) -> tuple[str, ...]:
+def _warnings(job: layout.JobLayout) -> tuple[str, ...]:
     notes = job.binding.notes if job.binding else ()
     if job.binding is None and job.gpus:
         notes = idle_note(range(job.gpus_per_node or 0), job.gpus)
-    cost = None if job.place.allocation else cost_at_most(job)
+    cost = None if job.place.allocation else layout.cost_at_most(job)
     off = no_submission(job.profile)
     return (
         *((f"{off}: this script can be read and ported, not submitted",) if off else ()),

@@ -19,7 +19,7 @@ from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.queue_limits import cite
 from hpclaunch.site.schema import Environment, JobContainer, JobEasyBuild, JobEessi, Offer, SiteProfile
 from hpclaunch.site.site_scheduler import site_scheduler
-from hpclaunch.software import easyconfig, eessi
+from hpclaunch.software import easyconfig, eessi, horovod_facts
 from hpclaunch.software.container_lines import (
     RUNTIMES,
     bind_lines,
@@ -30,13 +30,6 @@ from hpclaunch.software.container_lines import (
 )
 from hpclaunch.software.contradictions import contradictions
 from hpclaunch.software.easyconfig import Recipe, Wheels, parse_easyconfig, provided, wheels_of
-from hpclaunch.software.horovod_facts import (
-    CXX17_FROM_TORCH,
-    DOCUMENTED_GPU_BUILDS,
-    TESTED_TENSORFLOW,
-    VERSION,
-    build_variables,
-)
 from hpclaunch.software.known_pairs import compatible, cuda_addresses, first_cuda, mpi_family, version_numbers
 from hpclaunch.software.script_lines import double_quote
 from hpclaunch.software.software_lines import environment_lines
@@ -162,12 +155,12 @@ def package(target: Target) -> tuple[Line, ...]:
     if target.goal.package != "horovod":
         return part("package", package=target.goal.package)
     torch = target.goal.base == "torch"
-    variables = build_variables(target.profile, "pytorch" if torch else "tensorflow")
+    variables = horovod_facts.build_variables(target.profile, "pytorch" if torch else "tensorflow")
     exports = " ".join(
         f"{key}={double_quote(value) if '$' in value else value}" for key, value in variables.items()
     )
-    since = ".".join(map(str, CXX17_FROM_TORCH)) if torch else None
-    return part("horovod", exports=exports, version=VERSION, cxx17_from=since)
+    since = ".".join(map(str, horovod_facts.CXX17_FROM_TORCH)) if torch else None
+    return part("horovod", exports=exports, version=horovod_facts.VERSION, cxx17_from=since)
 
 
 def documented(profile: SiteProfile, offer: Offer) -> tuple[Line, ...]:
@@ -224,7 +217,7 @@ def _for_gpus_of_horovod(vendor: str, versions: dict[str, str]) -> str | None:
     kit = {"nvidia": "cuda", "amd": "rocm"}.get(vendor)
     if kit is None:
         return f"no build of Horovod for {vendor} GPUs is known"
-    newest, where = DOCUMENTED_GPU_BUILDS[kit]
+    newest, where = horovod_facts.DOCUMENTED_GPU_BUILDS[kit]
     have = version_numbers(versions.get(kit, ""))
     if not have:
         return f"which {kit} is in it is not documented, and Horovod is compiled with one"
@@ -568,7 +561,7 @@ def _pip_steps(target: Target, wheels: Wheels | None) -> tuple[Line, ...]:
     if target.name == "mpi4py":
         steps = part("pip_mpi4py")
     elif target.goal.base == "tensorflow":
-        steps = part("pip_tensorflow", newest=".".join(map(str, TESTED_TENSORFLOW)))
+        steps = part("pip_tensorflow", newest=".".join(map(str, horovod_facts.TESTED_TENSORFLOW)))
     else:
         steps = part("pip_wheels", wheels=wheels)
     if target.goal.package == "horovod":
@@ -579,9 +572,9 @@ def _pip_steps(target: Target, wheels: Wheels | None) -> tuple[Line, ...]:
 
 
 def _horovod_from_source(target: Target) -> Iterator[str]:
-    yield f"Horovod {VERSION} is published as source only: it is compiled with the loaded MPI"
+    yield f"Horovod {horovod_facts.VERSION} is published as source only: it is compiled with the loaded MPI"
     if target.goal.base == "torch":
-        since = ".".join(map(str, CXX17_FROM_TORCH))
+        since = ".".join(map(str, horovod_facts.CXX17_FROM_TORCH))
         yield f"torch from {since} on needs C++17; a wrapper of the compiler sets it"
 
 

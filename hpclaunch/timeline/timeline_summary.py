@@ -6,14 +6,7 @@ from statistics import median
 from hpclaunch.json_document import document_of
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
-from hpclaunch.timeline.job_timeline import (
-    JobTimeline,
-    Place,
-    allreduce_gb_s,
-    hidden_share,
-    shares,
-    step_times,
-)
+from hpclaunch.timeline import job_timeline
 from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
 from hpclaunch.timeline.read_timeline import TimelineFile
@@ -37,13 +30,13 @@ _GROUPS, _ROWS = 100, 64
 
 
 def summarised(
-    job: JobTimeline,
-    places: Mapping[int, Place] | None = None,
+    job: job_timeline.JobTimeline,
+    places: Mapping[int, job_timeline.Place] | None = None,
     figures: Sequence[AllreduceFigure] = (),
     name: str | None = None,
 ) -> TimelineDocument:
     """Return the summary; ``places`` and ``figures``: what the job's record and its site tell."""
-    hosts = {rank: Place(trace.host) for rank, trace in job.traces.items() if trace.host}
+    hosts = {rank: job_timeline.Place(trace.host) for rank, trace in job.traces.items() if trace.host}
     where = {**hosts, **(places or {})}
     every = job.times[:: max(1, -(-len(job.times) // _POINTS))]
     tensors = [median(columns["tensors"]) for columns in job.columns.values() if columns["tensors"]]
@@ -56,9 +49,9 @@ def summarised(
         ranks=job.ranks,
         steps=job.steps,
         first_steps=job.first,
-        step_ms={key: rounded(value) for key, value in step_times(job).items()},
-        shares={key: rounded(value, 4) for key, value in shares(job).items()},
-        hidden=rounded(hidden_share(job), 4),
+        step_ms={key: rounded(value) for key, value in job_timeline.step_times(job).items()},
+        shares={key: rounded(value, 4) for key, value in job_timeline.shares(job).items()},
+        hidden=rounded(job_timeline.hidden_share(job), 4),
         collectives=tuple(_collectives(job, figures)),
         tensors=tuple(_slowest(job)),
         tensors_per_step=max(tensors, default=None),
@@ -74,7 +67,9 @@ def _ranks_in(file: TimelineFile) -> tuple[int, ...]:
     return tuple(trace.rank for trace in file.traces)
 
 
-def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[CollectiveSummary]:
+def _collectives(
+    job: job_timeline.JobTimeline, figures: Sequence[AllreduceFigure]
+) -> list[CollectiveSummary]:
     by_kind: dict[str, list[Collective]] = {}
     for trace in job.traces.values():
         for kind, sums in trace.collectives.kinds.items():
@@ -106,7 +101,7 @@ def _collectives(job: JobTimeline, figures: Sequence[AllreduceFigure]) -> list[C
     return sorted(found, key=lambda one: -(one.seconds or 0))
 
 
-def _slowest(job: JobTimeline) -> list[TensorSummary]:
+def _slowest(job: job_timeline.JobTimeline) -> list[TensorSummary]:
     tensors: dict[str, Tensor] = {}
     for trace in job.traces.values():
         for name, tensor in trace.collectives.tensors.items():
@@ -126,11 +121,11 @@ def _slowest(job: JobTimeline) -> list[TensorSummary]:
     ]
 
 
-def _ranks(job: JobTimeline, places: Mapping[int, Place]) -> list[RankSummary]:
+def _ranks(job: job_timeline.JobTimeline, places: Mapping[int, job_timeline.Place]) -> list[RankSummary]:
     found = []
     late = _late(job.waits)
     for rank in sorted({*job.traces, *job.waits}):
-        place = places.get(rank, Place())
+        place = places.get(rank, job_timeline.Place())
         waits, columns = job.waits.get(rank), job.columns.get(rank)
         found.append(
             RankSummary(
@@ -158,7 +153,7 @@ def _late(waits: Mapping[int, Sequence[float]]) -> dict[int, tuple[float, ...]]:
     }
 
 
-def _what_if(job: JobTimeline) -> dict[str, float | None]:
+def _what_if(job: job_timeline.JobTimeline) -> dict[str, float | None]:
     """Return a step's median time if the last rank came with the median one, and if communication cost
     nothing."""
     answers: dict[str, float | None] = {"no_straggler": None, "communication_hidden": None}
@@ -177,7 +172,7 @@ def _what_if(job: JobTimeline) -> dict[str, float | None]:
     return answers
 
 
-def _notes(job: JobTimeline) -> list[str]:
+def _notes(job: job_timeline.JobTimeline) -> list[str]:
     found = []
     for file in job.files:
         if not file.whole or file.repaired:
@@ -189,7 +184,7 @@ def _notes(job: JobTimeline) -> list[str]:
     stride = max((trace.steps.stride for trace in job.traces.values()), default=1)
     if stride > 1:
         found.append(f"the trace is long: every {stride}th step is judged")
-    measured = allreduce_gb_s(job)
+    measured = job_timeline.allreduce_gb_s(job)
     if measured is None and any(
         sums.unknown for t in job.traces.values() for sums in t.collectives.kinds.values()
     ):

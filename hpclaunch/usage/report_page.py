@@ -5,17 +5,9 @@ from typing import Any
 
 from hpclaunch.pages.render_page import PALETTE, html_page
 from hpclaunch.plural import counted
+from hpclaunch.usage import report_text
 from hpclaunch.usage.node_samples import GIB
 from hpclaunch.usage.report_documents import ReportDocument
-from hpclaunch.usage.report_text import (
-    NODE_HEADER,
-    RANK_HEADER,
-    fact_rows,
-    node_rows,
-    rank_rows,
-    size_text,
-    time_rows,
-)
 
 _SERIES = (
     ("cpus_busy", "CPUs busy per node", 1.0, ""),
@@ -36,16 +28,16 @@ def page(report: ReportDocument) -> str:
         title=f"Report of job {report.id}",
         about=f"{report.name}, {report.state}{code}; {report.site}, {counted(report.nodes, 'node')}",
         bar=_bar(report),
-        times=list(time_rows(report)),
-        facts=list(fact_rows(report)),
+        times=list(report_text.time_rows(report)),
+        facts=list(report_text.fact_rows(report)),
         next=[(one.what, one.ask, one.text) for one in report.next],
         pictures=list(_pictures(report)),
-        node_header=NODE_HEADER,
-        nodes=list(node_rows(report)),
-        rank_header=RANK_HEADER,
-        ranks=list(rank_rows(report)),
+        node_header=report_text.NODE_HEADER,
+        nodes=list(report_text.node_rows(report)),
+        rank_header=report_text.RANK_HEADER,
+        ranks=list(report_text.rank_rows(report)),
         gpus=[(node.node, gpu) for node in report.by_node for gpu in node.gpus],
-        size=size_text,
+        size=report_text.size_text,
     )
 
 

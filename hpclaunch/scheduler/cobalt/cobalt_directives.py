@@ -3,21 +3,14 @@
 import re
 from collections.abc import Sequence
 
-from hpclaunch.scheduler.directive_reader import (
-    After,
-    Directive,
-    DirectiveReader,
-    RequestedResources,
-    given_number,
-    gnu_facts,
-)
+from hpclaunch.scheduler import directive_reader
 
 
-def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    return RequestedResources(
-        nodes=given_number(directives, "nodecount"),
-        tasks=given_number(directives, "proccount"),
-        walltime_s=given_number(directives, "time", cobalt_time_s),
+def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
+    return directive_reader.RequestedResources(
+        nodes=directive_reader.given_number(directives, "nodecount"),
+        tasks=directive_reader.given_number(directives, "proccount"),
+        walltime_s=directive_reader.given_number(directives, "time", cobalt_time_s),
     )
 
 
@@ -31,13 +24,13 @@ def cobalt_time_s(text: str) -> int | None:
     return (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
 
 
-def _read_after(text: str) -> After | None:
+def _read_after(text: str) -> directive_reader.After | None:
     match = re.fullmatch(r"\d+(:\d+)*", text.strip())
-    return After(tuple(text.strip().split(":")), False) if match else None
+    return directive_reader.After(tuple(text.strip().split(":")), False) if match else None
 
 
-DIRECTIVES = DirectiveReader(
-    **gnu_facts("cobalt"),
+DIRECTIVES = directive_reader.DirectiveReader(
+    **directive_reader.gnu_facts("cobalt"),
     requested=_requested,
     mail_by_user=frozenset({"begin", "end"}),
     read_after=_read_after,

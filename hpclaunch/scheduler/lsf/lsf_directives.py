@@ -5,51 +5,42 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from hpclaunch.scheduler.directive_reader import (
-    After,
-    Directive,
-    DirectiveReader,
-    Given,
-    MailEvent,
-    RequestedResources,
-    given_number,
-    highest_number,
-    word_counts,
-    word_options,
-)
+from hpclaunch.scheduler import directive_reader
 
 # bsub has some 100 options, so one that is not in the table is not called wrong.
-_VALUES = word_counts("lsf")
+_VALUES = directive_reader.word_counts("lsf")
 _GPU_COUNT = re.compile(r"\bnum=(\d{1,6})\b")
 _GPU_RESOURCE = re.compile(r"\bngpus(?:_\w+)?=(\d{1,6})\b")
 """In ``rusage``, of a host or of each slot, as the cluster decides: the same for a job of one slot."""
 _PER_NODE = re.compile(r"\bptile=(\d{1,6})\b")
 
 
-def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    nodes = given_number(directives, "nnodes")
-    tasks = given_number(directives, "n", highest_number)
+def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
+    nodes = directive_reader.given_number(directives, "nnodes")
+    tasks = directive_reader.given_number(directives, "n", directive_reader.highest_number)
     per_node = _found(directives, "R", _PER_NODE)
     if nodes is None and tasks and per_node and per_node.value:
         nodes = tasks._replace(value=-(-tasks.value // per_node.value))
     gpus = _found(directives, "gpu", _GPU_COUNT)
     if gpus is None and (tasks is None or tasks.value == 1):
         gpus = _found(directives, "R", _GPU_RESOURCE)
-    return RequestedResources(
+    return directive_reader.RequestedResources(
         nodes=nodes,
         tasks=tasks,
         tasks_per_node=per_node,
         gpus_per_node=gpus,
-        walltime_s=given_number(directives, "W", lsf_time_s),
+        walltime_s=directive_reader.given_number(directives, "W", lsf_time_s),
     )
 
 
-def _found(directives: Sequence[Directive], name: str, pattern: re.Pattern[str]) -> Given | None:
+def _found(
+    directives: Sequence[directive_reader.Directive], name: str, pattern: re.Pattern[str]
+) -> directive_reader.Given | None:
     """Return the last number that the pattern finds in the values of an option, which may stand twice."""
     found = None
     for each in directives:
         if each.name == name and (match := pattern.search(each.value or "")):
-            found = Given(int(match[1]), each.line, each.text)
+            found = directive_reader.Given(int(match[1]), each.line, each.text)
     return found
 
 
@@ -64,26 +55,30 @@ def _read_array(name: str) -> str | None:
     return f"{match[1]}{match[2] or ''}" if match else None
 
 
-def _read_after(text: str) -> After | None:
+def _read_after(text: str) -> directive_reader.After | None:
     parts = [part.strip() for part in text.strip("\"' ").split("&&")]
     matches = [re.fullmatch(r"(done|ended)\((\d+)\)|(\d+)", part) for part in parts]
     kinds = {match[1] or "done" for match in matches if match}
     if not parts or None in matches or len(kinds) != 1:
         return None
-    return After(tuple(match[2] or match[3] for match in matches if match), kinds == {"ended"})
+    return directive_reader.After(
+        tuple(match[2] or match[3] for match in matches if match), kinds == {"ended"}
+    )
 
 
-_MAIL: dict[str, MailEvent] = {"B": "begin", "N": "end"}
+_MAIL: dict[str, directive_reader.MailEvent] = {"B": "begin", "N": "end"}
 
 
-def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
+def _write_mail(events: frozenset[directive_reader.MailEvent], user: str | None) -> tuple[str, ...]:
     words = [f"-{option}" for option, event in _MAIL.items() if event in events]
     return (*words, *((f"-u {user}",) if user else ()))
 
 
-DIRECTIVES = DirectiveReader(
-    **DirectiveReader.facts("lsf"),
-    read=lambda words: (replace(option, known=option.name != "") for option in word_options(words, _VALUES)),
+DIRECTIVES = directive_reader.DirectiveReader(
+    **directive_reader.DirectiveReader.facts("lsf"),
+    read=lambda words: (
+        replace(option, known=option.name != "") for option in directive_reader.word_options(words, _VALUES)
+    ),
     requested=_requested,
     dashes="-",
     read_mail=lambda name, value: frozenset({_MAIL[name]} if name in _MAIL else ()),

@@ -9,27 +9,18 @@ from typing import Any
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Resources
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import (
-    AccountedJob,
-    Accounting,
-    Attach,
-    RunningJob,
-    Scheduler,
-    own_words,
-    scheduler_data,
-    unknown_job,
-)
 
 
-def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
+def _attach_parse(job: str, answer: CommandResult) -> scheduler_interface.RunningJob:
     """Read state and nodes, each to be reached by ssh; qstat folds long lines with a tab.
 
     qstat -f (OpenPBS 23.06; man qstat, man pbs_job_attributes). Only tried on a fake PBS.
     """
     if answer.exit_code != 0:
-        raise unknown_job("qstat", job, answer, "it shows jobs until they have ended")
+        raise scheduler_interface.unknown_job("qstat", job, answer, "it shows jobs until they have ended")
     text = re.sub(r"\n\t", "", answer.stdout)
     state = re.search(r"^\s*job_state = (\w)", text, re.MULTILINE)
     hosts = re.search(r"^\s*exec_host = (\S+)", text, re.MULTILINE)
@@ -38,10 +29,10 @@ def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
         raise BadInputError(f"job {job} is {found}, so it has no ranks", "wait until qstat shows it as R")
     number = re.search(r"^Job Id: (\S+)", text, re.MULTILINE)
     names = [part.partition("/")[0] for part in hosts[1].split("+")]
-    return RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
+    return scheduler_interface.RunningJob(id=number[1] if number else job, nodes=tuple(dict.fromkeys(names)))
 
 
-class PbsScheduler(Scheduler, frozen=True, kw_only=True):
+class PbsScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
     """PBS. An id is what qsub prints, ``NUMBER.SERVER``."""
 
     def spelled(self, want: Resources) -> dict[str, object]:
@@ -58,12 +49,12 @@ class PbsScheduler(Scheduler, frozen=True, kw_only=True):
         for line in reversed(answer.stdout.splitlines()):
             if re.fullmatch(rf"\d+(\[\])?(\.[\w.-]+){server}", line.strip()):
                 return line.strip()
-        raise RefusedError(f"PBS refused the job: {own_words(answer)}")
+        raise RefusedError(f"PBS refused the job: {scheduler_interface.own_words(answer)}")
 
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose qsub was given the script."""
         if answer.exit_code != 0:
-            raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
+            raise RefusedError(f"qstat gives no answer: {scheduler_interface.own_words(answer)}")
         from hpclaunch.scheduler.pbs.pbs_status import text_jobs
 
         jobs = text_jobs(answer.stdout).items()
@@ -80,7 +71,7 @@ def _select(want: Resources) -> str:
     return f"{want.nodes}:ncpus={cpus}:mpiprocs={want.tasks_per_node}{gpus}{memory}"
 
 
-def _accounting_parse(job: str, answer: CommandResult) -> tuple[AccountedJob, ...]:
+def _accounting_parse(job: str, answer: CommandResult) -> tuple[scheduler_interface.AccountedJob, ...]:
     """Read the attributes; of an array each job is one.
 
     The server knows ended jobs for as long as the site keeps their history. The figures are those that
@@ -95,7 +86,7 @@ def _accounting_parse(job: str, answer: CommandResult) -> tuple[AccountedJob, ..
     return tuple(_job(name, values) for name, values in found.items())
 
 
-def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
+def _job(name: str, values: Mapping[str, Any]) -> scheduler_interface.AccountedJob:
     from hpclaunch.json_document import document_of
     from hpclaunch.scheduler.directive_reader import whole_number
     from hpclaunch.scheduler.pbs.pbs_directives import pbs_bytes, pbs_time_s
@@ -106,7 +97,7 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
     runs = whole_number(values.get("run_count")) or 1
     submitted = iso_time(values.get("qtime")) or iso_time(values.get("ctime"))
     return document_of(
-        AccountedJob,
+        scheduler_interface.AccountedJob,
         status,
         id=name,
         name=str(values.get("Job_Name", "")),
@@ -123,9 +114,13 @@ def _job(name: str, values: Mapping[str, Any]) -> AccountedJob:
 
 
 SCHEDULER = PbsScheduler(
-    **scheduler_data("pbs", Mpiexec(start='mpiexec -n {tasks} -machinefile "$PBS_NODEFILE"')),
-    attach=Attach(job_variable="PBS_JOBID", query=lambda job: ("qstat", "-f", job), parse=_attach_parse),
-    accounting=Accounting(
+    **scheduler_interface.scheduler_data(
+        "pbs", Mpiexec(start='mpiexec -n {tasks} -machinefile "$PBS_NODEFILE"')
+    ),
+    attach=scheduler_interface.Attach(
+        job_variable="PBS_JOBID", query=lambda job: ("qstat", "-f", job), parse=_attach_parse
+    ),
+    accounting=scheduler_interface.Accounting(
         query=lambda job: ("qstat", *(("-t",) if "[]" in job else ()), "-x", "-f", job),
         parse=_accounting_parse,
     ),

@@ -5,45 +5,38 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hpclaunch.scheduler.directive_reader import (
-    Directive,
-    DirectiveOption,
-    DirectiveReader,
-    Given,
-    MailEvent,
-    RequestedResources,
-    given_number,
-    last_directive,
-    read_after_ok,
-    whole_number,
-)
+from hpclaunch.scheduler import directive_reader
 
 # Letters of options that take a value.
 # Both PBS' and Torque's: qsub of PBS has no -b, -d, -D, -F, -t and refuses them by name.
 _VALUED = frozenset("aAbcCdDeFGijJkKlLmMNopPqQrRStTuvwWY")
 
 
-def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
+def _read(words: Sequence[str]) -> Iterator[directive_reader.DirectiveOption]:
     rest = deque(words)
     while rest:
         word = rest.popleft()
         if re.match(r"-[A-Za-z]", word):
             yield from _option(word, rest)
         else:
-            yield DirectiveOption("", None, word, known=False, problem="stray")
+            yield directive_reader.DirectiveOption("", None, word, known=False, problem="stray")
 
 
-def _option(word: str, rest: deque[str]) -> Iterator[DirectiveOption]:
+def _option(word: str, rest: deque[str]) -> Iterator[directive_reader.DirectiveOption]:
     """Read ``-q debug`` or ``-qdebug``; ``-l`` gives one option per resource."""
     letter, value = word[1], word[2:]
     if not value and letter in _VALUED and rest:
         value = rest.popleft()
     text = f"-{letter} {value}".strip()
     if letter == "l" and value:
-        yield from (DirectiveOption(f"l:{name}", amount, text) for name, amount in _resources(value))
+        yield from (
+            directive_reader.DirectiveOption(f"l:{name}", amount, text) for name, amount in _resources(value)
+        )
     else:
         empty = letter in _VALUED and not value
-        yield DirectiveOption(letter, value or None, text, problem="empty" if empty else None)
+        yield directive_reader.DirectiveOption(
+            letter, value or None, text, problem="empty" if empty else None
+        )
 
 
 def _resources(text: str) -> Iterator[tuple[str, str]]:
@@ -60,28 +53,30 @@ class _Chunk(NamedTuple):
     resources: dict[str, str]
 
 
-def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    walltime = given_number(directives, "l:walltime", pbs_time_s)
-    select = last_directive(directives, "l:select") or last_directive(directives, "l:nodes")
+def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
+    walltime = directive_reader.given_number(directives, "l:walltime", pbs_time_s)
+    select = directive_reader.last_directive(directives, "l:select") or directive_reader.last_directive(
+        directives, "l:nodes"
+    )
     if select is None:
-        return RequestedResources(walltime_s=walltime)
+        return directive_reader.RequestedResources(walltime_s=walltime)
     line = select.line
     chunks: list[_Chunk] = []
     for part in (select.value or "").split("+"):
         words = part.split(":")
-        nodes = whole_number(words[0])
+        nodes = directive_reader.whole_number(words[0])
         resources = dict(word.split("=", 1) for word in words if "=" in word)
         chunks.append(_Chunk(1 if nodes is None else nodes, resources))
 
-    def of_first_chunk(*names: str) -> Given | None:
+    def of_first_chunk(*names: str) -> directive_reader.Given | None:
         for name in names:
-            value = whole_number(chunks[0].resources.get(name))
+            value = directive_reader.whole_number(chunks[0].resources.get(name))
             if value is not None:
-                return Given(value, line, f"{name}={value}")
+                return directive_reader.Given(value, line, f"{name}={value}")
         return None
 
-    return RequestedResources(
-        nodes=Given(sum(chunk.nodes for chunk in chunks), line, select.text),
+    return directive_reader.RequestedResources(
+        nodes=directive_reader.Given(sum(chunk.nodes for chunk in chunks), line, select.text),
         # nodes=2:ppn=8 is 2:ncpus=8:mpiprocs=8 (man pbs_resources); gpus is Torque's
         tasks_per_node=of_first_chunk("mpiprocs", "ppn"),
         cpus_per_node=of_first_chunk("ncpus", "ppn"),
@@ -111,27 +106,27 @@ def pbs_bytes(size: object) -> int | None:
     return number * 8 if match[3].lower() == "w" else number
 
 
-_MAIL: dict[str, MailEvent] = {"b": "begin", "e": "end", "a": "fail"}
+_MAIL: dict[str, directive_reader.MailEvent] = {"b": "begin", "e": "end", "a": "fail"}
 
 
-def read_mail(name: str, text: str) -> frozenset[MailEvent]:
+def read_mail(name: str, text: str) -> frozenset[directive_reader.MailEvent]:
     """Read the letters after ``-m``, as PBS and Grid Engine have them."""
     return frozenset(_MAIL[letter] for letter in text if letter in _MAIL)
 
 
-def write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
+def write_mail(events: frozenset[directive_reader.MailEvent], user: str | None) -> tuple[str, ...]:
     """Write ``-m`` and ``-M``."""
     letters = "".join(letter for letter, event in _MAIL.items() if event in events)
     return ((f"-m {letters}",) if letters else ()) + ((f"-M {user}",) if user else ())
 
 
-DIRECTIVES = DirectiveReader(
-    **DirectiveReader.facts("pbs"),
+DIRECTIVES = directive_reader.DirectiveReader(
+    **directive_reader.DirectiveReader.facts("pbs"),
     read=_read,
     requested=_requested,
     dashes="-",
     read_mail=read_mail,
     write_mail=write_mail,
     write_array=lambda text: f"-J {text}",
-    read_after=lambda text: read_after_ok(text.removeprefix("depend=")),
+    read_after=lambda text: directive_reader.read_after_ok(text.removeprefix("depend=")),
 )

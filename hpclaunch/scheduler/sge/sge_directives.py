@@ -3,30 +3,20 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from hpclaunch.scheduler.directive_reader import (
-    After,
-    Directive,
-    DirectiveOption,
-    DirectiveReader,
-    RequestedResources,
-    given_number,
-    whole_number,
-    word_counts,
-    word_options,
-)
+from hpclaunch.scheduler import directive_reader
 from hpclaunch.scheduler.pbs.pbs_directives import pbs_time_s, read_mail, write_mail
 
-_VALUES = word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
+_VALUES = directive_reader.word_counts("sge")  # -g is of Univa Grid Engine, as ABCI had it
 _LEFT_OUT = re.compile(r"^(?=:)|(?<=:)(?=:|$)")  # a number of H:M:S that is zero (man sge_types)
 
 
-def _read(words: Sequence[str]) -> Iterator[DirectiveOption]:
+def _read(words: Sequence[str]) -> Iterator[directive_reader.DirectiveOption]:
     """Read the options; ``-l`` gives one option per resource."""
-    for option in word_options(words, _VALUES):
+    for option in directive_reader.word_options(words, _VALUES):
         if option.name == "l" and option.value:
             for part in option.value.split(","):
                 name, _, value = part.partition("=")
-                yield DirectiveOption(f"l:{name.strip()}", value, option.text)
+                yield directive_reader.DirectiveOption(f"l:{name.strip()}", value, option.text)
         else:
             yield option
 
@@ -37,30 +27,34 @@ _ON_ONE_HOST = re.compile(
 """Names that sites give to environments on one host; each site chooses its own."""
 
 
-def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    walltime = given_number(directives, "l:h_rt", lambda text: pbs_time_s(_LEFT_OUT.sub("0", text)))
-    slots = given_number(directives, "pe", _slots)
+def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
+    walltime = directive_reader.given_number(
+        directives, "l:h_rt", lambda text: pbs_time_s(_LEFT_OUT.sub("0", text))
+    )
+    slots = directive_reader.given_number(directives, "pe", _slots)
     if slots and _ON_ONE_HOST.match(slots.text):  # perhaps ranks, perhaps threads of one process
-        return RequestedResources(nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime)
+        return directive_reader.RequestedResources(
+            nodes=slots._replace(value=1), cpus_per_node=slots, walltime_s=walltime
+        )
     # A resource is one of each slot, and a job without -pe has one slot (man sge_pe, man complex).
-    found = (given_number(directives, f"l:{name}") for name in ("gpu", "ngpus", "num_gpu"))
+    found = (directive_reader.given_number(directives, f"l:{name}") for name in ("gpu", "ngpus", "num_gpu"))
     gpus = None if slots else next(filter(None, found), None)
-    return RequestedResources(tasks=slots, gpus=gpus, walltime_s=walltime)
+    return directive_reader.RequestedResources(tasks=slots, gpus=gpus, walltime_s=walltime)
 
 
 def _slots(text: str) -> int | None:
     """Read the slots of ``mpi 8`` or ``mpi 4-8``; the higher number counts."""
-    return whole_number(text.split()[-1].split("-")[-1]) if text.split() else None
+    return directive_reader.whole_number(text.split()[-1].split("-")[-1]) if text.split() else None
 
 
-def _read_after(text: str) -> After | None:
+def _read_after(text: str) -> directive_reader.After | None:
     """Read ``-hold_jid 12,13``: they must have ended, in any state."""
     ids = tuple(text.strip().split(","))
-    return After(ids, True) if all(re.fullmatch(r"\d+", each) for each in ids) else None
+    return directive_reader.After(ids, True) if all(re.fullmatch(r"\d+", each) for each in ids) else None
 
 
-DIRECTIVES = DirectiveReader(
-    **DirectiveReader.facts("sge"),
+DIRECTIVES = directive_reader.DirectiveReader(
+    **directive_reader.DirectiveReader.facts("sge"),
     read=_read,
     requested=_requested,
     known_options=frozenset(_VALUES),

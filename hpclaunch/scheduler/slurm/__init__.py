@@ -12,24 +12,14 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
 from hpclaunch.plural import listed
+from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Resources
 from hpclaunch.scheduler.launcher import Mpiexec
-from hpclaunch.scheduler.scheduler_interface import (
-    Accounting,
-    Allocation,
-    Attach,
-    RunningJob,
-    Scheduler,
-    Trial,
-    own_words,
-    scheduler_data,
-    unknown_job,
-)
 from hpclaunch.scheduler.slurm.slurm_accounting import accounting_query, parse_accounting
 from hpclaunch.scheduler.slurm.srun import Ibrun, Srun
 
 
-class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
+class SlurmScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
     """Slurm. An id is ``JOBID``, or ``JOBID;CLUSTER`` where sbatch names a cluster."""
 
     def shortened(self, name: str, text: str) -> str:
@@ -50,7 +40,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
             "exclude": ",".join(want.exclude),
         }
 
-    def allocation(self, environ: Mapping[str, str]) -> Allocation | None:
+    def allocation(self, environ: Mapping[str, str]) -> scheduler_interface.Allocation | None:
         """Return what salloc gave, as its variables say (man salloc, OUTPUT ENVIRONMENT VARIABLES)."""
         job_id = environ.get("SLURM_JOB_ID", "")
         if not job_id or environ.get("ENVIRONMENT") == "BATCH":
@@ -60,7 +50,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
             int(text)
             for text in re.findall(r"(\d+)(?:\(x\d+\))?", environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
         ]
-        return Allocation(
+        return scheduler_interface.Allocation(
             job_id=job_id, nodes=int(nodes) if nodes.isdigit() else 1, cpus_per_node=min(cpus, default=None)
         )
 
@@ -84,7 +74,7 @@ class SlurmScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_found(self, script: str, answer: CommandResult) -> str | None:
         """Return the id of the job whose command is the script."""
         if answer.exit_code != 0:
-            raise RefusedError(f"squeue gives no answer: {own_words(answer)}")
+            raise RefusedError(f"squeue gives no answer: {scheduler_interface.own_words(answer)}")
         rows = (line.partition("|") for line in answer.stdout.splitlines())
         return next((number.strip() for number, _, command in rows if command.strip() == script), None)
 
@@ -139,7 +129,7 @@ def _parse_trial(answer: CommandResult) -> str | None:
     and has a stray "a" there (src/api/allocate.c). Raises RefusedError with Slurm's words.
     """
     if answer.exit_code != 0:
-        raise RefusedError(f"Slurm would refuse the job: {own_words(answer)}")
+        raise RefusedError(f"Slurm would refuse the job: {scheduler_interface.own_words(answer)}")
     match = re.search(_EXPECTED, answer.stderr)
     if not match:
         return None
@@ -178,10 +168,10 @@ def _attach_step_of(job: str) -> tuple[str, str | None]:
     return named.partition("+")[0], step or None
 
 
-def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
+def _attach_parse(job: str, answer: CommandResult) -> scheduler_interface.RunningJob:
     """Read the one row; of an array each running job is one."""
     if answer.exit_code != 0:
-        raise unknown_job("squeue", job, answer, "it shows jobs until they have ended")
+        raise scheduler_interface.unknown_job("squeue", job, answer, "it shows jobs until they have ended")
     rows = [line.strip().split("|") for line in answer.stdout.splitlines() if line.count("|") == 5]
     running = [row for row in rows if row[1] in ("RUNNING", "SUSPENDED")]
     if not rows:
@@ -194,7 +184,7 @@ def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
     if components and len({row[4].partition("+")[0] for row in components} | {job}) > 1:
         raise BadInputError.case("attach: component", job=job, whole=components[0][4])
     counts = tuple(int(row[2]) for row in running)
-    return RunningJob(
+    return scheduler_interface.RunningJob(
         id=running[0][0],
         nodes=tuple(f"node {n}" for n in range(sum(counts))),
         parts=counts if components else (),
@@ -202,12 +192,12 @@ def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
     )
 
 
-def _attach_components(job: RunningJob) -> tuple[tuple[str, ...], ...]:
+def _attach_components(job: scheduler_interface.RunningJob) -> tuple[tuple[str, ...], ...]:
     """Start a step in each component of a heterogeneous job: srun refuses a component's id (22.05.8)."""
     return tuple(_attach_step(job, (f"--het-group={n}",), count) for n, count in enumerate(job.parts))
 
 
-def _attach_step(job: RunningJob, group: tuple[str, ...], count: int) -> tuple[str, ...]:
+def _attach_step(job: scheduler_interface.RunningJob, group: tuple[str, ...], count: int) -> tuple[str, ...]:
     """Start a step that takes nothing from the job's own steps, is not bound, and not an MPI program."""
     sizes = (f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1")
     sharing = ("--overlap", "--cpu-bind=none", "--mem-bind=none", "--mpi=none", "--kill-on-bad-exit=0")
@@ -215,8 +205,8 @@ def _attach_step(job: RunningJob, group: tuple[str, ...], count: int) -> tuple[s
 
 
 SCHEDULER = SlurmScheduler(
-    **scheduler_data("slurm", Srun(), Ibrun(), Mpiexec()),
-    attach=Attach(
+    **scheduler_interface.scheduler_data("slurm", Srun(), Ibrun(), Mpiexec()),
+    attach=scheduler_interface.Attach(
         job_variable="SLURM_JOB_ID",
         id_pattern=r"\d+(_\d+)?(\+\d+)?(\.\d+)?",
         # squeue prints a job of an array with its own id.
@@ -227,8 +217,8 @@ SCHEDULER = SlurmScheduler(
         words=lambda job: _attach_step(job, (), len(job.nodes)),
         by_component=_attach_components,
     ),
-    accounting=Accounting(query=accounting_query, parse=parse_accounting),
-    trial=Trial(
+    accounting=scheduler_interface.Accounting(query=accounting_query, parse=parse_accounting),
+    trial=scheduler_interface.Trial(
         command=("sbatch", "--test-only"),
         parse=_parse_trial,
         doubt_command=_doubt_command,

@@ -11,41 +11,30 @@ from typing import get_args
 import msgspec
 
 from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.directive_reader import (
-    COMPONENT_SEPARATORS,
-    Directive,
-    DirectiveReader,
-    MailEvent,
-    RequestedResources,
-    given_number,
-    gnu_facts,
-    highest_number,
-    read_after_ok,
-    whole_number,
-)
+from hpclaunch.scheduler import directive_reader
 
 _GRES_GPUS = re.compile(r"(?:gres[/:])?gpu(?:[:=][A-Za-z][\w.-]*)?(?:[:=](\d{1,6}))?(?:\(.*\))?")
 
 
-def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    return RequestedResources(
-        nodes=given_number(directives, "nodes", highest_number),
-        tasks=given_number(directives, "ntasks"),
-        tasks_per_node=given_number(directives, "ntasks-per-node"),
-        cpus_per_task=given_number(directives, "cpus-per-task"),
-        cpus_per_gpu=given_number(directives, "cpus-per-gpu"),
-        gpus=given_number(directives, "gpus", _gpu_count),
-        gpus_per_node=given_number(directives, "gpus-per-node", _gpu_count)
-        or given_number(directives, "gres", _gres_gpus),
-        gpus_per_task=given_number(directives, "gpus-per-task", _gpu_count),
-        threads_per_core=given_number(directives, "threads-per-core"),
-        walltime_s=given_number(directives, "time", slurm_time_s),
+def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
+    return directive_reader.RequestedResources(
+        nodes=directive_reader.given_number(directives, "nodes", directive_reader.highest_number),
+        tasks=directive_reader.given_number(directives, "ntasks"),
+        tasks_per_node=directive_reader.given_number(directives, "ntasks-per-node"),
+        cpus_per_task=directive_reader.given_number(directives, "cpus-per-task"),
+        cpus_per_gpu=directive_reader.given_number(directives, "cpus-per-gpu"),
+        gpus=directive_reader.given_number(directives, "gpus", _gpu_count),
+        gpus_per_node=directive_reader.given_number(directives, "gpus-per-node", _gpu_count)
+        or directive_reader.given_number(directives, "gres", _gres_gpus),
+        gpus_per_task=directive_reader.given_number(directives, "gpus-per-task", _gpu_count),
+        threads_per_core=directive_reader.given_number(directives, "threads-per-core"),
+        walltime_s=directive_reader.given_number(directives, "time", slurm_time_s),
     )
 
 
 def _gpu_count(text: str) -> int | None:
     """Read ``8``, ``a100:8`` or ``a100:4,v100:4``."""
-    counts = [whole_number(part.rpartition(":")[2]) for part in text.split(",")]
+    counts = [directive_reader.whole_number(part.rpartition(":")[2]) for part in text.split(",")]
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 
@@ -69,7 +58,7 @@ def slurm_time_s(text: str) -> int | None:
     return first * 60 + second
 
 
-_MAIL: dict[str, tuple[MailEvent, ...]] = {
+_MAIL: dict[str, tuple[directive_reader.MailEvent, ...]] = {
     "BEGIN": ("begin",),
     "END": ("end",),
     "FAIL": ("fail",),
@@ -77,26 +66,28 @@ _MAIL: dict[str, tuple[MailEvent, ...]] = {
 }
 
 
-def _read_mail(name: str, text: str) -> frozenset[MailEvent]:
+def _read_mail(name: str, text: str) -> frozenset[directive_reader.MailEvent]:
     return frozenset(event for word in text.upper().split(",") for event in _MAIL.get(word.strip(), ()))
 
 
-def _write_mail(events: frozenset[MailEvent], user: str | None) -> tuple[str, ...]:
-    kinds = ",".join(event.upper() for event in get_args(MailEvent) if event in events)
+def _write_mail(events: frozenset[directive_reader.MailEvent], user: str | None) -> tuple[str, ...]:
+    kinds = ",".join(event.upper() for event in get_args(directive_reader.MailEvent) if event in events)
     return (
         *((f"--mail-type={kinds}",) if kinds else ()),
         *((f"--mail-user={user}",) if user else ()),
     )
 
 
-DIRECTIVES = DirectiveReader(
+DIRECTIVES = directive_reader.DirectiveReader(
     # With options of plugins that several sites have: Shifter, EAR, uenv and container engine of CSCS, pyxis.
-    **gnu_facts("slurm", separators=COMPONENT_SEPARATORS, equals_is_value=True),
+    **directive_reader.gnu_facts(
+        "slurm", separators=directive_reader.COMPONENT_SEPARATORS, equals_is_value=True
+    ),
     requested=_requested,
     read_mail=_read_mail,
     write_mail=_write_mail,
     write_array=lambda text: f"--array={text}",
-    read_after=read_after_ok,
+    read_after=directive_reader.read_after_ok,
 )
 
 _TABLE = msgspec.json.decode(text_beside(__file__, "variables.json"))

@@ -2,7 +2,7 @@
 
 The cases are those of tests/data/failures, each written as the folder of a job and read as ``status`` does.
 ``open`` is the half with which the rules were made, ``kept`` the half that was kept apart, ``kept/fourth``,
-``kept/fifth`` to ``kept/ninth`` what later authors added, not counted in
+``kept/fifth`` to ``kept/tenth`` what later authors added, not counted in
 ``kept``. With ``--wrong`` each case that is not right is shown. Of healthy logs it is not said whether their
 job had failed.
 """
@@ -27,7 +27,7 @@ from hpclaunch.job.store import Store
 from tests.testbed.kit import new_record
 
 CASES = Path(__file__).parents[1] / "tests" / "data" / "failures"
-LATER_AUTHORS = ("fourth-", "fifth-", "sixth-", "seventh-", "eighth-", "ninth-")
+LATER_AUTHORS = ("fourth-", "fifth-", "sixth-", "seventh-", "eighth-", "ninth-", "tenth-")
 """How the names of those cases in ``kept`` begin that have a column of their own."""
 
 

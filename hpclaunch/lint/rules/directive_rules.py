@@ -1,19 +1,23 @@
 """Rules about the form of directives, and about what lint cannot read."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import chain
+from itertools import chain, takewhile
 
 from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpclaunch
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
-from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
+from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS, READERS
 from hpclaunch.scheduler.registry import THIS_MACHINE
 
 _SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS]
 _READ = ", ".join(f"#{sentinel}" for sentinel in _SENTINELS)
+_SLURM = READERS["slurm"]
+_Rows = dict[str, dict[str, str]]
+_Option = tuple[int, str, str, str | None]
+"""Line, text, name and value of an option."""
 _NEVER_EMPTY = TABLE["refused_empty"].split()
 _TEXTS = frozenset({"job-name", "output", "error", "input", "comment", "mail-user", "chdir"})
 _NOT_READ = re.compile(
@@ -236,25 +240,39 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
         yield Violation(1, f"#!{script.shebang}: the system finds no such program, and the job fails at once")
 
 
-def _wrong_values(table: dict[str, dict[str, dict[str, str]]], context: Context) -> Iterator[Violation]:
+def _wrong_values(table: dict[str, _Rows], context: Context) -> Iterator[Violation]:
     """Report the options whose values are not of the form that a table has."""
-    script, values = context.script, table.get(context.kind or "", {})
+    script, rows = context.script, table.get(context.kind or _SLURM.kind, {})
     read = [one for one in script.active_directives if not one.one_dash]
-    given = [(one.line, one.text, one.name, one.value) for one in read]
-    given += _options_of_srun(script)
-    for line, text, name, value in given:
+    yield from _of_other_form(rows, ((one.line, one.text, one.name, one.value) for one in read))
+    if context.kind in (None, _SLURM.kind):
+        yield from _of_other_form(rows | table.get("srun", {}), _options_of_srun(script))
+        yield from _of_other_form(rows, _options_of_sbatch(script))
+
+
+def _of_other_form(rows: _Rows, options: Iterable[_Option]) -> Iterator[Violation]:
+    for line, text, name, value in options:
         written = re.split(r"[=\s]", text)[0].removeprefix("--")  # an option may have an older name
-        known = values.get(written, values.get(name))
-        if known and _is_refused(known["form"], value):
-            yield Violation(line, f"{text}: {known['reads']}")
+        row = rows.get(written, rows.get(name))
+        if row and _is_refused(row["form"], value):
+            yield Violation(line, f"{text}: {row['reads']}")
 
 
-def _options_of_srun(script: Script) -> Iterator[tuple[int, str, str, str | None]]:
-    """Yield line, text, name and value of each option of srun, but where the shell replaces a ``~``."""
+def _options_of_srun(script: Script) -> Iterator[_Option]:
+    """Yield the options of srun, but where the shell replaces a ``~``."""
     for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
         text = script.value(option).text
         if not (text or "").startswith("~"):
             yield option.line, f"--{option.name}={text}", option.name, text
+
+
+def _options_of_sbatch(script: Script) -> Iterator[_Option]:
+    """Yield those of sbatch and salloc in commands of the script."""
+    for command in (one for one in script.commands if one.name in ("sbatch", "salloc")):
+        options = _SLURM.read(script.variables.fields(command.words[1:]))
+        for one in takewhile(lambda one: one.problem is None, options):
+            if not (one.value or "").startswith("~"):
+                yield command.line, one.text, one.name, one.value
 
 
 def _is_refused(form: str, value: str | None) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -13,6 +13,7 @@ from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, PREPARES, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded
+from hpclaunch.lint.rules.step_rules import end_of_pipeline
 from hpclaunch.shell.shell_syntax import Command, Word
 
 _SET_LETTERS: dict[str, str] = TABLE["set_letters"]
@@ -23,6 +24,7 @@ _MOST_READ = 300
 _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in ("forms", "before", "behind"))
 _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
+_PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
 _SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 
 
@@ -64,36 +66,23 @@ def _command_with_the_status(script: Script, launch: Launch) -> str | None:
         return None
     if _pipefail(script, command.start) or "PIPESTATUS" in script.uses_after(command.end):
         return None
-    later = [c for c in script.commands if c.start > command.start and c.depth == command.depth]
-    return _end_of_pipe(later)
+    return _end_of_pipe(script, command)
 
 
-def _end_of_pipe(later: list[Command]) -> str | None:
+def _end_of_pipe(script: Script, command: Command) -> str | None:
     """Return the name of the pipeline's last command; None where ``|| true`` ignores its status."""
-    for place, command in enumerate(later):
-        if command.piped_in and not command.piped_out:
-            fallback = [following.name for following in later[place + 1 : place + 2]]
-            ignored = command.after == "||" and fallback in (["true"], [":"])
-            return None if ignored else command.name or "the last command"
-    return "the last command"
+    last = end_of_pipeline(script, command)
+    behind = [one for one in script.commands if one.start > last.start and one.depth == command.depth]
+    ignored = last.after == "||" and [one.name for one in behind[:1]] in (["true"], [":"])
+    return None if ignored else last.name or "the last command"
 
 
 def _pipefail(script: Script, before: int) -> bool:
     """Tell whether pipefail is on at an offset."""
     on = re.search(r"\s-\w*o\s+pipefail\b", script.shebang) is not None
-    for command in script.commands:
-        if command.start < before and command.name in ("set", "shopt") and not command.depth:
-            on = _pipefail_after(command, on)
-    return on
-
-
-def _pipefail_after(command: Command, on: bool) -> bool:
-    """Tell whether pipefail is on after ``set`` or ``shopt``; ``on``: whether it was before."""
-    for flag, name in pairwise(word.visible for word in command.words):
-        if name == "pipefail" and command.name == "shopt":
-            on = flag.startswith("-") and "u" not in flag
-        elif name == "pipefail" and flag[:1] in "-+" and "o" in flag[1:]:
-            on = flag[0] == "-"
+    for command in (one for one in script.commands if one.start < before and not one.depth):
+        if given := _PIPEFAIL.match(" ".join(word.visible for word in command.words)):
+            on = given[1] is not None
     return on
 
 

@@ -180,11 +180,11 @@ def _texts(words: list[Word]) -> list[str]:
 def _in_background(script: Script, *launchers: str) -> list[Launch]:
     """Return the launches in the background, all or those by these launchers."""
     alone = [one for one in script.launches if not one.command.depth and script.is_posix]
-    behind = [one for one in alone if _end_of_pipeline(script, one.command).after == "&"]
+    behind = [one for one in alone if end_of_pipeline(script, one.command).after == "&"]
     return [one for one in behind if not launchers or one.launcher in launchers]
 
 
-def _end_of_pipeline(script: Script, command: Command) -> Command:
+def end_of_pipeline(script: Script, command: Command) -> Command:
     """Return the last command of a pipeline of plain commands; the command itself where it has none."""
     if command.after not in ("|", "|&"):
         return command

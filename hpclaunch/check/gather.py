@@ -96,18 +96,15 @@ def build_facts(place: Place) -> BuildFacts:
     present = [name for name, module in MODULES.items() if module in facts["modules"] or name in there]
     frameworks = {n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present}
     answered = any(outcome.answers().get("built") for outcome in frameworks.values())
+    choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
+    # It imports the framework once per box, which takes long.
+    boxes = ("bash", "-c", choose, "bash", f"{facts['scripts']}/horovodrun")
     return BuildFacts(
         installed=installed,
-        check_build=_boxes(place, facts["scripts"]) if answered else None,
+        check_build=run_command(place, boxes, place.import_limit_s) if answered else None,
         frameworks=frameworks,
         linked={name: run_command(place, ["ldd", path], TOOL_LIMIT_S) for name, path in there.items()},
     )
-
-
-def _boxes(place: Place, scripts: str) -> Outcome:
-    """Run ``horovodrun --check-build``; it imports the framework once per box, which takes long."""
-    choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
-    return run_command(place, ["bash", "-c", choose, "bash", f"{scripts}/horovodrun"], place.import_limit_s)
 
 
 def launch_facts(

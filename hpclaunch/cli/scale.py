@@ -135,8 +135,9 @@ def run(
     words = command_words(job, ctx.meta.get("tail", ()))
     if not words:
         raise click.UsageError("name a file (train.py) or mnist, or put a command after --")
-    layer = {"is_program": job is None, **({"is_file": True} if "is_file" in ctx.meta else {})}
-    study = _wanted(kind[0], nodes, ranks, words, layer=layer, options=options)
+    what = {"kind": kind[0], "by": "nodes" if nodes else "ranks", "is_program": job is None}
+    what |= {"is_file": True} if "is_file" in ctx.meta else {}
+    study = _wanted(what, nodes or ranks, words, options)
     _show_plan(study, dry_run=dry_run)
     if not dry_run:
         _go_on(study, wait, report)
@@ -146,15 +147,9 @@ _REPORT = ("efficiency", "steps", "work", "form", "svg", "html")
 
 
 def _wanted(
-    kind: str,
-    nodes: tuple[int, ...],
-    ranks: tuple[int, ...],
-    words: tuple[str, ...],
-    *,
-    layer: dict[str, bool],
-    options: dict[str, Any],
+    what: dict[str, Any], sizes: tuple[int, ...], words: tuple[str, ...], options: dict[str, Any]
 ) -> StudyFile:
-    """Return the study of these options; ``layer``: how its command is meant, as in `Layer`."""
+    """Return the study of these options; ``what``: also how its command is meant, as in `Layer`."""
     import msgspec
 
     from hpclaunch.study.study_file import planned_points, wanted_study
@@ -164,10 +159,8 @@ def _wanted(
     repeats, name, given_file = (options.pop(key) for key in ("repeats", "name", "file"))
     given = msgspec.to_builtins(given_settings(options, command=words))
     settings = {key: value for key, value in given.items() if value not in (None, [], (), {})}
-    by = "nodes" if nodes else "ranks"
-    file = str(Path(given_file).absolute()) if given_file else None
-    what = {"kind": kind, "by": by, **own, "settings": settings, **layer, "file": file}
-    return wanted_study(what, limits, name, planned_points(nodes or ranks, repeats))
+    what = {**what, **own, "settings": settings, "file": given_file and str(Path(given_file).absolute())}
+    return wanted_study(what, limits, name, planned_points(sizes, repeats))
 
 
 def _show_plan(study: StudyFile, *, dry_run: bool) -> None:

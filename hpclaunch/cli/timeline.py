@@ -177,8 +177,6 @@ def _write(path: Path, parts: Iterable[str]) -> None:
             file.writelines(parts)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise BadInputError(f"{path}: cannot be written: {error.strerror}") from None
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise

@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 from hpclaunch.command_result import CommandResult
@@ -74,10 +75,11 @@ def submit_once(
     text = text_beside(__file__, "submit_once.sh")
     begin = ("/bin/bash", "-c", text, "hpclaunch-submit", "submit_once")
     command = (*begin, *settings, *scheduler.submit_command(script))
+    submit = partial(host.run, command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
     try:
-        answer = host.run(command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
+        answer = submit()
     except NoAnswerError as lost:
-        answer = _ask_again(host, command, workdir, env, lost)
+        answer = _again(submit, lost)
     if answer == _NO_ANSWER:
         return _found(host, scheduler, script)
     if (answer.exit_code, answer.stdout) == (_NO_ROOM.exit_code, _NO_ROOM.stdout):
@@ -88,16 +90,10 @@ def submit_once(
     return scheduler.parse_submit(answer)
 
 
-def _ask_again(
-    host: Host,
-    command: tuple[str, ...],
-    workdir: str,
-    env: Mapping[str, str | None] | None,
-    lost: NoAnswerError,
-) -> CommandResult:
+def _again(submit: Callable[[], CommandResult], lost: NoAnswerError) -> CommandResult:
     """Ask a second time. From here on a host that cannot be reached leaves the outcome open."""
     try:
-        return host.run(command, timeout_s=TIMEOUT_S, env=env, cwd=workdir)
+        return submit()
     except RefusedError as error:
         words = lost.message if error.message == lost.message else f"{lost.message}; then: {error.message}"
         raise NoAnswerError(words, error.hint) from None

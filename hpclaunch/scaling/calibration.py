@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
+Rows = Sequence[Sequence[float]]
+
 TERMS = {
     "compute": "gpu_share",
     "node_latency": "node_latency_s",
@@ -72,7 +74,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
         return math.sqrt(_variance(terms, self.covariance)) / self.seconds(terms)
 
 
-def _variance(row: Sequence[float], covariance: Sequence[Sequence[float]]) -> float:
+def _variance(row: Sequence[float], covariance: Rows) -> float:
     n = range(len(row))
     return max(0.0, sum(row[i] * covariance[i][j] * row[j] for i in n for j in n))
 
@@ -88,10 +90,7 @@ def not_calibrated(uncertainties: Sequence[float]) -> Calibration:
 
 
 def calibrate(
-    terms: Sequence[Sequence[float]],
-    seconds: Sequence[float],
-    uncertainties: Sequence[float],
-    repeats: float = 0.0,
+    terms: Rows, seconds: Sequence[float], uncertainties: Sequence[float], repeats: float = 0.0
 ) -> Calibration:
     """Return the factors for measured seconds; ``terms``: of each size, ``repeats``: their deviation.
 
@@ -130,9 +129,7 @@ def _biased(errors: Sequence[float]) -> bool:
     return abs(mean) > max(_BIAS, scatter / math.sqrt(count))
 
 
-def _errors(
-    terms: Sequence[Sequence[float]], seconds: Sequence[float], factors: Sequence[float]
-) -> list[float]:
+def _errors(terms: Rows, seconds: Sequence[float], factors: Sequence[float]) -> list[float]:
     model = [sum(map(operator.mul, factors, size)) for size in terms]
     return [measured / value - 1 for measured, value in zip(seconds, model, strict=True)]
 
@@ -141,14 +138,12 @@ def _root_mean_square(errors: Sequence[float]) -> float:
     return math.sqrt(sum(error * error for error in errors) / len(errors))
 
 
-def _rows(terms: Sequence[Sequence[float]], seconds: Sequence[float], noise: float) -> list[list[float]]:
+def _rows(terms: Rows, seconds: Sequence[float], noise: float) -> list[list[float]]:
     sizes = zip(terms, seconds, strict=True)
     return [[term / (noise * measured) for term in size] for size, measured in sizes]
 
 
-def _all_free(
-    terms: Sequence[Sequence[float]], seconds: Sequence[float], before: Sequence[float], noise: float
-) -> Solution:
+def _all_free(terms: Rows, seconds: Sequence[float], before: Sequence[float], noise: float) -> Solution:
     """Return the factors that fit best to the measured sizes and the origins."""
     origins = [[float(i == j) / wide for j in range(len(before))] for i, wide in enumerate(before)]
     values = [1 / noise] * len(seconds) + [_ORIGIN[i] / wide for i, wide in enumerate(before)]
@@ -156,11 +151,7 @@ def _all_free(
 
 
 def _only_determined(
-    terms: Sequence[Sequence[float]],
-    seconds: Sequence[float],
-    before: Sequence[float],
-    noise: float,
-    free: Solution,
+    terms: Rows, seconds: Sequence[float], before: Sequence[float], noise: float, free: Solution
 ) -> tuple[tuple[float, ...], tuple[bool, ...]]:
     """Return the factors, those of the origins where the uncertainty was not reduced, and where it was."""
     everything = range(len(before))
@@ -178,7 +169,7 @@ def _only_determined(
     return tuple(factors), tuple(i in some for i in everything)
 
 
-def nonnegative_fit(rows: Sequence[Sequence[float]], values: Sequence[float]) -> Solution:
+def nonnegative_fit(rows: Rows, values: Sequence[float]) -> Solution:
     """Return the parameters x >= 0 with the least sum of (row . x - value)^2.
 
     Each subset of the parameters is solved for; of the solutions without a negative parameter the one with
@@ -195,9 +186,7 @@ def nonnegative_fit(rows: Sequence[Sequence[float]], values: Sequence[float]) ->
     return best
 
 
-def _solve_free(
-    rows: Sequence[Sequence[float]], values: Sequence[float], free: tuple[int, ...]
-) -> Solution | None:
+def _solve_free(rows: Rows, values: Sequence[float], free: tuple[int, ...]) -> Solution | None:
     """Return the least-squares solution with only these parameters; None: singular or negative."""
     count = len(rows[0])
     # Columns differ by many powers of ten (a latency, a fraction): each is scaled to length 1.

@@ -47,7 +47,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
     rank_memory = max(filter(None, (job.peak_memory for job in accounted)), default=None)
     job_memory = max(filter(None, (job.job_memory for job in accounted)), default=None)
     first = record or accounted[0]
-    return ReportDocument(
+    report = ReportDocument(
         id=record.id if record else accounted[0].id.partition("_")[0],
         name=first.name,
         site=facts.site,
@@ -69,18 +69,12 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         speed=_speed(facts),
         binding=_binding(facts),
         cost=cost,
-        next=next_requests(
-            state,
-            times,
-            nodes,
-            ranks,
-            rank_memory=rank_memory,
-            job_memory=job_memory if first.nodes == 1 else None,
-            cause=record.failure.cause if record and record.failure else None,
-        ),
+        next=(),
         over_time=tuple(over_time(runs)),
         unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost),
     )
+    cause = record.failure.cause if record and record.failure else None
+    return msgspec.structs.replace(report, next=next_requests(report, cause))
 
 
 def _moment(text: str | None) -> dt.datetime | None:

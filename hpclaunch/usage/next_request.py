@@ -9,7 +9,14 @@ from hpclaunch.plural import counted, listed
 from hpclaunch.scheduler.scheduler_interface import JobState
 from hpclaunch.units import format_bytes
 from hpclaunch.usage.node_samples import GIB
-from hpclaunch.usage.report_documents import JobTimes, NextRequest, NodeUse, RankUse, Requested
+from hpclaunch.usage.report_documents import (
+    JobTimes,
+    NextRequest,
+    NodeUse,
+    RankUse,
+    ReportDocument,
+    Requested,
+)
 from hpclaunch.walltime import format_walltime
 
 _TIME_FACTOR = 1.25
@@ -21,26 +28,17 @@ _IDLE_GPU = 1.0
 """Percent."""
 
 
-def next_requests(
-    state: JobState,
-    times: JobTimes,
-    nodes: Sequence[NodeUse],
-    ranks: Sequence[RankUse],
-    *,
-    rank_memory: int | None,
-    job_memory: int | None,
-    cause: str | None,
-) -> tuple[NextRequest, ...]:
-    """Return what to ask for: time, memory, cores, nodes.
+def next_requests(report: ReportDocument, cause: str | None) -> tuple[NextRequest, ...]:
+    """Return what to ask for: time, memory, cores, nodes; ``cause``: why the job failed, by its record.
 
-    ``rank_memory``, ``job_memory``: bytes of the largest rank, and of a job on one node, by the accounting,
-    which are used where there are no samples; ``cause``: why the job failed, by its record.
+    Where there are no samples the accounting's memory counts, that of the whole job if it had one node.
     """
+    job_memory = report.job_memory if report.nodes == 1 else None
     return (
-        _time(state, times, cause),
-        _memory(nodes, rank_memory, job_memory, cause),
-        _cores(ranks),
-        _nodes(nodes, ranks),
+        _time(report.state, report.times, cause),
+        _memory(report.by_node, report.rank_memory, job_memory, cause),
+        _cores(report.by_rank),
+        _nodes(report.by_node, report.by_rank),
     )
 
 

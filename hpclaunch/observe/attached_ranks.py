@@ -207,8 +207,7 @@ class _NodeRanks:
     def __init__(
         self, ranks: list[_Rank], topology: NodeTopology | None, problems: dict[str, str], *, alone: bool
     ) -> None:
-        """Take the ranks, by their place; ``problems``: name -> the first words about it; ``alone``: no other
-        step is there."""
+        """Take the ranks by place; ``problems``: name -> its first words; ``alone``: it is the only step."""
         self.ranks, self.topology, self.problems = ranks, topology, problems
         self.plan = _plan(topology, len(ranks)) if alone else None
         self.cpus = [readable_cpus(one.main.cpus) for one in ranks]

@@ -611,10 +611,7 @@ def without_stacks(reports: List[Report]) -> List[str]:
 def roll_call(
     nodes: Nodes, ranks: int, nodes_wanted: int, idle_s: Optional[int], stderr: Callable[[int], str]
 ) -> Dict[str, Any]:
-    """Return the roll call of a job with these ranks and nodes.
-
-    ``idle_s``: since its last output; ``stderr``: of a rank, the end.
-    """
+    """Return the roll call of a job; ``idle_s``: since its last output; ``stderr``: of a rank, the end."""
     found = ranks_in(nodes)
     reports = [rank_report(rank, *found[rank]) for rank in sorted(found)]
     missing = [rank for rank in range(ranks) if rank not in found]

@@ -1,7 +1,4 @@
-"""The parameters of a prediction with their origins: options, the site's profile, data sheets, assumptions.
-
-Pure.
-"""
+"""A prediction's parameters with origins: options, the site's profile, data sheets, assumptions. Pure."""
 
 import json
 import re

@@ -1,7 +1,4 @@
-"""Predictions: step time with a range, memory and limits of each strategy and size, and their ranking.
-
-Pure.
-"""
+"""Predictions: step time with a range, memory and limits of each strategy and size, ranked. Pure."""
 
 import math
 from collections.abc import Sequence

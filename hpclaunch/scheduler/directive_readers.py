@@ -80,8 +80,7 @@ def read_directives(text: str, commands: Sequence[int], not_code: frozenset[int]
 
 
 def is_directive_like(line: str) -> bool:
-    """Tell whether a line is one of directives, or begins like one: such a line is meant to be more than a
-    comment."""
+    """Tell whether a line is one of directives, or begins like one, and so is meant to be no mere comment."""
     return _directive_line(line)[0] is not None or _BEGINNING.match(line) is not None
 
 

@@ -344,8 +344,7 @@ class Scheduler(SchedulerData, frozen=True, kw_only=True):
         return text
 
     def header(self, want: Resources) -> tuple[Line, ...]:
-        """Return the options of the header, without the sentinel. Raises BadInputError for what no line
-        of a header can carry."""
+        """Return the header's options without sentinels. Raises BadInputError for what none can carry."""
         if want.output and not re.fullmatch(self.file_pattern, want.output):
             why = f"{want.output!r} cannot stand in a {self.file_rule}"
             raise BadInputError(why, "set XDG_STATE_HOME to a folder with a plain name")

@@ -1,2 +1,1 @@
-"""Timelines of training jobs: where a step's time goes, which rank the other ranks wait for, and what to
-change."""
+"""Timelines of training jobs: where a step's time goes, which rank the rest wait for, and remedies."""

@@ -135,8 +135,7 @@ def _find_steps(trace: RankTrace, entries: list[dict[str, Any]]) -> None:
 
 
 def _period(names: list[tuple[str, str]]) -> int | None:
-    """Return the smallest period that the newest collectives repeat at least three times, None without
-    one."""
+    """Return the smallest period that the newest collectives repeat at least three times; None: none."""
     for period in range(1, min(_LONGEST_PERIOD, len(names) // 4) + 1):
         recent = names[-max(4 * period, len(names) // 2) :]
         same = sum(a == b for a, b in zip(recent, recent[period:], strict=False))

@@ -145,8 +145,7 @@ class KinetoReader:
         )
 
     def _edges(self) -> list[float]:
-        """Where steps begin and the last one ends: the profiler's own, else after each update of an
-        optimizer."""
+        """Where steps begin and the last ends: the profiler's own, else after each update of an optimizer."""
         if len(self._steps) > 1:
             ordered = sorted(self._steps)
             return [*(start for start, _ in ordered), ordered[-1][1]]

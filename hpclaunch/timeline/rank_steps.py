@@ -47,8 +47,7 @@ class Intervals:
         return list(pairs) if self._sorted else union(pairs)
 
     def ordered(self) -> Iterator[Interval]:
-        """Yield the intervals in the order of their starts; they may overlap. Nothing else is held in
-        memory."""
+        """Yield the intervals in the order of their starts; they may overlap. None is copied to memory."""
         if self._sorted:
             yield from zip(self._starts, self._ends, strict=True)
         else:

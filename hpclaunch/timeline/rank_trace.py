@@ -27,8 +27,7 @@ KINDS = (
 
 @lru_cache(maxsize=1024)  # a trace has few names, each many times
 def kind_of(name: str) -> str:
-    """Return the kind of a collective from any of its names: ``nccl:all_reduce``, ``MPI_BCAST``; else
-    other."""
+    """Return the kind of a collective by any of its names: ``nccl:all_reduce``, ``MPI_BCAST``; else other."""
     letters = re.sub(r"[^a-z]", "", name.lower()).replace("bcast", "broadcast")
     return next((kind for kind in KINDS if kind in letters), "other")
 
@@ -46,8 +45,7 @@ def size_of(dtype: object, shape: object) -> int:
 
 
 def bus_factor(kind: str, ranks: int) -> float:
-    """Return bus bandwidth / (bytes / time), as nccl-tests define it (doc/PERFORMANCE.md); bytes: the whole
-    buffer."""
+    """Return bus bandwidth / (bytes / time) by nccl-tests (doc/PERFORMANCE.md); bytes: the whole buffer."""
     if kind == "allreduce":
         return 2 * (ranks - 1) / ranks
     return (ranks - 1) / ranks if kind in ("allgather", "reducescatter", "alltoall") else 1.0

@@ -154,8 +154,7 @@ def _late(waits: Mapping[int, Sequence[float]]) -> dict[int, tuple[float, ...]]:
 
 
 def _what_if(job: job_timeline.JobTimeline) -> dict[str, float | None]:
-    """Return a step's median time if the last rank came with the median one, and if communication cost
-    nothing."""
+    """Return a step's median time if the last rank came with the median one, and without communication."""
     answers: dict[str, float | None] = {"no_straggler": None, "communication_hidden": None}
     if not job.steady:
         return answers

@@ -381,8 +381,7 @@ _MOST_NOTES = 10
 
 
 def sequence_notes(traces: Mapping[int, RankTrace]) -> list[str]:
-    """Return a sentence for each collective that is not the same on all ranks, and for ranks that are
-    behind."""
+    """Return a sentence for each collective that differs between ranks, and for ranks that are behind."""
     groups: dict[str, dict[int, dict[int, str]]] = {}
     for rank, trace in traces.items():
         for group, sequence in trace.sequence.items():

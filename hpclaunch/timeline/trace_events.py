@@ -76,8 +76,7 @@ def inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class TraceReader:
-    """The events of one trace; iterate once. What is known about the whole is in the attributes
-    afterwards."""
+    """The events of one trace; iterate once. What is known about all of them is in the attributes then."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         """``chunks``: the file, decompressed, in pieces of any size, in which no event is expected yet."""
@@ -172,8 +171,7 @@ class TraceReader:
         self._text = self._text[at:]
 
     def _recovered(self, at: int) -> tuple[Event | None, int] | None:
-        """Return an event whose name was not escaped, or None, and where to go on; None: more text is
-        needed."""
+        """Return an event whose name was not escaped, or None, and where to go on; None: text is missing."""
         if (bad := _BAD_NAME.match(self._text, at)) and (bad.end() < len(self._text) or self._at_end):
             self.repaired += 1
             return {

@@ -1,5 +1,4 @@
-"""Whole traces from broken ones, and one trace of all ranks. Both are streams: nothing large is held in
-memory."""
+"""Whole traces from broken ones, and one trace of all ranks. Both are streams, little of them in memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -37,16 +37,26 @@ class FailedRank(NamedTuple):
 def first_failed_rank(log: str, after: Container[str | None] = ()) -> FailedRank | None:
     """Return the rank that failed first, and not one that was ended because of it; None: the log names none.
 
+    Where all were ended, it is the first of them. ``after``: ranks that write of another one's end.
+    """
+    own = own_ends(log)
+    first = (rank for rank in own if not rank.rank or any(one not in after for one in ranks_named(rank.rank)))
+    return next(first, next(iter(own or failed_ranks(log)), None))
+
+
+def own_ends(log: str) -> list[FailedRank]:
+    """Return the failed ranks without those that were ended because another one failed.
+
     srun itself exits with the highest code of all its ranks, which may be that of one it ended: it ends them
-    by SIGTERM after the first failure, so ranks that SIGTERM ended count only where no other failed, nor do
-    those that SIGKILL ended where one met a fault. ``after``: ranks that write of another one's end.
+    by SIGTERM after the first failure. SIGKILL is such an end where one met a fault, or where srun tells of
+    the step's end before that of any rank: MPI_Abort has Slurm kill the step.
     """
     failed = failed_ranks(log)
-    faults = any(rank.exit_code in FAULTS for rank in failed)
-    ended = (ENDED_BY_LAUNCHER, 128 + signal.SIGKILL) if faults else (ENDED_BY_LAUNCHER,)
-    own = [rank for rank in failed if rank.exit_code not in ended]
-    first = (rank for rank in own if not rank.rank or any(one not in after for one in ranks_named(rank.rank)))
-    return next(first, next(iter(own or failed), None))
+    aborted = log_words("step_ended_first").search(log)
+    killed = aborted and failed and aborted.start() < log.find(failed[0].line)
+    if killed or any(rank.exit_code in FAULTS for rank in failed):
+        return [rank for rank in failed if rank.exit_code not in (ENDED_BY_LAUNCHER, 128 + signal.SIGKILL)]
+    return [rank for rank in failed if rank.exit_code != ENDED_BY_LAUNCHER]
 
 
 def ranks_to_read(log: str, written: Sequence[str]) -> list[str]:

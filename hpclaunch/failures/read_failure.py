@@ -16,6 +16,7 @@ from hpclaunch.failures.failed_ranks import (
     FailedRank,
     failed_ranks,
     first_failed_rank,
+    own_ends,
     ranks_named,
 )
 from hpclaunch.failures.known_errors import KnownError, error_named, error_of, launchers_own, log_words
@@ -210,7 +211,7 @@ def _ended_by_srun(lines: Sequence[str]) -> Iterator[str]:
     """Return the reports of ranks that signals ended when srun had reported one and then ended all."""
     report, end = log_words("srun_reports_a_signal"), log_words("srun_ends_all")
     before = [*takewhile(lambda line: not end.search(line), lines)]
-    first = any(map(log_words("rank_lines").search, before))
+    first = len(before) < len(lines) and failed_ranks("\n".join(before))
     return filter(report.search, lines[len(before) :] if first else ())
 
 
@@ -375,7 +376,8 @@ def _said_once(lines: Sequence[str]) -> list[tuple[str | None, str]]:
 
     Words of a good end are none, and where all lines differ nothing tells processes apart.
     """
-    before = [*takewhile(lambda line: not log_words("rank_lines").search(line), lines)]
+    reports, aborted = log_words("rank_lines").search, log_words("step_ended_first").search
+    before = [*takewhile(lambda line: aborted(line) or not reports(line), lines)]
     said = [(label, text.strip()) for label, text in by_rank(before) if _ordinary(text)]
     counts = Counter(_alike(text) for _, text in said)
     once = [*takewhile(lambda each: counts[_alike(each[1])] == 1, reversed(said))]
@@ -420,7 +422,7 @@ def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> Fail
     if best and not best.caught and (best.error.follows != known.CERTAINLY or best.accused):
         return None
     after = _followers(found)
-    failed = (rank for rank in failed_ranks(ranks) if rank.exit_code not in OUTSIDE)
+    failed = (rank for rank in own_ends(ranks) if rank.exit_code not in OUTSIDE)
     return next((rank for rank in failed if not ranks_named(rank.rank) & after), None)
 
 

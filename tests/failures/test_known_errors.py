@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from hpclaunch.failures.failed_ranks import failed_ranks, first_failed_rank
+from hpclaunch.failures.failed_ranks import FailedRank, failed_ranks, first_failed_rank
 from hpclaunch.failures.known_errors import (
     OWN_ERROR,
     RANK_ENDED,
@@ -140,6 +140,26 @@ def test_the_rank_that_failed_first(log: str, rank: str | None, node: str | None
         ["grep", "-aE", "-e", log_words("rank_lines").pattern], input=log, capture_output=True, text=True
     ).stdout
     assert failed_ranks(lines) == failed_ranks(log)
+
+
+STEP_ABORTED = "srun: Job step aborted: Waiting up to 4 seconds for job step to finish.\n"
+ONE_CHOSE = srun("n1", " 0: Killed") + srun("n1", " 1: Exited with exit code 3") + srun("n2", "s 2-3: Killed")
+
+
+@in_one_test(
+    "log, rank",
+    [
+        (STEP_ABORTED + ONE_CHOSE, "1"), (STEP_ABORTED + srun("n1", "s 0-3: Killed"), "0-3"),
+        (ONE_CHOSE, "0"),
+        (srun("n1", " 0: Killed") + STEP_ABORTED + srun("n1", " 1: Exited with exit code 3"), "0"),
+    ],
+)  # fmt: skip
+def test_a_step_that_ends_before_its_ranks_kills_all_but_the_one_that_aborted(log: str, rank: str) -> None:
+    """MPI_Abort under srun --mpi=pmix of Slurm 22.05.8, Open MPI 5.0.11; else it may be memory."""
+    assert (first_failed_rank(log) or FailedRank(None, None, None, "")).rank == rank
+    words = ("solver: matrix is singular at row 17",)
+    found = verdict(FailureLog(log, tuple(log.splitlines()), {"1": words}), failed=True, ranks=4)
+    assert (found.rank == "1", found.lines == words) == (rank == "1", rank == "1")
 
 
 def test_what_launchers_say_otherwise_names_no_rank() -> None:

@@ -12,8 +12,9 @@ from itertools import chain, pairwise
 from hpclaunch.framework_table import WorkerLauncher
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
+from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN, split_options
-from hpclaunch.shell.shell_syntax import Word
+from hpclaunch.shell.shell_syntax import Command, Word
 
 WORKER_LAUNCHERS = (TORCHRUN, ACCELERATE, DEEPSPEED)
 
@@ -43,6 +44,16 @@ def _split_texts(words: list[str]) -> Iterator[str]:
 def program_words(script: Script, launch: Launch) -> tuple[str, ...]:
     """Return the words of all commands that a launch starts."""
     return tuple(chain.from_iterable(programs(script, launch)))
+
+
+def runs(script: Script) -> Iterator[tuple[Command, list[str]]]:
+    """Yield each command with the words of the program that it runs, without launcher and wrappers."""
+    launches = {launch.command.start: launch for launch in reversed(script.launches)}
+    for command in script.commands if script.is_posix else ():
+        launch = launches.get(command.start)
+        words = programs(script, launch)[0] if launch else tuple(script.variables.fields(command.words))
+        if program := list(words[program_at(words) :]):
+            yield command, program
 
 
 def _option_words(script: Script, launch: Launch) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from math import inf
 from typing import Any
 
@@ -12,7 +12,7 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, PREPARES, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Violation, rule
-from hpclaunch.lint.program_words import partly_expanded
+from hpclaunch.lint.program_words import partly_expanded, runs
 from hpclaunch.lint.rules.step_rules import end_of_pipeline
 from hpclaunch.shell.shell_syntax import Command, Word
 
@@ -25,6 +25,7 @@ _COUNTED, _UNSURE, _GOES_ON = (re.compile(TABLE["counters"][part]) for part in (
 _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!;)|&&)")
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
+_NO = ("False", "false", "0", "no")
 _SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 
 
@@ -211,6 +212,31 @@ def script_path_copied(context: Context) -> Iterator[Violation]:
             message = f"{command.name} {own[0]}: the scheduler runs a copy of the script in another folder"
             yield Violation(command.line, message)
             return
+
+
+@rule("dry-run")
+def dry_run(context: Context) -> Iterator[Violation]:
+    found: dict[str, list[tuple[Command, str]]] = {}
+    for command, words in runs(context.script) if context.script.active_directives else ():
+        name = words[0].rpartition("/")[2]
+        program = name if name in TABLE["dry_runs"] else " ".join(words[:2])
+        found.setdefault(program, []).append((command, _dry_option(name, words)))
+    for program, rows in found.items():
+        command, option = rows[-1]
+        if all(each for _, each in rows) and not _is_looked_at(command):
+            yield Violation(command.line, f"{program} {option} only shows what it would do")
+
+
+def _dry_option(name: str, words: list[str]) -> str:
+    """Return the option with which a program does nothing; empty where there is none."""
+    form = re.compile(TABLE["dry_runs"].get(name, TABLE["dry_runs"]["others"]))
+    later = pairwise([*words[1:], ""])
+    return next((one for one, value in later if form.fullmatch(one) and value not in _NO), "")
+
+
+def _is_looked_at(command: Command) -> bool:
+    """Tell whether the script reads the output or the status of a command."""
+    return bool(command.condition or command.depth or command.piped_out or command.after in ("&&", "||"))
 
 
 @rule("stderr-discarded")

@@ -111,15 +111,7 @@ def status_left(files: Mapping[str, bytes], record: JobRecord, left: int | None,
 
 def open_again(job: _Ended, status: JobStatus) -> _Ended:
     """Return a job that its scheduler has, also where that had lost sight of it."""
-    return replace(
-        job,
-        state=status.state,
-        reason=status.reason,
-        started=status.started or job.started,
-        restarts=max(job.restarts, status.restarts),
-        exit_code=None,
-        ended=None,
-    )
+    return replace(ended_as(job, status, None), exit_code=None, ended=None)
 
 
 def ended_as(job: _Ended, status: JobStatus, left: int | None) -> _Ended:

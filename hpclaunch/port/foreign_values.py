@@ -3,14 +3,11 @@
 What only the other machine knows, or only its run, has none of these and is never guessed.
 """
 
-import ast
-import operator
 import re
 import shlex
-import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -18,22 +15,21 @@ from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.shell_variables import MAX_CHARS
 from hpclaunch.package_data import package_table
 from hpclaunch.scheduler.directive_reader import DirectiveReader, Fact
+from hpclaunch.shell.arithmetic import bounds
+from hpclaunch.shell.braces import in_braces
+from hpclaunch.shell.shell_reader import reread
 from hpclaunch.shell.shell_syntax import Assignment, Part, Word, text_part, variable_name
 
 _MOST_STEPS = 400
+IFS = " \t\n"
+"""The characters at which bash splits, unless the script says others."""
+_ALL_ITEMS = re.compile(r"\[([@*])\](?::\s*(\d+|\s-\d+|\(-\d+\))(?::\s*(\d+))?)?")
+"""Of ``${NAME[@]}`` and of a part of its items, such as ``${NAME[@]:1:2}``."""
 UNREADABLE = "FILL_IN_WORD"
 """Stands for a part of a word that is known at run time only and has no name."""
 WORDS: dict[str, Any] = package_table("port/port_words.yaml")
 ARGUMENT = re.compile(r"[1-9]\d*|[@*#]|OPTARG")
 """Variables that hold the arguments of the script."""
-_OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.floordiv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
 
 
 @dataclass(frozen=True)
@@ -110,39 +106,59 @@ class Values:
         """Return what some words become on a command line."""
         found: list[Value] = []
         for word in words:
-            items = self.split(word)
-            found += [replace(item, origin=word) for item in ([self.value(word)] if items is None else items)]
+            self._steps = 0
+            found += [replace(value, origin=word) for value in self._words(word)]
         return found
 
-    def split(self, word: Word) -> list[Value] | None:
-        """Return what a word becomes on a command line: bash splits what is not quoted. None: not known."""
+    def _words(self, word: Word) -> list[Value]:
+        """Return what a word becomes on a command line: bash splits what is not quoted."""
         if re.fullmatch(r"\"?\$(?:[@*]|\{[@*][^}]*\})\"?", word.raw):
             return []  # the arguments of the script itself
-        if _array_name(word):
-            return self._items_of(word)
-        if re.fullmatch(WORDS["list in braces"], word.raw):
-            home = [part for part in word.parts if part.operator == "~"]  # read behind the braces
-            at = sum(len(part.text) for part in home)
-            made = (replace(word, parts=(*home, text_part(text[at:]))) for text in _in_braces(word.raw))
-            return [self._word(each, word.start) for each in made]
-        value = self.value(word)
-        unquoted = '"' not in word.raw and any(part.kind == "variable" for part in word.parts)
-        if unquoted and value.plain is not None:
-            return [_of_text(text_part(text)) for text in value.plain.split()]
-        if unquoted and value.shell and re.search(r"^(?!.*(\\|\$\()).*\s", value.shell, re.DOTALL):
-            if re.search(r"\$\{[^}]*\s", value.shell):  # ${NAME:-a b} is split when it has its value
-                return [Value(None, None, value.missing, value.seen, value.shell, splits=True)]
-            return [Value(None if "$" in text else text, text) for text in value.shell.split()]
-        if unquoted and value.shell is None and value.named and re.search(r"\s", value.named):
-            return [_piece(text) for text in value.named.split()]
-        return [replace(value, splits=unquoted)]
+        texts = in_braces(word.raw, f"${{{UNREADABLE}}}")
+        words = [word] if texts == [word.raw] else [reread(word, text) for text in texts if text]
+        return [value for each in words for value in self._fields(each)]
 
-    def _items_of(self, word: Word) -> list[Value] | None:
-        """Return what a word that expands to all items of an array becomes; bash splits it without quotes."""
-        items = self._array(_array_name(word), word.start)
-        if items is None or '"' in word.raw or any(item.plain is None for item in items):
-            return items
-        return [_of_text(text_part(text)) for item in items for text in item.text.split()]
+    def _fields(self, word: Word) -> list[Value]:
+        """Return what a word without braces becomes."""
+        pieces = [*chain.from_iterable(self._pieces(part, word.start) for part in word.parts)]
+        if pieces == [Value("", "")] and word.raw.startswith('"${') and "[@]" in word.raw:
+            return []  # an array without items
+        groups = groupby(pieces, key=lambda piece: piece is None)
+        values = [_in_one([*filter(None, group)]) for ends, group in groups if not ends]
+        quotes = re.search("[\"'\\\\]", word.raw)
+        return [replace(one, splits=False) if quotes else one for one in values]
+
+    def _pieces(self, part: Part, offset: int) -> list[Value | None]:
+        """Return the values that a part of a word gives; None: one word ends there."""
+        quoted = part.quoted or part.kind != "variable"
+        items = self._items(part, offset) if part.operator.startswith("[@]") or not quoted else None
+        found: list[Value | None] = []
+        for one in [self._part(part, offset)] if items is None else items:
+            found += (None, *([one] if quoted else self._split(one, offset)))
+        return found[1:]
+
+    def _split(self, value: Value, offset: int) -> list[Value | None]:
+        """Return the words that bash makes of a value without quotes; None: one ends there."""
+        text = value.plain if value.plain is not None else value.shell or value.named or ""
+        signs = self._variable("IFS", offset).plain
+        if signs is None or (signs != IFS and {*signs} & {*text}):
+            return [Value(None, None, (UNREADABLE,))]
+        shell = value.shell if value.plain is None else None
+        if shell and re.search(r"\$\{[^}]*\s", shell):  # ${NAME:-a b} is split when it has its value
+            return [replace(value, shell=None, named=shell, splits=True)]
+        if signs != IFS or not (value.plain or re.search(r"^(?!.*(\\|\$\()).*\s", text, re.DOTALL)):
+            return [] if value.plain == "" else [replace(value, splits=True)]
+        return [None if one.isspace() else _piece(one, value) for one in re.findall(r"\s+|\S+", text)]
+
+    def _items(self, part: Part, offset: int) -> list[Value] | None:
+        """Return the items that ``${NAME[@]}`` and ``${NAME[@]:1:2}`` stand for; None: not known."""
+        every, items = _ALL_ITEMS.fullmatch(part.operator), self._array(part.text, offset)
+        if every is None or items is None or every[2] is None:
+            return items if every else None
+        first = int(every[2].strip(" \t()"))
+        known = all(item.plain is not None for item in items)  # a pattern may be several items
+        items = items[first:] if first >= -len(items) else []
+        return items[: int(every[3]) if every[3] else None] if known else None
 
     def translated(self, text: str) -> str:
         """Return a text that a shell will read with the scheduler's variables as the target has them."""
@@ -167,26 +183,10 @@ class Values:
         if items is None:
             return None
         words = (Word(one.raw, made.read_at, made.read_at, one.line, one.parts) for one in made.items)
-        return [*items, *(each for word in words for each in self.split(word) or [])] or None
+        return [*items, *(each for word in words for each in self._words(word))]
 
     def _word(self, word: Word, offset: int) -> Value:
-        plain: str | None = ""
-        shell: str | None = ""
-        missing: list[str] = []
-        seen = ""
-        named = ""
-        for part in word.parts:
-            piece = self._part(part, offset)
-            seen += piece.text
-            plain = None if plain is None or piece.plain is None else plain + piece.plain
-            shell = None if shell is None or piece.shell is None else _joined(shell, piece.shell)
-            name = piece.shell if piece.shell is not None else piece.named or _name_of(part)
-            named = _joined(named, name if name is not None else f"${{{UNREADABLE}}}")
-            more = piece.missing if name is not None else (UNREADABLE,)
-            missing += [each for each in more if each not in missing]
-            if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
-                return Value(None, None)
-        return Value(plain, shell, tuple(missing), seen, named)
+        return _in_one([self._part(part, offset) for part in word.parts])
 
     def _part(self, part: Part, offset: int) -> Value:
         self._steps += 1
@@ -197,19 +197,21 @@ class Values:
         if part.kind == "text":
             return _of_text(part)
         if part.kind == "variable":
-            return self._expansion(part, offset)
+            found = self._expansion(part, offset)
+            return found if found.shell is not None or found.named else replace(found, named=_name_of(part))
         if part.kind == "arithmetic":
             return _computed(self._arithmetic(part.text[3:-2], offset))
         return self._command(part.text, offset)
 
     def _expansion(self, part: Part, offset: int) -> Value:
         """Return ``$NAME`` and ``${NAME:-TEXT}``; other operators only change what is plain at run time."""
-        if part.operator in ("[@]", "[*]"):
-            items = self._array(part.text, offset) or []
-            if not items or any(item.plain is None for item in items):
+        if every := _ALL_ITEMS.fullmatch(part.operator):
+            items = self._items(part, offset)
+            signs = " " if every[1] == "@" else self._variable("IFS", offset).plain
+            if items is None or signs is None:
                 return Value(None, None, (part.text,))
-            text = " ".join(texts_of(items))
-            return Value(text, _in_quotes(text))
+            between = Value(signs[:1], _in_quotes(signs[:1]))
+            return _in_one([piece for item in items for piece in (between, item)][1:])
         if not part.operator:
             return self._variable(part.text, offset)
         if part.operator.startswith("[") and (item := self._item(part, offset)):
@@ -232,6 +234,8 @@ class Values:
         live = self.script.variables.reaching_at(name, offset)
         live = [one for one in live if not _by_argument(one)] or live
         made = live[-1] if live else None
+        if made is None and name == "IFS":
+            return Value(IFS, IFS)
         if made is None and self.around and name in self.around[0].script.variables.assignments:
             return self.around[0].named(name, self.around[1])
         fact = self.words.variables.get(name)
@@ -314,20 +318,6 @@ class Values:
         return names_one and re.search(r"\bhead\b|\bsed -n\b", inside) is not None
 
 
-def _in_braces(text: str) -> list[str]:
-    """Return the words that bash makes of ``a{1,2}b`` and ``a{1..3}b``."""
-    before, _, rest = text.partition("{")
-    inside, _, behind = rest.partition("}")
-    first, dots, last = inside.partition("..")
-    items = inside.split(",")
-    if dots and "," not in inside:
-        step = 1 if int(first) <= int(last) else -1
-        padded = any(re.match(r"0\d", end) for end in (first, last))
-        width = max(len(first), len(last)) if padded else 1
-        items = [f"{number:0{width}d}" for number in range(int(first), int(last) + step, step)]
-    return [f"{before}{item}{behind}" for item in items]
-
-
 def _filled(text: str, texts: Mapping[str, str]) -> str:
     """Return arithmetic with values for names: for one behind ``$`` as the text that it is (bash(1))."""
     whole = {name: one if re.fullmatch(r"\$?\w+", one) else f"({one})" for name, one in texts.items()}
@@ -339,22 +329,9 @@ def _computed(text: str | None) -> Value:
     """Return the value of arithmetic without names; what has a variable is computed on the target."""
     if text is None or "$" in text:
         return Value(None, text and f"$(({text}))")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python's reader about 10if and the like
-            number = _evaluated(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, ZeroDivisionError, OverflowError):
-        number = None
-    return Value(None, None) if number is None else Value(str(number), str(number))
-
-
-def _evaluated(node: ast.expr) -> int | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value if node.value < 10**9 else None
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        left, right = _evaluated(node.left), _evaluated(node.right)
-        return None if left is None or right is None else _OPERATORS[type(node.op)](left, right)
-    return None
+    found = bounds(text)
+    number = str(found[0]) if found else None
+    return Value(number, number)
 
 
 def _by_argument(made: Assignment | None) -> bool:
@@ -363,9 +340,11 @@ def _by_argument(made: Assignment | None) -> bool:
     return any(part.kind == "variable" and not part.words and ARGUMENT.fullmatch(part.text) for part in parts)
 
 
-def _piece(text: str) -> Value:
-    """Return one of the words that bash makes of a value with variables that are not known here."""
-    names = tuple(re.findall(r"\$\{(\w+)", text))
+def _piece(text: str, value: Value) -> Value:
+    """Return one of the words that bash makes of a value."""
+    if value.plain is not None:
+        return _of_text(text_part(text))
+    names = () if value.shell is not None else tuple(re.findall(r"\$\{(\w+)", text))
     if not names:
         return Value(None if "$" in text else text, text)
     return Value(None, None, names, re.sub(r"\$\{[^}]*\}", "", text), text, splits=True)
@@ -375,12 +354,32 @@ def _name_of(part: Part) -> str | None:
     """Return a variable as it stands in the script."""
     if part.kind != "variable" or not variable_name(part.text) or re.search(r"[\s$`\\\"]", part.operator):
         return None
-    return f"${{{part.text}{part.operator}}}"
+    begin = 1 if re.match(r"#($|\[)|!", part.operator) else 0
+    return f"${{{part.operator[:begin]}{part.text}{part.operator[begin:]}}}"
 
 
 def _joined(text: str, more: str) -> str:
     """Join two texts for the shell: ``$NAME`` before a letter becomes ``${NAME}``."""
     return (re.sub(r"(?<!\\)\$(\w+)$", r"${\1}", text) if re.match(r"\w", more) else text) + more
+
+
+def _in_one(pieces: Iterable[Value]) -> Value:
+    """Return one value of those that stand behind each other."""
+    plain: str | None = ""
+    shell: str | None = ""
+    missing: list[str] = []
+    seen = named = ""
+    for piece in pieces:
+        seen += piece.text
+        plain = None if plain is None or piece.plain is None else plain + piece.plain
+        shell = None if shell is None or piece.shell is None else _joined(shell, piece.shell)
+        name = piece.shell if piece.shell is not None else piece.named
+        named = _joined(named, name if name is not None else f"${{{UNREADABLE}}}")
+        more = piece.missing if name is not None else (UNREADABLE,)
+        missing += [each for each in more if each not in missing]
+        if max(len(plain or ""), len(shell or "")) > MAX_CHARS:
+            return Value(None, None)
+    return Value(plain, shell, tuple(missing), seen, named, splits=any(piece.splits for piece in pieces))
 
 
 def _of_text(part: Part) -> Value:
@@ -394,13 +393,6 @@ def _of_text(part: Part) -> Value:
 def _in_quotes(text: str) -> str:
     """Write plain text for the inside of double quotes."""
     return re.sub(r'([\\"`$])', r"\\\1", text)
-
-
-def _array_name(word: Word) -> str:
-    """Return the array that a word expands to all items of, empty for any other word."""
-    parts = [part for part in word.parts if part.kind != "text" or part.text]
-    whole = len(parts) == 1 and parts[0].kind == "variable" and parts[0].operator in ("[@]", "[*]")
-    return parts[0].text if whole else ""
 
 
 def shell_word(value: Value) -> str | None:

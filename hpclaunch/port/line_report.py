@@ -135,18 +135,14 @@ def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:
     for one in judged:
         for number in one.lines:
             about.get(number, []).append(one.verdict)
-    merged = {number: _merged(verdicts) for number, verdicts in about.items()}
-    by_fate: dict[Fate, list[tuple[int, Verdict]]] = {"kept": [], "changed": [], "left out": []}
-    for number, verdict in merged.items():
-        by_fate[verdict.fate].append((number, verdict))
-    return LineReport(
-        kept=tuple(KeptLine(line=n, text=lines[n]) for n, _ in by_fate["kept"]),
-        changed=tuple(
-            ChangedLine(line=n, text=lines[n], to=one.to, why=one.why, source=one.source)
-            for n, one in by_fate["changed"]
-        ),
-        left_out=tuple(LeftOutLine(line=n, text=lines[n], why=one.why) for n, one in by_fate["left out"]),
-    )
+    found: dict[Fate, list[Any]] = {"kept": [], "changed": [], "left out": []}
+    kinds = {"kept": KeptLine, "changed": ChangedLine, "left out": LeftOutLine}
+    for number, verdict in ((number, _merged(verdicts)) for number, verdicts in about.items()):
+        kind = kinds[verdict.fate]
+        more = {name: getattr(verdict, name) for name in kind.__struct_fields__[2:]}
+        found[verdict.fate].append(kind(line=number, text=lines[number], **more))
+    kept, changed, left_out = map(tuple, found.values())
+    return LineReport(kept=kept, changed=changed, left_out=left_out)
 
 
 def _merged(verdicts: list[Verdict]) -> Verdict:

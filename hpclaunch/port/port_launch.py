@@ -182,7 +182,10 @@ def read_command(port: Port, launch: Launch | None) -> PortedCommand:
     place = find_written(port, programs[0]) if len(programs) == 1 else None
     if place is None and launch is not None:
         found, place = _with_text_fed(found, launch)
-        place = place or _shell_text(port, found, launch)
+        at = shell_text_at(found.words)
+        word = None if at is None else found.words[at].origin
+        text = text_of_shell(launch.command, word, port.values) if word in launch.command.words else None
+        place = place or text
     inner = read_written(port, place) if place is not None else None
     if inner is None or place is None:
         return found
@@ -230,13 +233,6 @@ def _with_text_fed(found: PortedCommand, launch: Launch) -> tuple[PortedCommand,
         return found, None
     words = (found.words[0], Value("-c", "-c"), Value(None, None))
     return found.but(words=words), here_document(launch.command, bodies[-1], in_launch=True)
-
-
-def _shell_text(port: Port, found: PortedCommand, launch: Launch) -> Written | None:
-    """Return the text of ``bash -c TEXT``, where a launch starts that."""
-    at = shell_text_at(found.words)
-    word = None if at is None else found.words[at].origin
-    return text_of_shell(launch.command, word, port.values) if word in launch.command.words else None
 
 
 def _with_text_kept(port: Port, found: PortedCommand, inner: Port, place: Written) -> PortedCommand:

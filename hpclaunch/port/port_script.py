@@ -18,7 +18,7 @@ from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plan.software_choice import ready_software
 from hpclaunch.port.foreign_values import WORDS, Values
-from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, fit_queue, fit_sizes
+from hpclaunch.port.job_sizes import SourceSizes, fit_queue, fit_sizes
 from hpclaunch.port.line_report import (
     KEPT,
     Judged,
@@ -199,8 +199,10 @@ def _sized(port: Port) -> tuple[Port, Verdict]:
     sizes, to_do, keys = port.sizes, list[str](), dict[str, Any]()
     given = number(port.requested.walltime_s)
     same = port.script.directive_value("queue") or port.script.directive_value("qos")
-    queue = _same_queue(port, same, sizes.nodes, given or None) if port.same_machine and same else None
-    queue = queue or fit_queue(port.target, sizes.nodes, given or None)
+    own = {name: one for name, one in port.target.queues.items() if port.same_machine and name == same}
+    queue = fit_queue(msgspec.structs.replace(port.target, queues=own), sizes.nodes, given or None)
+    if not own or queue.name is None or queue.nodes is not None or queue.walltime_why:
+        queue = fit_queue(port.target, sizes.nodes, given or None)
     if queue.nodes is not None and sizes.nodes is not None:
         each = sizes.tasks_per_node
         ranks = f": {each * queue.nodes} ranks here instead of {each * sizes.nodes}" if each else ""
@@ -237,15 +239,6 @@ def _reasons(port: Port, settings: Mapping[str, Any], given: Mapping[str, Any]) 
         "name": "" if "name" in given else "after the program, since the script names no job",
         "framework": framework,
     }
-
-
-def _same_queue(port: Port, name: str, nodes: int | None, walltime_s: int | None) -> TargetQueue | None:
-    """Return the script's own queue on the same machine, where it takes the job."""
-    if name not in port.target.queues:
-        return None
-    only = msgspec.structs.replace(port.target, queues={name: port.target.queues[name]})
-    found = fit_queue(only, nodes, walltime_s)
-    return found if found.name is not None and found.nodes is None and not found.walltime_why else None
 
 
 def _target_numbers(port: Port) -> dict[Fact, int]:

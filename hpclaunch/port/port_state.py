@@ -10,7 +10,7 @@ from functools import cached_property
 from hpclaunch.lint.batch_script import Script
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.package_data import case_texts
-from hpclaunch.port.foreign_values import WORDS, Values
+from hpclaunch.port.foreign_values import Values
 from hpclaunch.port.job_sizes import SourceSizes, TargetQueue, TargetSizes
 from hpclaunch.port.line_report import Fate, Verdict
 from hpclaunch.port.ported_command import PortedCommand
@@ -195,9 +195,3 @@ def numbers_asked(script: Script, asked: RequestedResources, source: SiteProfile
         "gpus per node": asked.gpus_per_node.value if asked.gpus_per_node else gpus_of(source),
     }
     return {fact: number for fact, number in known.items() if number}
-
-
-def paths_in(text: str) -> list[str]:
-    """Return the paths of one machine in a text."""
-    parts = dict.fromkeys(re.split(r"[\s:=,;'\"]+", text))
-    return [part for part in parts if re.fullmatch(WORDS["path of one machine"], part)]

@@ -9,7 +9,7 @@ from hpclaunch.plan.request_texts import SCRIPT_OWN, looks_secret, owned_by_bash
 from hpclaunch.port.foreign_values import WORDS, Value
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import KEPT, Verdict, at_lines, task
-from hpclaunch.port.port_state import Port, gpus_of, paths_in
+from hpclaunch.port.port_state import Port, gpus_of
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_reader import whole_number
 
@@ -75,7 +75,8 @@ def _carried(port: Port, name: str, value: Value) -> Verdict:
 
 def paths_here(port: Port, where: str, text: str, bound: Collection[str] = ()) -> list[str]:
     """Return the tasks about the paths of another machine in a text, without those below ``bound``."""
-    paths = () if port.same_machine else paths_in(text)
+    parts = dict.fromkeys(re.split(r"[\s:=,;'\"]+", "" if port.same_machine else text))
+    paths = [part for part in parts if re.fullmatch(WORDS["path of one machine"], part)]
     paths = [path for path in paths if not any(f"{path}/".startswith(f"{folder}/") for folder in bound)]
     return [f"{where}: {path} has to be a path on {port.here}" for path in paths]
 

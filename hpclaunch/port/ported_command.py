@@ -263,7 +263,11 @@ def _without_container(found: PortedCommand, target: str) -> PortedCommand:
     if image is not None:  # Shifter's may be in the job's header only
         text = image.plain or re.sub(r".*\$\(.*", "", image.shell or "")
         name = text or None if runtime.start == "exec" else image_name(text)
-        found = _with_image(found, name)
+        unread = name is None or unusable(Environment(container=JobContainer(image=name)))
+        found = found.but(image=f"{FILL_IN}_IMAGE.sif" if unread else name)
+        if unread:
+            to_do = f"container: {found.image}: the script's image is known at run time only"
+            found = found.but(to_do=to_do)
     found = found.but(
         words=found.words[at:], said=f"in a container with the binds and the GPU option of {target}"
     )
@@ -300,13 +304,6 @@ def _container_options(
             left += texts[at : at + step]
         at += step
     return found, at, image, left
-
-
-def _with_image(found: PortedCommand, image: str | None) -> PortedCommand:
-    if image is not None and not unusable(Environment(container=JobContainer(image=image))):
-        return found.but(image=image)
-    image = f"{FILL_IN}_IMAGE.sif"
-    return found.but(image=image, to_do=f"container: {image}: the script's image is known at run time only")
 
 
 def image_name(text: str) -> str | None:

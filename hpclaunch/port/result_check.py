@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain, dropwhile
+from itertools import dropwhile
 from typing import Any
 
 import msgspec
@@ -19,7 +19,6 @@ from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import fits, is_other_size
 from hpclaunch.port.ported_command import FILL_IN
 from hpclaunch.scheduler.directive_readers import READERS
-from hpclaunch.shell.shell_syntax import Assignment
 
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
@@ -28,7 +27,6 @@ def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged
         yield from check(port)
     for check_all in (_other_sizes, _defaults, _index, _folders, _foreign_words):
         yield from check_all(port, settings)
-    yield from _lost_values(port, settings, judged)
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})
 
 
@@ -161,28 +159,6 @@ def _lost_words(port: Port, value: str) -> list[str]:
     kinds = {re.sub(r"^(\w+=)?\d+:", "", chunk) for chunk in value.split("+")}  # of nodes, for PBS
     lost = [word for word in re.findall(WORDS["piece"], value) if not said.fullmatch(word)]
     return ["+"] * (len(kinds) > 1) + lost
-
-
-def _lost_values(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
-    """Yield the lines whose values are said to stand in the job file, where it does not have them."""
-    said, result = port.says("script variable"), str(settings)
-    used = set(chain.from_iterable(one.lines for one in judged if one.verdict == said))
-    options, program = names_in_launch(port)
-    assigned = port.script.variables.assignments
-    made = chain.from_iterable(assigned.get(name, ()) for name in sorted(program - options))
-    if lost := [one for one in made if one.line in used and _lacks(port, result, one)]:
-        names = ", ".join(dict.fromkeys(one.name for one in lost))
-        yield task("lost values", at=at_lines(one.line for one in lost), names=names)
-
-
-def _lacks(port: Port, result: str, made: Assignment) -> bool:
-    """Tell whether a text lacks a word that a variable is set to, other than a number or a launcher's."""
-    launcher = (port.written or port).command.inner
-    if launcher and launcher in str(made.value):
-        return False
-    texts = [part.text for part in made.value.parts if part.kind == "text"] if made.value else []
-    words = chain.from_iterable(re.findall(WORDS["piece"], text) for text in texts)
-    return any(not word.isdigit() and word not in result for word in words)
 
 
 def _nodes(port: Port) -> Iterator[str]:

@@ -7,7 +7,7 @@ A script that bash would refuse is read as far as possible, and no text raises. 
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from hpclaunch.shell.shell_syntax import (
@@ -40,6 +40,8 @@ _HOME = re.compile(r"~[\w.+-]*(?=[/:}\s;&|<>()]|$)", re.ASCII)
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*?$!#-])")
 _PLAIN = {'"': re.compile(r'[^"\\$`]+'), "}": re.compile(r"[^}\"'\\$`]+")}
 """The end of a text in quotes or braces -> the characters in it without a meaning."""
+_ESCAPE = {"": re.compile(r"\\"), '"': re.compile(r'\\[$`"\\\n]'), "'": re.compile(r"(?!)")}
+"""The quote around a text -> a backslash in it that quotes the next character."""
 _OLD_ARITHMETIC = re.compile(r"\$\[[^]\n]*\]")
 _PARENTHESES = re.compile(r"\([ \t]*\)")
 # Text in $'...', and its escapes (man bash, QUOTING).
@@ -66,6 +68,12 @@ def read_shell(text: str) -> Shell:
     shell = _read(text, range(len(text) + 1), newlines, (), 0)
     shell.template = bool(shell.placeholders or re.search(r"\{%|%\([a-z_]+\)[sd]", text))
     return shell
+
+
+def reread(word: Word, raw: str) -> Word:
+    """Return a word with another text in its place."""
+    reader = _Reader(raw, [word.start] * (len(raw) + 1), [], ())
+    return replace(word, raw=raw, parts=reader.word(array=False).parts)
 
 
 def _read(text: str, offsets: Sequence[int], newlines: list[int], path: Path, level: int) -> Shell:
@@ -102,12 +110,6 @@ def _here_document(command: Command) -> tuple[str, Sequence[int]] | None:
     return None
 
 
-def _is_escape(pair: str, quote: str) -> bool:
-    """Tell whether a backslash quotes the character behind it."""
-    special = pair[1:] in ("$", "`", '"', "\\", "\n")
-    return pair[:1] == "\\" and quote != "'" and (special or not quote)
-
-
 def unquoted(raw: str, start: int, *, plain: bool = False, quote: str = "") -> tuple[str, Sequence[int]]:
     """Remove the quotes of a word as the outer shell does, and say where each character that is left stands.
 
@@ -123,7 +125,7 @@ def _kept(raw: str, quote: str) -> list[int]:
     kept: list[int] = []
     body, at = quote, 0
     while at < len(raw):
-        if _is_escape(raw[at : at + 2], body):
+        if _ESCAPE[body].match(raw, at):
             at += 1
             kept += [] if raw[at : at + 1] == "\n" else [at]
         elif quote or raw[at] not in (body or "'\""):
@@ -270,7 +272,8 @@ class _Reader:
             if quoted:
                 self.shell.quoted_texts.append(body)
             else:
-                self._refs_in(body, start)
+                for match in re.finditer(r"(?<!\\)\$(?:\{[#!]?)?([A-Za-z_]\w*)(:?[-=+?])?", body, re.ASCII):
+                    self._ref(match[1], start + match.start(), guarded=bool(match[2]))
         self._heredocs = []
 
     # ---- words
@@ -488,11 +491,6 @@ class _Reader:
                     items.append(self.word(array=False))
         self.at += 1
         return Part("array", self.text[start : self.at], words=tuple(items))
-
-    def _refs_in(self, body: str, offset: int) -> None:
-        """Note the variables that an unquoted here-document holds."""
-        for match in re.finditer(r"(?<!\\)\$(?:\{[#!]?)?([A-Za-z_]\w*)(:?[-=+?])?", body, re.ASCII):
-            self._ref(match[1], offset + match.start(), guarded=bool(match[2]))
 
 
 def _ansi_escape(match: re.Match[str]) -> str:

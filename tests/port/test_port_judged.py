@@ -806,6 +806,10 @@ def test_a_program_in_a_file_that_the_script_writes_keeps_its_stdin(line: str, l
         ("{08..10}", ("08", "09", "10")),
         ("f{1,}", ("f1", "f")),
         ("'{1,2}'", ("{1,2}",)),
+        ("{a,b}{1,2}", ("a1", "a2", "b1", "b2")),
+        ("{a..c}", ("a", "b", "c")),
+        ("{a,,b} {,}", ("a", "b")),
+        ("{a,b}'c d'", ("ac d", "bc d")),
         ("{one}", ("{one}",)),
         ("{}", ("{}",)),
         ('\'{"a": 1, "b": 2}\'', ('{"a": 1, "b": 2}',)),
@@ -819,3 +823,79 @@ def test_a_list_in_braces_is_words_as_bash_makes_them(words: str, command: tuple
 def test_items_of_an_array_are_split_unless_quotes_hold_them(quotes: str, command: tuple[str, ...]) -> None:
     text = f'{NO_GPUS}A=(--name "c d")\nsrun ./a {quotes}${{A[@]}}{quotes}\n'
     assert port(text, None, "polaris").settings["command"] == ("./a", *command)
+
+
+@in_one_test(
+    "word, command",
+    [
+        ("$HOME/{a,b}", 'exec ./a "$HOME/a" "$HOME/b"'),
+        ('"$HOME"/{a,b}', 'exec ./a "$HOME/a" "$HOME/b"'),
+        ('"$HOME/{a,b}"', 'exec ./a "$HOME/{a,b}"'),
+        ("{1..2000}", "exec ./a ${FILL_IN_WORD}"),
+    ],
+)
+def test_braces_beside_a_variable_of_the_run_are_read_first(word: str, command: str) -> None:
+    assert port(f"{NO_GPUS}srun ./a {word}\n", None, "polaris").settings["command"] == ("bash", "-c", command)
+
+
+@in_one_test(
+    "lines, command",
+    [
+        ('srun ./a "${L[*]}"', ("a b",)),
+        ('IFS=,\nsrun ./a "${L[*]}"', ("a,b",)),
+        ('IFS=,\nsrun ./a "--x=${L[*]}"', ("--x=a,b",)),
+        ('IFS=\nsrun ./a "${L[*]}"', ("ab",)),
+        ('OLD=$IFS\nIFS=,\nIFS=$OLD\nsrun ./a "${L[*]}"', ("a b",)),
+        ('J=$(IFS=,; echo)\nsrun ./a "${L[*]}"', ("a b",)),
+        ('IFS=,\nsrun ./a "${L[@]}"', ("a", "b")),
+        ("IFS=,\nA=x\nsrun ./a $A", ("x",)),
+        ("srun ./a ${L[*]}", ("a", "b")),
+        ('srun ./a "--x=${L[@]}y"', ("--x=a", "by")),
+        ("A='1 2'\nsrun ./a 'a b'$A", ("a b1", "2")),
+        ('M=()\nsrun ./a "${M[@]}" ${M[@]}', ()),
+        ('M=()\nsrun ./a "x${M[@]}" "${M[*]}"', ("x", "")),
+    ],
+)
+def test_a_list_is_joined_by_the_sign_of_ifs_and_split_at_blanks(
+    lines: str, command: tuple[str, ...]
+) -> None:
+    text = f"{NO_GPUS}L=(a b)\n{lines}\n"
+    assert port(text, None, "polaris").settings["command"] == ("./a", *command)
+
+
+@in_one_test("lines", ["IFS=,\nA=x,y\nsrun ./a $A", 'read IFS\nsrun ./a "${L[*]}"'])
+def test_a_split_at_other_signs_is_named(lines: str) -> None:
+    said = str(port(f"{NO_GPUS}L=(a b)\n{lines}\n", None, "polaris").to_do)
+    assert re.search(r"env (L|FILL_IN_WORD): FILL_IN", said)
+
+
+@in_one_test(
+    "word, command",
+    [
+        ('"${L[@]:1}"', ("b c", "d")),
+        ("${L[@]:1}", ("b", "c", "d")),
+        ('"${L[@]:0:2}"', ("a", "b c")),
+        ('"${L[@]: -1}"', ("d",)),
+        ('"${L[@]: -4}"', ()),
+        ('"${L[*]:1}"', ("b c d",)),
+    ],
+)
+def test_a_part_of_a_list_is_its_items(word: str, command: tuple[str, ...]) -> None:
+    text = f'{NO_GPUS}L=(a "b c" d)\nsrun ./a {word}\n'
+    assert port(text, None, "polaris").settings["command"] == ("./a", *command)
+
+
+@in_one_test(
+    "lines", ['L=(*.txt)\nsrun ./a "${L[@]:1}"', 'L=(a b)\nsrun ./a "${L[@]:$N}"', 'srun ./a "${L[@]:1}"']
+)
+def test_a_part_of_a_list_that_only_the_run_knows_is_named(lines: str) -> None:
+    assert re.search(
+        r"env (L|FILL_IN_WORD): FILL_IN", str(port(f"{NO_GPUS}{lines}\n", None, "polaris").to_do)
+    )
+
+
+def test_the_length_of_a_value_keeps_its_sign() -> None:
+    command = port(
+        f"{NO_GPUS}L=(a b)\nsrun ./a ${{#L[@]}} ${{!L[@]}} ${{L[@]#a}}\n", None, "polaris"
+    ).settings["command"]
+    assert command == ("bash", "-c", "exec ./a ${#L[@]} ${!L[@]} ${L[@]#a}")

@@ -1,10 +1,8 @@
 """Rules about the ranks' environment: exported variables, rendezvous, network, MPI plugin."""
 
-import ast
 import re
 import shlex
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import inf
 
 from hpclaunch.lint.batch_script import Script
@@ -12,6 +10,7 @@ from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words, torch_run
+from hpclaunch.shell.arithmetic import MAX_VALUE, Bounds, bounds
 from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 
 _EPHEMERAL = (32768, 60999)
@@ -19,9 +18,6 @@ _EPHEMERAL = (32768, 60999)
 _MOST_PORT = 65535
 _FEWEST_GPUS = 4
 """The GPUs of a usual node; a job with fewer leaves some to other jobs."""
-_MAX_VALUE = 1 << 40
-_Bounds = tuple[int, int]
-"""The lowest and the highest value of a number."""
 _PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
 """Option of torchrun -> the form of a value with a port."""
 
@@ -104,7 +100,7 @@ def master_port_ephemeral(context: Context) -> Iterator[Violation]:
 @rule("master-port-too-high")
 def master_port_too_high(context: Context) -> Iterator[Violation]:
     for line, name, low, high in _ports(context.script):
-        if _MOST_PORT < high < _MAX_VALUE and name == "MASTER_PORT":
+        if _MOST_PORT < high < MAX_VALUE and name == "MASTER_PORT":
             message = f"MASTER_PORT is up to {high}, the highest port is {_MOST_PORT}"
             yield Violation(line, message, _port_of_job(context), "error" if low > _MOST_PORT else None)
 
@@ -134,7 +130,8 @@ def _ports(script: Script) -> Iterator[tuple[int, str, int, int]]:
         if one.value is None:
             continue
         text = script.variables.expand(one.value).text
-        span = _span(text) if text is not None else _arithmetic(one.value.parts)
+        number = text if text and text.strip().isdigit() else ""
+        span = _arithmetic(one.value.parts) if text is None else bounds(number)
         if span is not None:
             yield one.line, "MASTER_PORT", *span
     for launch in script.launches:
@@ -142,50 +139,12 @@ def _ports(script: Script) -> Iterator[tuple[int, str, int, int]]:
             yield _line_of_port(script, launch, port), f"--{name}", int(port), int(port)
 
 
-def _span(text: str) -> _Bounds | None:
-    text = text.strip()
-    return (int(text), int(text)) if text.isascii() and text.isdigit() and len(text) < 7 else None
-
-
-def _arithmetic(parts: tuple[Part, ...]) -> _Bounds | None:
+def _arithmetic(parts: tuple[Part, ...]) -> Bounds | None:
     """Return the bounds of ``$((10000 + SLURM_JOB_ID % 10000))``; a variable may be any number from 0 up."""
     if len(parts) != 1 or parts[0].kind != "arithmetic" or len(parts[0].text) > 200:
         return None
     inside = re.sub(r"\$\{[^}]*\}|\$[\w$]+|\b[A-Za-z_]\w*", " x ", parts[0].text[3:-2])
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of Python's reader about 10if and the like
-            return _bounds(ast.parse(inside.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _bounds(node: ast.expr) -> _Bounds | None:
-    """Return the lowest and highest value of an expression over numbers from 0 up."""
-    if isinstance(node, ast.Constant):
-        value = node.value
-        return (value, value) if type(value) is int and value < _MAX_VALUE else None
-    if isinstance(node, ast.Name):
-        return 0, _MAX_VALUE
-    if not isinstance(node, ast.BinOp):
-        return None
-    left, right, operation = _bounds(node.left), _bounds(node.right), _OPERATIONS.get(type(node.op))
-    if left is None or right is None or operation is None:
-        return None
-    return operation(left, right)
-
-
-def _remainder(left: _Bounds, right: _Bounds) -> _Bounds | None:
-    if not right[0] == right[1] > 0:
-        return None
-    return (left[0] % right[0],) * 2 if left[0] == left[1] else (0, right[0] - 1)
-
-
-_OPERATIONS: dict[type[ast.operator], Callable[[_Bounds, _Bounds], _Bounds | None]] = {
-    ast.Add: lambda left, right: (left[0] + right[0], left[1] + right[1]),
-    ast.Sub: lambda left, right: (left[0] - right[0], left[1] - right[0]) if right[0] == right[1] else None,
-    ast.Mod: _remainder,
-}
+    return bounds(inside)
 
 
 @rule("master-addr-unused")

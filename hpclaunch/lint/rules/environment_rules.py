@@ -39,6 +39,32 @@ def export_comma_value(context: Context) -> Iterator[Violation]:
             yield Violation(found.line, _torn_message(name, value), remedy)
 
 
+@rule("export-without-all")
+def export_without_all(context: Context) -> Iterator[Violation]:
+    script, of_job = context.script, _export_of_job(context)
+    severities: tuple[Severity, ...] = ("error", "warning", "note")
+    for launch in (one for one in script.launches if one.launcher == "srun" and one.program):
+        option, program = launch.option("export"), launch.program[0].visible
+        text = script.value(option).in_words if option else of_job
+        if _drops_path(text):
+            found = "/" in program or launch.option("container-image", "container") is not None
+            message = f"--export={text[:40]}: {program} starts without the script's PATH and modules"
+            yield Violation(launch.line, message, severity=severities[found + (option is None)])
+            return
+
+
+def _export_of_job(context: Context) -> str:
+    """Return the value of the job's --export; empty where the script changes it for its steps, too."""
+    given = context.directive("export")
+    return given.value or "" if given and "SLURM_EXPORT_ENV" not in context.script.text else ""
+
+
+def _drops_path(text: str) -> bool:
+    """Tell whether a value of --export surely leaves PATH behind; a variable may hold ALL."""
+    names = {item.strip("\"' ").partition("=")[0].upper() for item in text.split(",")}
+    return bool(text) and names.isdisjoint({"ALL", "PATH", ""}) and not re.search(r"(^|,)[\"']?[$?]", text)
+
+
 def _torn_message(name: str, value: str) -> str:
     return f"--export: the comma in {name}={value} ends the value at {value.split(',')[0]!r}"
 

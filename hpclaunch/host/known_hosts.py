@@ -1,7 +1,4 @@
-"""Known hosts: the key that a host must show; any other key is refused. Text in, verdict out.
-
-The format is that of sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT".
-"""
+"""Known hosts (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT): the key that a host must show. Text in, verdict out."""
 
 import base64
 import binascii

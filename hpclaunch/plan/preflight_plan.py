@@ -34,10 +34,7 @@ _LIMIT_S = 300
 
 
 def plan_preflight(job: JobLayout) -> Preflight | None:
-    """Return how each node is checked; None: it was not requested.
-
-    Raises BadInputError for ``exclude_bad_nodes`` where nothing could come of it.
-    """
+    """Return each node's check; None: not requested. BadInputError: ``exclude_bad_nodes`` has no effect."""
     request, profile = job.request, job.profile
     again = _again(request, job.scheduler) if request.exclude_bad_nodes else None
     if not (request.preflight or request.check_imports):
@@ -129,10 +126,7 @@ def split_item(text: str) -> tuple[str, str]:
 
 
 def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Staging | None:
-    """Return what the script stages; None: nothing was requested.
-
-    Raises BadInputError for two sources with one target, and for ``keep_staged`` without ``stage``.
-    """
+    """Return what is staged; None: nothing. BadInputError: one target twice, or ``keep_staged`` alone."""
     if not request.stage:
         option = "--keep-staged" if request.keep_staged else "--stage-links keep"
         if request.keep_staged or request.stage_links == "keep":

@@ -62,11 +62,7 @@ class LinkTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_link_test(text: str, file: str, ranks: int | None, algorithm: str | None = None) -> LinkTest:
-    """Read such an output.
-
-    ``ranks``: where the output does not state them; ``algorithm``: of several in our benchmark's. Raises
-    BadInputError.
-    """
+    """Read such an output; ``ranks``: else unknown; ``algorithm``: of our benchmark. Raises BadInputError."""
     found = _read(text, file, algorithm)
     ranks = found.ranks or ranks
     seconds = {size: time for size, time in found.seconds.items() if size > 0 and time > 0}

@@ -64,10 +64,7 @@ def one_plot(low: float, high: float, sizes: Sequence[float], legend: int) -> di
 
 
 def as_svg(document: StudyDocument, law: FittedLaw | None) -> str:
-    """Return seconds per step, speed-up and efficiency by size: ideal line, points with error bars, fit.
-
-    A law that does not fit is not drawn.
-    """
+    """Return seconds per step, speed-up and efficiency by size: ideal line, error bars, a law that fits."""
     drawn = law if law and law.fits else None
     marks = [point.size for point in document.points]
     marks += [item.size for item in document.fit.next] if drawn and document.fit else []

@@ -79,10 +79,7 @@ def study_document(
     not_comparable: frozenset[int] = frozenset(),
     facts: Mapping[int, PointFacts] = _NO_FACTS,
 ) -> tuple[StudyDocument, FittedLaw | None]:
-    """Return the document, and the law for drawing it.
-
-    ``remarks``: size -> more remarks; ``not_comparable``: sizes that no law is fitted to.
-    """
+    """Return document and law; ``remarks``: more of each size; ``not_comparable``: sizes without a law."""
     unit, kind = measurement.unit, request.kind
     points = tuple(
         msgspec.structs.replace(

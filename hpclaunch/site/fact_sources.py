@@ -34,10 +34,7 @@ class CountedFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_sources(profiles: Mapping[str, SiteProfile | NodeKind], today: dt.date) -> list[ReadSource]:
-    """Return the sources of the profiles and node kinds, the oldest first; each page and day once.
-
-    Retired machines are left out: their facts no longer change.
-    """
+    """Return the sources of profiles (none retired) and node kinds, oldest first, each page and day once."""
     cited: dict[tuple[dt.date, str, str], dict[str, set[str]]] = {}
     for site, profile in profiles.items():
         if isinstance(profile, SiteProfile) and profile.retired is not None:

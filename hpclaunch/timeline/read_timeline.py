@@ -34,11 +34,7 @@ class TimelineFile:
 
 
 def read_timeline(name: str, chunks: Iterable[bytes], rank: int = 0) -> TimelineFile:
-    """Read one file of any form, given in pieces.
-
-    ``rank``: whose it is, where neither the file nor its name tells. Raises BadInputError, which names the
-    file.
-    """
+    """Read a file of any form, in pieces; ``rank``: where nothing tells it. BadInputError names the file."""
     try:
         return _read(name, inflated(chunks), rank)
     except BadInputError as error:

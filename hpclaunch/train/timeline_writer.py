@@ -35,10 +35,7 @@ _MERGED_EVENTS = 4096  # of a rank, in one message
 
 
 class Timeline:
-    """Events stay in memory until `flush`; no other thread may add one during `flush`.
-
-    Several threads may add events, each to its own lanes.
-    """
+    """Events stay in memory until `flush`. Threads may add some, each to its own lanes, but not meanwhile."""
 
     def __init__(
         self,

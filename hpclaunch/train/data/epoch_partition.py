@@ -25,10 +25,7 @@ def epoch_order(n: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
 
 
 def steps_per_epoch(n: int, batch_per_rank: int, ranks: int) -> int:
-    """Global steps in one epoch of ``n`` images: n / (batch_per_rank * ranks), rounded up.
-
-    Raises BadRequestError for fewer than one image per rank.
-    """
+    """Global steps in an epoch: n / (batch_per_rank * ranks), rounded up; BadRequestError where n < ranks."""
     _check(n, ranks)
     return -(-n // (batch_per_rank * ranks))
 

@@ -83,10 +83,7 @@ class FileSource(Source, ABC):
     option: ClassVar[str]
 
     def __init__(self, comm: MPI.Intracomm, data: Dataset | None, cache: Path) -> None:
-        """``data``: of rank 0, with its files, those in gzip being unpacked to ``cache`` once.
-
-        AgreedError where a rank does not see the same files.
-        """
+        """``data``: of rank 0; gzip files are unpacked to ``cache``; AgreedError: ranks see other files."""
         described = on_all_ranks(comm, lambda: None if data is None else _announce(data, cache))
         files, name, source, train, test = comm.bcast(described, root=0)
         self._describe(comm, name, source, train, test)

@@ -1,7 +1,4 @@
-"""How the gradients of all ranks are summed in a step, by the name that ``--comm`` takes.
-
-An exchange is the only place where computing meets communicating.
-"""
+"""Sums of all ranks' gradients in a step, by ``--comm``: only here does computing meet communicating."""
 
 from __future__ import annotations
 

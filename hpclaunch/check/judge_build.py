@@ -203,11 +203,7 @@ def _is_wrong_mpi(error: str) -> bool:
 
 
 def _operation(
-    name: str,
-    facts: BuildFacts,
-    installed: Mapping[str, Any],
-    boxes: Boxes | None,
-    remedies: Remedies,
+    name: str, facts: BuildFacts, installed: Mapping[str, Any], boxes: Boxes | None, remedies: Remedies
 ) -> Check:
     """Judge an operation by the functions of the libraries that load; if none loads, it is not known."""
     built, remedy = _built(name, facts, installed), remedies.rebuild(name)

@@ -173,9 +173,7 @@ def _judge_world(answers: list[dict[str, Any]], ranks: int, judged: Callable[...
     """Judge ranks that answered: they are one world, each is alone, or only some answered."""
     places = sorted((int(each["rank"]), int(each["size"])) for each in answers)
     if places == [(rank, ranks) for rank in range(ranks)]:
-        return judged(
-            "ranks: one world", hosts=", ".join(sorted({str(each.get("host")) for each in answers}))
-        )
+        return judged("ranks: one world", hosts=", ".join(sorted({str(one.get("host")) for one in answers})))
     if ranks > 1 and len(places) > 1 and set(places) == {(0, 1)}:
         return judged("ranks: singletons")
     return judged("ranks: some", listed=", ".join(f"rank {rank} of {size}" for rank, size in places[:8]))

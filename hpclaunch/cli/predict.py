@@ -52,11 +52,7 @@ def _count(word: str) -> int:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @options("predict", gpus=_counts)
 def command(
-    site: str | None,
-    model: str | None,
-    batch: int | None,
-    gpus: tuple[int, ...],
-    **more: Any,
+    site: str | None, model: str | None, batch: int | None, gpus: tuple[int, ...], **more: Any
 ) -> None:
     """Predict step time, memory and limits on a site, for each way to divide a training."""
     if more["from_torch"] is not None:

@@ -221,9 +221,7 @@ def _marked(block: nodes.Block, mark: str) -> Iterator[nodes.Node]:
 
 def _parts(block: nodes.Block) -> list[nodes.Node]:
     """Return what is in a block; what is below has ended its last line, so the end of that line goes."""
-    parts = [
-        each for node in block.body for each in (node.nodes if isinstance(node, nodes.Output) else [node])
-    ]
+    parts = [one for node in block.body for one in (node.nodes if isinstance(node, nodes.Output) else [node])]
     for before, part in pairwise(parts):
         if _is_super(before) and isinstance(part, nodes.TemplateData):
             part.data = part.data.removeprefix("\n")

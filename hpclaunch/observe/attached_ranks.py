@@ -256,9 +256,7 @@ class _NodeRanks:
             return (
                 f"rank {one}: {value}, and no GPU of {one.host} has that name; give it one that the node has"
             )
-        users = [
-            str(rank) for rank, other in zip(self.ranks, self.gpus, strict=True) if other.own == seen.own
-        ]
+        users = [str(one) for one, other in zip(self.ranks, self.gpus, strict=True) if other.own == seen.own]
         named = ", ".join(sorted(seen.own))
         remedy = "start one rank per GPU, or give each the GPU of its local rank"
         return f"ranks {listed(users)} of {one.host} share {len(seen.own)} GPU ({named}; {value}): {remedy}"

@@ -57,9 +57,7 @@ def as_csv(bench: Bench) -> str:
 def _shares(bench: Bench, row: BenchRow) -> Iterator[float | None]:
     """Yield the speed against MPI's own allreduce and against a copy in memory; None: not measured."""
     for name in (_LIBRARY, COPY):
-        times = [
-            other.median_us for other in bench.rows if (other.algorithm, other.bytes) == (name, row.bytes)
-        ]
+        times = [one.median_us for one in bench.rows if (one.algorithm, one.bytes) == (name, row.bytes)]
         yield min(times) / row.median_us if times and row.algorithm != COPY else None
 
 

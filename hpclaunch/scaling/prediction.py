@@ -153,10 +153,7 @@ def predict_all(request: PredictRequest) -> Prediction:
 
 
 def _uncertainties(
-    strategy: Strategy,
-    machine: Machine,
-    terms: Sequence[Sequence[float]] = (),
-    seconds: Sequence[float] = (),
+    strategy: Strategy, machine: Machine, terms: Sequence[Sequence[float]] = (), seconds: Sequence[float] = ()
 ) -> list[float]:
     """Return the relative uncertainty of each of ``TERMS`` before any calibration, or that of these."""
     whole = strategy in ("serial", "data", "pipeline", "3d")

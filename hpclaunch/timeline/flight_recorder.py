@@ -62,9 +62,7 @@ def read_dump(data: bytes, rank: int) -> RankTrace:
     entries = dump.get("entries")
     if not isinstance(entries, list):
         raise BadInputError("not a dump of the flight recorder: it has no entries", "give a dump of torch")
-    entries = sorted(
-        (each for each in entries if _is_entry(each)), key=lambda each: int(each["time_created_ns"])
-    )
+    entries = sorted(filter(_is_entry, entries), key=lambda each: int(each["time_created_ns"]))
     trace = RankTrace(rank, "flight-recorder", RankSteps(), sees_computing=False, sees_input=False)
     config = dump.get("pg_config")
     trace.ranks = _world(config) if isinstance(config, dict) else None

@@ -100,9 +100,7 @@ def late_ranks(waits: Mapping[int, Sequence[float]], floor: float) -> list[Laten
     left = {rank: values for rank, values in waits.items() if rank not in known}
     if len(left) > 1:
         found += _sometimes_late(lateness_by_rank(left), noise, floor)
-    return sorted(
-        (each for each in found if each.lost_ms > LEAST_LOSS * floor), key=lambda each: -each.lost_ms
-    )
+    return sorted((one for one in found if one.lost_ms > LEAST_LOSS * floor), key=lambda one: -one.lost_ms)
 
 
 def _mostly_late(

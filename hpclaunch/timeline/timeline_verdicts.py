@@ -166,9 +166,7 @@ def _hidden(job: JobTimeline) -> list[tuple[float, Verdict]]:
 def _input(job: JobTimeline) -> list[tuple[float, Verdict]]:
     if not all(trace.sees_input for trace in job.traces.values()) or not job.columns:
         return []
-    least = [
-        min(values) for values in zip(*(columns["input"] for columns in job.columns.values()), strict=True)
-    ]
+    least = [min(values) for values in zip(*(each["input"] for each in job.columns.values()), strict=True)]
     slow = [value for value, time in zip(least, job.steady, strict=True) if value > INPUT_SHARE * time]
     if len(slow) < max(LEAST_STEPS, len(least) / 4):
         return []
@@ -224,9 +222,7 @@ def _negotiation(job: JobTimeline) -> list[tuple[float, Verdict]]:
 def _idle(job: JobTimeline, found: Sequence[tuple[float, Verdict]]) -> list[tuple[float, Verdict]]:
     """Find time in which no rank does anything, in each step, or in pauses that no late rank explains."""
     typical = job.step_ms
-    rest = [
-        median(values) for values in zip(*(columns["rest"] for columns in job.columns.values()), strict=True)
-    ]
+    rest = [median(values) for values in zip(*(each["rest"] for each in job.columns.values()), strict=True)]
     if job.sees_computing:
         least = [min(values) for values in zip(*(each["rest"] for each in job.columns.values()), strict=True)]
         idle = [value for value, time in zip(least, job.steady, strict=True) if value > IDLE_SHARE * time]

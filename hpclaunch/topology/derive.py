@@ -31,12 +31,7 @@ class Derived(NamedTuple):
 
 
 def pair_threads(
-    online: CpuSet,
-    nodes: Sequence[CpuSet],
-    threads: int | None,
-    *,
-    architecture: str | None,
-    complete: bool,
+    online: CpuSet, nodes: Sequence[CpuSet], threads: int | None, *, architecture: str | None, complete: bool
 ) -> Derived:
     """Group CPUs into cores from the numbering.
 

@@ -27,9 +27,7 @@ def merge_gpus(ranked: Sequence[Partial], nodes: tuple[NumaNode, ...], notes: li
     shown = [partial for partial in lists if partial.gpus]
     if not shown:
         return ()
-    base, *others = sorted(
-        shown, key=lambda partial: (not partial.gpu_order, _GPU_SOURCES.index(partial.kind))
-    )
+    base, *others = sorted(shown, key=lambda one: (not one.gpu_order, _GPU_SOURCES.index(one.kind)))
     joined = _joined(base, _of_one_vendor(base, others, notes), nodes, notes)
     _note_empty_nodes(base, joined, nodes, ranked, notes)
     _note_unknown_nodes(joined, notes)

@@ -269,9 +269,7 @@ def _online_only(nodes: tuple[NumaNode, ...], cores: tuple[Core, ...]) -> tuple[
 def _with_gpu_memory(nodes: tuple[NumaNode, ...], ranked: Sequence[Partial]) -> tuple[NumaNode, ...]:
     """Add the CPU-less nodes that GPUs name as their own memory."""
     known = {node.id for node in nodes}
-    named = {
-        gpu.memory_numa for partial in ranked for gpu in partial.gpus or () if gpu.memory_numa is not None
-    }
+    named = {gpu.memory_numa for one in ranked for gpu in one.gpus or () if gpu.memory_numa is not None}
     return tuple(sorted((*nodes, *(NumaNode(id=node) for node in named - known)), key=lambda node: node.id))
 
 

@@ -21,9 +21,7 @@ def read(text: str, origin: str) -> Partial:
     """Read the NUMA nodes, their CPUs and memory. Raises BadInputError for damaged output."""
     lines = tool.clean_lines(text, origin)
     nodes = _cpus(lines)
-    memory = {
-        int(match.group(1)): int(match.group(2)) * _MIB for line in lines if (match := _SIZE.match(line.text))
-    }
+    memory = {int(found[1]): int(found[2]) * _MIB for line in lines if (found := _SIZE.match(line.text))}
     if not nodes:
         raise BadInputError(f"{origin}: no line such as 'node 0 cpus: 0 1 2 3'", _HINT)
     listed = _listed(lines)

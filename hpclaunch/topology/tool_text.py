@@ -57,9 +57,7 @@ def clean_lines(text: str, origin: str) -> list[Line]:
     plain = _ANSI.sub("", valid).replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
     texts = enumerate(plain.split("\n"), 1)
     lines = [Line(number, line.rstrip(), origin) for number, line in texts]
-    labelled = [
-        (match.group(1), match.end(), line) for line in lines if (match := _SRUN_LABEL.match(line.text))
-    ]
+    labelled = [(found[1], found.end(), line) for line in lines if (found := _SRUN_LABEL.match(line.text))]
     if 2 * len(labelled) <= sum(1 for line in lines if line.text.strip()):
         return lines
     first = labelled[0][0]

@@ -242,6 +242,4 @@ def _same_moment(comm: MPI.Intracomm) -> tuple[float, float]:
 
 def _lane_head(lane: int, **named: object) -> list[str]:
     kinds = {"process_name": named, "process_sort_index": {"sort_index": lane}}
-    return [
-        json.dumps({"name": kind, "ph": "M", "pid": lane, "args": facts}) for kind, facts in kinds.items()
-    ]
+    return [json.dumps({"name": kind, "ph": "M", "pid": lane, "args": args}) for kind, args in kinds.items()]

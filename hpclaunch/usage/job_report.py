@@ -104,9 +104,7 @@ def _times(facts: JobFacts, now: dt.datetime) -> JobTimes:
     seen = [run.start for run in runs if begin is None or run.start >= begin.timestamp() - 2]
     first_rank = dt.datetime.fromtimestamp(min(seen), dt.timezone.utc) if seen else None
     by_index = {index: [run for run in runs if run.index == index] for index in {run.index for run in runs}}
-    gaps = [
-        max(0, after.start - before.end) for found in by_index.values() for before, after in pairwise(found)
-    ]
+    gaps = [max(0, after.start - before.end) for own in by_index.values() for before, after in pairwise(own)]
     counted_runs = (job.runs - 1 for job in accounted)
     restarts = max(record.restarts if record else 0, *counted_runs, len(gaps), len(facts.lost))
     lost, lost_steps, lost_s = _lost(facts, restarts, runs)
@@ -242,9 +240,7 @@ def _cost(
 ) -> tuple[CostUsed | None, tuple[str, ...]]:
     if billing is None:
         return None, (f"the cost: the profile of {facts.site} does not state what a job costs",)
-    spans = [
-        seconds for s, e in _spans(facts) if (seconds := _seconds(_moment(s), _moment(e) or _last(times)))
-    ]
+    spans = [spent for s, e in _spans(facts) if (spent := _seconds(_moment(s), _moment(e) or _last(times)))]
     nodes = facts.record.nodes if facts.record else facts.accounted[0].nodes if facts.accounted else 0
     if not spans or not nodes:
         return None, ("the cost: how long the job ran is not known",)

@@ -251,7 +251,8 @@ def look() -> Place:
     for scheduler in schedulers():
         if not scheduler.starts_at_once and shutil.which(scheduler.submit_program):
             words = f"{scheduler.submit_program} is here, but no site profile describes this machine."
-            return Place(site=None, words=f"{words} `hpclaunch sites new NAME` writes a profile.")
+            remedy = "; ".join(found.notes) or "`hpclaunch sites new NAME` writes a profile."
+            return Place(site=None, words=f"{words} {remedy}")
     tools = [tool for tool in ("nvidia-smi", "rocm-smi", "amd-smi") if shutil.which(tool)]
     kind = f"a workstation with GPUs ({tools[0]} is here)" if tools else "a laptop or workstation"
     return Place(site=THIS_MACHINE, words=f"No scheduler is here: this is {kind}.")

@@ -16,7 +16,7 @@ from hpclaunch.plan.request_texts import check_secrets, check_texts
 from hpclaunch.plan.settings import Layer, highest, merge
 from hpclaunch.plan.software_choice import with_software
 from hpclaunch.scheduler.scheduler_interface import Allocation, Scheduler
-from hpclaunch.site.load_profile import load_site, site_reference
+from hpclaunch.site.load_profile import load_all, load_site, site_reference
 from hpclaunch.site.profile_node import VISIBLE, site_topology
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import base_here, base_profiles, site_scheduler
@@ -231,7 +231,10 @@ def _site(layers: list[Layer], host: str | None) -> tuple[str, str]:
         raise BadInputError(f"--host {host}: which site is it?", "name it with --site (hpclaunch sites list)")
     from hpclaunch.site.detect import detect_here  # seldom needed, and it starts programs
 
-    found = detect_here()
+    loaded = load_all()
+    found = detect_here(loaded)
+    for name, error in () if found.site else loaded[1].items():
+        raise BadInputError.case("sites: broken", name=name, error=error)
     if found.site is None and not found.evidence and not base_profiles()[base := base_here()].starts_at_once:
         return base, f"computed: {base_profiles()[base].submit_program} is here, and {found.reason}"
     if found.site is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -159,6 +160,22 @@ def test_detect_survives_a_broken_profile(write: Write, tmp_path: Path) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("lumi-g: ")
     assert "note: profile broken cannot be read" in done.stdout
+
+
+def test_a_broken_profile_that_may_be_this_machines_is_not_passed_over(write: Write, tmp_path: Path) -> None:
+    """Else its users' jobs go on as those of an unknown cluster: without limits, account and price."""
+    write("broken", text="schema: [\n")
+    environ = {"SLURM_CLUSTER_NAME": "elsewhere", "HPCLAUNCH_SYSROOT": str(tmp_path)}
+    (tmp_path / "sbatch").write_text("#!/bin/sh\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    environ["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
+    words = ("--dry-run", "--account", "project_465000001", "--", "true")
+    done = hpclaunch_here("submit", *words, environment=environ)
+    assert (done.returncode, "broken may be that of this machine" in done.stderr) == (3, True)
+    assert hpclaunch_here("submit", "--site", "lumi-g", *words, environment=environ).returncode == 0
+    known = {**environ, "SLURM_CLUSTER_NAME": "lumi"}
+    assert hpclaunch_here("submit", *words, environment=known).returncode == 0
+    assert "profile broken cannot be read" in hpclaunch_here("doctor", environment=environ).stdout
 
 
 def test_schema_is_one_json_document() -> None:

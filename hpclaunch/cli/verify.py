@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +75,7 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     from hpclaunch.site.profile_node import site_topology
     from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
 
-    profile = _site(site)
+    job, profile = _asked(job, site)
     running, nodes = read_nodes_of(
         LocalHost(), site_scheduler(profile), site_launcher(profile), job, os.environ
     )
@@ -95,14 +97,20 @@ def verify_attached(job: str, site: str | None, *, summary: bool) -> bool:
     return found.ok
 
 
-def _site(name: str | None) -> SiteProfile:
+def _asked(job: str, site: str | None) -> tuple[str, SiteProfile]:
+    """Return the scheduler's id and the site; ``job`` may be the name or id of a job of hpclaunch, too."""
+    from hpclaunch.job.store import NoSuchJobError
     from hpclaunch.site.detect import detect_here
     from hpclaunch.site.load_profile import load_site
 
-    name = name or detect_here().site
-    if name is None:
+    if not re.fullmatch(r"\d+([._[+]\S*)?", job):
+        with suppress(NoSuchJobError):
+            record = named(job).record
+            job, site = record.scheduler_id or job, site or record.site
+    site = site or detect_here().site
+    if site is None:
         raise BadInputError.case("attach: no site")
-    return load_site(name)
+    return job, load_site(site)
 
 
 def _print_ranks(found: AttachDocument) -> None:

@@ -175,11 +175,15 @@ def test_a_running_job_is_looked_into() -> None:
     while "2 of 2 in sleep()" not in (stacks := hpclaunch("stacks", job["id"])).stdout:
         assert time.monotonic() < until, stacks
         time.sleep(0.5)
-    attach = ("verify", "--attach", job["scheduler_id"], "--site", "generic-flux", "--json")
-    assert [rank["verdict"] for rank in json.loads(hpclaunch(*attach).stdout)["ranks"]] == ["ok", "ok"]
+    attach = ("verify", "--site", "generic-flux", "--json", "--attach")
+    for name in (job["scheduler_id"], job["id"], "last"):
+        looked = json.loads(hpclaunch(*attach, name).stdout)
+        assert [rank["verdict"] for rank in looked["ranks"]] == ["ok", "ok"]
+    assert "is not an id of Flux" in hpclaunch(*attach, "no such").stderr
+    assert hpclaunch("verify", "--attach", job["id"]).returncode == 0  # of its own site
     assert hpclaunch("cancel", job["id"]).returncode == 0
     assert hpclaunch("wait", job["id"]).returncode == 1
-    assert "is CANCELED, so it has no ranks" in hpclaunch(*attach).stderr
+    assert "is CANCELED, so it has no ranks" in hpclaunch(*attach, job["id"]).stderr
 
 
 def test_an_array_is_a_job_for_each_index() -> None:

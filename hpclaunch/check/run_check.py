@@ -11,17 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from hpclaunch.check import gather
 from hpclaunch.check.check_report import Check, Report, Requirement, Status, make_report, verdict
 from hpclaunch.check.facts import BuildFacts, LaunchFacts, NodeFacts, Outcome
-from hpclaunch.check.gather import (
-    Argv,
-    Place,
-    build_facts,
-    launch_facts,
-    node_facts,
-    run_command,
-    run_probe,
-)
 from hpclaunch.check.judge_build import judge_build, judge_interpreter, working_frameworks
 from hpclaunch.check.judge_launch import judge_launch, judge_setup, open_mpi_at_run_time
 from hpclaunch.check.judge_node import judge_node
@@ -130,13 +122,13 @@ def run_check(host: Host, request: CheckRequest, environ: Mapping[str, str] = os
         return _check_at(msgspec.structs.replace(place, setup=(*place.setup, line)), request)
 
 
-def _check_at(place: Place, request: CheckRequest) -> Report:
+def _check_at(place: gather.Place, request: CheckRequest) -> Report:
     if request.nodes is not None:
         return judge(request, _on_nodes(place, request))
-    setup = run_command(place, ["true"], place.import_limit_s) if request.profile else None
+    setup = gather.run_command(place, ["true"], place.import_limit_s) if request.profile else None
     if setup is not None and setup.exit_code != 0:
         return judge(request, (judge_setup(setup),))
-    build = build_facts(place) if request.horovod else BuildFacts(installed=_installed(place))
+    build = gather.build_facts(place) if request.horovod else BuildFacts(installed=_installed(place))
     if build.installed and (no_python := judge_interpreter(build.installed, place.python)):
         return judge(request, (*((judge_setup(setup),) if setup else ()), no_python))
     modules = _modules(build.installed)
@@ -152,11 +144,11 @@ def _check_at(place: Place, request: CheckRequest) -> Report:
     return judge(request, checks)
 
 
-def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) -> Place:
+def make_place(host: Host, request: CheckRequest, environ: Mapping[str, str]) -> gather.Place:
     """Return where the commands run: with the lines of a job's script, and its launcher."""
     profile = request.profile
     launcher, ranks, why_not = _launcher(request, environ)
-    place = Place(
+    place = gather.Place(
         host=host,
         python=request.python or (profile.software.python if profile else "python3"),
         launcher=launcher,
@@ -187,7 +179,7 @@ def _first_on_path(profile: SiteProfile) -> tuple[Line, ...]:
     return (Line(text=f'export PATH={folder}:"$PATH"', reason="the Python and MPI of this hpclaunch"),)
 
 
-def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[Argv, int, str | None]:
+def _launcher(request: CheckRequest, environ: Mapping[str, str]) -> tuple[gather.Argv, int, str | None]:
     """Return (words that start ranks, how many, why none can be started)."""
     profile = request.profile
     if request.without_ranks:
@@ -207,7 +199,9 @@ def _ranks_per_node(request: CheckRequest, profile: SiteProfile) -> int:
     return gpus or (_RANKS_HERE if (request.nodes or 1) == 1 else 1)
 
 
-def _job_launcher(request: CheckRequest, profile: SiteProfile, nodes: int, ranks_per_node: int) -> Argv:
+def _job_launcher(
+    request: CheckRequest, profile: SiteProfile, nodes: int, ranks_per_node: int
+) -> gather.Argv:
     launch = Launch(
         nodes=nodes,
         tasks_per_node=ranks_per_node,
@@ -219,14 +213,14 @@ def _job_launcher(request: CheckRequest, profile: SiteProfile, nodes: int, ranks
     return tuple(os.path.expandvars(word.strip('"')) for word in words)
 
 
-def _installed(place: Place) -> Outcome:
-    return run_probe(place, "installed", limit_s=place.import_limit_s)
+def _installed(place: gather.Place) -> Outcome:
+    return gather.run_probe(place, "installed", limit_s=place.import_limit_s)
 
 
-def _framework(place: Place, request: CheckRequest, remedies: Remedies) -> tuple[Check, ...]:
+def _framework(place: gather.Place, request: CheckRequest, remedies: Remedies) -> tuple[Check, ...]:
     if request.module is None:
         return ()
-    outcome = run_probe(place, "library", request.module, limit_s=place.import_limit_s)
+    outcome = gather.run_probe(place, "library", request.module, limit_s=place.import_limit_s)
     return judge_framework(outcome, request.module, place.python, remedies)
 
 
@@ -235,7 +229,7 @@ def _modules(installed: Outcome | None) -> frozenset[str]:
 
 
 def _launch(
-    place: Place,
+    place: gather.Place,
     request: CheckRequest,
     frameworks: tuple[str, ...],
     modules: frozenset[str],
@@ -243,7 +237,7 @@ def _launch(
 ) -> LaunchFacts:
     profile = request.profile
     plugin_list = site_launcher(profile).plugin_list if profile is not None else ()
-    return launch_facts(
+    return gather.launch_facts(
         place,
         setup=setup,
         plugin_list=() if request.without_ranks else plugin_list,
@@ -253,7 +247,7 @@ def _launch(
     )
 
 
-def _known_sums(place: Place, request: CheckRequest, frameworks: tuple[str, ...]) -> Argv:
+def _known_sums(place: gather.Place, request: CheckRequest, frameworks: tuple[str, ...]) -> gather.Argv:
     """Return the allreduce test: through Horovod for torch if it works, as gradients go, else through MPI."""
     sizes = set(_SIZES)
     if request.profile is not None:
@@ -264,21 +258,23 @@ def _known_sums(place: Place, request: CheckRequest, frameworks: tuple[str, ...]
     return (place.python, "-c", text, "--via", via, "--sizes", listed)
 
 
-def _node(place: Place, request: CheckRequest) -> NodeFacts:
+def _node(place: gather.Place, request: CheckRequest) -> NodeFacts:
     profile = request.profile
     vendor = profile.node.gpu_vendor if profile and profile.node and profile.node.gpus else None
     fabric = vendor is not None and profile is not None and profile.fabric.kind.startswith("slingshot")
-    return node_facts(place, vendor=vendor, fabric=fabric, space=request.space)
+    return gather.node_facts(place, vendor=vendor, fabric=fabric, space=request.space)
 
 
-def _on_nodes(place: Place, request: CheckRequest) -> tuple[Check, ...]:
+def _on_nodes(place: gather.Place, request: CheckRequest) -> tuple[Check, ...]:
     """Check each node alone, then start ranks across all of them."""
     nodes = request.nodes or 1
     if place.not_started:
         raise RefusedError.case("check: not started", nodes=nodes, place=place)
-    bare = Place(host=place.host, import_limit_s=place.import_limit_s)
+    bare = gather.Place(host=place.host, import_limit_s=place.import_limit_s)
     command = node_command(_node_argv(request))
-    outcome = run_command(bare, command, 12 * place.import_limit_s, _one_process_per_node(request, nodes))
+    outcome = gather.run_command(
+        bare, command, 12 * place.import_limit_s, _one_process_per_node(request, nodes)
+    )
     reports = read_nodes(outcome.stdout)
     checks = merge_reports(reports, nodes, outcome.last_error_line() or outcome.ending())
     frameworks = _frameworks_everywhere(checks)
@@ -288,7 +284,7 @@ def _on_nodes(place: Place, request: CheckRequest) -> tuple[Check, ...]:
     return (*checks, *(check for check in across if check.name not in names))
 
 
-def _one_process_per_node(request: CheckRequest, nodes: int) -> Argv:
+def _one_process_per_node(request: CheckRequest, nodes: int) -> gather.Argv:
     """Return the words that start one process per node; none on this machine."""
     profile = request.profile
     if profile is not None and not site_scheduler(profile).starts_at_once:
@@ -303,7 +299,7 @@ def _frameworks_everywhere(checks: tuple[Check, ...]) -> tuple[str, ...]:
     return tuple(name for name in FRAMEWORKS if name in there) if "mpi" in there else ()
 
 
-def _node_argv(request: CheckRequest) -> Argv:
+def _node_argv(request: CheckRequest) -> gather.Argv:
     """Return the same check for one node: this program with the interpreter that runs it here."""
     words = [sys.executable, "-m", "hpclaunch", "check", "--json", "--alone"]
     words += ["--limit", f"{request.import_limit_s:g}"]

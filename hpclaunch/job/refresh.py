@@ -11,30 +11,23 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, UnreadableFileError
-from hpclaunch.job import ask_scheduler, job_end
-from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.log_extract import (
-    CANCELLED,
-    EXIT_STATUS,
-    HANG,
-    NEXT_ID,
-    REASON,
-    RESTARTS,
-    WORKER_RESTARTS,
-    read_failures,
-    read_preflight,
-    read_traces,
-    reason_left,
-)
+from hpclaunch.job import ask_scheduler, binding_report, job_end, log_extract, submission
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store, now
-from hpclaunch.job.submission import SCRIPT, recover
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.scheduler.scheduler_interface import FINAL_STATES, JobStatus, Scheduler
 from hpclaunch.text_table import to_stderr
 
 NOT_SUBMITTED = "nothing was submitted: its submission has not begun, or was interrupted before"
-_LEFT = (EXIT_STATUS, CANCELLED, REASON, NEXT_ID, RESTARTS, WORKER_RESTARTS, HANG)
+_LEFT = (
+    log_extract.EXIT_STATUS,
+    log_extract.CANCELLED,
+    log_extract.REASON,
+    log_extract.NEXT_ID,
+    log_extract.RESTARTS,
+    log_extract.WORKER_RESTARTS,
+    log_extract.HANG,
+)
 
 _Files = Mapping[str, bytes]
 """Small files of jobs by their paths; without those that do not exist."""
@@ -69,14 +62,14 @@ def state_now(store: Store, host: Host, record: JobRecord, note: Note = to_stder
     if record.state != "running" or ask_scheduler.is_last_known(record):
         return record
     if record.plan.get("supervision"):
-        restarts = job_end.restarts_in(host.read_file(f"{record.folder}/{RESTARTS}"))
+        restarts = job_end.restarts_in(host.read_file(f"{record.folder}/{log_extract.RESTARTS}"))
         record = replace(record, restarts=max(record.restarts, restarts))
     if record.array:
         return record
-    traces = read_traces(host, [record.folder])
+    traces = log_extract.read_traces(host, [record.folder])
     binding = job_end.binding_of(record, traces)
     found = binding if binding and binding.ranks else None  # none before the first rank has begun
-    return replace(record, binding=found, preflight=read_preflight(traces[record.folder].log))
+    return replace(record, binding=found, preflight=log_extract.read_preflight(traces[record.folder].log))
 
 
 def refresh_all(
@@ -159,7 +152,9 @@ def _why_lost(record: JobRecord, scheduler: Scheduler, answers: ask_scheduler.An
 def _end_logs(host: Host, changed: Iterable[JobRecord]) -> job_end.EndLogs:
     ended = [folder for new in changed if new.state in FINAL_STATES for folder in job_end.run_folders(new)]
     failed = [folder for new in changed for folder in job_end.failed_folders(new)]
-    return job_end.EndLogs(read_traces(host, ended), read_failures(host, failed) if failed else {})
+    return job_end.EndLogs(
+        log_extract.read_traces(host, ended), log_extract.read_failures(host, failed) if failed else {}
+    )
 
 
 def _files_wanted(records: Sequence[JobRecord], answers: ask_scheduler.Answers) -> dict[str, list[str]]:
@@ -170,7 +165,7 @@ def _files_wanted(records: Sequence[JobRecord], answers: ask_scheduler.Answers) 
             continue
         status = answers.statuses.get(record.id)
         if record.array:
-            wanted[record.id] = [f"{record.folder}/{CANCELLED}", *job_end.array_paths(record)]
+            wanted[record.id] = [f"{record.folder}/{log_extract.CANCELLED}", *job_end.array_paths(record)]
         elif status is None or status.state in FINAL_STATES:
             wanted[record.id] = [f"{record.folder}/{name}" for name in _LEFT]
     return wanted
@@ -181,7 +176,7 @@ def _recovered(store: Store, host: Host, scheduler: Scheduler, record: JobRecord
     if record.state != "created" or record.scheduler_id:
         return record
     try:
-        found = recover(host, scheduler, f"{record.folder}/{SCRIPT}", record.folder)
+        found = submission.recover(host, scheduler, f"{record.folder}/{submission.SCRIPT}", record.folder)
     except NoAnswerError:
         return record
     except RefusedError as error:
@@ -222,20 +217,20 @@ def _own_words(status: JobStatus, files: _Files, record: JobRecord, following: s
     """Return why a job ended; the script of a failed one may have left the reason."""
     if status.state != "failed":
         return status.reason
-    own = reason_left(files, record.folder)
-    if own is None and not following and f"{record.folder}/{NEXT_ID}" in files:
-        return f"{status.reason}; {record.folder}/{NEXT_ID} holds no id of a next job"
+    own = log_extract.reason_left(files, record.folder)
+    if own is None and not following and f"{record.folder}/{log_extract.NEXT_ID}" in files:
+        return f"{status.reason}; {record.folder}/{log_extract.NEXT_ID} holds no id of a next job"
     return own or status.reason
 
 
-def binding_verdict(host: Host, record: JobRecord) -> BindingVerdict | None:
+def binding_verdict(host: Host, record: JobRecord) -> binding_report.BindingVerdict | None:
     """Return the ranks' reports on their binding so far, where one was planned."""
-    return job_end.binding_of(record, read_traces(host, job_end.run_folders(record)))
+    return job_end.binding_of(record, log_extract.read_traces(host, job_end.run_folders(record)))
 
 
 def _next_id(scheduler: Scheduler, files: _Files, record: JobRecord) -> str | None:
     """Return the id of the job that took over after a checkpoint, where requeueing is not allowed."""
-    text = files.get(f"{record.folder}/{NEXT_ID}", b"").decode(errors="replace")
+    text = files.get(f"{record.folder}/{log_extract.NEXT_ID}", b"").decode(errors="replace")
     try:
         found = scheduler.parse_submit(CommandResult(exit_code=0, stdout=text, stderr=""))
     except RefusedError:

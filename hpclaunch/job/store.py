@@ -8,7 +8,7 @@ file.
 import datetime as dt
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -48,11 +48,8 @@ def new_job_id(now: dt.datetime) -> str:
     """
     stamp = now.astimezone(dt.timezone.utc).strftime("%Y%m%d-%H%M%S")
     fraction = divmod(now.microsecond * 1024 // 1_000_000, 32)
-    return f"{stamp}-{_digits(fraction)}{_digits(byte % 32 for byte in os.urandom(4))}"
-
-
-def _digits(digits: Iterable[int]) -> str:
-    return "".join(_ALPHABET[digit] for digit in digits)
+    digits = (*fraction, *(byte % 32 for byte in os.urandom(4)))
+    return f"{stamp}-{''.join(_ALPHABET[digit] for digit in digits)}"
 
 
 class NoSuchJobError(BadInputError):

@@ -35,14 +35,6 @@ _PROXIES = "env | grep -i '^[a-z]*_proxy=' | sed 's,//[^/@]*@,//,'"
 LIMIT_S = 30.0
 
 
-def login_items(profile: SiteProfile) -> tuple[Item, ...]:
-    """Return the questions for the machine on which jobs are submitted."""
-    scheduler = site_scheduler(profile)
-    asked = {**scheduler.facts_commands, **scheduler.probe_commands}
-    of_scheduler = (Item(name, argv, scheduler.title) for name, argv in asked.items())
-    return (*of_scheduler, *_software(profile), *_surroundings(profile))
-
-
 def _software(profile: SiteProfile) -> Iterator[Item]:
     setup = "; ".join(line.text for line in profile.software.setup if "module" in line.text)
     if names := list(dict.fromkeys(module.name for module in loaded_modules(profile))):
@@ -85,8 +77,10 @@ _MOST = 400_000
 def ask_login(host: Host, profile: SiteProfile, site: str, say: Callable[[str], None]) -> ProbeFile:
     """Ask all questions for the login node; nothing is changed there. ``say`` gets each of them."""
     scheduler = site_scheduler(profile)
+    asked = {**scheduler.facts_commands, **scheduler.probe_commands}
+    of_scheduler = (Item(name, argv, scheduler.title) for name, argv in asked.items())
     answers = {}
-    for item in login_items(profile):
+    for item in (*of_scheduler, *_software(profile), *_surroundings(profile)):
         say(f"{item.name}: {item.why}")
         answers[item.name] = _answer(host, scheduler, item)
     return ProbeFile(

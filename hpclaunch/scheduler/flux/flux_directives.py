@@ -3,26 +3,22 @@
 import re
 from collections.abc import Sequence
 
-from hpclaunch.scheduler.directive_reader import (
-    Directive,
-    DirectiveReader,
-    RequestedResources,
-    given_number,
-    gnu_facts,
-    read_after_ok,
-)
+from hpclaunch.scheduler import directive_reader
 
 _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def _requested(directives: Sequence[Directive]) -> RequestedResources:
-    nodes, slots = given_number(directives, "nodes"), given_number(directives, "nslots")
-    each = given_number(directives, "gpus-per-slot")
+def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
+    nodes, slots = (
+        directive_reader.given_number(directives, "nodes"),
+        directive_reader.given_number(directives, "nslots"),
+    )
+    each = directive_reader.given_number(directives, "gpus-per-slot")
     count = slots or nodes  # without slots there is one on each node (man flux-batch)
-    return RequestedResources(
+    return directive_reader.RequestedResources(
         nodes=nodes,
         gpus=each._replace(value=each.value * (count.value if count else 1)) if each else None,
-        walltime_s=given_number(directives, "time-limit", flux_time_s),
+        walltime_s=directive_reader.given_number(directives, "time-limit", flux_time_s),
     )
 
 
@@ -32,8 +28,8 @@ def flux_time_s(text: str, usual: str = "m") -> int | None:
     return int(float(match[1]) * _UNIT_S[match[2] or usual]) if match else None
 
 
-DIRECTIVES = DirectiveReader(
-    **gnu_facts("flux"),
+DIRECTIVES = directive_reader.DirectiveReader(
+    **directive_reader.gnu_facts("flux"),
     requested=_requested,
-    read_after=read_after_ok,
+    read_after=directive_reader.read_after_ok,
 )

@@ -10,19 +10,11 @@ from msgspec.structs import replace
 
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import RefusedError
-from hpclaunch.scheduler.scheduler_interface import (
-    FINAL_STATES,
-    JobIdentity,
-    JobState,
-    JobStatus,
-    own_words,
-    state_words,
-    with_arrays,
-)
+from hpclaunch.scheduler import scheduler_interface
 
 # Exit_status below 0: JOB_EXEC_* in PBS Professional's reference guide, "Job Exit Status Codes". States:
 # B, an array of which some jobs have begun; X, a finished subjob; C, completed in Torque and old versions.
-_WORDS = state_words("pbs")
+_WORDS = scheduler_interface.state_words("pbs")
 # Above 256 the top shell was ended by signal N: 256+N; a script that signals itself ends with 128+N.
 _TOP_SHELL_SIGNAL = 256
 _SUBSTATE_DELETED = 91
@@ -40,22 +32,26 @@ def status_commands(source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], .
     return (("qstat", *subjobs, "-x", "-f", *(("-F", "json") if source == "json" else ()), *ids),)
 
 
-def parse_status(source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
+def parse_status(
+    source: str, ids: Sequence[str], answer: CommandResult
+) -> dict[str, scheduler_interface.JobStatus]:
     """Read qstat's answer; an unknown job fails the command, but the answer has the other jobs."""
     if "cannot connect to server" in answer.stderr or answer.exit_code == 255:
-        raise RefusedError(f"qstat gives no answer: {own_words(answer)}")
+        raise RefusedError(f"qstat gives no answer: {scheduler_interface.own_words(answer)}")
     jobs = _json_jobs(answer.stdout) if source == "json" else text_jobs(answer.stdout)
     if not jobs and source != "json" and answer.exit_code == 0:  # it fails where it knows no job
         raise RefusedError(f"qstat gives an answer that cannot be read: {answer.stdout.strip()[:80]!r}")
-    known = with_arrays(_row(job, attributes) for job, attributes in jobs.items())
+    known = scheduler_interface.with_arrays(_row(job, attributes) for job, attributes in jobs.items())
     return {i: known[number] for i in ids if (number := _number(i)) in known}
 
 
-def _row(job: str, attributes: Mapping[str, Any]) -> tuple[str, str, int | None, JobStatus]:
+def _row(
+    job: str, attributes: Mapping[str, Any]
+) -> tuple[str, str, int | None, scheduler_interface.JobStatus]:
     number, index = _number(job), re.fullmatch(r"(\d+)\[(\d+)\]", _number(job))
     array = (f"{index[1]}[]", int(index[2])) if index else ("", None)
     arguments = attributes.get("Submit_arguments")
-    said = JobIdentity(
+    said = scheduler_interface.JobIdentity(
         cluster=job.partition(".")[2] or None,
         script=str(arguments) if arguments else None,
         submitted=iso_time(attributes.get("ctime")),
@@ -100,11 +96,11 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-def status_of(attributes: Mapping[str, Any]) -> JobStatus:
+def status_of(attributes: Mapping[str, Any]) -> scheduler_interface.JobStatus:
     """Return what the attributes of a job mean."""
     letter = str(attributes.get("job_state", ""))
     started = iso_time(attributes.get("stime"))
-    if _WORDS.states.get(letter) in FINAL_STATES:
+    if _WORDS.states.get(letter) in scheduler_interface.FINAL_STATES:
         return _finished(attributes, started)
     return _WORDS.status(letter, waits=_queued_sentence(letter, attributes), started=started)
 
@@ -118,12 +114,12 @@ def _queued_sentence(letter: str, attributes: Mapping[str, Any]) -> str | None:
     return _WORDS.pending.get(letter) or _WORDS.waiting(str(attributes.get("comment", "")).strip())
 
 
-def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
+def _finished(attributes: Mapping[str, Any], started: str | None) -> scheduler_interface.JobStatus:
     """Judge a finished job. Without Exit_status it never ran, which is never a success."""
     code = _integer(attributes.get("Exit_status"))
     ended = iso_time(attributes.get("obittime")) or iso_time(attributes.get("mtime"))
     deleted = _integer(attributes.get("substate")) == _SUBSTATE_DELETED
-    state: JobState = "failed"
+    state: scheduler_interface.JobState = "failed"
     reason: str | None = None
     if code is None:
         reason = "it ended without having run, as when a job it depends on failed"
@@ -139,7 +135,7 @@ def _finished(attributes: Mapping[str, Any], started: str | None) -> JobStatus:
         state, reason = "cancelled", None
     if code is not None:
         code = None if code < 0 else 128 + code - _TOP_SHELL_SIGNAL if code >= _TOP_SHELL_SIGNAL else code
-    return JobStatus(
+    return scheduler_interface.JobStatus(
         state=state,
         exit_code=code if code or state == "done" else None,
         reason=reason,

@@ -33,6 +33,7 @@ _SHELL_SCRIPT = re.compile(r"#!\s*\S*/(env\s+)?(ba|k|z)?sh\b")
 _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
+BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
 _OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
 """An object of Python that a program wrote into a directive: it is not to be filled in."""
 

@@ -31,5 +31,9 @@ OPTION_VALUES: dict[str, dict[str, dict[str, dict[str, str]]]] = {
     for rule, kinds in TABLE["option_values"].items()
 }
 """Rule -> scheduler -> option -> ``form``, a pattern of the values read, and ``reads``, in words."""
+SHELLCHECK_REPEATS: dict[str, str] = {
+    rule: codes for rules, codes in TABLE["shellcheck_repeats"].items() for rule in rules.split()
+}
+"""Rule -> the codes of shellcheck that say the same again, or follow from it."""
 FILE_SYSTEMS = name_set(TABLE["file_systems"])
 """Variables in which some sites name a file system."""

@@ -17,10 +17,11 @@ from hpclaunch.host.this_machine import LocalHost
 from hpclaunch.lint.batch_script import Script, placeholder_in, read_script
 from hpclaunch.lint.chosen_findings import chosen, without_ignored
 from hpclaunch.lint.finding_report import difference
+from hpclaunch.lint.known_variables import SHELLCHECK_REPEATS
 from hpclaunch.lint.lint_config import LintSettings
 from hpclaunch.lint.lint_rule import Files, Finding
 from hpclaunch.lint.lint_script import fix, in_order, lint_script, site_of
-from hpclaunch.lint.shellcheck import LANGUAGES, run_shellcheck
+from hpclaunch.lint.shellcheck import LANGUAGES, PREFIX, run_shellcheck
 from hpclaunch.scheduler.directive_readers import DIRECTIVE_READERS
 from hpclaunch.site.detect import Detection, detect_here
 from hpclaunch.site.load_profile import load_all, load_site
@@ -130,7 +131,13 @@ def _faults(task: LintTask, script: Script, profile: SiteProfile | None) -> tupl
     lines = script.text.split("\n") if script.open_directives else []  # of a template
     more = run_shellcheck(task.shellcheck, script.text, LocalHost())
     left = (one for one in more if not (lines and placeholder_in(lines[(one.line or 1) - 1])))
-    return in_order((*findings, *left))
+    return in_order(_without_repeats((*findings, *left)))
+
+
+def _without_repeats(findings: tuple[Finding, ...]) -> Iterator[Finding]:
+    """Yield findings without those of shellcheck that repeat another one."""
+    said = " ".join(SHELLCHECK_REPEATS.get(one.rule, "") for one in findings).split()
+    yield from (one for one in findings if one.rule.removeprefix(PREFIX) not in said)
 
 
 def _fix(task: LintTask, old: str, findings: tuple[Finding, ...]) -> tuple[str, str]:

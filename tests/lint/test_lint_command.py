@@ -379,6 +379,21 @@ def test_a_script_of_many_findings_of_shellcheck_is_read_once() -> None:
     assert READ.cache_info().misses == 1
 
 
+@in_one_test(
+    "text, rule",
+    [
+        ("!/bin/bash\n#SBATCH -t 1:00:00\n./app\n", "shebang-missing"),
+        ("#!/bin/bash\n#SBATCH -t 1:00:00\nif true\n  ./app\n", "shell-syntax"),
+        ("#!/bin/bash\n#SBATCH -t 1:00:00\n./app \\ \n  --opt\n", "continuation-blank"),
+    ],
+)
+def test_what_a_rule_says_is_not_said_by_shellcheck_again(text: str, rule: str, tmp_path: Path) -> None:
+    (tmp_path / "job.sh").write_text(text)
+    found = [one["rule"] for one in findings_of(run_lint("--json", "job.sh", cwd=tmp_path))]
+    assert rule in found
+    assert [one for one in found if one.startswith("shellcheck-SC1")] == []
+
+
 def test_that_shellcheck_is_missing_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.sh", "b.sh"):
         (tmp_path / name).write_text("#!/bin/bash\n#SBATCH -t 10\ncd /scratch\nsrun ./app\n")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, takewhile
 
-from hpclaunch.lint.batch_script import Script, placeholder_in, written_by_hpclaunch
+from hpclaunch.lint.batch_script import BROKEN_SHEBANG, Script, placeholder_in, written_by_hpclaunch
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
@@ -235,6 +235,8 @@ def shebang_missing(context: Context) -> Iterator[Violation]:
     if script.directives and not script.text.startswith("#!") and not placeholder_in(script.text[:200]):
         at = len(script.text) - len(script.text.lstrip())
         edits = (Edit(0, at, ""),) if script.text.startswith("#!", at) else (Edit(0, 0, "#!/bin/bash\n"),)
+        if broken := BROKEN_SHEBANG.match(script.text):
+            edits = (Edit(0, broken.end(), f"#!/{broken[1]}"),)
         yield Violation(1, "the first line is not #!: sbatch refuses the script", edits=edits)
     elif script.directives and re.fullmatch(TABLE["no_interpreters"], script.shebang):
         yield Violation(1, f"#!{script.shebang}: the system finds no such program, and the job fails at once")

@@ -8,9 +8,9 @@ from functools import partial
 from math import inf
 from pathlib import PurePath
 
-from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.batch_script import BROKEN_SHEBANG, Script
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
-from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
+from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, rule
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import (
     Directive,
@@ -342,9 +342,18 @@ def _names(text: str) -> list[str]:
 @rule("directive-ignored")
 def directive_ignored(context: Context) -> Iterator[Violation]:
     end = min(map(_end_of_script, context.script.commands), default=inf)
-    lines = {d.line: d.text for d in reversed(context.script.directives) if not d.active and d.line < end}
+    begin = _first_command_below(context)
+    unread = (d for d in reversed(context.script.directives) if not d.active and begin < d.line < end)
+    lines = {d.line: d.text for d in unread}
     for line, text in sorted(lines.items()):
         yield Violation(line, f"{text} comes after the first command and is ignored")
+
+
+def _first_command_below(context: Context) -> float:
+    """Return the line of the first command below line 1, where that is a broken ``#!``; else 0."""
+    kinds = [one.kind for one in RULES["shebang-missing"][0].versions]
+    refused = context.kind in kinds and BROKEN_SHEBANG.match(context.script.text)
+    return min((one.line for one in context.script.commands if one.line > 1), default=inf) if refused else 0
 
 
 def _end_of_script(one: Command) -> float:

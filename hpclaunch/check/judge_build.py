@@ -108,10 +108,10 @@ def _from_box(name: str, boxes: Boxes, origin: str, remedies: Remedies) -> Check
 # --- from a live build -------------------------------------------------------------------------------------
 
 
-def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None = None) -> tuple[Check, ...]:
+def judge_build(facts: BuildFacts, remedies: Remedies, open_mpi: str | None = None) -> tuple[Check, ...]:
     """Judge an installed build by its library files, imports and functions, and by its boxes.
 
-    ``mpi_runtime``: version of the Open MPI that ranks use at run time; None: not known, or another MPI.
+    ``open_mpi``: version of the Open MPI that ranks use at run time; None: not known, or another MPI.
     """
     outcome = facts.installed or Outcome(exit_code=NOT_FOUND)
     installed = outcome.answers()
@@ -127,7 +127,7 @@ def judge_build(facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None =
         *operations,
         *frameworks,
         *_enabled(facts),
-        *judge_versions(facts, remedies, mpi_runtime),
+        *judge_versions(facts, remedies, open_mpi),
     )
 
 
@@ -248,14 +248,12 @@ def _enabled(facts: BuildFacts) -> Iterator[Check]:
 # --- versions ----------------------------------------------------------------------------------------------
 
 
-def judge_versions(
-    facts: BuildFacts, remedies: Remedies, mpi_runtime: str | None = None
-) -> tuple[Check, ...]:
+def judge_versions(facts: BuildFacts, remedies: Remedies, open_mpi: str | None = None) -> tuple[Check, ...]:
     """Compare the versions with each other, with those of the build, and with the site's GPU."""
     installed = facts.installed.answers() if facts.installed else {}
     versions = _versions(facts, installed)
-    if mpi_runtime:
-        versions["mpi-runtime"] = mpi_runtime
+    if open_mpi:
+        versions["mpi-runtime"] = open_mpi
     arch = remedies.gpu_arch()
     return (
         *_pairs(versions, list(_changed_since_build(facts, installed)), remedies),

@@ -100,15 +100,13 @@ def _add_cpus(facts: _Facts, word: str, key: str, value: tool.Line) -> None:
 def _from_table(lines: list[tool.Line], origin: str) -> dict[int, _Facts]:
     """Read the PCI addresses that head the table of ``amd-smi topology``."""
     start = next(i for i, line in enumerate(lines) if line.text.strip() == _TABLE_TITLE)
-    for line in lines[start + 1 :]:
-        addresses = line.text.split()
-        if addresses:
-            break
-    else:
+    head = next((line for line in lines[start + 1 :] if line.text.strip()), None)
+    if head is None:
         raise BadInputError(f"{origin}: ACCESS TABLE without columns", _HINT)
-    if not all(tool.bus_id(address) for address in addresses):
-        raise line.bad("columns that are not PCI addresses", _HINT)
-    return {index: {"BDF": line.part(address)} for index, address in enumerate(addresses)}
+    addresses = head.text.split()
+    if not all(map(tool.bus_id, addresses)):
+        raise head.bad("columns that are not PCI addresses", _HINT)
+    return {index: {"BDF": head.part(address)} for index, address in enumerate(addresses)}
 
 
 def _from_json(document: str, origin: str) -> dict[int, _Facts]:

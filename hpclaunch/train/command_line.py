@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stop.listen(writes_checkpoints=options.checkpoint_dir is not None)
     report = _reporter(comm, sys.stderr if as_json else sys.stdout)
     try:
-        return _ended(comm, report, lambda: _run(comm, options, stop, report, as_json=as_json))
+        return _ended(comm, report, lambda: _run(comm, options, stop, report, as_json))
     finally:
         report.clear()
 
@@ -134,9 +134,7 @@ def _reporter(comm: MPI.Intracomm, stream: TextIO) -> Reporter:
     return Reporter(stream, speaks=first, bar=TerminalBar(stream) if draws else None, file=file)
 
 
-def _run(
-    comm: MPI.Intracomm, options: Options, stop: StopRequest, report: Reporter, *, as_json: bool
-) -> None:
+def _run(comm: MPI.Intracomm, options: Options, stop: StopRequest, report: Reporter, as_json: bool) -> None:
     """Everything between the agreed options and the exit code."""
     result_file: str | None = comm.bcast(os.environ.get("HPCLAUNCH_RESULT_FILE"))
     options = _prepared(comm, options, result_file)

@@ -611,7 +611,7 @@ def judge(text: str, site: str, target: SiteProfile) -> Judged:
         said = old.stderr.strip().split("\n")[-1][:200]
         return Judged("not run", (f"the old script starts nothing here (exit {old.code}): {said}",))
     new = run_script(script, sizes_of(script, target), old.unset)
-    if not new.launches and "needs --dry-run --save" in new.stderr:
+    if not new.launches and "--dry-run --save DIR" in new.stderr:
         return Judged("not run", ("the new script needs the files of its job",))
     if not new.launches:
         said = new.stderr.strip().split("\n")[-1][:200]

@@ -11,6 +11,7 @@ from hpclaunch.binding.judge_masks import Judgement, Kind, judge
 from hpclaunch.cpuset import parse_cpu_list, to_mask
 from hpclaunch.errors import BadInputError
 from hpclaunch.lint.batch_script import Script, value_word
+from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option
 from hpclaunch.lint.lint_rule import Context
 from hpclaunch.lint.shell_variables import Expansion, Variables
@@ -147,7 +148,7 @@ def _lists_of_options(context: Context) -> Iterator[BindList]:
         known = script.variables.meant.keys() >= set(expanded.unset)
         made = (one for one in expanded.via if one.value and _HAS_ENTRIES.search(one.value.visible))
         line = next((one.line for one in made), option.line)  # of the assignment that has the list
-        if known and (entry := _bind_list(expanded.text, line, _ranks_of(context, launch))):
+        if known and (entry := _bind_list(expanded.text, line, launch_ranks_per_node(context, launch))):
             yield entry
 
 
@@ -178,18 +179,19 @@ def _mask(cpus: str) -> str:
         return cpus or "0x0"
 
 
-def _ranks_of(context: Context, launch: Launch) -> int | None:
-    """Return how many ranks per node a launch starts: by its own options, or the job's."""
-    script, requested = context.script, context.requested
+def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
+    """Return the ranks per node of a launch: its own number, else the job's."""
+    script = context.script
     letter = ("N",) if launch.launcher == "mpiexec" else ()
-    per_node = script.number(launch, "ntasks-per-node", "ppn", "perhost", *letter)
-    if per_node is not None:
-        return per_node or None
+    own = script.number(launch, "ntasks-per-node", "ppn", "perhost", *letter)
     total = script.number(launch, "ntasks", "n", "np")
-    if total is None:
-        return requested.ranks_per_node or None
-    nodes = script.number(launch, "nodes") or requested.node_count
-    return -(-total // nodes) or None if nodes else None
+    nodes = script.number(launch, "nodes") or context.requested.node_count
+    if own is not None:
+        return own
+    if total is not None:
+        return -(-total // nodes) if nodes else None
+    counted = launch.option(*TABLE["one_task"].split()) is not None  # a number that is not known
+    return None if counted else context.requested.ranks_per_node
 
 
 @lru_cache(maxsize=64)  # every rule about lists needs it

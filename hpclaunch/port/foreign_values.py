@@ -125,13 +125,15 @@ class Values:
             return []  # an array without items
         groups = groupby(pieces, key=lambda piece: piece is None)
         values = [_in_one([*filter(None, group)]) for ends, group in groups if not ends]
-        quotes = re.search("[\"'\\\\]", word.raw)
+        quotes = re.search(r"[^\w./=:,@%+-]", word.visible)
         return [replace(one, splits=False) if quotes else one for one in values]
 
     def _pieces(self, part: Part, offset: int) -> list[Value | None]:
         """Return the values that a part of a word gives; None: one word ends there."""
         quoted = part.quoted or part.kind != "variable"
         items = self._items(part, offset) if part.operator.startswith("[@]") or not quoted else None
+        if items is None and _ALL_ITEMS.fullmatch(part.operator) and not part.operator.startswith("[*]"):
+            return [Value(None, None, (part.text,), named=f"${{{part.text}}}", splits=True)]
         found: list[Value | None] = []
         for one in [self._part(part, offset)] if items is None else items:
             found += (None, *([one] if quoted else self._split(one, offset)))
@@ -176,6 +178,8 @@ class Values:
             return self.around[0]._array(name, self.around[1])
         self._steps += 1
         live = self.script.variables.reaching_at(name, offset)
+        if len(live) > 1:  # what a condition or a loop adds is named (result_check)
+            live = [one for one in live if not (one and adds_in_block(one))]
         made = live[0] if len(live) == 1 else None
         if made is None or made.items is None or self._steps > _MOST_STEPS:
             return None
@@ -332,6 +336,12 @@ def _computed(text: str | None) -> Value:
     found = bounds(text)
     number = str(found[0]) if found else None
     return Value(number, number)
+
+
+def adds_in_block(made: Assignment) -> bool:
+    """Tell whether words are added to an array in a condition or a loop."""
+    inside = any(branch and block.kind not in ("function", "(") for block, branch in made.path)
+    return made.append and made.items is not None and inside
 
 
 def _by_argument(made: Assignment | None) -> bool:

@@ -34,13 +34,15 @@ def port_body(port: Port) -> Iterator[Judged]:
     """Judge every command that is not the launch."""
     own = request_lines(port) if port.values.own else {}
     judged = [(command, list(_of_command(port, command, own))) for command in port.script.commands]
-    begins = (port.says("condition"), port.says("loop"))
+    begins, ends = (port.says("condition"), port.says("loop")), port.says("exit")
     settled: dict[int, bool] = {}
     for command, found in reversed(judged):
         *_, block = (0, *(id(one) for one, _ in command.path))
         if found and settled.get(block) and all(one.verdict in begins for one in found):
             found[:] = [Judged(port.lines_of(command), port.says("empty block"))]
-        left = all(one.verdict.fate == "left out" and not one.verdict.is_open for one in found)
+        over = port.launch is not None and command.start > port.launch.command.start
+        verdicts = [one.verdict for one in found if not (over and one.verdict == ends)]
+        left = all(verdict.fate == "left out" and not verdict.is_open for verdict in verdicts)
         left = left and not (port.launch and command.start == port.launch.command.start)
         settled |= {id(one): left and settled.get(id(one), True) for one, _ in command.path}
     yield from chain.from_iterable(found for _, found in judged)
@@ -414,6 +416,8 @@ def _same_environment(port: Port, words: list[str]) -> Verdict:
 
 def _source(port: Port, command: Command) -> Verdict:
     name = command.words[1].visible if len(command.words) > 1 else ""
+    if re.fullmatch(WORDS["makes module known"], name):
+        return port.says("module, login")
     if re.search(r"activate$|conda\.sh$|setup\.sh$|bashrc$|profile|modules|init/", name):
         return _environment(port, command)
     return port.says("sourced", shown=command.words[1].raw if name else "it")

@@ -41,6 +41,8 @@ def port_variable(port: Port, name: str, value: Value) -> Verdict:
     fabric, several = port.target.fabric, (port.sizes.nodes or 1) > 1
     here = {**fabric.common, **(fabric.multi_node if several else fabric.single_node), **port.target.env}
     site = here.get(name) if group is not None or not port.same_machine else None
+    if group is not None and re.fullmatch(WORDS["of any node"], f"{name}={value.plain}"):
+        group = None
     if group is not None and group.name == "threads" and fits(port, value):
         group = site = None
     if group is not None and group.name == "software" and re.search(r"PATH$|PRELOAD$", name):

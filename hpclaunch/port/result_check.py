@@ -10,7 +10,7 @@ import msgspec
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.lint.launch_lines import LAUNCHERS
 from hpclaunch.plural import counted
-from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, option_pairs, texts_of
+from hpclaunch.port.foreign_values import ARGUMENT, WORDS, Value, adds_in_block, option_pairs, texts_of
 from hpclaunch.port.job_sizes import usable_cores
 from hpclaunch.port.line_report import Judged, at_lines, task, undecided
 from hpclaunch.port.port_body import content_lines, leaves, names_in_launch
@@ -23,7 +23,18 @@ from hpclaunch.scheduler.directive_readers import READERS
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
     """Yield what the user has to check or to decide, given the keys of the job file and all verdicts."""
-    for check in (_gpus, _nodes, _counts, _starters, _home, _arguments, _script_file, _unread_sizes, _cores):
+    for check in (
+        _gpus,
+        _added,
+        _nodes,
+        _counts,
+        _starters,
+        _home,
+        _arguments,
+        _script_file,
+        _unread_sizes,
+        _cores,
+    ):
         yield from check(port)
     for check_all in (_other_sizes, _defaults, _index, _folders, _foreign_words):
         yield from check_all(port, settings)
@@ -69,10 +80,10 @@ def _outputs(port: Port, named: Collection[int]) -> Iterator[str]:
     lines = port.script.text.split("\n")
     for line, file in _output_files(port):
         begin = re.match(r"[^%$]{2,}", file.rpartition("/")[2])
-        name = begin[0] if begin else file
+        name, whole = begin[0] if begin else file, re.sub(r"\$\{?\w+\}?|%\w", "", file.rpartition("/")[2])
         later = [at for at in named if at > (port.launch_line or 0) and name in lines[at - 1]]
         data = WORDS["data of a directive" if lines[line - 1].startswith("#") else "data"]
-        if what := f"which {at_lines(later)} reads" if later else _kind_of_output(port, file, name, data):
+        if what := f"which {at_lines(later)} reads" if later else _kind_of_output(port, file, whole, data):
             yield task("output in a file", line=line, file=file, what=what, here=port.here)
 
 
@@ -153,7 +164,8 @@ def _lost_words(port: Port, value: str) -> list[str]:
     node, ranks = port.target.node, port.sizes.tasks_per_node or 1
     known = [port.there, *words_of_nodes(port)]
     asked, memory = re.findall(r"\bmem=(\d+)gb?\b", value), node.memory_gib if node else None
-    if asked and memory and max(map(int, asked)) * ranks <= memory:
+    chunks = -(-ranks // (number(port.requested.tasks_per_node) or 1))
+    if asked and memory and max(map(int, asked)) * chunks <= memory:
         known.append("mem")
     said = re.compile("|".join([WORDS["about sizes"], *map(re.escape, known)]))
     kinds = {re.sub(r"^(\w+=)?\d+:", "", chunk) for chunk in value.split("+")}  # of nodes, for PBS
@@ -178,6 +190,14 @@ def _nodes(port: Port) -> Iterator[str]:
     if here.tasks_per_node is None and not port.starts_ray and not said:
         at = f" (line {port.launch_line})" if port.launch else ""
         yield f"ranks: {here.said}: set nodes and tasks_per_node{at}"
+
+
+def _added(port: Port) -> Iterator[str]:
+    """Yield the lines that add words to the command in a condition or a loop."""
+    assigned, names = port.script.variables.assignments, set[str]().union(*names_in_launch(port))
+    added = [one.line for name in names for one in assigned.get(name, ()) if adds_in_block(one)]
+    if lines := [line for line in added if line < (port.launch_line or 0)]:
+        yield task("words added", at=at_lines(lines))
 
 
 def _counts(port: Port) -> Iterator[str]:

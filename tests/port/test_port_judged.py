@@ -899,3 +899,82 @@ def test_the_length_of_a_value_keeps_its_sign() -> None:
         f"{NO_GPUS}L=(a b)\nsrun ./a ${{#L[@]}} ${{!L[@]}} ${{L[@]#a}}\n", None, "polaris"
     ).settings["command"]
     assert command == ("bash", "-c", "exec ./a ${#L[@]} ${!L[@]} ${L[@]#a}")
+
+
+def test_words_that_a_condition_adds_to_a_list_are_named_and_the_others_are_there() -> None:
+    head = f"{NO_GPUS}L=(a b)\n"
+    added = port(
+        f'{head}if [ -n "$R" ]; then\nL+=(--resume "$R")\nfi\nsrun ./a "${{L[@]}}"\n', None, "polaris"
+    )
+    assert added.settings["command"] == ("./a", "a", "b")
+    assert "command: the words of line 7, which a condition or a loop adds" in "\n".join(added.to_do)
+    always = port(f'{head}L+=(c)\nsrun ./a "${{L[@]}}"\n', None, "polaris")
+    assert (always.settings["command"], "which a condition" in str(always.to_do)) == (
+        ("./a", "a", "b", "c"),
+        False,
+    )
+    either = port(f'{NO_GPUS}if x; then\nL=(a)\nelse\nL=(b)\nfi\nsrun ./a "${{L[@]}}"\n', None, "polaris")
+    assert either.settings["command"] == ("bash", "-c", "exec ./a ${L}")  # whose words are filled in
+    assert "env L: FILL_IN_L" in "\n".join(either.to_do)
+
+
+@in_one_test(
+    "file, named",
+    [
+        ("/etc/profile", False),
+        ("/etc/profile.d/modules.sh", False),
+        ("/usr/share/lmod/lmod/init/bash", False),
+        ("/usr/share/Modules/init/sh", False),
+        ("/etc/profile.d/conda.sh", True),
+        ("./modules.txt", True),
+        ("load_modules.bash", True),
+        ("~/.bashrc", True),
+    ],
+)
+def test_a_file_that_makes_module_known_is_nothing_to_set_up(file: str, named: bool) -> None:
+    said = str(port(f"{NO_GPUS}source {file}\nsrun ./a\n", None, "polaris").to_do)
+    assert (file in said) == named
+
+
+@in_one_test(
+    "lines, named",
+    [
+        ("srun ./a\nif [ $? -ne 0 ]; then echo failed; exit 1; fi", False),
+        ("srun ./a\nif [ $? -ne 0 ]; then\nrm x\nexit 1\nfi", True),
+        ("if [ ! -f x ]; then echo no x; exit 1; fi\nsrun ./a", True),
+    ],
+)
+def test_a_condition_behind_the_launch_that_only_ends_the_script_is_settled(lines: str, named: bool) -> None:
+    said = str(port(f"{NO_GPUS}{lines}\n", None, "polaris").to_do)
+    assert ("a condition" in said) == named
+
+
+@in_one_test("ranks, memory, named", [(4, 200, False), (1, 200, True), (4, 600, True), (2, 200, False)])
+def test_the_memory_of_a_chunk_is_for_all_its_ranks(ranks: int, memory: int, named: bool) -> None:
+    """A node of Polaris has 512 GiB."""
+    head = f"#!/bin/bash\n#PBS -l select=4:ncpus=8:ngpus={ranks}:mpiprocs={ranks}:mem={memory}gb\n"
+    said = str(port(f"{head}#PBS -l walltime=1:00:00\nmpiexec ./a\n", None, "polaris").to_do)
+    assert ("mem of -l select" in said) == named
+
+
+@in_one_test(
+    "value, env",
+    [
+        ("OMP_PLACES=cores", "cores"),
+        ("OMP_PROC_BIND=spread,close", "spread,close"),
+        ("OMP_PLACES={0:4}", None),
+        ("GOMP_CPU_AFFINITY=cores", None),
+    ],
+)
+def test_places_of_threads_that_hold_on_any_node_are_kept(value: str, env: str | None) -> None:
+    name, _, text = value.partition("=")
+    for lines in (f"export {name}='{text}'\nsrun ./a", f"{name}='{text}' srun ./a"):
+        assert port(f"{NO_GPUS}{lines}\n", None, "polaris").settings.get("env", {}).get(name) == env, lines
+
+
+@in_one_test(
+    "file, named", [("place$i.txt", True), ("$i.dat", True), ("log_$i.txt", False), ("$i.out", False)]
+)
+def test_output_whose_name_begins_with_a_variable_may_be_data(file: str, named: bool) -> None:
+    text = f"{NO_GPUS}for i in 1 2; do\nsrun ./a > {file}\ndone\n"
+    assert ("which looks like data" in str(port(text, None, "polaris").to_do)) == named

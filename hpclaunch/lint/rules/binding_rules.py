@@ -15,6 +15,7 @@ from hpclaunch.lint.bind_lists import (
     bind_option,
     is_list,
     judge_list,
+    launch_ranks_per_node,
     mismatches,
     unset_in_lists,
     unused_assignments,
@@ -23,7 +24,6 @@ from hpclaunch.lint.known_variables import SYSTEM, TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.lint.program_words import line_of, program_words
-from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import RequestedResources

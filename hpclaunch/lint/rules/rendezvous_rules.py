@@ -7,6 +7,7 @@ from itertools import pairwise, takewhile
 
 from hpclaunch.framework_table import WorkerLauncher
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.bind_lists import launch_ranks_per_node
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS, Launch, Option
 from hpclaunch.lint.lint_rule import Context, Severity, Violation, rule
@@ -20,7 +21,6 @@ from hpclaunch.lint.program_words import (
     worker_run,
 )
 from hpclaunch.lint.rules.module_rules import ever_loaded
-from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.plan.worker_launchers import ACCELERATE, DEEPSPEED, TORCHRUN
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.directive_reader import name_set, whole_number

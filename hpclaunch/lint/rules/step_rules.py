@@ -8,7 +8,7 @@ from math import inf
 
 from hpclaunch.binding.judge_masks import judge
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.lint.bind_lists import bind_option
+from hpclaunch.lint.bind_lists import bind_option, launch_ranks_per_node
 from hpclaunch.lint.known_variables import PREPARES, TABLE
 from hpclaunch.lint.launch_lines import Launch, python_files
 from hpclaunch.lint.lint_rule import Context, Violation, rule
@@ -20,7 +20,7 @@ from hpclaunch.topology.node_topology import NodeTopology
 
 _STARTS_ITSELF = re.compile(rf"(?i)(?<![a-z])({'|'.join(TABLE['starts_ranks'].split())})")
 _ENDING = name_set(TABLE["ends"])
-_ONE_TASK, _LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("one_task", "limits", "own_slots"))
+_LIMITS, _OWN_SLOTS = (TABLE[name].split() for name in ("limits", "own_slots"))
 _OWN = re.compile(r"\.{0,2}/")
 _UNSET_TASKS = re.compile(r"unset\s.*SLURM_NTASKS|SLURM_NTASKS=")
 _STEP_TASKS = ("ntasks", "n", "het-group", "pack-group", "ntasks-per-gpu", "gpus-per-task")
@@ -346,20 +346,6 @@ def _starts_python(script: Script, launch: Launch) -> bool:
     """Tell whether a launcher starts Python as the ranks, without torchrun between them."""
     python = any(re.fullmatch(r"(.*/)?python[\d.]*", word) for word in program_words(script, launch)[:1])
     return python and launch.by_launcher and torch_run(script, launch) is None
-
-
-def launch_ranks_per_node(context: Context, launch: Launch) -> int | None:
-    """Return the ranks per node of a launch: its own number, else the job's."""
-    script = context.script
-    own = script.number(launch, "ntasks-per-node", "ppn", "perhost")
-    total = script.number(launch, "ntasks", "n", "np")
-    nodes = script.number(launch, "nodes") or context.requested.node_count
-    if own is not None:
-        return own
-    if total is not None:
-        return -(-total // nodes) if nodes else None
-    counted = launch.option(*_ONE_TASK) is not None  # a number that is not known
-    return None if counted else context.requested.ranks_per_node
 
 
 @rule("no-cpu-binding")

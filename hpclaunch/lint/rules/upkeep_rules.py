@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
+from hpclaunch.lint.bind_lists import launch_ranks_per_node
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.lint.lint_rule import Context, Violation, rule
 from hpclaunch.lint.program_words import partly_expanded, program_words
 from hpclaunch.lint.rules.module_rules import loaded
-from hpclaunch.lint.rules.step_rules import launch_ranks_per_node
 from hpclaunch.shell.shell_syntax import Command
 
 _WRITTEN = 2026

@@ -4,7 +4,7 @@ Where the scheduler reports the sizes of nodes, while where their GPUs are attac
 part of each node, and its ranks bind there by what they see at their start.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
 
 import msgspec
@@ -384,6 +384,13 @@ def cost_at_most(job: JobLayout) -> Cost | None:
     jobs = len(array_indices(request.array, job.scheduler)) if request.array else 1
     cost = cost_of(billing, job.nodes, job.walltime_s, {"runs": runs, "jobs": jobs})
     return replace(cost, text=f"it costs at most {cost.text}")
+
+
+def spread_note(job: JobLayout) -> Iterator[str]:
+    """Yield that each rank takes a node of its own where only ``--tasks`` was given and no GPU settles it."""
+    counts = (job.request.nodes, job.request.tasks_per_node, job.gpus_per_node)
+    if job.is_queued and job.nodes > job.tasks_per_node == 1 and not any(counts):
+        yield note_text("ranks: spread", ranks=job.tasks)
 
 
 def cost_of(billing: Billing, nodes: int, seconds: int, times: Mapping[str, int] | None = None) -> Cost:

@@ -331,5 +331,6 @@ def _warnings(job: layout.JobLayout) -> tuple[str, ...]:
         *launcher_notes(job),
         *framework_notes(job),
         *notes,
+        *layout.spread_note(job),
         *((cost.text,) if cost else ()),
     )

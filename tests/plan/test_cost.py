@@ -92,3 +92,20 @@ def test_the_option_and_the_note() -> None:
     refused = subprocess.run([*line, "--budget", "1", "mnist"], capture_output=True, text=True, check=False)
     assert refused.returncode == 3
     assert "--budget 1: it costs at most 2 GPU-hours" in refused.stderr
+
+
+@in_one_test(
+    "options, spread",
+    [
+        ({"site": "betzy", "account": "nn1234k", "tasks": 64}, True),
+        ({"site": "betzy", "account": "nn1234k", "tasks": 64, "tasks_per_node": 1}, False),
+        ({"site": "betzy", "account": "nn1234k", "tasks": 64, "nodes": 64}, False),
+        ({"site": "betzy", "account": "nn1234k", "tasks": 1}, False),
+        ({"site": "generic-slurm", "account": None, "tasks": 2}, True),
+        ({"tasks": 16}, False),
+        ({"tasks": 16, "gpus_per_task": 0}, True),
+    ],
+)
+def test_ranks_that_take_a_node_each_are_noted(options: dict[str, Any], spread: bool) -> None:
+    """A user of sbatch -n 64 expects one node of 128 cores, and would pay for 64."""
+    assert ("nodes, one rank on each" in notes(**options)) == spread

@@ -157,6 +157,21 @@ def test_trials(recorded: Answers) -> None:
             SLURM.trial.parse(recorded.answer(f"trial {scenario}"))
 
 
+@in_one_test(
+    "words, silent",
+    [
+        ("allocation failure: Socket timed out on send/recv operation", True),
+        ("allocation failure: Unable to contact slurm controller (connect failure)", True),
+        ("allocation failure: Requested partition configuration not available now", False),
+    ],
+)
+def test_a_slurm_that_does_not_answer_has_not_refused(words: str, silent: bool) -> None:
+    assert SLURM.trial is not None
+    said = "sbatch gives no answer: " if silent else "Slurm would refuse the job: "
+    with pytest.raises(RefusedError, match=f"^{said}"):
+        SLURM.trial.parse(CommandResult(exit_code=1, stdout="", stderr=f"{words}\n"))
+
+
 def test_accounting(recorded: Answers) -> None:
     assert SLURM.accounting is not None
 

@@ -116,6 +116,8 @@ class SallocScheduler(SlurmScheduler, frozen=True, kw_only=True):
 _MAY_BE_TEMPORARY = "Requested node configuration is not available"
 # States that end sometime, in sinfo's compact form (man sinfo); an asterisk: the node does not respond.
 _AWAY = r"(drain|drng|down|fail|failg|maint|boot|resv|unk)\W?|\w+\*"
+# Slurm's words where slurmctld is not reached (src/common/slurm_errno.c of 22.05 and 25.05).
+_SILENT = "Unable to contact slurm controller|Socket timed out|Zero Bytes were transmitted"
 _EXPECTED = (
     r"to start at (\S+)(?: on cluster \S+)?(?: a)? using \d+ processors on nodes (\S+)"
     r"(?: in partition (\S+))?"
@@ -129,7 +131,8 @@ def _parse_trial(answer: CommandResult) -> str | None:
     and has a stray "a" there (src/api/allocate.c). Raises RefusedError with Slurm's words.
     """
     if answer.exit_code != 0:
-        raise RefusedError(f"Slurm would refuse the job: {scheduler_interface.own_words(answer)}")
+        said = "sbatch gives no answer" if re.search(_SILENT, answer.stderr) else "Slurm would refuse the job"
+        raise RefusedError(f"{said}: {scheduler_interface.own_words(answer)}")
     match = re.search(_EXPECTED, answer.stderr)
     if not match:
         return None

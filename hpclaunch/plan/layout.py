@@ -387,7 +387,7 @@ def cost_at_most(job: JobLayout) -> Cost | None:
 
 
 def spread_note(job: JobLayout) -> Iterator[str]:
-    """Yield that each rank takes a node of its own where only ``--tasks`` was given and no GPU settles it."""
+    """Yield that each rank takes a whole node where only ``--tasks`` was given and no GPU settles it."""
     counts = (job.request.nodes, job.request.tasks_per_node, job.gpus_per_node)
     if job.is_queued and job.nodes > job.tasks_per_node == 1 and not any(counts):
         yield note_text("ranks: spread", ranks=job.tasks)

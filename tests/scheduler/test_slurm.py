@@ -168,7 +168,7 @@ def test_no_answer_is_not_taken_for_a_lost_job(source: str, stderr: str) -> None
 
 
 def test_every_ended_state_has_a_sentence_and_is_final() -> None:
-    for word in WORDS.ended:
+    for word in WORDS.ended.keys() - {"DependencyNeverSatisfied"}:  # a reason, no state
         row = f"1|{word}|0:0|1|2|1|lab|None|\n"
         status = SLURM.parse_status("sacct", ["1"], answer(row))["1"]
         assert status.state == "failed"
@@ -250,6 +250,24 @@ def test_a_cancelled_job_that_never_started_has_no_start() -> None:
     never = job_status("CANCELLED by 1000", "0:0", at, at)
     assert (never.state, never.started, never.reason) == ("cancelled", None, "CANCELLED by 1000")
     assert job_status("CANCELLED by 1000", "0:0", at, "1764064800").started is not None
+
+
+@in_one_test(
+    "source, row, told",
+    [
+        ("sacct", "7|CANCELLED|0:0|1|1|1|lab|Dependency|", True),
+        ("sacct", "7|CANCELLED by 1000|0:0|1|1|1|lab|Dependency|", False),
+        ("scontrol", "JobId=7 JobState=CANCELLED Reason=DependencyNeverSatisfied ExitCode=0:0", True),
+        ("scontrol", "JobId=7 JobState=CANCELLED Reason=Dependency ExitCode=0:0", False),
+    ],
+)
+def test_a_job_that_slurm_cancels_since_its_dependency_failed_says_so(
+    source: str, row: str, told: bool
+) -> None:
+    """Of 22.05.8, with --kill-on-invalid-dep; sacct keeps the reason for which the job waited."""
+    status = SLURM.parse_status(source, ["7"], answer(row + "\n"))["7"]
+    assert status.state == "cancelled"
+    assert ("that it was to follow ended otherwise" in (status.reason or "")) == told
 
 
 def test_a_job_that_slurm_says_completed_has_the_code_0() -> None:

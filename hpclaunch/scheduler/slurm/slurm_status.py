@@ -139,7 +139,10 @@ def _sacct_rows(text: str) -> Iterator[dict[str, str]]:
         values = line.split("|", len(_SACCT_COLUMNS) - 1)
         # -D: a requeued job has a line an attempt, the last one counts
         if len(values) == len(_SACCT_COLUMNS) and _READABLE.fullmatch(values[0]):
-            yield _row(*values)
+            row = _row(*values)
+            # Slurm itself cancelled it, as no user is named; sacct keeps the reason of the wait (22.05).
+            never = (row["state"], row["reason"]) == ("CANCELLED", "Dependency")
+            yield {**row, "reason": "DependencyNeverSatisfied"} if never else row
 
 
 def _scontrol_rows(text: str) -> Iterator[dict[str, str]]:
@@ -194,7 +197,7 @@ def _state(row: Mapping[str, str]) -> JobStatus:
     return WORDS.status(
         word,
         waits=pending_sentence(row["reason"]),
-        fails=never or _end_sentence(word, row["state"], code),
+        fails=never or _end_sentence(word, row, code),
         code=None if never or word == "NODE_FAIL" else code,
         started=_started(row, code),
         ended=iso_time(row["end"]),
@@ -225,9 +228,10 @@ def _never_begun(word: str, row: Mapping[str, str]) -> str | None:
     return note_text("slurm: no log", log=log)
 
 
-def _end_sentence(word: str, state: str, code: int | None) -> str | None:
-    if word in WORDS.ended:
-        return f"{word}: {WORDS.ended[word]}"
+def _end_sentence(word: str, row: Mapping[str, str], code: int | None) -> str | None:
+    for key in (row["reason"], word):
+        if key in WORDS.ended:
+            return f"{key}: {WORDS.ended[key]}"
     if word == "FAILED":
         # The signals that end programs; 192, say, is srun's own "cannot bind", not SIGRTMAX.
         if code and 128 < code < 128 + 32:
@@ -235,7 +239,7 @@ def _end_sentence(word: str, state: str, code: int | None) -> str | None:
 
             return f"FAILED: the script was ended by {signal.Signals(code - 128).name}"
         return f"FAILED: the script ended with exit status {code}"
-    return state.strip() if " by " in state else None
+    return row["state"].strip() if " by " in row["state"] else None
 
 
 def pending_sentence(reason: str) -> str | None:

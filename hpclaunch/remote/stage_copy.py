@@ -10,8 +10,7 @@ No other user of the node may be able to exchange a copy: the folder around it, 
 only, must belong to the user or the system, and others may not write to it unless it has the sticky bit;
 the copy and the record of it must be the user's own (man 7 path_resolution, man 5 proc_sys_fs).
 
-This file goes to nodes; it imports only modules of this folder that are sent with it, and runs on any Python
-from 3.6 on.
+It goes to nodes with the modules of this folder that it imports, and runs on any Python from 3.6 on.
 """
 
 import contextlib

@@ -1,8 +1,7 @@
 # ruff: noqa: UP006, UP035  (the interpreter of a node may be old)
 """Images of squashfs on a node: mounted by squashfuse where the node can, else unpacked by unsquashfs.
 
-This file goes to nodes; it imports only modules of this folder that are sent with it, and runs on any Python
-from 3.6 on.
+It goes to nodes with the modules of this folder that it imports, and runs on any Python from 3.6 on.
 """
 
 import os

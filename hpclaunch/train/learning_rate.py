@@ -1,9 +1,8 @@
 """The learning rate as a function of how far the training is: scaling, warm-up, decay. Pure.
 
-Time is counted in epochs, so a schedule does not depend on the steps of an epoch. Momentum correction (Goyal
-et al. 2017, arXiv:1706.02677, section 3: where the momentum includes the rate, v is multiplied by new rate /
-old rate when it changes) is built in: no optimiser of this package includes the rate in its momentum (their
-equation 9), which is the same.
+Time is counted in epochs, so a schedule does not depend on the steps of an epoch. The momentum correction of
+Goyal et al. 2017 (arXiv:1706.02677, section 3: v times new rate / old rate) is built in: no optimiser here
+includes the rate in its momentum (their equation 9), which is the same.
 """
 
 import math

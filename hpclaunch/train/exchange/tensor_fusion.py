@@ -1,7 +1,6 @@
 """Tensor fusion: the gradients of many layers in one message. Pure; the same on every rank.
 
-All gradients lie in one flat buffer, so a message of neighbouring tensors is a part of it: nothing is copied
-into a fusion buffer and back, as Horovod does.
+All gradients lie in one flat buffer, and a message of neighbouring tensors is a part of it, not a copy.
 """
 
 from collections.abc import Sequence

@@ -270,10 +270,8 @@ def threads_over_cpus(context: Context) -> Iterator[Violation]:
 
 def _threads_of_gromacs(context: Context) -> Iterator[Violation]:
     """Report a mdrun without a launcher that starts more threads than the job has CPUs on its node."""
-    cpus = _cpus_of_job(context.requested)
-    if not cpus or context.owns_node or any(one.role == "exclusive" for one in context.directives):
-        return
-    for command in context.script.commands:
+    cpus = cpus_of_job(context)
+    for command in context.script.commands if cpus else ():
         words = " ".join(word.visible for word in command.words)
         threads = prod(map(int, re.findall(r" -nt(?:omp|mpi) (\d{1,3})(?= |$)", words)))
         if cpus < threads and re.match(r"(gmx\w* )?mdrun ", words):
@@ -281,8 +279,13 @@ def _threads_of_gromacs(context: Context) -> Iterator[Violation]:
             yield Violation(command.line, message, "request as many CPUs, or start fewer threads")
 
 
-def _cpus_of_job(requested: RequestedResources) -> int:
+def cpus_of_job(context: Context) -> int:
     """Return the CPUs of a job of one node; 0: not known, as where each GPU brings some (DefCpuPerGPU)."""
+    whole = context.owns_node or any(one.role == "exclusive" for one in context.directives)
+    return 0 if whole else _cpus_requested(context.requested)
+
+
+def _cpus_requested(requested: RequestedResources) -> int:
     each, tasks = requested.cpus_per_task, requested.tasks or requested.tasks_per_node
     of_gpus = requested.cpus_per_gpu or (requested.gpus_of_node and not each)
     if of_gpus or requested.node_count not in (None, 1):

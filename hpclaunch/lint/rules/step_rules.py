@@ -60,12 +60,12 @@ def _only_counts_cores(context: Context, launch: Launch) -> bool:
 
 def _starts_others(script: Script, launch: Launch) -> bool:
     """Tell whether a launcher or another command may start processes, or the program itself further ones."""
-    elsewhere = any(one.by_launcher for one in script.launches) or any(map(_may_launch, script.commands))
+    elsewhere = any(one.by_launcher for one in script.launches) or any(map(may_launch, script.commands))
     itself = _STARTS_ITSELF.search(" ".join(program_words(script, launch)))
     return bool(elsewhere or itself or not python_files(launch) or torch_run(script, launch))
 
 
-def _may_launch(command: Command) -> bool:
+def may_launch(command: Command) -> bool:
     """Tell whether a command may start ranks: a script, or a program in a variable."""
     raw, text = (command.words[0].raw, command.words[0].visible) if command.words else ("", "")
     by_name = raw in ("ssh", "pdsh") or text.endswith((".sh", ".csh"))
@@ -196,7 +196,7 @@ def _waits(script: Script, command: Command) -> bool:
     """Tell whether a command waits for others, or runs another program, which takes its time."""
     launches = any(one.command is command and not one.trivial for one in script.launches)
     waiting = command.name in ("wait", "sleep", "fg", "while", "until", "tail", "eval", ".", "source")
-    runs = launches or _may_launch(command) or (command.words and command.name not in PREPARES)
+    runs = launches or may_launch(command) or (command.words and command.name not in PREPARES)
     return waiting or bool(runs)
 
 

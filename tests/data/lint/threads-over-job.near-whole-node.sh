@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --exclusive
+#SBATCH --cpus-per-task=8
+#SBATCH --time=01:00:00
+bwa mem -t 32 ref.fa reads.fq > out.sam
+# site: unknown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -269,7 +269,7 @@ def _new_text(
     import socket
 
     from hpclaunch.site.asked_cluster import is_one_of
-    from hpclaunch.site.new_profile import cpu_model, profile_text
+    from hpclaunch.site.new_profile import cpu_model, of_cluster, profile_text
     from hpclaunch.topology.sources import read_folder, read_live
 
     cpuinfo = Path(os.environ.get("HPCLAUNCH_SYSROOT") or "/") / "proc" / "cpuinfo"
@@ -277,16 +277,26 @@ def _new_text(
     model = cpu_model(cpuinfo.read_text(errors="replace") if known else "")
     topology = read_live() if folder is None else read_folder(Path(folder))
     facts = _facts_here(scheduler) if folder is None else None
+    cluster = of_cluster(facts, _unknown_cluster() if facts else None)
     if facts and facts.nodes and not queues_file and not is_one_of(topology, facts):
         has = f"{counted(len(topology.cores), 'core')} and {counted(len(topology.gpus), 'GPU')}"
         click.echo(f"note: this node has {has}, as none of {scheduler.title}'s nodes has", err=True)
-        return _described_text(name, base, facts, scheduler)
+        return _described_text(name, base, facts, scheduler, cluster)
     queues = _queues_of(scheduler, queues_file) if queues_file else facts.queues if facts else ()
     measured = folder or socket.gethostname()
-    return profile_text(name, base, topology, model, measured, dt.date.today(), queues)
+    return profile_text(name, base, topology, model, measured, dt.date.today(), queues, cluster)
 
 
-def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Scheduler) -> str:
+def _unknown_cluster() -> str | None:
+    """Return Slurm's name of this cluster; None where a profile has it already: of two none would count."""
+    from hpclaunch.site.detect import detect_here, gather
+
+    return None if detect_here().site else gather().cluster_name
+
+
+def _described_text(
+    name: str, base: str, facts: ClusterFacts, scheduler: Scheduler, cluster: Mapping[str, Any]
+) -> str:
     """Return a profile of the nodes that the scheduler describes, those with GPUs first."""
     from msgspec.structs import replace
 
@@ -304,7 +314,7 @@ def _described_text(name: str, base: str, facts: ClusterFacts, scheduler: Schedu
     counts = counted(node.count or 1, "node"), counted(node.cores, "core"), counted(len(node.gpus), "GPU")
     click.echo(note_text("sites new: described", counts=counts, scheduler=scheduler), err=True)
     profile = replace(asked.profile, node=replace(node, source=None))  # the new file has its own source
-    return described_text(name, base, profile, dt.date.today())
+    return described_text(name, base, profile, dt.date.today(), facts.queues, cluster)
 
 
 def _queues_of(scheduler: Scheduler, file: TextIO) -> tuple[QueueFacts, ...]:

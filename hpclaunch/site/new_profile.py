@@ -1,7 +1,7 @@
 """A profile of this machine: the live node as YAML, everything else from a generic profile."""
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import yaml
 from hpclaunch.cpuset import CpuSet, format_cpu_list
 from hpclaunch.errors import BadInputError
 from hpclaunch.package_data import text_beside
-from hpclaunch.scheduler.cluster_facts import QueueFacts
+from hpclaunch.scheduler.cluster_facts import ClusterFacts, QueueFacts
 from hpclaunch.site.profile_node import VISIBLE, threads_of
 from hpclaunch.site.schema import Node, NumaDomain, SiteName, SiteProfile
 from hpclaunch.site.site_scheduler import base_profiles
@@ -37,11 +37,13 @@ def profile_text(
     host: str,
     day: dt.date,
     queues: Iterable[QueueFacts] = (),
+    cluster: Mapping[str, Any] | None = None,
 ) -> str:
     """Return a profile that extends ``base`` with the node that was measured on ``host``, and its ``queues``.
 
-    What no source reports is left out, never guessed. Raises BadInputError for a node that the format cannot
-    describe: offline CPUs, or a numbering that is neither spread nor adjacent.
+    ``cluster``: what `of_cluster` tells. What no source reports is left out, never guessed. Raises
+    BadInputError for a node that the format cannot describe: offline CPUs, or a numbering that is neither
+    spread nor adjacent.
     """
     node = _node(topology, cpu_model)
     scheduler = base_profiles()[base]
@@ -51,19 +53,41 @@ def profile_text(
     }
     if vendor := node.get("gpu_vendor"):
         binding["gpu_visible_var"] = VISIBLE[vendor]
-    document = {"description": f"{name}, node measured on {host}", "node": node, "binding": binding}
-    if listed := {queue.name: queue_keys(queue, has_gpus=bool(topology.gpus)) for queue in queues}:
+    document = {"description": f"{name}, node measured on {host}", **(cluster or {})}
+    document |= {"node": node, "binding": binding}
+    if listed := _queues(queues, has_gpus=bool(topology.gpus)):
         document["queues"] = listed
     notes = "".join(f"# {note}\n" for note in topology.notes)
     return _text(name, base, document, f"# Measured by hpclaunch sites new on {host}, {day}. {_ADD}\n{notes}")
 
 
-def described_text(name: str, base: str, asked: SiteProfile, day: dt.date) -> str:
+def described_text(
+    name: str,
+    base: str,
+    asked: SiteProfile,
+    day: dt.date,
+    queues: Iterable[QueueFacts],
+    cluster: Mapping[str, Any],
+) -> str:
     """Return a profile that extends ``base`` with the nodes and queues as the scheduler describes them."""
-    told = ("description", "node", "binding", "queues")
-    document = msgspec.to_builtins({key: getattr(asked, key) for key in told})
+    told = msgspec.to_builtins({"node": asked.node, "binding": asked.binding})
+    listed = _queues(queues, has_gpus=bool(asked.node and asked.node.gpus))
+    document = {"description": asked.description, **cluster, **told, "queues": listed}
     head = f"# By hpclaunch sites new, {day}, from a node that runs no jobs. {_ADD}\n"
     return _text(name, base, document, head)
+
+
+def of_cluster(facts: ClusterFacts | None, name: str | None) -> dict[str, Any]:
+    """Return what a profile tells of the cluster: its scheduler's version, and the name it is known by."""
+    release = facts.release if facts else None
+    return {
+        **({"detect": {"cluster_names": [name]}} if name else {}),
+        **({"scheduler": {"version": release}} if release else {}),
+    }
+
+
+def _queues(queues: Iterable[QueueFacts], *, has_gpus: bool) -> dict[str, Any]:
+    return {queue.name: queue_keys(queue, has_gpus=has_gpus) for queue in queues}
 
 
 _ADD = "Add account, queues, modules and fabric."

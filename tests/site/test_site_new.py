@@ -150,9 +150,22 @@ def test_on_a_login_node_the_scheduler_describes_the_nodes(login_node: Path) -> 
     )
     assert list(made.queues) == ["gpu"]
     assert made.queues["gpu"].max_nodes == 2
-    script = hpclaunch_here("submit", "--site", "lab", "--software", "none", "--dry-run", "--", "env").stdout
+    assert made.scheduler.version == "23.02.7"
+    assert new("twin").returncode == 0  # its name counts once: of two profiles with it none is detected
+    assert hpclaunch_here("sites", "detect").stdout.startswith(
+        "lab: scontrol show config: ClusterName is lab"
+    )
+    script = hpclaunch_here("submit", "--software", "none", "--dry-run", "--", "env").stdout
     assert "#SBATCH --ntasks-per-node=8" in script
     assert hpclaunch_here("sites", "validate", "lab").returncode == 0
+
+
+def test_a_queue_without_gpus_is_described_with_its_limits(login_node: Path) -> None:
+    """A job without GPUs in the usual queue names none, and a profile without it would know no limit."""
+    (login_node / "nodes").write_text(NODES.format(1, "(null)") + "\n")
+    assert new("lab").returncode == 0
+    queue = load_site("lab").queues["gpu"]
+    assert (queue.max_nodes, queue.max_walltime) == (2, "1-00:00:00")
 
 
 def test_on_one_of_the_nodes_the_node_itself_is_measured(login_node: Path) -> None:

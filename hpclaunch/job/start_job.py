@@ -23,21 +23,15 @@ from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import Host, NoAnswerError, Note, only_reading
 from hpclaunch.host.this_machine import LocalHost, machine_identity
+from hpclaunch.job import job_script, mpi_plugin, program_check, submission
 from hpclaunch.job.find_out import find_out, look_on, read_on, seen_in
-from hpclaunch.job.job_script import job_files, jobs_before, script_of
-from hpclaunch.job.mpi_plugin import check_plugin, choose_plugin
 from hpclaunch.job.prepare import Prepared
-from hpclaunch.job.program_check import file_problems, option_problems
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.store import Store, new_job_id, now
-from hpclaunch.job.submission import SCRIPT, submit_once, uninterrupted
 from hpclaunch.package_data import commit, note_text, text_beside
-from hpclaunch.plan.frameworks import uses_mpi
+from hpclaunch.plan import frameworks, plan_file, preflight_plan, request_rules
 from hpclaunch.plan.layout import JobLayout, JobPlace, LaunchPlan
-from hpclaunch.plan.plan_file import FOLDER
-from hpclaunch.plan.preflight_plan import split_item
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.plan.request_rules import array_indices
 from hpclaunch.scheduler.registry import THIS_MACHINE, get_scheduler
 from hpclaunch.scheduler.scheduler_interface import Scheduler, Trial
 from hpclaunch.site.load_profile import profile_digest
@@ -71,7 +65,7 @@ def start(
         if prepared.host is not None:
             prepared = _seen_on_host(prepared, host, workdir)
         place = _place(prepared, store, host, job_id, folder, note)
-        plan, script = script_of(prepared, place)
+        plan, script = job_script.script_of(prepared, place)
         if plan.scheduler.starts_at_once:
             _need_local_parts(plan)
         scheduler = _scheduler(prepared, plan)
@@ -119,16 +113,16 @@ def submit_job(
     the scheduler gave no answer in time the record stays ``created`` with that reason; ``refresh`` finds out.
     Where it has the job and the record cannot be saved, that is noted, with the id.
     """
-    path = f"{record.folder}/{SCRIPT}"
+    path = f"{record.folder}/{submission.SCRIPT}"
     with not_submitted_if_it_fails(store, record, note):
         host.make_folder(record.folder)
         host.write_file(path, script.encode(), mode=0o755)
     if scheduler.starts_at_once:
         _meanwhile(partial(import_module, "hpclaunch.job.follow_job"))  # most are followed at once
-    with uninterrupted():
+    with submission.uninterrupted():
         try:
             env = dict.fromkeys(scheduler.overriding(script))
-            scheduler_id = submit_once(host, scheduler, path, record.folder, record.workdir, env)
+            scheduler_id = submission.submit_once(host, scheduler, path, record.folder, record.workdir, env)
         except NoAnswerError as error:
             reason = f"{error.message}; it may have been submitted or not"
             store.keep(replace(record, reason=reason), note)
@@ -160,7 +154,7 @@ def _send_parts(
     prepared: Prepared, plan: LaunchPlan, host: Host, record: JobRecord, state: str, note: Note
 ) -> None:
     host.make_folder(record.folder, private=True)
-    host.write_folder(f"{record.folder}/{FOLDER}", job_files(plan))
+    host.write_folder(f"{record.folder}/{plan_file.FOLDER}", job_script.job_files(plan))
     if prepared.sync is not None:
         from hpclaunch.host.sync import sync_folder
 
@@ -171,19 +165,19 @@ def _send_parts(
 
 
 def _refuse(plan: LaunchPlan, prepared: Prepared, host: Host, workdir: str) -> None:
-    problems = plan.problems or file_problems(
+    problems = plan.problems or program_check.file_problems(
         prepared.request, host, workdir, prepared.sync, elsewhere=prepared.host is not None
     )
     if not problems and not plan.scheduler.starts_at_once:  # the job itself says it at once
-        problems += option_problems(prepared.request)
+        problems += program_check.option_problems(prepared.request)
     if problems:
         raise BadInputError(problems[0].message, problems[0].hint)
 
 
 def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: str, note: Note) -> JobPlace:
     request = prepared.request
-    check_plugin(request, prepared.profile, host)
-    plugin = choose_plugin(request, prepared.profile, host, prepared.settings)
+    mpi_plugin.check_plugin(request, prepared.profile, host)
+    plugin = mpi_plugin.choose_plugin(request, prepared.profile, host, prepared.settings)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
 
@@ -191,7 +185,7 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
         folder=folder,
         job_id=job_id,
         python=prepared.python,
-        after=jobs_before(prepared, store, host),
+        after=job_script.jobs_before(prepared, store, host),
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,
         mpi_library=plugin.library if plugin else None,
@@ -217,7 +211,7 @@ def _record(
     workdir: str,
 ) -> JobRecord:
     array = plan.request.array
-    indices = array_indices(array, plan.scheduler) if array else ()
+    indices = request_rules.array_indices(array, plan.scheduler) if array else ()
     assert place.folder is not None  # noqa: S101
     assert place.job_id is not None  # noqa: S101
     return JobRecord(
@@ -259,7 +253,7 @@ def _need_sources(prepared: Prepared, host: Host, workdir: str) -> None:
     from hpclaunch.remote.stage_sources import split_sum  # few jobs stage something
 
     for text in prepared.request.stage:
-        source = split_sum(split_item(text)[0])[0]
+        source = split_sum(preflight_plan.split_item(text)[0])[0]
         if prepared.sync is not None and not source.startswith("/"):
             continue
         if not host.exists(source if source.startswith("/") else f"{workdir}/{source}"):
@@ -270,7 +264,7 @@ def _need_local_parts(plan: LaunchPlan) -> None:
     """Refuse a run on this machine that lacks the MPI it needs, or the bundled runner's packages."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     if plan.launcher.starts_mpi and shutil.which("mpiexec", path=path) is None:
-        known = uses_mpi(plan.request, plan.settings)
+        known = frameworks.uses_mpi(plan.request, plan.settings)
         other = "" if known else "name the framework where it needs no MPI (--framework torch), or "
         raise RefusedError.case("runner: no mpiexec", other=other)
     if plan.request.command.bundled and plan.request.python is None:

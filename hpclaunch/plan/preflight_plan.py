@@ -13,12 +13,9 @@ from typing import Literal
 
 from hpclaunch.cpuset import format_cpu_list
 from hpclaunch.errors import BadInputError
-from hpclaunch.plan.frameworks import interpreter
+from hpclaunch.plan import frameworks, layout, program, script_commands
 from hpclaunch.plan.launch_plan import Preflight, Staging
-from hpclaunch.plan.layout import JobLayout, framework_of
-from hpclaunch.plan.program import python_target
 from hpclaunch.plan.request import JobRequest
-from hpclaunch.plan.script_commands import environment_of
 from hpclaunch.scheduler.scheduler_interface import Scheduler
 from hpclaunch.site.schema import SiteProfile
 from hpclaunch.site.site_scheduler import site_launcher, site_scheduler
@@ -33,13 +30,13 @@ _LIMIT_S = 300
 """Longer than the import of a framework may take there."""
 
 
-def plan_preflight(job: JobLayout) -> Preflight | None:
+def plan_preflight(job: layout.JobLayout) -> Preflight | None:
     """Return each node's check; None: not requested. BadInputError: ``exclude_bad_nodes`` has no effect."""
     request, profile = job.request, job.profile
     again = _again(request, job.scheduler) if request.exclude_bad_nodes else None
     if not (request.preflight or request.check_imports):
         return None
-    python = interpreter(request, profile)
+    python = frameworks.interpreter(request, profile)
     wanted = _wanted(job) if request.preflight else {**_imports(request), "only": "imports"}
     nodes = job.nodes if request.preflight else 1
     text = json.dumps(wanted)
@@ -69,9 +66,9 @@ def _again(request: JobRequest, scheduler: Scheduler) -> str:
 
 def _imports(request: JobRequest) -> dict[str, object]:
     """Return what the job's Python must import, and its first folder. Raises BadInputError: none is known."""
-    module = framework_of(request).module
-    target = python_target(request.command.argv)
-    if own := environment_of(request):
+    module = layout.framework_of(request).module
+    target = program.python_target(request.command.argv)
+    if own := script_commands.environment_of(request):
         if request.check_imports:
             raise BadInputError.case("check-imports: own environment", own=own)
         return {}
@@ -83,7 +80,7 @@ def _imports(request: JobRequest) -> dict[str, object]:
     return {"imports": [module]} if request.check_imports else {"module": module}
 
 
-def _wanted(job: JobLayout) -> dict[str, object]:
+def _wanted(job: layout.JobLayout) -> dict[str, object]:
     """Return what a node must show, as the probe reads it; only what the profile knows."""
     profile = job.profile
     vendor = profile.node.gpu_vendor if profile.node and job.gpus_per_node else None

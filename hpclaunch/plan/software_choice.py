@@ -15,12 +15,9 @@ from msgspec.structs import replace
 
 from hpclaunch.errors import BadInputError
 from hpclaunch.framework_table import GOALS
+from hpclaunch.plan import layout, script_commands, startup_plan, worker_launchers
 from hpclaunch.plan.launch_plan import KnownJob
-from hpclaunch.plan.layout import framework_of
 from hpclaunch.plan.request import JobRequest, Problem, Setting
-from hpclaunch.plan.script_commands import environment_of, shell_target
-from hpclaunch.plan.startup_plan import starts_python
-from hpclaunch.plan.worker_launchers import per_node_launcher
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.queue_limits import cite, source_of
 from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile
@@ -180,7 +177,7 @@ def _horovod_goals(imports: tuple[str, ...], tops: set[str]) -> tuple[str, ...]:
 def module_of(request: JobRequest) -> str | None:
     """Return the module of Python by which an environment is known to have the framework."""
     goals = goals_of(request)
-    return framework_of(request).module or (goals[0] if goals == ("tensorflow",) else None)
+    return layout.framework_of(request).module or (goals[0] if goals == ("tensorflow",) else None)
 
 
 def choose_software(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
@@ -199,7 +196,7 @@ def _chosen(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
         return _named_offer(job)
     if _is_named(request, job.settings):
         return job
-    if own := environment_of(request):
+    if own := script_commands.environment_of(request):
         note = f"{own} brings its environment, whose content is not known here: nothing is added to it"
         return replace(job, notes=(note,) if _still_needed(request, job.profile) else ())
     found = _active(job, shell) or _of_site(job, shell)
@@ -217,7 +214,7 @@ def _of_site(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
     goals = _still_needed(request, profile)
     if not goals:
         return job
-    if not starts_python(request):
+    if not startup_plan.starts_python(request):
         note = f"{_program(request)} brings its own software, or --software {goals[0]} that of the site"
         return replace(job, notes=(note,))
     if goal := next((goal for goal in goals if goal in profile.software.offers), None):
@@ -231,7 +228,7 @@ def _of_site(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
 
 def _program(request: JobRequest) -> str:
     """Return the script that a command starts, else its first word."""
-    script = shell_target(request.command.argv)
+    script = script_commands.shell_target(request.command.argv)
     return script.file if script and script.file else request.command.argv[0]
 
 
@@ -280,7 +277,7 @@ def _named_offer(job: KnownJob) -> KnownJob:
 def _python_of(request: JobRequest) -> str:
     """Return the word of a command that names its Python, or its launcher of workers; empty: none does."""
     argv = () if request.command.bundled else request.command.argv
-    started = per_node_launcher(request)
+    started = worker_launchers.per_node_launcher(request)
     words = argv[: started.words] if started else argv
     wanted = "" if started else "python"
     return next((word for word in reversed(words) if wanted in PurePath(word).name and "/" in word), "")

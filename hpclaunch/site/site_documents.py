@@ -8,12 +8,7 @@ import msgspec
 from hpclaunch.errors import BadInputError
 from hpclaunch.json_document import Document
 from hpclaunch.package_data import resource_dir
-from hpclaunch.site import load_profile
-from hpclaunch.site.detect import Evidence
-from hpclaunch.site.fact_sources import CountedFacts, ReadSource
-from hpclaunch.site.module_facts import ChangedModule, without_version
-from hpclaunch.site.profile_files import user_sites_folder
-from hpclaunch.site.schema import SiteProfile
+from hpclaunch.site import detect, fact_sources, load_profile, module_facts, profile_files, schema
 
 
 class ListedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,15 +41,15 @@ class SourcesDocument(Document, frozen=True, kw_only=True):
 
     older_than_days: int
     sources: int
-    old: tuple[ReadSource, ...]
+    old: tuple[fact_sources.ReadSource, ...]
     not_readable: dict[str, str]
-    changed: tuple[ChangedModule, ...] = ()
+    changed: tuple[module_facts.ChangedModule, ...] = ()
 
 
 class FactsDocument(Document, frozen=True, kw_only=True):
     """How well machines are known."""
 
-    sites: dict[str, CountedFacts]
+    sites: dict[str, fact_sources.CountedFacts]
 
 
 class DetectedSite(Document, frozen=True, kw_only=True):
@@ -63,7 +58,7 @@ class DetectedSite(Document, frozen=True, kw_only=True):
     site: str
     hostname: str
     reason: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[detect.Evidence, ...]
     notes: tuple[str, ...]
 
 
@@ -79,13 +74,13 @@ def listed_sites(*, kinds: bool = False) -> tuple[ListedSite, ...]:
 
 
 def _origin(path: Path) -> Literal["user", "centre", "shipped"]:
-    if path.is_relative_to(user_sites_folder()):
+    if path.is_relative_to(profile_files.user_sites_folder()):
         return "user"
     return "shipped" if path.is_relative_to(resource_dir("site_profiles")) else "centre"
 
 
 def _listed(
-    name: str, path: Path, profile: SiteProfile | None, error: str | None, hidden: Path | None
+    name: str, path: Path, profile: schema.SiteProfile | None, error: str | None, hidden: Path | None
 ) -> ListedSite:
     known = ("extends", "part_of", "node_kind", "status", "description")
     return ListedSite(
@@ -120,7 +115,9 @@ def validated_site(site: str) -> ValidatedSite:
         profile = load_profile.load_merged(site).profile
     except BadInputError as error:
         return ValidatedSite(site=site, ok=False, errors=tuple(str(error).splitlines()))
-    wrong = () if profile.retired else tuple(f"{site}: {each}" for each in without_version(profile))
+    wrong = (
+        () if profile.retired else tuple(f"{site}: {each}" for each in module_facts.without_version(profile))
+    )
     return ValidatedSite(
         site=site, ok=not wrong, name=profile.name, digest=load_profile.profile_digest(profile), errors=wrong
     )

@@ -12,11 +12,8 @@ import msgspec
 
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.host.host_interface import Host
-from hpclaunch.job.binding_report import BindingVerdict
-from hpclaunch.job.follow_job import progress_of, result_of
-from hpclaunch.job.job_end import run_folders
+from hpclaunch.job import binding_report, follow_job, job_end, refresh
 from hpclaunch.job.record import JobRecord
-from hpclaunch.job.refresh import binding_verdict
 from hpclaunch.observe.job_timelines import bound_places, brought, read_timelines, timeline_files, timeline_of
 from hpclaunch.package_data import note_text, shell_words
 from hpclaunch.scheduler.registry import get_scheduler
@@ -59,7 +56,7 @@ class JobFacts:
     accounted: tuple[AccountedJob, ...] = ()
     samples: Mapping[int | None, Mapping[str, NodeFile]] | None = None
     """Index in an array, else None -> node -> its file."""
-    binding: BindingVerdict | None = None
+    binding: binding_report.BindingVerdict | None = None
     result: Mapping[str, Any] | None = None
     progress: Progress | None = None
     """Of a training that has not come to its end."""
@@ -79,7 +76,7 @@ def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
     try:
         samples = _samples(host, record)
         if facts.binding is None and record.started:
-            facts = replace(facts, binding=binding_verdict(host, record))
+            facts = replace(facts, binding=refresh.binding_verdict(host, record))
     except RefusedError as error:
         unknown.append(f"the samples and the binding cannot be read: {error.message}")
     if not samples and record.started:
@@ -90,7 +87,7 @@ def facts_of_job(host: Host, record: JobRecord) -> JobFacts:
     except HpclaunchError as error:
         unknown.append(f"what the scheduler keeps of the job is not known: {error.message}")
     try:
-        facts = replace(facts, result=None if record.array else result_of(host, record, to_stderr))
+        facts = replace(facts, result=None if record.array else follow_job.result_of(host, record, to_stderr))
         facts = replace(facts, lost=_lost_work(host, record), progress=_progress(host, record))
         timeline, why = _timeline(host, record, bound_places(facts.binding))
         facts = replace(facts, timeline=timeline)
@@ -138,7 +135,7 @@ def _why_no_samples(record: JobRecord) -> str:
 
 
 def _samples(host: Host, record: JobRecord) -> dict[int | None, dict[str, NodeFile]]:
-    folders = run_folders(record)
+    folders = job_end.run_folders(record)
     limit = str(_MOST_BYTES // max(1, len(folders)))
     command = ("xargs", "-0", "-r", *shell_words(__file__, "read_samples.sh", "read_samples"))
     names = "".join(f"{folder}\0" for folder in folders)
@@ -157,13 +154,13 @@ def _samples(host: Host, record: JobRecord) -> dict[int | None, dict[str, NodeFi
 
 def _progress(host: Host, record: JobRecord) -> Progress | None:
     try:
-        return msgspec.json.decode(progress_of(host, record) or b"", type=Progress)
+        return msgspec.json.decode(follow_job.progress_of(host, record) or b"", type=Progress)
     except msgspec.DecodeError:
         return None  # there is none, it is just being written, or an older hpclaunch wrote it
 
 
 def _lost_work(host: Host, record: JobRecord) -> tuple[LostWork, ...]:
-    files = host.read_files([f"{folder}/{LOST_WORK}" for folder in run_folders(record)])
+    files = host.read_files([f"{folder}/{LOST_WORK}" for folder in job_end.run_folders(record)])
     found: list[LostWork] = []
     for line in (line for data in files.values() for line in data.splitlines()):
         with suppress(msgspec.DecodeError):  # cut on a full disk

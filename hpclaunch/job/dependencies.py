@@ -1,10 +1,11 @@
 """Which jobs a job waits for: from the names that the user gives to the scheduler's ids."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from hpclaunch.errors import BadInputError
-from hpclaunch.job.ask_scheduler import is_last_known
+from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host.host_interface import Host
+from hpclaunch.job.ask_scheduler import QUERY_TIMEOUT_S, is_last_known
 from hpclaunch.job.record import JobRecord
 from hpclaunch.job.store import Store
 from hpclaunch.plan.request import JobRequest
@@ -38,6 +39,22 @@ def settle_after(
         elif record.state != "done" and not request.after_any:
             raise BadInputError.case("after: never", text=text, record=record)
     return tuple(ids)
+
+
+def forgotten(host: Host, scheduler: Scheduler, ids: Sequence[str]) -> Sequence[str]:
+    """Return the jobs that no source of the scheduler knows; none where one of them gives no answer.
+
+    Slurm of 22.05 takes such a job for one that has ended, and starts at once what waits for it.
+    """
+    for source in scheduler.status_sources:
+        for command in scheduler.status_commands(source, ids) if ids else ():
+            try:
+                answer = host.run(command, timeout_s=QUERY_TIMEOUT_S, env=scheduler.query_env)
+                known = scheduler.parse_status(source, ids, answer)
+            except RefusedError:
+                return ()
+            ids = [text for text in ids if text not in known]
+    return ids
 
 
 def _find(store: Store, scheduler: Scheduler, text: str) -> JobRecord | None:

@@ -180,12 +180,17 @@ def _place(prepared: Prepared, store: Store, host: Host, job_id: str, folder: st
     plugin = mpi_plugin.choose_plugin(request, prepared.profile, host, prepared.settings)
     if plugin:
         note(f"srun --mpi={plugin.name or '(default)'}: {plugin.reason}")
+    after = job_script.jobs_before(prepared, store, host)
+    if after:
+        from hpclaunch.job.dependencies import forgotten  # few jobs wait for others
 
+        for text in forgotten(host, prepared.scheduler, after):
+            note(note_text("after: not known", text=text, scheduler=prepared.scheduler))
     return JobPlace(
         folder=folder,
         job_id=job_id,
         python=prepared.python,
-        after=job_script.jobs_before(prepared, store, host),
+        after=after,
         allocation=prepared.allocation,
         mpi_plugin=plugin.name if plugin else None,
         mpi_library=plugin.library if plugin else None,

@@ -13,6 +13,7 @@ from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.host.host_interface import UnreadableFileError
 from hpclaunch.job import follow_job
 from hpclaunch.job.ask_scheduler import Answers
+from hpclaunch.job.dependencies import forgotten
 from hpclaunch.job.follow_job import LogReader, cancel_job, failed_nodes, read_log, result_of, wait_job
 from hpclaunch.job.record import ArrayJob, JobRecord
 from hpclaunch.job.refresh import NOT_SUBMITTED, judge, once, refresh, refresh_all, state_now
@@ -46,6 +47,17 @@ def leave(record: JobRecord, name: str, text: str) -> None:
     path = Path(record.folder) / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
+
+
+def test_a_job_to_wait_for_that_no_source_knows_is_named(store: Store) -> None:
+    """A typing error in --after: Slurm starts the job at once, as if the other one had ended long ago."""
+    host = PlayedSlurm()
+    submitted(store, host, "RUNNING")
+    assert list(forgotten(host, SLURM, ("17", "71"))) == ["71"]
+    assert not forgotten(host, SLURM, ("17",))
+    assert not forgotten(host, SLURM, ())
+    host.refuses["sacct"] = "sacct: error: Problem talking to the database: Connection refused"
+    assert not forgotten(host, SLURM, ("71",))
 
 
 def test_a_job_is_followed_to_its_end_with_its_output(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,9 @@ class Values:
         if signs is None or (signs != IFS and {*signs} & {*text}):
             return [Value(None, None, (UNREADABLE,))]
         shell = value.shell if value.plain is None else None
-        if shell and re.search(r"\$\{[^}]*\s", shell):  # ${NAME:-a b} is split when it has its value
+        if shell and re.search(
+            r"^(?!.*\$\().*\$\{[^}]*\s", shell, re.DOTALL
+        ):  # ${NAME:-a b} is split when it has its value
             return [replace(value, shell=None, named=shell, splits=True)]
         if signs != IFS or not (value.plain or re.search(r"^(?!.*(\\|\$\()).*\s", text, re.DOTALL)):
             return [] if value.plain == "" else [replace(value, splits=True)]

@@ -40,10 +40,11 @@ def _cuts(pieces: list[str], start: int) -> list[int]:
     depth, cuts = 0, [start]
     for at in range(start + 1, len(pieces)):
         depth += (pieces[at] == "{") - (pieces[at] == "}")
-        if depth < 0 or (depth == 0 and pieces[at] == ","):
+        if depth == 0 and pieces[at] == ",":
             cuts.append(at)
-        if depth < 0:
-            return cuts
+        elif depth < 0 and (len(cuts) > 1 or _sequence("".join(pieces[start + 1 : at]))):
+            return [*cuts, at]
+        depth = max(depth, 0)  # of {a},b} the second closes
     return []
 
 

@@ -178,10 +178,12 @@ def assignment_in(
     word: Word, *, of: Command | None = None, exported: bool = False, path: Path = ()
 ) -> Assignment:
     """Return the assignment that a word ``NAME=value`` is; ``of``: the command whose argument it is."""
-    match = ASSIGNMENT.match(word.raw)
+    raw = word.raw.lstrip("'\"")  # export "NAME=$A"
+    match = ASSIGNMENT.match(raw)
     assert match is not None  # noqa: S101
     parts = without_beginning(word.parts, match.end())
-    value = Word(word.raw[match.end() :], word.start + match.end(), word.end, word.line, parts)
+    start = word.start + len(word.raw) - len(raw) + match.end()
+    value = Word(raw[match.end() :], start, word.end, word.line, parts)
     items = next((part.words for part in parts if part.kind == "array"), None)
     whole = match[2] is None and items is None
     added, read_at = bool(match[3]), of.start if of else word.start
@@ -209,8 +211,8 @@ def text_part(text: str) -> Part:
 
 
 def is_assignment(word: Word) -> bool:
-    """Tell whether a word reads ``NAME=...``."""
-    return ASSIGNMENT.match(word.raw) is not None
+    """Tell whether an argument of export and the like reads ``NAME=...``, also in quotes."""
+    return ASSIGNMENT.match(word.raw.lstrip("'\"")) is not None
 
 
 def variable_name(text: str) -> bool:

@@ -978,3 +978,28 @@ def test_places_of_threads_that_hold_on_any_node_are_kept(value: str, env: str |
 def test_output_whose_name_begins_with_a_variable_may_be_data(file: str, named: bool) -> None:
     text = f"{NO_GPUS}for i in 1 2; do\nsrun ./a > {file}\ndone\n"
     assert ("which looks like data" in str(port(text, None, "polaris").to_do)) == named
+
+
+@in_one_test(
+    "lines, env, command",
+    [
+        ('export "A=1 2" B=3', {"A": "1 2", "B": "3"}, ("./a",)),
+        ("declare -x 'A=$B'", {"A": "$B"}, ("./a",)),
+        ('B=x\nexport "A=$B/y"', {"A": "x/y"}, ("./a",)),
+        ('export "A=$HOME/y"', {}, ("bash", "-c", 'export A="$HOME/y"\nexec ./a')),
+        ('echo "A=1"', {}, ("./a",)),
+        ('"A=1" true', {}, ("./a",)),
+        ('export "$N=1"', {}, ("./a",)),
+    ],
+)
+def test_an_exported_assignment_may_stand_in_quotes(
+    lines: str, env: dict[str, str], command: tuple[str, ...]
+) -> None:
+    settings = port(f"{NO_GPUS}{lines}\nsrun ./a\n", None, "polaris").settings
+    assert (settings.get("env", {}), settings["command"]) == (env, command)
+
+
+def test_an_item_by_the_index_stays_in_quotes() -> None:
+    head = f"{NO_GPUS}#SBATCH --array=0-8\nL=(a b c)\nM=${{L[$((SLURM_ARRAY_TASK_ID / 3))]}}\n"
+    text = 'exec ./a "$(items=(a b c); echo "${items[$HPCLAUNCH_ARRAY_INDEX / 3]}")"'
+    assert port(f"{head}srun ./a $M\n", None, "polaris").settings["command"] == ("bash", "-c", text)

@@ -34,6 +34,8 @@ _OF_TOOLS = re.compile(TABLE["texts_of_tools"])
 _OPEN_WORD = re.compile("|".join(TABLE["open_words"]))
 _PLACEHOLDER = re.compile("|".join([*TABLE["placeholders"], *TABLE["open_words"]]))
 BROKEN_SHEBANG = re.compile(r"(?!#!)[^\w\n]*((?:usr/)?bin/[^\n]*)")
+JOINED = re.compile("[\u00a0\u2000-\u200b\u3000\ufeff](-|#|$)")
+"""A sign like a blank in a word: that is reported, and not the value."""
 _OF_PYTHON = re.compile(r"\bdict_(keys|values|items)\(|<[\w.]+ object at 0x")
 """An object of Python that a program wrote into a directive: it is not to be filled in."""
 
@@ -163,7 +165,7 @@ class Script:
     def shebang(self) -> str:
         """The words after ``#!``; empty where there is none."""
         first = self.text.partition("\n")[0].rstrip("\r")
-        return first[2:].strip() if first.startswith("#!") else ""
+        return first[2:].strip(" \t") if first.startswith("#!") else ""
 
     def on_from(self, letter: str, name: str) -> float:
         """Return where ``set`` turns an option of the shell on; infinite where nothing does."""

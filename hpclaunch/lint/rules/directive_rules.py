@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, takewhile
 
-from hpclaunch.lint.batch_script import BROKEN_SHEBANG, Script, placeholder_in, written_by_hpclaunch
+from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script, placeholder_in, written_by_hpclaunch
 from hpclaunch.lint.known_variables import OPTION_VALUES, TABLE
 from hpclaunch.lint.lint_rule import Context, Edit, Severity, Violation, rule
 from hpclaunch.scheduler.directive_reader import Directive, DirectiveOption, DirectiveReader
@@ -21,12 +21,14 @@ _Option = tuple[int, str, str, str | None]
 _NEVER_EMPTY = TABLE["refused_empty"].split()
 _TEXTS = frozenset({"job-name", "output", "error", "input", "comment", "mail-user", "chdir"})
 _NOT_READ = re.compile(
-    rf"(?P<indent>[ \t]*)#(?P<blank>[ \t]*)"
+    rf"(?P<indent>[ \t]*)#(?P<blank>[ \t\u00a0]*)"
     rf"(?P<sentinel>{'|'.join(one for one in _SENTINELS if one.isalpha())})[ \t]+(?P<rest>-.*)$"
 )
 _BEHIND_SIGNS = re.compile(r"(?m)^[ \t]*[*>`_|~][*>`_|~ \t]*#(SBATCH|PBS|BSUB|\$)[ \t]*-[A-Za-z-].*")
 
-_LIKE_A_BLANK = re.compile("(?m)^#SBATCH(|[^#\n\"']*?(?=[^ -~](-|[ \t]*$)))[\u00a0\u2000-\u200b\u3000]")
+_LIKE_A_BLANK = re.compile(
+    "(?m)^#(SBATCH|PBS|BSUB|\\$)(|[^#\n\"']*?(?=[^ -~](-|#|[ \t]*$)))[\u00a0\u2000-\u200b\u3000\ufeff]"
+)
 _NO_WORDS = re.compile("(?m)^#SBATCH(?:[A-Za-z0-9_:;,.=][^\\s]*|[^#\n\"'\\\\]*([\"'])[^\n\"']*$)")
 """Lines that sbatch refuses: joined to #SBATCH is a word, or a quote has no partner."""
 _OF_TORQUE = re.compile(r"\b(nodes|neednodes)=[^,\s]*:gpus=\d|\bnodes=[^,\s]*:(ppn=\d+:[a-z]|[a-z]\w*:ppn=)")
@@ -82,7 +84,7 @@ def _in_text(context: Context, beginning: str) -> Severity | None:
     """Return a warning where the beginning of a line ends in the name of something: any sign is accepted."""
     reader = context.script.reader
     options = list(reader.read_text(beginning.partition("SBATCH")[2])) if reader else []
-    return "warning" if options and options[-1].name in _TEXTS else None
+    return "warning" if (options and options[-1].name in _TEXTS) or "SBATCH" not in beginning else None
 
 
 @rule("directive-comment")
@@ -233,7 +235,7 @@ def scheduler_retired(context: Context) -> Iterator[Violation]:
 def shebang_missing(context: Context) -> Iterator[Violation]:
     script = context.script
     if script.directives and not script.text.startswith("#!") and not placeholder_in(script.text[:200]):
-        at = len(script.text) - len(script.text.lstrip())
+        at = len(script.text) - len(script.text.lstrip("\ufeff \t\r\n"))
         edits = (Edit(0, at, ""),) if script.text.startswith("#!", at) else (Edit(0, 0, "#!/bin/bash\n"),)
         if broken := BROKEN_SHEBANG.match(script.text):
             edits = (Edit(0, broken.end(), f"#!/{broken[1]}"),)
@@ -261,10 +263,10 @@ def _of_other_form(rows: _Rows, options: Iterable[_Option]) -> Iterator[Violatio
 
 
 def _options_of_srun(script: Script) -> Iterator[_Option]:
-    """Yield the options of srun, but where the shell replaces a ``~``."""
+    """Yield the options of srun, but where the shell replaces a ``~``, or a sign is reported."""
     for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
         text = script.value(option).text
-        if not (text or "").startswith("~"):
+        if not (text or "").startswith("~") and (text or "").isascii():
             yield option.line, f"--{option.name}={text}", option.name, text
 
 
@@ -278,7 +280,9 @@ def _options_of_sbatch(script: Script) -> Iterator[_Option]:
 
 
 def _is_refused(form: str, value: str | None) -> bool:
-    if not value or (re.search(r"[$?]", value) and r"\$" not in form):  # its value is not known
+    if (
+        not value or JOINED.search(value) or (re.search(r"[$?]", value) and r"\$" not in form)
+    ):  # its value is not known
         return False
     return not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)
 

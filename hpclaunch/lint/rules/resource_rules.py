@@ -8,7 +8,7 @@ from functools import partial
 from math import inf
 from pathlib import PurePath
 
-from hpclaunch.lint.batch_script import BROKEN_SHEBANG, Script
+from hpclaunch.lint.batch_script import BROKEN_SHEBANG, JOINED, Script
 from hpclaunch.lint.launch_lines import SRUN_OPTIONS
 from hpclaunch.lint.lint_rule import RULES, Context, Edit, Severity, Violation, rule
 from hpclaunch.plural import counted
@@ -31,7 +31,8 @@ from hpclaunch.walltime import format_walltime
 
 _DEFAULT_QOS = "normal"
 """A QOS that Slurm's database has from the start (slurm.schedmd.com/qos.html)."""
-_NO_LIMIT = ("unlimited", "infinite", "-1")
+_NOT_JUDGED = re.compile(rf"(?i)(unlimited|infinite|-1)$|.*(\$|{JOINED.pattern})")
+"""No limit, a variable, or a sign that is reported."""
 # A short one is too similar to the first word of many comments.
 _LONG_SENTINELS = [reader.sentinel for reader in DIRECTIVE_READERS if len(reader.sentinel) > 4]
 _OTHER_SENTINELS = ("YBATCH",)
@@ -238,7 +239,7 @@ def walltime_unreadable(context: Context) -> Iterator[Violation]:
         return
     value = found.value or ""
     if walltime is None:
-        if value.lower() not in _NO_LIMIT and "$" not in value:
+        if not _NOT_JUDGED.match(value):
             yield Violation(found.line, f"{found.text}: not a time that {found.reader.kind} reads")
     elif not walltime.value and found.reader.refuses_zero_walltime:
         yield Violation(found.line, f"{found.text}: the walltime must be longer than {format_walltime(0)}")

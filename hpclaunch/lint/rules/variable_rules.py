@@ -385,7 +385,7 @@ def test_bracket_joined(context: Context) -> Iterator[Violation]:
     commands = context.script.variables.commands if plain else []
     for one in (each for each in commands if each.name == "["):
         last = one.words[-1]
-        if re.fullmatch(r"[^\[]+\]", last.raw):
+        if re.fullmatch(r"[^\[\u00a0]+\]", last.raw):
             edits = (Edit(last.end - 1, last.end - 1, " "),)
             yield Violation(last.line, f"{last.raw}: a blank is missing before ]", edits=edits)
         elif last.visible != "]" and one.after in ("&&", "||"):

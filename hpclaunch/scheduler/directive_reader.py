@@ -165,6 +165,7 @@ class DirectiveReader(msgspec.Struct, frozen=True, kw_only=True):
     requests_gpus: bool = True
     known_options: frozenset[str] = frozenset()
     dollar_options: Sequence[str] | None = None
+    array_file: str | None = None
     refuses_zero_walltime: bool = False
     retired: str = ""
     comments: bool = True

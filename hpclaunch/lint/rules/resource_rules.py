@@ -431,6 +431,24 @@ def output_folder_missing(context: Context) -> Iterator[Violation]:
         yield Violation(found.line, message, remedy, severity)
 
 
+@rule("array-output-shared")
+def array_output_shared(context: Context) -> Iterator[Violation]:
+    script = context.script
+    differs = script.reader.array_file if script.reader else None
+    if differs is None or not _has_several_jobs(script) or script.has_option("open-mode"):
+        return
+    for found in filter(None, (script.directive("output"), script.directive("error"))):
+        name = (found.value or "/dev/").replace("%%", "")
+        if not name.startswith("/dev/") and not re.search(differs, name):
+            yield Violation(found.line, f"every job of the array empties {found.value} and writes there")
+
+
+def _has_several_jobs(script: Script) -> bool:
+    found = last_directive(script.active_directives, "array")
+    array = re.fullmatch(r"(\d+)(?:-(\d+)\S*|,\S+)", (found and found.value) or "")
+    return array is not None and array[1] != array[2]
+
+
 def _named_after_the_job(folders: dict[str, Directive]) -> Iterator[Violation]:
     """Find folders of Grid Engine's output files with the job's number in their name: they cannot exist."""
     for folder, found in folders.items():

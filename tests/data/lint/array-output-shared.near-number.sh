@@ -1,0 +1,7 @@
+#!/bin/bash
+#SBATCH --time=01:00:00
+#SBATCH --array=1-100
+#SBATCH --output=run-%j.out
+#SBATCH --error=run-%J.err
+srun ./a.out
+# site: slurm-22.05.yaml

@@ -1,0 +1,6 @@
+#!/bin/bash
+#SBATCH --time=01:00:00
+#SBATCH --array=7-7
+#SBATCH --output=run.out
+srun ./a.out
+# site: slurm-22.05.yaml

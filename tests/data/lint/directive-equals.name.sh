@@ -4,3 +4,4 @@
 srun ./app
 # site: unknown
 # expect: 2 directive-equals
+# expect: 2 queue-of-gpus

@@ -1,6 +1,6 @@
 #!/bin/bash
 #SBATCH --time=01:00:00
-#SBATCH --partition=“gpu”
+#SBATCH --partition=“long”
 #SBATCH --exclude=n1‑n2
 #SBATCH --constraint=‘a100’
 srun ./app

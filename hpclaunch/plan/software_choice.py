@@ -99,13 +99,15 @@ def _with_part(environment: Environment, part: str, value: str | tuple[str, ...]
 
 
 def software_files(environment: Environment | None) -> tuple[str, ...]:
-    """Return the files without which the environment does not work: the image, and the venv's activate.
+    """Return the files without which the environment does not work: the image, the venv and its activate.
 
-    Only those whose paths are plain: not addresses, names of CSCS' definitions, or paths with variables.
+    A path is looked for where its folder exists, as nodes may have other file systems: so that of the venv,
+    too. Only plain paths are: not addresses, names of CSCS' definitions, or paths with variables.
     """
     if environment is None:
         return ()
-    paths = [f"{environment.venv}/bin/activate"] if environment.venv else []
+    venv = environment.venv or ""
+    paths = [*re.findall(r"^/[^/]+/.*", venv), f"{venv}/bin/activate"] if venv else []
     if environment.container and re.search(
         r"^\.{0,2}/|\.(sif|sqsh|squashfs|toml)$", environment.container.image
     ):

@@ -261,6 +261,7 @@ def test_a_framework_is_kept_by_the_record(tmp_path: Path) -> None:
         (("--container", "nosuch.sif"), "nosuch.sif"),
         (("--container", "{0}/nosuch.sif"), "{0}/nosuch.sif"),
         (("--venv", "nosuch"), "nosuch/bin/activate"),
+        (("--venv", "{0}/nosuch"), "{0}/nosuch"),
         (("--container", "{0}/there.sif", "--", "python", "nosuch.py"), "nosuch.py"),
     ],
 )
@@ -285,6 +286,7 @@ def test_software_that_is_not_there_is_told_before_the_queue(
         ("--container", "/local/of/the/nodes/my.sif"),
         ("--container", "{0}/there.sif", "--container-bind", "/nosuch"),
         ("--venv", "~/nosuch"),
+        ("--venv", "/local/of/the/nodes/env"),
     ],
 )
 def test_what_only_the_nodes_know_is_not_looked_for(words: tuple[str, ...], tmp_path: Path) -> None:

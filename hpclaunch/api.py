@@ -414,7 +414,8 @@ def jobs(newest: int | None = None, note: Note | None = None) -> list[JobHandle]
 
     ``newest``: how many, counted from the newest. ``note`` takes notes, instead of the log.
 
-    >>> [each.record.state for each in jobs(newest=1)] ['done']
+    >>> [each.record.state for each in jobs(newest=1)]
+    ['done']
     """
     records, damaged = _jobs().list(newest)
     for sentence in damaged:
@@ -427,7 +428,8 @@ def find_job(name: str = "last", note: Note | None = None) -> JobHandle:
 
     ``note`` takes notes, instead of the log. Raises BadInputError where there is none, or several.
 
-    >>> find_job("last").ended True
+    >>> find_job("last").ended
+    True
     """
     return JobHandle(_jobs().find(name), note)
 

@@ -266,7 +266,7 @@ def _options_of_srun(script: Script) -> Iterator[_Option]:
     """Yield the options of srun, but where the shell replaces a ``~``, or a sign is reported."""
     for option in chain.from_iterable(one.options for one in script.launches if one.launcher == "srun"):
         text = script.value(option).text
-        if not (text or "").startswith("~") and (text or "").isascii():
+        if not (text or "").startswith("~") and (text or "").isascii() and not placeholder_in(text or ""):
             yield option.line, f"--{option.name}={text}", option.name, text
 
 

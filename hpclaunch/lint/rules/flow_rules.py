@@ -219,20 +219,21 @@ def dry_run(context: Context) -> Iterator[Violation]:
     found: dict[str, list[tuple[Command, str]]] = {}
     meant = re.search(r"(?i)\bdry", "\n".join(one.text for one in context.script.active_directives) or "dry")
     for command, words in () if meant else runs(context.script):
-        name = words[0].rpartition("/")[2]
-        program = name if name in TABLE["dry_runs"] else " ".join(words[:2])
-        found.setdefault(program, []).append((command, _dry_option(name, words)))
+        program, option = _with_dry_option(words)
+        found.setdefault(program, []).append((command, option))
     for program, rows in found.items():
         command, option = rows[-1]
         if all(each for _, each in rows) and not _is_looked_at(command):
             yield Violation(command.line, f"{program} {option} only shows what it would do")
 
 
-def _dry_option(name: str, words: list[str]) -> str:
-    """Return the option with which a program does nothing; empty where there is none."""
+def _with_dry_option(words: list[str]) -> tuple[str, str]:
+    """Return the name of a program, and the option with which it does nothing; empty where there is none."""
+    name, shown = words[0].rpartition("/")[2], " ".join(one for one in words[:2] if one[:1] != "-")
     form = re.compile(TABLE["dry_runs"].get(name, TABLE["dry_runs"]["others"]))
-    later = pairwise([*words[1:], ""])
-    return next((one for one, value in later if form.fullmatch(one) and value not in _NO), "")
+    later = pairwise([] if re.search(TABLE["no_dry_runs"], " ".join(words)) else [*words[1:], ""])
+    option = next((one for one, value in later if form.fullmatch(one) and value not in _NO), "")
+    return name if name in TABLE["dry_runs"] else shown, option
 
 
 def _is_looked_at(command: Command) -> bool:

@@ -18,6 +18,8 @@ _OPTIONS = {name: form for form, names in TABLE["thread_options"].items() for na
 _SHOWS = PREPARES | INFORMATION_COMMANDS | {*TABLE["reports"].split()}
 _FEWEST_CPUS = 8
 """Idle CPUs of jobs with fewer are not reported."""
+_MOST_ON_ONE_NODE = 16
+"""Tasks that are usually placed on one node: few nodes have fewer cores."""
 _Started = tuple[Command, str, int | None]
 """A command, its program, and its threads: 0 where their number is open, None without an option."""
 
@@ -26,11 +28,16 @@ def _threads(words: list[str]) -> tuple[str, int | None]:
     """Return the name of a program, and its threads as ``_Started`` has them; a container is passed over."""
     names = [word.rpartition("/")[2] for word in words]
     at = next((at for at, name in enumerate(names) if name in _OPTIONS), 0)
-    form = _OPTIONS.get(names[at], TABLE["threads_of_any"])
     text = " ".join(words[at:])
+    other = "(?!)" if re.search(TABLE["no_threads"], text) else TABLE["threads_of_any"]
+    return names[at], _most(_OPTIONS.get(names[at], other), text)
+
+
+def _most(form: str, text: str) -> int | None:
+    """Return the highest number that options of a form give; 0 where one is open, None without any."""
     given = re.findall(rf" (?:{form})[= ]?(\d{{1,4}}|[Aa][Uu][Tt][Oo]|[$?]\S*)(?= |$)", text)
     numbers = [int(one) if one.isdigit() else 0 for one in given]
-    return names[at], max(numbers) if numbers and 0 not in numbers else 0 if numbers else None
+    return max(numbers) if numbers and 0 not in numbers else 0 if numbers else None
 
 
 def _started(script: Script) -> list[_Started]:
@@ -56,7 +63,7 @@ def tasks_for_threads(context: Context) -> Iterator[Violation]:
             yield Violation(command.line, f"{name} is one process, on the first of {nodes} nodes")
         elif tasks > 1 and _may_spread(context):
             where = f"{name} is one process on the first node, the {tasks} tasks may lie on several"
-            yield Violation(command.line, where)
+            yield Violation(command.line, where, severity="note" if tasks <= _MOST_ON_ONE_NODE else None)
 
 
 def _may_spread(context: Context) -> bool:

@@ -46,8 +46,8 @@ def export_without_all(context: Context) -> Iterator[Violation]:
     for launch in (one for one in script.launches if one.launcher == "srun" and one.program):
         option, program = launch.option("export"), launch.program[0].visible
         text = script.value(option).in_words if option else of_job
-        if _drops_path(text):
-            found = "/" in program or launch.option("container-image", "container") is not None
+        found = "/" in program or launch.option("container-image", "container") is not None
+        if _drops_path(text, found):
             message = f"--export={text[:40]}: {program} starts without the script's PATH and modules"
             yield Violation(launch.line, message, severity=severities[found + (option is None)])
             return
@@ -56,13 +56,15 @@ def export_without_all(context: Context) -> Iterator[Violation]:
 def _export_of_job(context: Context) -> str:
     """Return the value of the job's --export; empty where the script changes it for its steps, too."""
     given = context.directive("export")
-    return given.value or "" if given and "SLURM_EXPORT_ENV" not in context.script.text else ""
+    again = re.search(r"SLURM_EXPORT_ENV|\bmodule load \S*slurm", context.script.text)  # LRZ's slurm_setup
+    return given.value or "" if given and not again else ""
 
 
-def _drops_path(text: str) -> bool:
-    """Tell whether a value of --export surely leaves PATH behind; a variable may hold ALL."""
+def _drops_path(text: str, found: bool) -> bool:
+    """Tell whether --export surely drops what a program needs; a variable may hold ALL."""
+    needed = {"ALL", "PATH", "", *(["LD_LIBRARY_PATH"] if found else [])}
     names = {item.strip("\"' ").partition("=")[0].upper() for item in text.split(",")}
-    return bool(text) and names.isdisjoint({"ALL", "PATH", ""}) and not re.search(r"(^|,)[\"']?[$?]", text)
+    return bool(text) and names.isdisjoint(needed) and not re.search(r"(^|,)[\"']?[$?]", text)
 
 
 def _torn_message(name: str, value: str) -> str:

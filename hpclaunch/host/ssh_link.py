@@ -15,15 +15,8 @@ from paramiko import Channel, ProxyCommand, SSHException, Transport
 from paramiko.ssh_exception import IncompatiblePeer
 
 from hpclaunch.errors import BadInputError, RefusedError
+from hpclaunch.host import known_hosts
 from hpclaunch.host.host_interface import Ask, NoConnectionError
-from hpclaunch.host.known_hosts import (
-    KnownKey,
-    ShownKey,
-    check_host_key,
-    known_types,
-    listed_name,
-    read_known_hosts,
-)
 from hpclaunch.host.ssh_auth import ask_on_terminal, authenticate
 from hpclaunch.host.ssh_config import Login, resolve
 from hpclaunch.package_data import note_text
@@ -141,8 +134,8 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
     transport = Transport(sock)
     transport.banner_timeout = login.connect_timeout_s
     transport.auth_timeout = _TYPING_S
-    name = listed_name(login.hostname, login.port, login.host_key_alias)
-    known: list[KnownKey] = []
+    name = known_hosts.listed_name(login.hostname, login.port, login.host_key_alias)
+    known: list[known_hosts.KnownKey] = []
     for file in (*login.user_known_hosts, *login.global_known_hosts):
         try:
             text = Path(file).read_text(encoding="utf-8", errors="replace")
@@ -150,14 +143,18 @@ def _handshake(sock: socket.socket | Channel | ProxyCommand, login: Login) -> Tr
             continue
         except OSError as error:
             raise BadInputError(f"{file}: cannot be read: {error.strerror}") from None
-        known += read_known_hosts(text, file)
+        known += known_hosts.read_known_hosts(text, file)
     try:
-        _restrict(transport, login, known_types(known, name))
+        _restrict(transport, login, known_hosts.known_types(known, name))
         _guarded(login, lambda: _agree(transport, login.connect_timeout_s))
         key = transport.get_remote_server_key()
-        shown = ShownKey(name=name, destination=_ssh_words(login), type=key.get_name(), key=key.asbytes())
+        shown = known_hosts.ShownKey(
+            name=name, destination=_ssh_words(login), type=key.get_name(), key=key.asbytes()
+        )
         _refuse_revoked(shown, login)
-        check_host_key(shown, known, (*login.user_known_hosts, "~/.ssh/known_hosts")[0], login.unusable)
+        known_hosts.check_host_key(
+            shown, known, (*login.user_known_hosts, "~/.ssh/known_hosts")[0], login.unusable
+        )
     except BaseException:
         transport.close()
         raise
@@ -193,7 +190,7 @@ def _restrict(transport: Transport, login: Login, known: Sequence[str]) -> None:
     options.key_types = sorted(offered, key=lambda name: [*algorithms, name].index(name))
 
 
-def _refuse_revoked(shown: ShownKey, login: Login) -> None:
+def _refuse_revoked(shown: known_hosts.ShownKey, login: Login) -> None:
     """Raise RefusedError for a key that RevokedHostKeys lists, as text or as a key revocation list."""
     file, word = login.revoked_host_keys, base64.b64encode(shown.key)
     if file is None:

@@ -10,14 +10,7 @@ from typing import Literal
 from hpclaunch.lint.known_variables import TABLE
 from hpclaunch.lint.launch_lines import Launch, Option, read_launch
 from hpclaunch.lint.shell_variables import Expansion, Variables, read_variables
-from hpclaunch.scheduler.directive_reader import (
-    COMPONENT_SEPARATORS,
-    Directive,
-    DirectiveReader,
-    Role,
-    last_directive,
-    whole_number,
-)
+from hpclaunch.scheduler import directive_reader
 from hpclaunch.scheduler.directive_readers import read_directives, unread_directives
 from hpclaunch.shell.shell_reader import read_shell
 from hpclaunch.shell.shell_syntax import Command, Ref, Shell, Word, without_beginning
@@ -71,9 +64,9 @@ class Script:
 
     text: str
     language: Language
-    reader: DirectiveReader | None
+    reader: directive_reader.DirectiveReader | None
     """That of the scheduler whose directives it has; None: it has no directives."""
-    directives: tuple[Directive, ...]
+    directives: tuple[directive_reader.Directive, ...]
     unread: tuple[tuple[int, str], ...]
     """Line and scheduler of each directive that no reader reads."""
     shell: Shell
@@ -86,16 +79,16 @@ class Script:
         return self.reader.kind if self.reader else None
 
     @cached_property
-    def active_directives(self) -> tuple[Directive, ...]:
+    def active_directives(self) -> tuple[directive_reader.Directive, ...]:
         """The directives that its scheduler reads: those before the first command."""
         return tuple(one for one in self.directives if one.active and one.reader is self.reader)
 
     @cached_property
-    def components(self) -> tuple[tuple[Directive, ...], ...]:
+    def components(self) -> tuple[tuple[directive_reader.Directive, ...], ...]:
         """The active directives of each component of a heterogeneous job; one component where it is none."""
-        found: list[list[Directive]] = [[]]
+        found: list[list[directive_reader.Directive]] = [[]]
         for one in self.active_directives:
-            if one.name in COMPONENT_SEPARATORS:
+            if one.name in directive_reader.COMPONENT_SEPARATORS:
                 found.append([])
             else:
                 found[-1].append(one)
@@ -143,18 +136,18 @@ class Script:
                 found.setdefault(number, match[0])
         return found
 
-    def directive(self, role: Role) -> Directive | None:
+    def directive(self, role: directive_reader.Role) -> directive_reader.Directive | None:
         """Return the last active directive of a role; the last one holds."""
         return next((one for one in reversed(self.active_directives) if one.role == role), None)
 
-    def directive_value(self, role: Role) -> str:
+    def directive_value(self, role: directive_reader.Role) -> str:
         """Return the value of the last active directive of a role; empty where there is none."""
         found = self.directive(role)
         return found.value or "" if found else ""
 
     def has_option(self, name: str) -> bool:
         """Tell whether an active directive gives the option of this name."""
-        return last_directive(self.active_directives, name) is not None
+        return directive_reader.last_directive(self.active_directives, name) is not None
 
     @property
     def commands(self) -> list[Command]:
@@ -181,7 +174,7 @@ class Script:
 
     def number(self, launch: Launch, *names: str) -> int | None:
         """Return the number that an option of a launch gives; None: not given, or not known."""
-        return whole_number(self.value(launch.option(*names)).text)
+        return directive_reader.whole_number(self.value(launch.option(*names)).text)
 
     @cached_property
     def input_from(self) -> float:

@@ -7,18 +7,12 @@ from hpclaunch.lint.known_variables import INFORMATION_COMMANDS, TABLE
 from hpclaunch.lint.shell_variables import Variables
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.scheduler.directive_reader import name_set
-from hpclaunch.shell.launcher_options import (
-    LAUNCHER_OPTIONS,
-    LIST_OPTIONS,
-    MPIEXEC,
-    continues_list,
-    read_option,
-)
+from hpclaunch.shell import launcher_options
 from hpclaunch.shell.shell_syntax import Command, Part, Word
 from hpclaunch.software.container_lines import RUNTIMES
 
 LAUNCHERS = name_set(TABLE["launchers"])
-_SRUN = LAUNCHER_OPTIONS["srun"]
+_SRUN = launcher_options.LAUNCHER_OPTIONS["srun"]
 SRUN_OPTIONS = sorted({*_SRUN.valued, *_SRUN.sizes, *_SRUN.about, *name_set(TABLE["srun_flags"])})
 _RUNS_PYTHON = re.compile(r"(?:.*/)?(python[\d.]*|accelerate|deepspeed)")
 _CONTAINERS = frozenset({"podman", *RUNTIMES})
@@ -171,9 +165,9 @@ def _end_of_options(launch: Launch, words: list[Word], at: int) -> int:
     """Read options from a position on; return where they end."""
     while at < len(words) and words[at].visible.startswith("-") and words[at].visible not in ("-", "--"):
         line = words[at].line
-        name, value, prefix, count = read_option(launch.launcher, words[at : at + 3])
+        name, value, prefix, count = launcher_options.read_option(launch.launcher, words[at : at + 3])
         at += count
-        broken = _torn_off(words, at, value, prefix) if name in LIST_OPTIONS else ()
+        broken = _torn_off(words, at, value, prefix) if name in launcher_options.LIST_OPTIONS else ()
         at += len(broken)
         launch.options.append(Option(name, value, prefix, line, broken))
     return at
@@ -184,7 +178,10 @@ def _holds_options(launch: Launch, words: list[Word], variables: Variables) -> b
     if not re.fullmatch(r"\$(\w+|\{\w+\})", words[0].raw) or {*_split(words[0], variables)} - {"?"}:
         return False
     more = Launch(launch.command, launch.launcher)
-    known, end = LAUNCHER_OPTIONS.get(launch.launcher, MPIEXEC), _end_of_options(more, words, 1)
+    known, end = (
+        launcher_options.LAUNCHER_OPTIONS.get(launch.launcher, launcher_options.MPIEXEC),
+        _end_of_options(more, words, 1),
+    )
     names = {one.name for one in more.options}
     new = names & known.sizes.keys() - {one.name for one in launch.options}
     says = new or re.search("(?i)opt|arg|flag", words[0].raw)
@@ -198,7 +195,7 @@ def _torn_off(words: list[Word], at: int, value: Word | None, prefix: int) -> tu
         return ()
     end = at
     last = value.visible[prefix:]
-    while end < len(words) and continues_list(last, words[end].visible):
+    while end < len(words) and launcher_options.continues_list(last, words[end].visible):
         last = words[end].visible
         end += 1
     return tuple(words[at:end])

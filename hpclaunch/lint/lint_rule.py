@@ -12,13 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from hpclaunch.lint.batch_script import Script
-from hpclaunch.scheduler.directive_reader import (
-    Directive,
-    RequestedResources,
-    Role,
-    last_directive,
-    whole_number,
-)
+from hpclaunch.scheduler import directive_reader
 from hpclaunch.scheduler.registry import get_scheduler
 from hpclaunch.site.profile_node import site_topology
 from hpclaunch.site.schema import Node, Queue, SiteProfile
@@ -157,13 +151,13 @@ class Context:
     """The component of a heterogeneous job that is checked, from 0; None: the whole script."""
 
     @cached_property
-    def directives(self) -> tuple[Directive, ...]:
+    def directives(self) -> tuple[directive_reader.Directive, ...]:
         """The active directives of the script, or of the component."""
         if self.component is None:
             return self.script.active_directives
         return self.script.components[self.component]
 
-    def directive(self, role: Role) -> Directive | None:
+    def directive(self, role: directive_reader.Role) -> directive_reader.Directive | None:
         """Return the last directive of a role, of the script or of the component."""
         return next((one for one in reversed(self.directives) if one.role == role), None)
 
@@ -187,11 +181,11 @@ class Context:
         return scheduler.version if scheduler and scheduler.kind == self.kind else None
 
     @cached_property
-    def requested(self) -> RequestedResources:
+    def requested(self) -> directive_reader.RequestedResources:
         """The resources that the directives request; nothing is known of a heterogeneous job as a whole."""
         reader = self.script.reader
         if reader is None or (self.component is None and len(self.script.components) > 1):
-            return RequestedResources()
+            return directive_reader.RequestedResources()
         return reader.requested(self.directives)
 
     def number(self, text: str | None) -> int | None:
@@ -205,7 +199,7 @@ class Context:
             "SLURM_NTASKS_PER_NODE": each.value if each else None,
             "SLURM_GPUS_ON_NODE": requested.gpus_of_node,
         }
-        return counts.get(variable[1]) if variable else whole_number(text)
+        return counts.get(variable[1]) if variable else directive_reader.whole_number(text)
 
     @cached_property
     def node_topology(self) -> NodeTopology | None:
@@ -260,7 +254,7 @@ class Context:
 
     def _other_constraint(self) -> bool:
         """Tell whether the script names other nodes than those that the profile's own constraint names."""
-        given = last_directive(self.directives, "constraint")
+        given = directive_reader.last_directive(self.directives, "constraint")
         if given is None or self.profile is None:
             return False
         features = re.split(r"[&|*\[\]\"]", given.value or "")

@@ -10,19 +10,13 @@ from typing import Any
 from hpclaunch.lint.launch_lines import Launch
 from hpclaunch.plan.script_commands import program_at
 from hpclaunch.plan.worker_launchers import Started
+from hpclaunch.port import port_directives
 from hpclaunch.port.foreign_values import WORDS, Value, shell_word, texts_of
 from hpclaunch.port.job_sizes import SourceSizes
 from hpclaunch.port.launcher_words import LaunchOption, read_launch
 from hpclaunch.port.line_report import KEPT, Judged, Verdict, task
 from hpclaunch.port.own_script import own_gpus
 from hpclaunch.port.port_body import FILTERS, PRINTS, last_program, leaves, sole_program
-from hpclaunch.port.port_directives import (
-    binding_verdict,
-    container_verdict,
-    exported,
-    fabric_verdict,
-    in_container,
-)
 from hpclaunch.port.port_state import Port, gpus_of, number
 from hpclaunch.port.port_variables import fill_in, paths_here, port_variable
 from hpclaunch.port.ported_command import (
@@ -446,7 +440,7 @@ def _taken_off(port: Port, launch: Launch, word: Word) -> Verdict:
     names = re.compile(rf"(.*/)?{re.escape(inner)}|torch\.distributed\.(run|launch)")
     if inner and any(names.fullmatch(one.visible) and one.start <= word.start for one in launch.program):
         return port.says("word of inner", inner=inner)
-    return in_container(port, image) if image else port.says("word taken off")
+    return port_directives.in_container(port, image) if image else port.says("word taken off")
 
 
 def _option_verdict(port: Port, launch: Launch, option: LaunchOption) -> Verdict:
@@ -471,13 +465,13 @@ def _environment(port: Port, text: str, option: LaunchOption) -> Verdict:
     if option.value is None:
         return port.says("option, run time", text=text)
     ends = "=" if "=" in option.value and option.name != "export" else "[=,]|$"  # -x A=1,2 has one value
-    return exported(port, option.value, "environment option", ends)
+    return port_directives.exported(port, option.value, "environment option", ends)
 
 
 def _container(port: Port, text: str, option: LaunchOption) -> Verdict:
     image = image_name(option.value or "")
     if option.name in ("container-image", "image", "environment") and image is not None:
-        return container_verdict(port, image)
+        return port_directives.container_verdict(port, image)
     if option.name not in ("container-mounts", "volume") or option.value is None:
         return port.says("container option", text=text)
     # mounts of pyxis, SRC:DST:FLAGS,..., and of Shifter
@@ -494,8 +488,8 @@ def _nodes(port: Port, text: str, option: LaunchOption) -> Verdict:
 
 
 _OPTIONS: dict[str, Callable[[Port, str, LaunchOption], Verdict]] = {
-    "binding": lambda port, text, option: binding_verdict(port, text),
-    "fabric": lambda port, text, option: fabric_verdict(port, text),
+    "binding": lambda port, text, option: port_directives.binding_verdict(port, text),
+    "fabric": lambda port, text, option: port_directives.fabric_verdict(port, text),
     "environment": _environment,
     "container": _container,
     "nodes by name": _nodes,

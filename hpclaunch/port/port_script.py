@@ -17,6 +17,7 @@ from hpclaunch.lint.lint_rule import NO_FILES
 from hpclaunch.lint.lint_script import lint_script
 from hpclaunch.plan.settings import JobSettings
 from hpclaunch.plan.software_choice import ready_software
+from hpclaunch.port import port_launch
 from hpclaunch.port.foreign_values import WORDS, Values
 from hpclaunch.port.job_sizes import SourceSizes, fit_queue, fit_sizes
 from hpclaunch.port.line_report import (
@@ -32,15 +33,6 @@ from hpclaunch.port.line_report import (
 )
 from hpclaunch.port.port_body import content_lines, last_program, port_body, port_rest, set_at
 from hpclaunch.port.port_directives import port_directives
-from hpclaunch.port.port_launch import (
-    filled_in,
-    judge_start,
-    judge_words,
-    main_launch,
-    read_command,
-    source_sizes,
-    written_command,
-)
 from hpclaunch.port.port_state import Port, gpus_of, number, numbers_asked
 from hpclaunch.port.port_variables import to_fill_in
 from hpclaunch.port.ported_command import FILL_IN, PortedCommand
@@ -129,9 +121,9 @@ def _check(script: Script, source: SiteProfile | None) -> None:
 
 def _settle(port: Port) -> tuple[Port, Verdict]:
     """Settle what all lines depend on: the launch, the sizes, the queue, and how variables are read."""
-    launch = main_launch(port) or last_program(port)
-    found = source_sizes(port, launch)
-    command = read_command(port, launch)
+    launch = port_launch.main_launch(port) or last_program(port)
+    found = port_launch.source_sizes(port, launch)
+    command = port_launch.read_command(port, launch)
     found, to_do = _with_nodes(found, command, launch)
     found = _with_workers(found, command, port.values.numbers.get("gpus per node"))
     sizes = fit_sizes(found, port.target)
@@ -142,7 +134,7 @@ def _settle(port: Port) -> tuple[Port, Verdict]:
     port, sized = _sized(replace(port, account=account.sets.get("account")))
     values = replace(port.values, numbers=_target_numbers(port), target=_target_facts(port))
     port = replace(port, values=values)
-    port = replace(port, command=read_command(port, launch))
+    port = replace(port, command=port_launch.read_command(port, launch))
     sets = {**account.sets, **sized.sets}
     return port, KEPT.setting(**sets).doing(*to_do, *account.to_do, *sized.to_do, *port.command.to_do)
 
@@ -276,16 +268,16 @@ def _notes(port: Port) -> Iterator[str]:
 def _put_together(port: Port, settled: Verdict) -> Ported:
     """Judge all lines of the script, and put together what the verdicts say."""
     judged = [*port_directives(port), *port_body(port)]
-    judged += (one.behind(part.before) for part in port.parts for one in judge_words(part))
-    judged += filled_in(port, {name for name, _ in all_set(judged).get("fill_in", ())})
+    judged += (one.behind(part.before) for part in port.parts for one in port_launch.judge_words(part))
+    judged += port_launch.filled_in(port, {name for name, _ in all_set(judged).get("fill_in", ())})
     given = all_set(judged)
-    command = written_command(port, given).setting(container_bind=port.command.binds)
+    command = port_launch.written_command(port, given).setting(container_bind=port.command.binds)
     words = command.sets["command"]
     known = {line for one in judged for line in one.lines}
     start = (
         one.behind(part.before)
         for part in port.parts
-        for one in judge_start(part, words, {at - part.before for at in known})
+        for one in port_launch.judge_start(part, words, {at - part.before for at in known})
     )
     judged = [*start, *judged]
     judged += port_rest(port, {line for one in judged for line in one.lines})

@@ -6,16 +6,9 @@ from types import MappingProxyType
 import msgspec
 
 from hpclaunch.json_document import document_of
+from hpclaunch.scaling import study_table
 from hpclaunch.scaling.measured_sizes import Measurement
 from hpclaunch.scaling.scaling_laws import Fit, FittedLaw, describe_fit, fitted_law
-from hpclaunch.scaling.study_table import (
-    MORE_THAN_LINEAR,
-    UNIT_NAMES,
-    Boundaries,
-    Kind,
-    Point,
-    study_points,
-)
 from hpclaunch.text_table import csv_row, text_table, without_empty
 
 _NO_REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType({})
@@ -53,8 +46,8 @@ class StudyDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The output of ``scale --json``."""
 
     study: str
-    kind: Kind
-    points: tuple[Point, ...]
+    kind: study_table.Kind
+    points: tuple[study_table.Point, ...]
     fit: Fit | None
     recommended: Recommended | None
     facts: dict[str, PointFacts] = {}
@@ -64,11 +57,11 @@ class StudyRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request about the measured sizes."""
 
     name: str
-    kind: Kind
+    kind: study_table.Kind
     efficiency: float = 0.7
     steps: float | None = None
     work: float | None = None
-    boundaries: Boundaries = Boundaries()
+    boundaries: study_table.Boundaries = study_table.Boundaries()
     seconds_of: str = "step"
 
 
@@ -87,7 +80,7 @@ def study_document(
             comparable=point.size not in not_comparable,
             remarks=(*remarks.get(point.size, ()), *point.remarks),
         )
-        for point in study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
+        for point in study_table.study_points(measurement.sizes, kind, unit, request.boundaries, request.work)
     )
     law = fitted_law(points, kind)
     document = StudyDocument(
@@ -101,7 +94,7 @@ def study_document(
     return document, law
 
 
-def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended | None:
+def _recommended(points: Sequence[study_table.Point], request: StudyRequest) -> Recommended | None:
     """Return the largest comparable size with the efficiency: of equal value to smaller ones, but faster."""
     first = points[0]
     good = [point for point in points if point.comparable and point.efficiency >= request.efficiency]
@@ -119,7 +112,11 @@ def _recommended(points: Sequence[Point], request: StudyRequest) -> Recommended 
     recommended = document_of(Recommended, best, **known, **shares)
     from hpclaunch.pages.render_page import render  # it loads jinja2
 
-    words = {"unit": unit_name(points), "half": best.plus_minus, "more_than_linear": MORE_THAN_LINEAR}
+    words = {
+        "unit": unit_name(points),
+        "half": best.plus_minus,
+        "more_than_linear": study_table.MORE_THAN_LINEAR,
+    }
     text = render("study_sentence.txt.j2", best=recommended, points=points, request=request, **words)
     return msgspec.structs.replace(recommended, sentence=" ".join(text.split()))
 
@@ -144,9 +141,9 @@ def compared(documents: Sequence[StudyDocument]) -> list[ComparedSize]:
     return rows
 
 
-def unit_name(points: Sequence[Point]) -> str:
+def unit_name(points: Sequence[study_table.Point]) -> str:
     """Return GPUs or ranks."""
-    return UNIT_NAMES["gpus" if points[0].gpus is not None else "ranks"]
+    return study_table.UNIT_NAMES["gpus" if points[0].gpus is not None else "ranks"]
 
 
 _HEADER = (
@@ -212,7 +209,7 @@ def fit_lines(document: StudyDocument) -> list[str]:
     return render("study_fit.txt.j2", fit=document.fit, unit=unit).splitlines()
 
 
-def _to_the_second(point: Point) -> bool:
+def _to_the_second(point: study_table.Point) -> bool:
     return any(remark.endswith("known to the second only") for remark in point.remarks)
 
 

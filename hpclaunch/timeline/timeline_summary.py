@@ -6,17 +6,10 @@ from statistics import median
 from hpclaunch.json_document import document_of
 from hpclaunch.site.schema import AllreduceFigure
 from hpclaunch.text_table import printable, text_table
-from hpclaunch.timeline import job_timeline
+from hpclaunch.timeline import job_timeline, timeline_documents
 from hpclaunch.timeline.late_ranks import lateness_by_rank
 from hpclaunch.timeline.rank_trace import Collective, Tensor, bus_factor
 from hpclaunch.timeline.read_timeline import TimelineFile
-from hpclaunch.timeline.timeline_documents import (
-    CollectiveSummary,
-    FileSummary,
-    RankSummary,
-    TensorSummary,
-    TimelineDocument,
-)
 from hpclaunch.timeline.timeline_verdicts import nearest_figure, sequence_notes, shown_ms, verdicts
 from hpclaunch.units import rounded
 
@@ -34,15 +27,17 @@ def summarised(
     places: Mapping[int, job_timeline.Place] | None = None,
     figures: Sequence[AllreduceFigure] = (),
     name: str | None = None,
-) -> TimelineDocument:
+) -> timeline_documents.TimelineDocument:
     """Return the summary; ``places`` and ``figures``: what the job's record and its site tell."""
     hosts = {rank: job_timeline.Place(trace.host) for rank, trace in job.traces.items() if trace.host}
     where = {**hosts, **(places or {})}
     every = job.times[:: max(1, -(-len(job.times) // _POINTS))]
     tensors = [median(columns["tensors"]) for columns in job.columns.values() if columns["tensors"]]
-    return TimelineDocument(
+    return timeline_documents.TimelineDocument(
         files=tuple(
-            document_of(FileSummary, file, file=file.name, format=file.form, ranks=_ranks_in(file))
+            document_of(
+                timeline_documents.FileSummary, file, file=file.name, format=file.form, ranks=_ranks_in(file)
+            )
             for file in job.files
         ),
         job=name,
@@ -69,7 +64,7 @@ def _ranks_in(file: TimelineFile) -> tuple[int, ...]:
 
 def _collectives(
     job: job_timeline.JobTimeline, figures: Sequence[AllreduceFigure]
-) -> list[CollectiveSummary]:
+) -> list[timeline_documents.CollectiveSummary]:
     by_kind: dict[str, list[Collective]] = {}
     for trace in job.traces.values():
         for kind, sums in trace.collectives.kinds.items():
@@ -87,7 +82,7 @@ def _collectives(
         if figures and kind == "allreduce":
             figure = nearest_figure(figures, sums.bytes / max(sums.messages, 1))
         found.append(
-            CollectiveSummary(
+            timeline_documents.CollectiveSummary(
                 name=kind,
                 count=sums.count,
                 messages=sums.messages or None,
@@ -101,7 +96,7 @@ def _collectives(
     return sorted(found, key=lambda one: -(one.seconds or 0))
 
 
-def _slowest(job: job_timeline.JobTimeline) -> list[TensorSummary]:
+def _slowest(job: job_timeline.JobTimeline) -> list[timeline_documents.TensorSummary]:
     tensors: dict[str, Tensor] = {}
     for trace in job.traces.values():
         for name, tensor in trace.collectives.tensors.items():
@@ -110,7 +105,7 @@ def _slowest(job: job_timeline.JobTimeline) -> list[TensorSummary]:
     steady = [(name, one) for name, one in tensors.items() if one.count > 1 or len(tensors) < _SLOWEST]
     steady.sort(key=lambda pair: -pair[1].total_us / pair[1].count)
     return [
-        TensorSummary(
+        timeline_documents.TensorSummary(
             name=printable(name),
             count=one.count,
             bytes=one.bytes or None,
@@ -121,14 +116,16 @@ def _slowest(job: job_timeline.JobTimeline) -> list[TensorSummary]:
     ]
 
 
-def _ranks(job: job_timeline.JobTimeline, places: Mapping[int, job_timeline.Place]) -> list[RankSummary]:
+def _ranks(
+    job: job_timeline.JobTimeline, places: Mapping[int, job_timeline.Place]
+) -> list[timeline_documents.RankSummary]:
     found = []
     late = _late(job.waits)
     for rank in sorted({*job.traces, *job.waits}):
         place = places.get(rank, job_timeline.Place())
         waits, columns = job.waits.get(rank), job.columns.get(rank)
         found.append(
-            RankSummary(
+            timeline_documents.RankSummary(
                 rank=rank,
                 node=place.node,
                 gpu=place.gpu,
@@ -200,7 +197,7 @@ def _damage(whole: bool, repaired: int, lost: int) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def shown(document: TimelineDocument, width: int | None = None) -> str:
+def shown(document: timeline_documents.TimelineDocument, width: int | None = None) -> str:
     """Return the summary as text; ``width``: of the terminal."""
     from hpclaunch.pages.render_page import render  # it loads jinja2
 
@@ -234,7 +231,7 @@ _DROPPED = ("per message", "messages", "site GB/s", "tensors", "bytes")
 SHARE_NAMES = {"unseen": "computing, input or idle: not told apart here"}
 
 
-def _tables(document: TimelineDocument, width: int | None) -> Iterator[str]:
+def _tables(document: timeline_documents.TimelineDocument, width: int | None) -> Iterator[str]:
     if document.collectives:
         rows = [
             (one.name, *(_cell(getattr(one, key)) for key in _COLUMNS.values()))

@@ -15,26 +15,14 @@ from msgspec.structs import replace
 from hpclaunch.command_result import CommandResult
 from hpclaunch.errors import BadInputError, RefusedError
 from hpclaunch.package_data import text_beside
+from hpclaunch.scheduler import scheduler_interface
 from hpclaunch.scheduler.job_header import Line, Resources
 from hpclaunch.scheduler.launcher import Launch, Launcher
-from hpclaunch.scheduler.scheduler_interface import (
-    Attach,
-    JobIdentity,
-    JobStatus,
-    RunningJob,
-    Scheduler,
-    array_status,
-    iso_time,
-    own_words,
-    scheduler_data,
-    state_words,
-    unknown_job,
-)
 
 _F58 = "[1-9A-HJ-NP-Za-km-z]+"
 """The digits of a job id in base 58 (RFC 19)."""
 
-_WORDS = state_words("flux")
+_WORDS = scheduler_interface.state_words("flux")
 _CANCELLED_BEFORE_RUN = -128
 
 
@@ -67,7 +55,7 @@ class FluxRun(Launcher, frozen=True, kw_only=True):
 _UNBOUND = ("-o", "cpu-affinity=off", "-o", "gpu-affinity=off")
 
 
-def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
+def _attach_parse(job: str, answer: CommandResult) -> scheduler_interface.RunningJob:
     """Read the one object of flux jobs (man page; tried with 0.88.0)."""
     try:
         found = json.loads(answer.stdout) if answer.stdout.strip() else None
@@ -75,13 +63,15 @@ def _attach_parse(job: str, answer: CommandResult) -> RunningJob:
     except (ValueError, TypeError, KeyError) as error:
         raise RefusedError(f"flux jobs gives an answer that cannot be read: {error!r}") from None
     if found is None:
-        raise unknown_job("flux jobs", job, answer, "name one that runs: flux jobs")
+        raise scheduler_interface.unknown_job("flux jobs", job, answer, "name one that runs: flux jobs")
     if state != "RUN":
         raise BadInputError(f"job {job} is {state}, so it has no ranks", "name one that runs: flux jobs")
-    return RunningJob(id=re.sub("^ƒ", "f", _one_of(job)), nodes=tuple(f"node {n}" for n in range(count)))
+    return scheduler_interface.RunningJob(
+        id=re.sub("^ƒ", "f", _one_of(job)), nodes=tuple(f"node {n}" for n in range(count))
+    )
 
 
-class FluxScheduler(Scheduler, frozen=True, kw_only=True):
+class FluxScheduler(scheduler_interface.Scheduler, frozen=True, kw_only=True):
     """Flux. An id is what flux batch prints, with an ``f`` instead of the ``ƒ``, as Flux takes it too."""
 
     def header(self, want: Resources) -> tuple[Line, ...]:
@@ -118,16 +108,18 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         for word in reversed(words):
             if re.fullmatch(f"f{_F58}", word):
                 return word
-        raise RefusedError(f"Flux refused the job: {own_words(answer)}")
+        raise RefusedError(f"Flux refused the job: {scheduler_interface.own_words(answer)}")
 
     def status_commands(self, source: str, ids: Sequence[str]) -> tuple[tuple[str, ...], ...]:
         """Return one flux jobs for all, in any state."""
         return (("flux", "jobs", "--json", *(job for text in ids for job in _ids_of(text))),)
 
-    def parse_status(self, source: str, ids: Sequence[str], answer: CommandResult) -> dict[str, JobStatus]:
+    def parse_status(
+        self, source: str, ids: Sequence[str], answer: CommandResult
+    ) -> dict[str, scheduler_interface.JobStatus]:
         """Read the JSON: an object for one job, a list for several; unknown jobs are named on stderr."""
         if answer.exit_code != 0 and not re.search(r"JobID \S+ unknown", answer.stderr):
-            raise RefusedError(f"flux jobs gives no answer: {own_words(answer)}")
+            raise RefusedError(f"flux jobs gives no answer: {scheduler_interface.own_words(answer)}")
         if answer.exit_code == 0 and answer.stdout.strip() in ("", "{}"):  # it fails where it knows no job
             raise RefusedError("flux jobs gives an answer that cannot be read: there is no job in it")
         try:
@@ -135,7 +127,10 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
             jobs = document.get("jobs", [document] if document else [])
             found = {
                 _plain(one["jobid"]): replace(
-                    _status(one), identity=JobIdentity(submitted=iso_time(one.get("t_submit")))
+                    _status(one),
+                    identity=scheduler_interface.JobIdentity(
+                        submitted=scheduler_interface.iso_time(one.get("t_submit"))
+                    ),
                 )
                 for one in jobs
             }
@@ -146,7 +141,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
     def parse_cluster(self, answer: CommandResult) -> str:
         """Return the nodes of the instance and, in an instance that is a job, the path of its ids."""
         if answer.exit_code != 0 or not (words := answer.stdout.split()):
-            raise RefusedError(f"Flux does not name its instance: {own_words(answer)}")
+            raise RefusedError(f"Flux does not name its instance: {scheduler_interface.own_words(answer)}")
         return words[0] + "".join(path for path in words[1:2] if path != "/")
 
     def cancel_command(self, scheduler_id: str) -> tuple[str, ...]:
@@ -157,7 +152,7 @@ class FluxScheduler(Scheduler, frozen=True, kw_only=True):
         """Raise RefusedError unless the job is ended, ending, or unknown by now."""
         words = answer.stderr.splitlines() or [""]
         if answer.exit_code != 0 and not all(re.search("unknown job id|inactive", line) for line in words):
-            raise RefusedError(f"Flux did not cancel the job: {own_words(answer)}")
+            raise RefusedError(f"Flux did not cancel the job: {scheduler_interface.own_words(answer)}")
 
 
 def _submission(script: str, *, finish: bool = False) -> tuple[str, ...]:
@@ -188,20 +183,22 @@ def _one_of(text: str) -> str:
     return jobs[int(index)] if index.isdigit() and int(index) in jobs else re.sub("_.*", "", text)
 
 
-def _status_of(text: str, found: Mapping[str, JobStatus]) -> JobStatus | None:
+def _status_of(
+    text: str, found: Mapping[str, scheduler_interface.JobStatus]
+) -> scheduler_interface.JobStatus | None:
     """Return the status of a job, or of an array of which some jobs are known."""
     array = _split_id(text)
     jobs = {index: found[job] for index, job in array.items() if job in found}
-    return array_status(jobs) if jobs else found.get(text)
+    return scheduler_interface.array_status(jobs) if jobs else found.get(text)
 
 
 def _plain(job: str) -> str:
     return f"f{job[1:]}" if job.startswith("ƒ") else job
 
 
-def _status(job: Mapping[str, Any]) -> JobStatus:
+def _status(job: Mapping[str, Any]) -> scheduler_interface.JobStatus:
     """Return the status of a job of ``flux jobs --json``, which leaves out what is empty."""
-    word, started = str(job["status"]), iso_time(job.get("t_run"))
+    word, started = str(job["status"]), scheduler_interface.iso_time(job.get("t_run"))
     code = _exit_code(job.get("returncode"), started)
     return _WORDS.status(
         word,
@@ -209,7 +206,7 @@ def _status(job: Mapping[str, Any]) -> JobStatus:
         fails=_end_sentence(word, job, code, started),
         code=code,
         started=started,
-        ended=iso_time(job.get("t_inactive")),
+        ended=scheduler_interface.iso_time(job.get("t_inactive")),
     )
 
 
@@ -242,10 +239,10 @@ def _pending_sentence(word: str, job: Mapping[str, Any]) -> str | None:
 
 
 SCHEDULER = FluxScheduler(
-    **scheduler_data("flux", FluxRun()),
+    **scheduler_interface.scheduler_data("flux", FluxRun()),
     # By the job's shells, outside of what its ranks have. An instance of many users takes flux exec --jobid
     # from 0.84 on (its release notes; not tried).
-    attach=Attach(
+    attach=scheduler_interface.Attach(
         job_variable="FLUX_ENCLOSING_ID",
         query=lambda job: ("flux", "jobs", "--json", _one_of(job)),
         parse=_attach_parse,

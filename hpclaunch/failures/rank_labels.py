@@ -59,10 +59,11 @@ def by_rank(lines: Sequence[str]) -> list[tuple[str | None, str]]:
 
 
 def with_labels(lines: Sequence[str], ranks: int) -> tuple[str, ...]:
-    """Return the lines with a label in place of the number that a program itself wrote after other words.
+    """Return the lines with a label in place of the number that a program itself wrote as that of its rank.
 
-    It is that of a rank where no launcher's label tells it, half of the lines or more have such a number, and
-    0 to N-1 take turns. ``ranks`` is N, or 0.
+    It is one where no launcher's label tells the rank, and either it stands in brackets after other words in
+    half of the lines or more, where 0 to N-1 take turns, or in a form that names ranks; see `_names_ranks`.
+    ``ranks`` is N, or 0.
     """
     label = _label_of([*map(partial(log_words("before_labels").sub, ""), lines)])
     if label and label.groups:
@@ -70,7 +71,37 @@ def with_labels(lines: Sequence[str], ranks: int) -> tuple[str, ...]:
     found = [log_words("number_in_a_line").match(line) for line in lines]
     numbers = [match["rank"] for match in filter(None, found)]
     turns = 2 * len(numbers) >= len([*filterfalse(launchers_own, lines)]) and _take_turns(numbers, ranks)
-    return tuple(_relabelled(own) if turns and own else line for own, line in zip(found, lines, strict=True))
+    found = found if turns else _of_own_forms(lines, ranks)
+    return tuple(_relabelled(own) if own else line for own, line in zip(found, lines, strict=True))
+
+
+def _of_own_forms(lines: Sequence[str], ranks: int) -> list[re.Match[str] | None]:
+    """Return the match of each line that begins with a number in a form that names ranks."""
+    forms: dict[str, list[re.Match[str]]] = {}
+    found = [log_words("own_form").match(line) for line in lines]
+    for match in filter(None, found):
+        forms.setdefault(_form(match), []).append(match)
+    usual = sum(not (launchers_own(line) or log_words("of_a_report").search(line)) for line in lines)
+    sure = {form for form, of_it in forms.items() if _names_ranks(of_it, ranks, usual)}
+    return [match if match and _form(match) in sure else None for match in found]
+
+
+def _form(match: re.Match[str]) -> str:
+    return re.sub(r"\d+", "0", match["word"])
+
+
+def _names_ranks(found: Sequence[re.Match[str]], ranks: int, usual: int) -> bool:
+    """Whether numbers in one form are those of ranks, all below ``ranks``.
+
+    The form says so by its word or by the number of all after its own, or half of the usual lines have it
+    and 0 to N-1 take turns.
+    """
+    numbers = [str(int(match["rank"])) for match in found]
+    if len({*numbers}) < 2 or max(map(int, numbers)) >= ranks:
+        return False
+    of_all = all(match["of"] == str(ranks) for match in found)
+    by_word = all(log_words("names_a_rank").search(match["word"]) for match in found)
+    return by_word or of_all or (2 * len(found) >= usual and _take_turns(numbers, ranks))
 
 
 def _take_turns(numbers: Sequence[str], ranks: int) -> bool:
@@ -88,7 +119,9 @@ def _take_turns(numbers: Sequence[str], ranks: int) -> bool:
 
 def _relabelled(match: re.Match[str]) -> str:
     """Return a line with a label of a rank; that of its process stays before it."""
-    before, label, text = match["before"], f"[rank{match['rank']}]: ", match["text"] or ""
+    before, label, text = match["before"], f"[rank{int(match['rank'])}]: ", match["text"] or ""
+    if before == "Process ":  # multiprocessing's name of a process before its traceback
+        return label + match.string
     outer = any(process.fullmatch(before) for process in each_of("process_labels"))
     return before + label + text if outer else label + before + text
 

@@ -4,7 +4,8 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from itertools import filterfalse, groupby, takewhile
+from functools import partial
+from itertools import chain, filterfalse, groupby, takewhile
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -441,11 +442,7 @@ def _said(log: FailureLog, reports: str, failed: bool) -> list[Event]:
 
 def _written(log: FailureLog, failed: bool) -> list[Event]:
     """Return the events of the log and of the ranks' stderr; one that stands in both counts once."""
-    own = [
-        event._replace(rank=rank, said_by_rank=True)
-        for rank, lines in log.stderr.items()
-        for event in _marked(lines)
-    ]
+    own = [event for rank, lines in log.stderr.items() for event in _marked(lines, rank)]
     written = {event.lines[0] for event in own}
     streams = _streams(log.lines)
     told = _ranks_of_processes(streams)
@@ -453,7 +450,12 @@ def _written(log: FailureLog, failed: bool) -> list[Event]:
     found = _without_gone_on(found, streams, failed)
     found = [event for event in found if event.process or event.lines[0] not in written]
     placed = _placed(own, streams.values(), len(log.lines))
-    return found + (placed if failed else _uncaught(placed, streams.get(None, ())))
+    return found + (placed if failed else [*chain.from_iterable(map(partial(_left, streams), placed))])
+
+
+def _left(streams: Mapping[str | None, Sequence[Line]], event: Event) -> list[Event]:
+    """Return an event of a rank's stderr, unless usual lines of the rank, or without a label, follow it."""
+    return _uncaught([event], [*streams.get(None, ()), *streams.get(event.rank or "", ())])
 
 
 def _without_gone_on(
@@ -470,11 +472,20 @@ def _without_gone_on(
 
 
 def _unmet(found: Iterable[Event], left: Sequence[Event]) -> list[Event]:
-    """Return the events that are left, without exceptions that another label met and went on."""
-    last = {(event.process, _words(event)) for event in left}
-    traced = (event for event in found if event.process and event.traced and _counts_alone(event))
-    met = {_words(event) for event in traced if (event.process, _words(event)) not in last}
+    """Return the events that are left, without exceptions that a label met and went on, or met twice."""
+    traced = [event for event in found if event.process and event.traced and _counts_alone(event)]
+    again = Counter(map(_said_by, traced)) - Counter({*map(_said_by, traced)})
+    went_on = {*map(_kind, traced)} - {*map(_kind, left)}
+    met = {words for _, words in went_on}.union(_alike(lines[0]) for _, lines in again)
     return [event for event in left if _words(event) not in met]
+
+
+def _kind(event: Event) -> tuple[str | None, str]:
+    return event.process, _words(event)
+
+
+def _said_by(event: Event) -> tuple[str | None, tuple[str, ...]]:
+    return event.process, event.lines
 
 
 def _of_process(process: str | None, lines: Sequence[Line], told: Mapping[str, str]) -> list[Event]:
@@ -559,12 +570,16 @@ def _placed(own: Sequence[Event], streams: Iterable[Sequence[Line]], last: int) 
     return [event._replace(at=place, named_at=place) for event, place in found]
 
 
-def _marked(texts: Sequence[str]) -> list[Event]:
+def _marked(texts: Sequence[str], rank: str) -> list[Event]:
     """Return the events of a rank's stderr, and mark the tracebacks after which usual lines follow."""
     lines = [(place, text) for place, (_, text) in enumerate(by_rank(texts))]
     found = events(lines)
     last = _last_usual(lines, {event.at for event in found})
-    return [event._replace(caught=event.caught or (event.traced and last > event.at)) for event in found]
+    caught = [event.caught or (event.traced and last > event.at) for event in found]
+    return [
+        each._replace(rank=rank, said_by_rank=True, caught=own)
+        for each, own in zip(found, caught, strict=True)
+    ]
 
 
 def _ordinary(line: str) -> bool:

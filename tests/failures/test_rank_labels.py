@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpclaunch.failures.rank_labels import RankLines, by_rank
+from hpclaunch.failures.rank_labels import RankLines, by_rank, with_labels
 from tests.in_one_test import in_one_test
 
 
@@ -79,3 +79,51 @@ def test_the_only_line_may_have_a_label() -> None:
         "a.c:4: Assertion `x' failed.",
     )
     assert by_rank(["rank 2: out of bounds"]) == [(None, "rank 2: out of bounds")]
+
+
+OWN_FORMS = (
+    "(p={0:04d}) {1}",
+    "[pe {0:04d}] {1}",
+    "INFO  rank={0}/3 {1}",
+    "12:00:01 | INFO | w{0}of3 | {1}",
+    "P{0}: {1}",
+    "[  0.72s w{0}] {1}",
+    "worker-{0} | 12:00:01 | {1}",
+    "4502 ms  INFO  replica-{0}  {1}",
+)
+STEPS = (0, 2, 1, 1, 2, 0, 0, 1, 2)
+
+
+@in_one_test("form", OWN_FORMS)
+def test_a_form_of_the_programs_own_names_the_rank_of_a_line(form: str) -> None:
+    lines = [form.format(rank, f"sweep done, residual 0.{at}") for at, rank in enumerate(STEPS)]
+    told = by_rank(with_labels([*lines, "wrote nothing", form.format(1, "cannot go on")], 3))
+    assert [rank for rank, _ in told] == [*map(str, STEPS), None, "1"]
+    assert told[-1][1].endswith("cannot go on")
+
+
+@in_one_test("form", OWN_FORMS)
+def test_a_number_that_is_no_rank_of_the_job_is_no_label(form: str) -> None:
+    lines = [form.replace("of3", "").replace("/3", "").format(rank, "sweep done") for rank in (*STEPS, 7)]
+    assert with_labels(lines, 3) == tuple(lines)
+
+
+@in_one_test("form", ("step {0}: {1}", "[epoch {0}] {1}", "layer={0} | {1}", "it {0}  {1}", "gpu{0}: {1}"))
+def test_a_number_of_something_else_is_no_label(form: str) -> None:
+    lines = [form.format(rank, "done") for rank in STEPS]
+    assert with_labels(lines, 3) == tuple(lines)
+
+
+def test_the_name_of_a_process_before_its_traceback_tells_its_rank() -> None:
+    """CPython 3.11's multiprocessing."""
+    said = [f"4502 ms  INFO  replica-{rank}  station {at}" for at, rank in enumerate(STEPS)]
+    trace = [
+        "Process replica-2:",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 3, in f',
+        "KeyError: 4",
+    ]
+    told = by_rank(with_labels([*said, *trace], 3))
+    assert [rank for rank, _ in told[-4:]] == ["2"] * 4
+    alone = by_rank(with_labels(["Process Process-2:", *trace[1:]], 3))
+    assert {rank for rank, _ in alone} == {None}

@@ -383,3 +383,25 @@ def test_an_end_of_nodes_without_words_is_explained_only_by_what_explains_it() -
         lines = (names, line, waits, *ends)
         found = verdict(FailureLog("\n".join(ends), lines), failed=True, ranks=16, nodes=2)
         assert cause(found) == wanted
+
+
+def test_a_process_that_writes_the_same_exception_twice_went_on_after_the_first() -> None:
+    others = trace("[1] ") + trace("[3] ")
+    once = verdict(FailureLog(lines=tuple((others + trace("[2] ")).splitlines())), ranks=4)
+    assert cause(once) == OWN_ERROR
+    twice = verdict(FailureLog(lines=tuple((others + trace("[2] ") * 2).splitlines())), ranks=4)
+    assert cause(twice) is None
+
+
+def test_a_rank_whose_stderr_holds_an_exception_went_on_with_its_own_label() -> None:
+    words = trace("").rstrip().splitlines()
+    steps = ["rank 0: from scratch", "rank 1: from scratch", "rank 0: step 2"]
+    for last, wanted in ((["rank 1: step 2"], None), ([], OWN_ERROR)):
+        log = FailureLog(lines=(*steps[:2], *words, steps[2], *last), stderr={"1": tuple(words)})
+        assert cause(verdict(log, ranks=2)) == wanted
+
+
+def test_a_launcher_of_the_programs_own_tells_the_process_of_each_rank() -> None:
+    told = "".join(f"belt: n{rank // 2}:{rank} is process {5400 + rank}\n" for rank in range(4))
+    found = read(f"{told}belt.sh: line 15:  5402 Bus error               ./cell $i\n")
+    assert (found.rank, cause(found)) == ("2", "bus error")

@@ -47,7 +47,8 @@ by a note. Of ``eighth`` all 60 were drawn by chance; ``lint_eighth_lesser.tsv``
 what possibly makes a job fail, or is slow or fragile. Of ``ninth`` 23 were posted in threads, mostly because
 the job failed, and 24 are examples of documentations, drawn by chance; ``ninth_kept`` is, by lot,
 the other half. Seven posted scripts are there only in part. ``false`` has there also what is true, but
-needless: seven errors that follow from one other, and what comes of a missing end. --site was not tried.
+needless: seven errors that follow from one other, and what comes of a missing end. --site was not tried. One
+label was taken out after the look: sbatch 22.05.8 reads only the first letter of --open-mode.
 
 All also count the failing defects by what a tool must know to see them: ``script``, its text and the
 documented behaviour of scheduler, shell and launcher; ``site``, a documented fact of the machine; ``files``,

@@ -278,11 +278,16 @@ def _with_absent(
 
 
 def _left_early(event: Event, rank: str, lines: Sequence[str]) -> Event:
-    """Return the event with the rank's own words, or the exit code that a launcher tells of no other one."""
-    code = (line.strip() for line in lines if log_words("code_of_no_exception").search(line))
-    words = tuple(text for _, text in _error_words(rank, lines)) or tuple(code)[:1]
-    error = error_named(known.OWN_ERROR if words else known.RANKS_DIFFER)
-    return event._replace(accused=rank, error=error, lines=words or event.lines)
+    """Return the event with the rank's own words, if only a warning, or the code that a launcher tells."""
+    code = filter(log_words("code_of_no_exception").search, lines)
+    warned = [text.strip() for label, text in by_rank(lines) if label == rank and _warns(text)]
+    said = [text for _, text in _error_words(rank, lines)] or warned[-1:] or [*map(str.strip, code)][:1]
+    error = error_named(known.OWN_ERROR if said else known.RANKS_DIFFER)
+    return event._replace(accused=rank, error=error, lines=tuple(said) or event.lines)
+
+
+def _warns(text: str) -> bool:
+    return bool(log_words("any_error").search(text)) and not log_words("no_error").search(text)
 
 
 def _absent(best: Event, found: Sequence[Event], reported: Set[str], ranks: int) -> str | None:
@@ -408,11 +413,9 @@ def _error_words(rank: str | None, lines: Sequence[str]) -> list[tuple[str | Non
 
 
 def _sounds_like_an_error(line: str) -> bool:
-    if not log_words("any_error").search(line) or log_words("no_error").search(line):
-        return False
     error = error_of(line)
     told = error and (error.follows == known.CERTAINLY or error.cause in known.ABORTED_ITSELF)
-    return not (told or harmless(line) or launchers_own(line))
+    return _warns(line) and not (told or harmless(line) or launchers_own(line))
 
 
 def _silent_rank(ranks: str, found: Sequence[Event], best: Event | None) -> FailedRank | None:
@@ -474,18 +477,13 @@ def _without_gone_on(
 def _unmet(found: Iterable[Event], left: Sequence[Event]) -> list[Event]:
     """Return the events that are left, without exceptions that a label met and went on, or met twice."""
     traced = [event for event in found if event.process and event.traced and _counts_alone(event)]
-    again = Counter(map(_said_by, traced)) - Counter({*map(_said_by, traced)})
-    went_on = {*map(_kind, traced)} - {*map(_kind, left)}
-    met = {words for _, words in went_on}.union(_alike(lines[0]) for _, lines in again)
+    kinds, last = Counter(map(_kind, traced)), {*map(_kind, left)}
+    met = {kind[1] for kind, times in kinds.items() if times > 1 or kind not in last}
     return [event for event in left if _words(event) not in met]
 
 
 def _kind(event: Event) -> tuple[str | None, str]:
     return event.process, _words(event)
-
-
-def _said_by(event: Event) -> tuple[str | None, tuple[str, ...]]:
-    return event.process, event.lines
 
 
 def _of_process(process: str | None, lines: Sequence[Line], told: Mapping[str, str]) -> list[Event]:

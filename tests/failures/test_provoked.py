@@ -201,6 +201,21 @@ def test_an_exit_code_of_which_deepspeed_tells_is_of_the_rank_that_wrote_no_exce
         assert (found.rank, cause(found)) == ("1", wanted)
 
 
+@in_one_test(
+    "said, wanted",
+    [
+        ("WARNING cannot read a shard (No such file or directory: 1/002.pt), end of my data", OWN_ERROR),
+        ("WARNING could not reach the store, end of my data", OWN_ERROR),
+        ("INFO all shards done", "ranks differ"),
+        ("INFO errors: 0", "ranks differ"),
+    ],
+)
+def test_a_rank_that_left_early_after_a_warning_left_for_that(said: str, wanted: str) -> None:
+    lost = [f"[rank{rank}]: RuntimeError: Connection closed by peer [::1]:9" for rank in (0, 2)]
+    found = read(["[rank1]: step 3", f"[rank1]: {said}", *lost])
+    assert (found.rank, cause(found)) == ("1", wanted)
+
+
 FROM = ["", "The above exception was the direct cause of the following exception:", ""]
 
 

@@ -65,6 +65,14 @@ def test_a_rule_says_what_why_and_what_would_be_right(rule: object) -> None:
     ] == []
 
 
+@in_one_test("name, severity", [("option", "error"), ("path", "warning"), ("variable", "warning")])
+def test_a_program_that_srun_finds_without_path_is_a_warning(name: str, severity: str) -> None:
+    case = read_case(DATA / f"export-without-all.{name}.sh")
+    found = [one for one in findings(case.text, case.site) if one.rule == "export-without-all"]
+    assert [one.severity for one in found] == [severity]
+    assert ": /project/bin/app starts" in found[0].message or name != "variable"
+
+
 @in_one_test("script, severity", [("filesystems", "error"), ("advised", "note"), ("account", "warning")])
 def test_only_what_the_site_refuses_without_is_an_error(script: str, severity: str) -> None:
     case = read_case(DATA / f"directive-missing.{script}.sh")

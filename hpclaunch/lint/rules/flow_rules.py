@@ -26,6 +26,7 @@ _BEHIND_AMPERSAND = re.compile(r"[^\n\"'#|;&]*(?:>&\d[^\n\"'#|;&]*)?&[ \t]*(;(?!
 _DESCRIPTOR = re.compile(r"(?<!\S)\d+(?=[<>])")  # 16>log is a redirection, no program or file named 16
 _PIPEFAIL = re.compile(r"(?:(set (?:.* )?-\w*o|shopt .*-[a-tv-z]+)|set .*\+\w*o|shopt .*-\w+) pipefail\b")
 _NO = ("False", "false", "0", "no")
+_TESTS = ("[", "[[", "test", "((")
 _SAID = re.compile(r"(?:[^\n&|;]|>&)*&&\s*(?:echo|printf|exit|true)\b")
 
 
@@ -221,9 +222,11 @@ def dry_run(context: Context) -> Iterator[Violation]:
     for command, words in () if meant else runs(context.script):
         program, option = _with_dry_option(words)
         found.setdefault(program, []).append((command, option))
+    tested = {command.start for test, command in pairwise(context.script.commands) if test.name in _TESTS}
     for program, rows in found.items():
         command, option = rows[-1]
-        if all(each for _, each in rows) and not _is_looked_at(command):
+        asked = command.before in ("&&", "||") and command.start in tested
+        if all(each for _, each in rows) and not (asked or _is_looked_at(command)):
             yield Violation(command.line, f"{program} {option} only shows what it would do")
 
 

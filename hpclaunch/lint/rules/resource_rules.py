@@ -39,8 +39,6 @@ _OTHER_SENTINELS = ("YBATCH",)
 """Nearly one of these, but read by another program: ybatch, a wrapper of sbatch at ABCI."""
 _NCCL = re.compile(r"[NR]CCL|\btorch|\b(accelerate|deepspeed|horovodrun)\b|\bpython3?\s[^\n]*\.py\b")
 """In scripts of programs whose ranks may use NCCL or RCCL."""
-_OF_GPUS = re.compile("(?i)(?<![a-z])gpus?(?![a-z])")
-_NAMES: tuple[Role | None, ...] = ("queue", "account", "output", "error", "folder")
 _SHORTEST_S = 60
 """A shorter time was meant in another unit: ``00:30`` are 30 seconds."""
 _AS_EVERYWHERE = 2
@@ -278,18 +276,6 @@ def queue_without_gpus(context: Context) -> Iterator[Violation]:
             yield Violation(line, f"{queue.kind} {name} has no GPUs, but line {wants.line} requests them")
 
 
-@rule("queue-of-gpus")
-def queue_of_gpus(context: Context) -> Iterator[Violation]:
-    queue, exclusive = context.directive("queue"), context.directive("exclusive")
-    named = _OF_GPUS.search(context.script.directive_value("queue"))
-    if queue is None or exclusive or context.profile or not named:
-        return
-    steps = (each.name for launch in context.script.launches for each in launch.options)
-    given = (each.text for each in context.directives if each.role not in _NAMES)
-    if not re.search("gpu|gres|tres", "\n".join((*given, *steps))):
-        yield Violation(queue.line, f"{queue.text}: no GPU is requested")
-
-
 @rule("directive-missing")
 def directive_missing(context: Context) -> Iterator[Violation]:
     profile, reader = context.profile, context.script.reader
@@ -453,8 +439,9 @@ def array_output_shared(context: Context) -> Iterator[Violation]:
         return
     for found in filter(None, (script.directive("output"), script.directive("error"))):
         name = (found.value or "/dev/").replace("%%", "")
-        if not name.startswith("/dev/") and not re.search(differs, name):
-            yield Violation(found.line, f"every job of the array empties {found.value} and writes there")
+        shared = not re.match("/dev/|(?i:none)$", name) and not re.search(differs, name)
+        if shared:  # sbatch takes none for /dev/null
+            yield Violation(found.line, f"every job of the array empties {found.value} and writes into it")
 
 
 def _has_several_jobs(script: Script) -> bool:

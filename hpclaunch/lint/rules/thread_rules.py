@@ -28,9 +28,9 @@ def _threads(words: list[str]) -> tuple[str, int | None]:
     """Return the name of a program, and its threads as ``_Started`` has them; a container is passed over."""
     names = [word.rpartition("/")[2] for word in words]
     at = next((at for at, name in enumerate(names) if name in _OPTIONS), 0)
-    text = " ".join(words[at:])
-    other = "(?!)" if re.search(TABLE["no_threads"], text) else TABLE["threads_of_any"]
-    return names[at], _most(_OPTIONS.get(names[at], other), text)
+    if re.search(TABLE["no_threads"], " ".join([names[0], *words[1:]])):
+        return names[0], None
+    return names[at], _most(_OPTIONS.get(names[at], TABLE["threads_of_any"]), " ".join(words[at:]))
 
 
 def _most(form: str, text: str) -> int | None:
@@ -62,7 +62,7 @@ def tasks_for_threads(context: Context) -> Iterator[Violation]:
         if nodes > 1:
             yield Violation(command.line, f"{name} is one process, on the first of {nodes} nodes")
         elif tasks > 1 and _may_spread(context):
-            where = f"{name} is one process on the first node, the {tasks} tasks may lie on several"
+            where = f"{name} is one process on one node, the {tasks} tasks may be on several nodes"
             yield Violation(command.line, where, severity="note" if tasks <= _MOST_ON_ONE_NODE else None)
 
 

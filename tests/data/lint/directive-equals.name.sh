@@ -4,4 +4,3 @@
 srun ./app
 # site: unknown
 # expect: 2 directive-equals
-# expect: 2 queue-of-gpus

@@ -4,4 +4,3 @@
 #SBATCH --time=01:00:00
 srun ./app
 # site: unknown
-# expect: 2 queue-of-gpus

@@ -7,4 +7,6 @@ if nextflow run main.nf -preview; then nextflow run main.nf; fi
 python train.py --dry_run False -n 4
 make -C src -j8
 sort -n a.txt
+[ -n "$PLAN" ] && make -n
+[[ $1 == real ]] || rclone copy -n results archive:
 # site: unknown

@@ -4,4 +4,5 @@
 unset SLURM_EXPORT_ENV
 module load app
 srun app input
+srun --export=NONE /bin/bash -l run.sh
 # site: unknown

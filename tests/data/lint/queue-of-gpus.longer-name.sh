@@ -1,7 +1,0 @@
-#!/bin/bash
-#SBATCH --partition=gpu-short
-#SBATCH --account=lab_gpu
-#SBATCH --time=01:00:00
-python train.py
-# site: unknown
-# expect: 2 queue-of-gpus

@@ -1,4 +1,4 @@
-"""Known hosts (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT): the key that a host must show. Text in, verdict out."""
+"""Known hosts (sshd(8)): the key that a host must show; any other key is refused. Text in, verdict out."""
 
 import base64
 import binascii

@@ -178,10 +178,8 @@ def _holds_options(launch: Launch, words: list[Word], variables: Variables) -> b
     if not re.fullmatch(r"\$(\w+|\{\w+\})", words[0].raw) or {*_split(words[0], variables)} - {"?"}:
         return False
     more = Launch(launch.command, launch.launcher)
-    known, end = (
-        launcher_options.LAUNCHER_OPTIONS.get(launch.launcher, launcher_options.MPIEXEC),
-        _end_of_options(more, words, 1),
-    )
+    known = launcher_options.LAUNCHER_OPTIONS.get(launch.launcher, launcher_options.MPIEXEC)
+    end = _end_of_options(more, words, 1)
     names = {one.name for one in more.options}
     new = names & known.sizes.keys() - {one.name for one in launch.options}
     says = new or re.search("(?i)opt|arg|flag", words[0].raw)

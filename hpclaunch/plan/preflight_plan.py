@@ -31,7 +31,7 @@ _LIMIT_S = 300
 
 
 def plan_preflight(job: layout.JobLayout) -> Preflight | None:
-    """Return each node's check; None: not requested. BadInputError: ``exclude_bad_nodes`` has no effect."""
+    """Return how nodes are checked, or None. Raises BadInputError if ``exclude_bad_nodes`` has no effect."""
     request, profile = job.request, job.profile
     again = _again(request, job.scheduler) if request.exclude_bad_nodes else None
     if not (request.preflight or request.check_imports):
@@ -123,7 +123,7 @@ def split_item(text: str) -> tuple[str, str]:
 
 
 def plan_staging(request: JobRequest, profile: SiteProfile, nodes: int) -> Staging | None:
-    """Return what is staged; None: nothing. BadInputError: one target twice, or ``keep_staged`` alone."""
+    """Return what is staged, or None. Raises BadInputError for a target twice and ``keep_staged`` alone."""
     if not request.stage:
         option = "--keep-staged" if request.keep_staged else "--stage-links keep"
         if request.keep_staged or request.stage_links == "keep":

@@ -146,9 +146,8 @@ class Values:
         if signs is None or (signs != IFS and {*signs} & {*text}):
             return [Value(None, None, (UNREADABLE,))]
         shell = value.shell if value.plain is None else None
-        if shell and re.search(
-            r"^(?!.*\$\().*\$\{[^}]*\s", shell, re.DOTALL
-        ):  # ${NAME:-a b} is split when it has its value
+        if shell and re.search(r"^(?!.*\$\().*\$\{[^}]*\s", shell, re.DOTALL):
+            # ${NAME:-a b} is split when it has its value
             return [replace(value, shell=None, named=shell, splits=True)]
         if signs != IFS or not (value.plain or re.search(r"^(?!.*(\\|\$\()).*\s", text, re.DOTALL)):
             return [] if value.plain == "" else [replace(value, splits=True)]
@@ -185,6 +184,8 @@ class Values:
         made = live[0] if len(live) == 1 else None
         if made is None or made.items is None or self._steps > _MOST_STEPS:
             return None
+        if any(re.match(r"\[[^]]*\]\+?=", one.raw) for one in made.items):
+            return None  # ([2]=c) names the places of its words
         items = self._array(name, made.offset) if made.append else []
         if items is None:
             return None

@@ -62,7 +62,10 @@ class LinkTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_link_test(text: str, file: str, ranks: int | None, algorithm: str | None = None) -> LinkTest:
-    """Read such an output; ``ranks``: else unknown; ``algorithm``: of our benchmark. Raises BadInputError."""
+    """Read such an output. Raises BadInputError.
+
+    ``ranks``: where the output does not state them; ``algorithm``: one of those of our benchmark.
+    """
     found = _read(text, file, algorithm)
     ranks = found.ranks or ranks
     seconds = {size: time for size, time in found.seconds.items() if size > 0 and time > 0}

@@ -72,7 +72,7 @@ def study_document(
     not_comparable: frozenset[int] = frozenset(),
     facts: Mapping[int, PointFacts] = _NO_FACTS,
 ) -> tuple[StudyDocument, FittedLaw | None]:
-    """Return document and law; ``remarks``: more of each size; ``not_comparable``: sizes without a law."""
+    """Return the document and the law to draw; ``remarks``: by size; ``not_comparable``: to no law fitted."""
     unit, kind = measurement.unit, request.kind
     points = tuple(
         msgspec.structs.replace(

@@ -40,6 +40,8 @@ def _bounds(node: ast.expr) -> Bounds | None:
 
 def _of_two(left: Bounds, right: Bounds, compute: Callable[[int, int], int]) -> Bounds | None:
     exact = right[0] == right[1]
+    if compute in (operator.floordiv, operator.mod) and min(*left, *right) < 0:
+        return None  # bash rounds towards 0
     if compute is operator.add or (exact and (left[0] == left[1] or compute is operator.sub)):
         return compute(left[0], right[0]), compute(left[1], right[1])
     return (0, right[0] - 1) if compute is operator.mod and exact and right[0] > 0 else None

@@ -221,7 +221,7 @@ def _circumstances(comm: MPI.Intracomm) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure on all ranks, print on rank 0; 1: a wrong sum, 2: wrong usage, 3: an algorithm cannot work."""
+    """Measure on all ranks, print on rank 0; exit 1: a wrong sum, 2: wrong usage, 3: an algorithm fails."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD

@@ -35,7 +35,7 @@ _MERGED_EVENTS = 4096  # of a rank, in one message
 
 
 class Timeline:
-    """Events stay in memory until `flush`. Threads may add some, each to its own lanes, but not meanwhile."""
+    """Events stay in memory until `flush`. Each thread may add some to its own lanes, but not during it."""
 
     def __init__(
         self,

@@ -863,6 +863,13 @@ def test_a_list_is_joined_by_the_sign_of_ifs_and_split_at_blanks(
     assert port(text, None, "polaris").settings["command"] == ("./a", *command)
 
 
+@in_one_test("word", ['"${L[@]}"', "${L[@]}", '"${L[@]:1}"', '"${L[*]}"'])
+def test_items_with_places_of_their_own_are_named(word: str) -> None:
+    made = port(f"{NO_GPUS}L=([2]=c [0]=a)\nsrun ./a {word}\n", None, "polaris")
+    assert "FILL_IN" in str(made.settings["env"])
+    assert "[0]=a" not in str(made.settings)
+
+
 @in_one_test("lines", ["IFS=,\nA=x,y\nsrun ./a $A", 'read IFS\nsrun ./a "${L[*]}"'])
 def test_a_split_at_other_signs_is_named(lines: str) -> None:
     said = str(port(f"{NO_GPUS}L=(a b)\n{lines}\n", None, "polaris").to_do)

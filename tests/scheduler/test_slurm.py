@@ -90,7 +90,7 @@ def test_squeue_and_sacct_tell_states_and_codes(source: str, code: int | None) -
     assert (seconds(known["4"].started), seconds(known["4"].ended)) == (1795406593, 1795406594)
     assert known["8"].started is None
     assert (known["8"].reason or "").startswith(
-        "BeginTime: its earliest start time has not come; one that was requeued"
+        "BeginTime: its earliest start time has not come; after a requeue"
     )
 
 
@@ -269,7 +269,7 @@ def test_a_job_that_slurm_cancels_since_its_dependency_failed_says_so(
     """Of 22.05.8, with --kill-on-invalid-dep; sacct keeps the reason for which the job waited."""
     status = SLURM.parse_status(source, ["7"], answer(row + "\n"))["7"]
     assert status.state == "cancelled"
-    assert ("that it was to follow ended otherwise" in (status.reason or "")) == told
+    assert ("it waited for did not end as" in (status.reason or "")) == told
 
 
 def test_a_job_that_slurm_says_completed_has_the_code_0() -> None:

@@ -280,9 +280,9 @@ def _options_of_sbatch(script: Script) -> Iterator[_Option]:
 
 
 def _is_refused(form: str, value: str | None) -> bool:
-    if (
-        not value or JOINED.search(value) or (re.search(r"[$?]", value) and r"\$" not in form)
-    ):  # its value is not known
+    if not value or JOINED.search(value):
+        return False
+    if re.search(r"[$?]", value) and r"\$" not in form:  # its value is not known
         return False
     return not re.fullmatch(form, value.strip("\"'"), re.IGNORECASE)
 

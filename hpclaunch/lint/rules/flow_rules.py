@@ -222,11 +222,9 @@ def dry_run(context: Context) -> Iterator[Violation]:
     for command, words in () if meant else runs(context.script):
         program, option = _with_dry_option(words)
         found.setdefault(program, []).append((command, option))
-    tested = {command.start for test, command in pairwise(context.script.commands) if test.name in _TESTS}
     for program, rows in found.items():
         command, option = rows[-1]
-        asked = command.before in ("&&", "||") and command.start in tested
-        if all(each for _, each in rows) and not (asked or _is_looked_at(command)):
+        if all(each for _, each in rows) and not _is_looked_at(context.script, command):
             yield Violation(command.line, f"{program} {option} only shows what it would do")
 
 
@@ -239,9 +237,12 @@ def _with_dry_option(words: list[str]) -> tuple[str, str]:
     return name if name in TABLE["dry_runs"] else shown, option
 
 
-def _is_looked_at(command: Command) -> bool:
-    """Tell whether the script reads the output or the status of a command."""
-    return bool(command.condition or command.depth or command.piped_out or command.after in ("&&", "||"))
+def _is_looked_at(script: Script, command: Command) -> bool:
+    """Tell whether the script reads the output or the status of a command, or runs it only after a test."""
+    before = [one.name for one in script.commands if one.start < command.start][-1:]
+    tested = command.before in ("&&", "||") and before[0] in _TESTS
+    looked = command.condition or command.depth or command.piped_out or command.after in ("&&", "||")
+    return bool(tested or looked)
 
 
 @rule("stderr-discarded")

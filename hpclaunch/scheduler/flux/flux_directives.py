@@ -9,10 +9,8 @@ _UNIT_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def _requested(directives: Sequence[directive_reader.Directive]) -> directive_reader.RequestedResources:
-    nodes, slots = (
-        directive_reader.given_number(directives, "nodes"),
-        directive_reader.given_number(directives, "nslots"),
-    )
+    nodes = directive_reader.given_number(directives, "nodes")
+    slots = directive_reader.given_number(directives, "nslots")
     each = directive_reader.given_number(directives, "gpus-per-slot")
     count = slots or nodes  # without slots there is one on each node (man flux-batch)
     return directive_reader.RequestedResources(

@@ -52,6 +52,8 @@ _ANSI_ESCAPE = re.compile(
 _ANSI_LETTERS = dict(zip("ntrabfveE", "\n\t\r\a\b\f\v\x1b\x1b", strict=True))
 # What a sample leaves open: <program>, <<path to it>>; not the redirections of sort <in >out.
 _PLACEHOLDER = re.compile(r"<<[A-Za-z][\w .-]*>>|<[A-Za-z][\w -]*>(?=\s*$|\s+[-<|&;]|\s+\\$)", re.MULTILINE)
+_COMMENT = {False: re.compile(r"[^\n]*"), True: re.compile(r"(?:[^`\\\n]|\\[^\n]?)*")}
+"""Whether backquotes are around it -> a comment: the closing one ends it, too (tried with bash 5.2)."""
 _PIPES = ("|", "|&")
 _OPERATORS = (";;&", "&&", "||", "|&", ";;", ";&", ";", "&", "|", "(", ")", "\n")
 _OPERATOR = re.compile("|".join(map(re.escape, _OPERATORS)))
@@ -212,8 +214,8 @@ class _Reader:
             elif self.peek(3) == "\\\r\n":
                 self.at += 3
             elif self.peek() == "#" and (self.at == 0 or self.text[self.at - 1] in " \t\r\n;&|()`"):
-                end = self.text.find("\n", self.at)
-                self.at = len(self.text) if end < 0 else end
+                comment = _COMMENT[self._backquotes > 0].match(self.text, self.at)
+                self.at = comment.end() if comment else len(self.text)
             else:
                 break
         return self.at > start

@@ -89,9 +89,6 @@ UNBOUND = Line(
     text="export PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_hwloc_base_binding_policy=none",
     reason="Open MPI (5, and 4) must not bind: a rank binds itself where cores are planned for it",
 )
-# For Open MPI's names, then MPICH hydra's.
-MPIEXEC_RANK = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
-MPIEXEC_LOCAL_RANK = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
 
 
 class Mpiexec(Launcher, frozen=True, kw_only=True):
@@ -100,9 +97,11 @@ class Mpiexec(Launcher, frozen=True, kw_only=True):
     name: str = "mpiexec"
     start: str = "mpiexec -n {tasks}"
     each_node: str = 'mpiexec -n {nodes} -machinefile "$HPCLAUNCH_JOB_FOLDER/nodes"'
-    rank: str = MPIEXEC_RANK
-    local_rank: str = MPIEXEC_LOCAL_RANK
+    # Open MPI's names, then those of MPICH's hydra.
+    rank: str = "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+    local_rank: str = "${OMPI_COMM_WORLD_LOCAL_RANK:-$MPI_LOCALRANKID}"
     shell_lines: tuple[Line, ...] = (UNBOUND,)
+    rank_end: str | None = "mpi_rank_end.sh"
 
 
 class Mpirun(Mpiexec, frozen=True, kw_only=True):

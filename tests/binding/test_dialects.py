@@ -136,6 +136,7 @@ def test_rankfile_follows_the_order_that_hwloc_itself_has() -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.openmpi
 def test_a_real_open_mpi_binds_as_the_rankfile_says(tmp_path: Path) -> None:
     node = read_live()
     tasks = min(len(node.allowed or node.cpus), 2)

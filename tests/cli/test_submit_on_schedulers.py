@@ -104,6 +104,7 @@ NO_MODULES = {"BASH_FUNC_module%%": "() { :; }", "BASH_FUNC_conda%%": "() { :; }
 
 
 @pytest.mark.mpi
+@pytest.mark.openmpi
 def test_the_polaris_script_on_a_fake_pbs_with_a_fake_pals(on_pbs: dict[str, str], tmp_path: Path) -> None:
     environment = {
         **on_pbs,

@@ -18,7 +18,7 @@ from hpclaunch.package_data import resource_dir
 from tests.in_process import hpclaunch_here
 from tests.job.leftovers import MPIEXEC, environment, killed_launch, plant
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.openmpi, pytest.mark.slow]
 SESSION = resource_dir("remote") / "mpi_session.sh"
 ALONE = ("--tasks", "1", "--framework", "mpi4py")  # others that are alone need no mpiexec
 MESSAGE = "The PMIx server's listener thread failed to start"

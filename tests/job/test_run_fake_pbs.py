@@ -186,6 +186,7 @@ def test_a_server_that_is_down_loses_no_job(store: Store, tmp_path: Path, server
 
 
 @pytest.mark.mpi
+@pytest.mark.openmpi
 @pytest.mark.parametrize(("site", "has_pmi"), [("aurora", False), ("polaris", True)])
 def test_ranks_under_a_fake_of_pals_know_who_they_are(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: str, has_pmi: bool

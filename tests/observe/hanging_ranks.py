@@ -54,7 +54,7 @@ def train(path: str, fault: str) -> None:
 
 
 if __name__ == "__main__":
-    names = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "HPCLAUNCH_RANK", "SLURM_PROCID")
+    names = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HPCLAUNCH_RANK", "SLURM_PROCID", "RANK")
     number = next(os.environ[name] for name in names if name in os.environ)
     faults = dict(enumerate(sys.argv[2:]))
     mine = faults.get(int(number), "none")

@@ -16,6 +16,7 @@ REMOTE = resource_dir("remote")
     "file, call",
     [
         ("worker_end.sh", "RANK=3; hpclaunch_worker_end 1"),
+        ("mpi_rank_end.sh", "RANK=3; PMI_FD=1; sleep() { :; }; hpclaunch_mpi_rank_end 1"),
         ("flux_rank_end.sh", "FLUX_TASK_RANK=3; sleep() { :; }; flux() { :; }; hpclaunch_flux_rank_end 1"),
         ("bind_here.sh", "RANK=3; hpclaunch_plan_here() { return 1; }; hpclaunch_bind_here"),
         ("private_folders.sh", "X=/tmp/; hpclaunch_is_own() { return 1; }; hpclaunch_private_folders X"),

@@ -95,7 +95,7 @@ def _letter_or_name(words: list[Word], options: LauncherOptions, *, by_getopt: b
 def _letter(words: list[Word], options: LauncherOptions, unknown: str) -> OptionWords:
     """Read a letter behind flags; ``unknown``: the name of an option that has no letter."""
     shown = words[0].visible
-    while shown[1] in options.flags and len(shown) > 2:
+    while shown[1] in options.flags and len(shown) > 2 and not shown[2].isdigit():  # -K1 has its value
         shown = shown[0] + shown[2:]
     name = options.letters.get(shown[1], shown[1])
     if shown[1] in options.flags or (unknown and shown[1] not in options.letters):

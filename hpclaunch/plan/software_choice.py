@@ -20,7 +20,7 @@ from hpclaunch.plan.launch_plan import KnownJob
 from hpclaunch.plan.request import JobRequest, Problem, Setting
 from hpclaunch.scheduler.job_header import Line
 from hpclaunch.site.queue_limits import cite, source_of
-from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile
+from hpclaunch.site.schema import Environment, JobContainer, Offer, SiteProfile, Software
 from hpclaunch.site.site_scheduler import site_scheduler
 from hpclaunch.software.script_lines import word
 from hpclaunch.software.software_lines import GIVEN
@@ -221,8 +221,8 @@ def _of_site(job: KnownJob, shell: ActiveShell | None) -> KnownJob:
         return replace(job, notes=(note,))
     if goal := next((goal for goal in goals if goal in profile.software.offers), None):
         return _offered(job, goal)
-    brings = _handed_on(profile, shell)
-    if profile.status == "generic" or brings:
+    brings, states_none = _handed_on(profile, shell), profile.software == Software()  # as `sites new` writes
+    if profile.status == "generic" or brings or states_none:
         return _not_known(job, goals[0], brings)
     problem = Problem(message=_why_not(request, profile, goals), hint=_ways(job, goals[0]))
     return replace(job, problems=(problem,))

@@ -236,6 +236,17 @@ def test_a_generic_profile_cannot_know(here: Path) -> None:
     assert "not known" not in submit(*usual, "--check-imports", cwd=here).stderr
 
 
+def test_a_profile_that_says_nothing_of_software_cannot_know(here: Path) -> None:
+    """`sites new` writes such a profile; one fact about its software, and what it does not have is refused."""
+    (here / "ours.yaml").write_text(PROFILE.partition("software:")[0])
+    said = submit("--dry-run", program="waves.py", cwd=here).stderr
+    assert "whether the job's Python has jax is not known; --check-imports tries it first" in said
+    assert "refused" not in said
+    for fact in ("lacks: {torch: {why: gone, source: page}}", "setup: [{text: a, reason: b, source: page}]"):
+        (here / "ours.yaml").write_text(PROFILE.partition("software:")[0] + f"software: {{{fact}}}\n")
+        assert "our profile of ours knows no jax" in refusal(program="waves.py", cwd=here)
+
+
 def test_modules_loaded_by_hand_are_handed_on_by_slurm_only(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -294,14 +294,19 @@ def _start(job: JobTimeline) -> list[Verdict]:
 def _nothing(job: JobTimeline) -> Verdict:
     part = _communication(job)
     spent = f"{100 * part:.0f} % of a step is communication; " if part > COMMUNICATION_SHARE else ""
-    compared = f"{len(job.waits)} ranks are compared, none is late" if job.waits else _not_compared(job)
-    noise = common_noise(lateness_by_rank(job.waits)) if len(job.waits) > 1 else None
-    by = f" by more than {shown_ms(floor_ms(job))} (noise {shown_ms(noise)})" if noise is not None else ""
-    if _is_hidden(job):
-        noise = deviation(job.columns[0]["negotiating"])
-        by = f" (noise of the waiting {shown_ms(noise)})"
-    values = {"steps": len(job.steady), "compared": compared, "by": by, "spent": spent}
-    return replace(_verdict("none: nothing", remedy=_what_shows_more(job), **values), noise_ms=rounded(noise))
+    if len(job.waits) > 1:
+        late, floor = lateness_by_rank(job.waits), floor_ms(job)
+        rank = max(late, key=lambda each: median(late[each]))
+        case = "chance" if median(late[rank]) > floor else "compared"
+        values = {"ranks": len(late), "rank": rank, "late": shown_ms(median(late[rank]))}
+        noise: float | None = common_noise(late)
+        values |= {"floor": shown_ms(floor), "noise": shown_ms(noise)}
+    else:
+        case, noise = "nothing", deviation(job.columns[0]["negotiating"]) if _is_hidden(job) else None
+        by = "" if noise is None else f" (noise of the waiting {shown_ms(noise)})"
+        values = {"compared": _not_compared(job), "by": by, "remedy": _what_shows_more(job)}
+    found = _verdict(f"none: {case}", steps=len(job.steady), spent=spent, **values)
+    return replace(found, noise_ms=rounded(noise))
 
 
 def _what_shows_more(job: JobTimeline) -> str:

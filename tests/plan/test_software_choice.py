@@ -237,7 +237,7 @@ def test_a_generic_profile_cannot_know(here: Path) -> None:
 
 
 def test_a_profile_that_says_nothing_of_software_cannot_know(here: Path) -> None:
-    """`sites new` writes such a profile; one fact about its software, and what it does not have is refused."""
+    """`sites new` writes such a profile; with one fact about it, what it lacks is refused."""
     (here / "ours.yaml").write_text(PROFILE.partition("software:")[0])
     said = submit("--dry-run", program="waves.py", cwd=here).stderr
     assert "whether the job's Python has jax is not known; --check-imports tries it first" in said

@@ -176,6 +176,21 @@ def test_too_few_steps_are_not_judged() -> None:
     assert "too few" in found[0].evidence
 
 
+def test_a_rank_that_few_steps_do_not_name_is_not_said_to_be_in_time() -> None:
+    """By chance one of two ranks comes last in seven of seven steps once in 64 times, in eight in 128."""
+    for steps, kind in ((4, "none"), (7, "none"), (8, "straggler")):
+        found = first(kineto(Training(ranks=2, steps=steps, slow_computing=always(1, 50.0))))
+        assert found.kind == kind, steps
+        assert "none is late" not in found.evidence
+        if kind == "none":
+            assert "2 ranks are compared; rank 1 comes " in found.evidence
+            assert "do not tell that from chance" in found.evidence
+            assert found.remedy == "record 20 steps or more"
+    even = first(kineto(Training(ranks=2, steps=8)))
+    assert "2 ranks are compared, none is late by more than" in even.evidence
+    assert even.remedy == "none needed"
+
+
 @pytest.mark.slow
 def test_a_trace_with_many_kernels_is_the_sum_of_its_steps() -> None:
     """More intervals than are held at once: 400 kernels per step, and collectives at the same time."""

@@ -294,24 +294,21 @@ def _start(job: JobTimeline) -> list[Verdict]:
 def _nothing(job: JobTimeline) -> Verdict:
     part = _communication(job)
     spent = f"{100 * part:.0f} % of a step is communication; " if part > COMMUNICATION_SHARE else ""
-    if len(job.waits) > 1:
+    case, noise = "nothing", None
+    values: dict[str, Any] = {"compared": _not_compared(job), "remedy": _what_shows_more(job)}
+    if _is_hidden(job):
+        case, noise = "hidden", deviation(job.columns[0]["negotiating"])
+    elif len(job.waits) > 1:
         late, floor = lateness_by_rank(job.waits), floor_ms(job)
-        rank = max(late, key=lambda each: median(late[each]))
+        noise, rank = common_noise(late), max(late, key=lambda each: median(late[each]))
         case = "chance" if median(late[rank]) > floor else "compared"
-        values = {"ranks": len(late), "rank": rank, "late": shown_ms(median(late[rank]))}
-        noise: float | None = common_noise(late)
-        values |= {"floor": shown_ms(floor), "noise": shown_ms(noise)}
-    else:
-        case, noise = "nothing", deviation(job.columns[0]["negotiating"]) if _is_hidden(job) else None
-        by = "" if noise is None else f" (noise of the waiting {shown_ms(noise)})"
-        values = {"compared": _not_compared(job), "by": by, "remedy": _what_shows_more(job)}
-    found = _verdict(f"none: {case}", steps=len(job.steady), spent=spent, **values)
+        values |= {"ranks": len(late), "rank": rank, "late": shown_ms(median(late[rank]))}
+        values["floor"] = shown_ms(floor)
+    found = _verdict(f"none: {case}", steps=len(job.steady), spent=spent, noise=shown_ms(noise), **values)
     return replace(found, noise_ms=rounded(noise))
 
 
 def _what_shows_more(job: JobTimeline) -> str:
-    if _is_hidden(job):
-        return "if steps are slower than expected: HOROVOD_CACHE_CAPACITY=0 shows when each rank asks"
     if not job.waits and _communication(job) > COMMUNICATION_SHARE and len(job.traces) < job.ranks:
         return "give the timelines of all ranks: they tell a late rank from a slow network"
     return "none needed"
@@ -361,8 +358,6 @@ def _ended(job: JobTimeline, places: Mapping[int, Place]) -> tuple[Verdict, ...]
 
 
 def _not_compared(job: JobTimeline) -> str:
-    if _is_hidden(job):
-        return "no rank is seen to be late; when each of them asks is hidden by Horovod's response cache"
     if len(job.traces) < job.ranks:
         return "the ranks' waiting cannot be compared, because the traces of all ranks are needed"
     if job.ranks == 1:

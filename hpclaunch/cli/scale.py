@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hpclaunch.scaling.scaling_laws import FittedLaw
     from hpclaunch.scaling.study_report import StudyDocument
     from hpclaunch.scaling.study_table import Boundaries
+    from hpclaunch.study.run_study import PointJob
     from hpclaunch.study.study_file import StudyFile
 
 
@@ -173,6 +174,7 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
         if not left:
             continue
         job = point_job(study, left[0])
+        _refuse(job, dry_run=dry_run)
         cost = None if job.most_cost is None else job.most_cost * len(left)
         total, unknown = total + (cost or 0.0), unknown or cost is None
         shown = "?" if cost is None else f"{cost:.4g}"
@@ -196,6 +198,13 @@ def _show_plan(study: StudyFile, *, dry_run: bool) -> None:
             click.echo(line, err=True)
     if dry_run:
         click.echo("\n".join(scripts), nl=False)
+
+
+def _refuse(job: PointJob, *, dry_run: bool) -> None:
+    for problem in job.plan.problems:
+        if not dry_run:
+            raise BadInputError(problem.message, problem.hint)
+        to_stderr(f"submitting these jobs is refused: {problem}")
 
 
 def _go_on(study: StudyFile, wait: bool, report: dict[str, Any]) -> None:

@@ -50,6 +50,7 @@ class StudyDocument(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     points: tuple[study_table.Point, ...]
     fit: Fit | None
     recommended: Recommended | None
+    failed: tuple[str, ...] = ()
     facts: dict[str, PointFacts] = {}
 
 
@@ -214,11 +215,12 @@ def _to_the_second(point: study_table.Point) -> bool:
 
 
 def advice_lines(document: StudyDocument) -> list[str]:
-    """Return which size to ask for."""
+    """Return which sizes were not measured, and which to ask for."""
     best = document.recommended
+    advice = best.sentence if best else "no measured size has the requested efficiency"
     if any(map(_to_the_second, document.points)):
-        return ["", "no recommendation: some times are known to the second only; print a figure (--metric)"]
-    return ["", best.sentence] if best else ["", "no measured size has the requested efficiency"]
+        advice = "no recommendation: some times are known to the second only; print a figure (--metric)"
+    return [line for text in (*document.failed, advice) for line in ("", text)]
 
 
 def as_markdown(document: StudyDocument) -> str:

@@ -29,7 +29,6 @@ _SHORT_S = 20.0
 def measured_point(study: StudyFile, point: StudyPoint, handle: JobHandle) -> StudyPoint:
     """Return the point with what its ended job measured, or why it measured nothing."""
     record = handle.record
-    facts = _fingerprint(record)
     point = msgspec.structs.replace(
         point,
         job=record.id,
@@ -37,7 +36,7 @@ def measured_point(study: StudyFile, point: StudyPoint, handle: JobHandle) -> St
         ranks=record.tasks,
         cost=_cost(record),
         node_hours=_node_hours(record),
-        fingerprint=facts,
+        fingerprint=_fingerprint(record),
     )
     if record.state != "done":
         why = record.reason or f"exit {record.exit_code}"
@@ -73,8 +72,7 @@ def _seconds(study: StudyFile, handle: JobHandle, result: dict[str, Any] | None)
     if record.bundled and result:
         steps = [epoch["seconds"] / epoch["steps"] for epoch in result["history"] if epoch["steps"]]
         # The first epoch has start-up in it.
-        later = steps[1:] or steps
-        return median(later), "steps of the training" + ("" if steps[1:] else ", its only epoch")
+        return median(steps[1:] or steps), "steps of the training" + ("" if steps[1:] else ", its only epoch")
     if any(map(record.request.get, ("profile", "timeline"))):
         with handle.connected() as host:
             return timeline_step_s(record, host), "steps of the timeline"

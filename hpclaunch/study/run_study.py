@@ -194,7 +194,7 @@ def why_stop(study: StudyFile, point: StudyPoint, job: PointJob) -> str | None:
         return why
     before = [p for p in study.points if p.size < point.size]
     if failed := _all_failed(before):
-        return f"all jobs with {failed} {study.by} failed"
+        return f"all jobs with {counted(failed, study.by[:-1])} failed"
     smaller = [p for p in before if p.seconds is not None]
     if not smaller or not study.stop_below:
         return None
@@ -212,15 +212,13 @@ def _too_many_node_hours(study: StudyFile, point: StudyPoint, job: PointJob, lim
     most, spent = max(same) or job.plan.nodes * (job.plan.limit_s or 0) / 3600 or max(hours), sum(hours)
     if spent + most <= limit:
         return None
-    used = amount_of(spent, "node-hours")
-    return f"{used} spent and the job may take {most:.4g}; the limit is {limit:g}"
+    return f"{amount_of(spent, 'node-hours')} spent and the job may take {most:.4g}; the limit is {limit:g}"
 
 
 def _all_failed(points: list[StudyPoint]) -> int | None:
     """Return the largest size whose jobs have all failed; None: there is none."""
-    sizes = {point.size for point in points}
-    bad = [s for s in sizes if all(point.state == "failed" for point in points if point.size == s)]
-    return max(bad, default=None)
+    others = {point.size for point in points if point.state != "failed"}
+    return max((point.size for point in points if point.size not in others), default=None)
 
 
 def _label(study: StudyFile, point: StudyPoint) -> str:

@@ -24,6 +24,7 @@ import msgspec
 from hpclaunch.atomic_file import write_file
 from hpclaunch.errors import BadInputError, HpclaunchError, RefusedError
 from hpclaunch.folders import user_state_folder
+from hpclaunch.plural import counted
 from hpclaunch.scaling.measured_sizes import MeasuredSize, Measurement, half_width
 from hpclaunch.scaling.scaling_laws import FittedLaw
 from hpclaunch.scaling.study_report import PointFacts, StudyDocument, StudyRequest, study_document
@@ -140,8 +141,7 @@ def wanted_study(
     """
     what = json.loads(json.dumps(what, sort_keys=True))  # as the file has it: no tuples
     named_by = {key: value for key, value in what.items() if key != "file" or value}
-    text = json.dumps(named_by, sort_keys=True)
-    digest = hashlib.sha256(f"{os.getcwd()}\n{text}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{os.getcwd()}\n{json.dumps(named_by, sort_keys=True)}".encode()).hexdigest()
     name = name or f"study-{digest[:8]}"
     check_study_name(name)
     if not study_exists(name):
@@ -149,9 +149,8 @@ def wanted_study(
         return msgspec.convert({**made, "points": msgspec.to_builtins(points)}, StudyFile)
     study = load_study(name)
     known = msgspec.to_builtins(study)
-    different = [key for key, value in what.items() if known[key] != value]
-    if different:
-        problem = f"the study {name} exists with another {', '.join(different)}"
+    if different := [key for key, value in what.items() if known[key] != value]:
+        problem = f"the study {name} exists with other settings: {', '.join(different)}"
         raise BadInputError(problem, "give this one another --name")
     return msgspec.structs.replace(with_more_points(study, points), **limits)
 
@@ -174,10 +173,7 @@ def load_study(name: str) -> StudyFile:
     try:
         return msgspec.json.decode(path.read_bytes(), type=StudyFile)
     except FileNotFoundError:
-        try:
-            known = ", ".join(sorted(os.listdir(studies_folder())))
-        except FileNotFoundError:
-            known = ""
+        known = ", ".join(sorted(path.name for path in studies_folder().glob("*")))
         raise BadInputError(f"no study is named {name!r}", f"known are {known or 'none'}") from None
     except OSError as error:
         raise BadInputError(f"{path}: cannot be read: {error.strerror}") from None
@@ -219,8 +215,8 @@ def report_of(
     boundaries: Boundaries | None = None,
 ) -> tuple[StudyDocument, FittedLaw | None]:
     """Return document and law. Raises BadInputError: nothing measured; HpclaunchError: the jobs failed."""
-    measured = [point for point in study.points if point.seconds is not None]
-    measured.sort(key=lambda point: (point.size, point.repeat))
+    known = [point for point in study.points if point.seconds is not None]
+    measured = sorted(known, key=lambda point: (point.size, point.repeat))
     if not measured:
         failed = [point for point in study.points if point.remark]
         why = f": {failed[0].remark}" if failed else ""
@@ -257,7 +253,17 @@ def report_of(
     )
     measurement = Measurement(unit="gpus" if by_gpus else "ranks", sizes=sizes)
     facts = {size: _facts(points) for size, points in by_size.items()}
-    return study_document(measurement, request, remarks, frozenset(odd), facts)
+    document, law = study_document(measurement, request, remarks, frozenset(odd), facts)
+    return msgspec.structs.replace(document, failed=tuple(_failures(study))), law
+
+
+def _failures(study: StudyFile) -> Iterator[str]:
+    """Yield a sentence for each size of which jobs measured nothing."""
+    for size in sorted({point.size for point in study.points}):
+        same = [point for point in study.points if point.size == size]
+        if failed := [point for point in same if point.state == "failed"]:
+            jobs = f"{len(failed)} of {counted(len(same), 'job')}"
+            yield f"{counted(size, study.by[:-1])}: {jobs} measured nothing: {failed[0].remark}"
 
 
 def _facts(points: list[StudyPoint]) -> PointFacts:

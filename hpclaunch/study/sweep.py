@@ -1,6 +1,7 @@
 """A sweep of parameters from Python: a job for each combination, and a table of what they printed."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -30,23 +31,15 @@ def sweep(
     ``settings``: those of `hpclaunch.api.Job`. Raises as `Job.map`, and BadInputError for a parameter that
     no word has.
     """
-    missing = [name for name in parameters if not any(f"{{{name}}}" in word for word in command)]
-    if missing:
+    if missing := [name for name in parameters if not any(f"{{{name}}}" in word for word in command)]:
         raise BadInputError(f"sweep: no word of the command has {{{missing[0]}}}")
     combinations = [
         dict(zip(parameters, map(str, one), strict=True)) for one in product(*parameters.values())
     ]
     places = [{f"{{{name}}}": value for name, value in values.items()} for values in combinations]
-    handles = Job(command=list(command), **settings).map(
-        [{"command": filled(command, one)} for one in places]
-    )
-    runs = []
-    for values, handle in zip(combinations, handles, strict=True):
-        state = handle.wait().state
-        runs.append(
-            SweepRun(values=values, job=handle.id, state=state, figure=_figure(handle, metric, state))
-        )
-    return runs
+    commands = [{"command": filled(command, one)} for one in places]
+    handles = Job(command=list(command), **settings).map(commands)
+    return [_ended(values, handle, metric) for values, handle in zip(combinations, handles, strict=True)]
 
 
 def filled(command: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]:
@@ -57,13 +50,12 @@ def filled(command: Sequence[str], values: Mapping[str, str]) -> tuple[str, ...]
     return words
 
 
-def _figure(handle: JobHandle, metric: str, state: str) -> float | None:
-    if state != "done":
-        return None
-    try:
-        return read_metric(metric, handle.logs().decode(errors="replace"))
-    except BadInputError:
-        return None
+def _ended(values: dict[str, str], handle: JobHandle, metric: str) -> SweepRun:
+    state, figure = handle.wait().state, None
+    if state == "done":
+        with suppress(BadInputError):
+            figure = read_metric(metric, handle.logs().decode(errors="replace"))
+    return SweepRun(values=values, job=handle.id, state=state, figure=figure)
 
 
 def sweep_table(runs: Sequence[SweepRun]) -> str:

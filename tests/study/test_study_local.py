@@ -73,7 +73,7 @@ def test_a_study_is_measured_once_and_grows() -> None:
     refused = scale(
         "--site", "local", "--ranks", "1", "--weak", "--name", "mine", *METRIC, "--", "true", code=3
     )
-    assert "the study mine exists with another batch, kind, settings" in refused.stderr
+    assert "the study mine exists with other settings: batch, kind, settings" in refused.stderr
 
 
 def test_a_study_ends_below_an_efficiency() -> None:
@@ -100,7 +100,7 @@ def test_a_program_that_prints_no_figure_ends_the_study() -> None:
     command = ("--", sys.executable, "program.py", "{ranks}", "{batch}")
     size = ("--site", "local", "--ranks", "1,2", "--batch", "64", "--repeats", "1", "--strong")
     done = scale(*size, "--metric", r"images/s: (\S+)", *command, code=3)
-    assert "stopped: all jobs with 1 ranks failed" in done.stderr
+    assert "stopped: all jobs with 1 rank failed" in done.stderr
     assert "no number above 0 was found in the job's output" in done.stderr
     assert len(runs()) == 1
 
@@ -166,6 +166,29 @@ def test_elapsed_time_is_a_last_resort_and_says_so() -> None:
 def test_a_study_whose_jobs_fail_has_failed() -> None:
     size = ("--site", "local", "--ranks", "1", "--repeats", "1", "--weak")
     assert "ended with exit status 1" in scale(*size, "--", "false", code=1).stderr
+
+
+def test_a_size_without_a_figure_is_in_every_form_of_the_report() -> None:
+    """The sizes that were measured stay; an answer without the failed one looks like a study of one size."""
+    two_fail = "import os; print('images/s: 7', flush=True); os.environ['WORLD_SIZE'] == '1' or os.abort()"
+    size = ("--site", "local", "--ranks", "1,2", "--repeats", "1", "--weak", "--name", "half")
+    done = scale(*size, "--metric", r"images/s: (\S+)", "--", sys.executable, "-c", two_fail)
+    assert "2 ranks: 1 of 1 job measured nothing: job " in done.stdout
+    assert "2 ranks: 1 of 1 job measured nothing: job " in scale("show", "half", "--markdown").stdout
+    (failed,) = json.loads(scale("show", "half", "--json").stdout)["failed"]
+    assert failed.startswith("2 ranks: 1 of 1 job measured nothing: job ")
+    assert "failed" not in study("--strong", "--name", "whole")
+
+
+def test_what_is_refused_leaves_no_study_and_submits_no_smaller_size(tmp_path: Path) -> None:
+    """Once its cause is mended, the same name is free; a dry run says it, too."""
+    Path("train.py").write_text("import horovod.torch\n")
+    size = ("--site", "jupiter", "--account", "a1b", "--nodes", "1,2", "--weak", "--name", "mended")
+    said = "nothing brings horovod into the job"
+    assert said in scale(*size, "train.py", code=3).stderr
+    assert not (Path(os.environ["XDG_STATE_HOME"]) / "hpclaunch" / "studies" / "mended").exists()
+    shown = scale(*size, "--dry-run", "train.py")
+    assert f"submitting these jobs is refused: {said}" in shown.stderr
 
 
 def test_an_unknown_study_is_refused() -> None:

@@ -97,7 +97,7 @@ def build_facts(place: Place) -> BuildFacts:
     frameworks = {n: run_probe(place, "framework", n, limit_s=place.import_limit_s) for n in present}
     answered = any(outcome.answers().get("built") for outcome in frameworks.values())
     choose = 'if [ -x "$1" ]; then exec "$1" --check-build; else exec horovodrun --check-build; fi'
-    # It imports the framework once per box, which takes long.
+    # horovodrun imports the framework once per box, which takes long.
     boxes = ("bash", "-c", choose, "bash", f"{facts['scripts']}/horovodrun")
     return BuildFacts(
         installed=installed,

@@ -101,8 +101,8 @@ def _with_part(environment: Environment, part: str, value: str | tuple[str, ...]
 def software_files(environment: Environment | None) -> tuple[str, ...]:
     """Return the files without which the environment does not work: the image, the venv and its activate.
 
-    A path is looked for where its folder exists, as nodes may have other file systems: so that of the venv,
-    too. Only plain paths are: not addresses, names of CSCS' definitions, or paths with variables.
+    A file counts as missing only where its folder exists, since nodes may have other file systems; so the
+    venv itself is one. Addresses, names of CSCS' definitions and paths with variables are left out.
     """
     if environment is None:
         return ()

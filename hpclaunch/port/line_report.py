@@ -137,10 +137,13 @@ def line_report(judged: Iterable[Judged], lines: dict[int, str]) -> LineReport:
             about.get(number, []).append(one.verdict)
     found: dict[Fate, list[Any]] = {"kept": [], "changed": [], "left out": []}
     kinds = {"kept": KeptLine, "changed": ChangedLine, "left out": LeftOutLine}
-    for number, verdict in ((number, _merged(verdicts)) for number, verdicts in about.items()):
+    for number, verdicts in about.items():
+        verdict = _merged(verdicts)
         kind = kinds[verdict.fate]
-        more = {name: getattr(verdict, name) for name in kind.__struct_fields__[2:]}
-        found[verdict.fate].append(kind(line=number, text=lines[number], **more))
+        own = {
+            name: getattr(verdict, name) for name in kind.__struct_fields__ if name not in ("line", "text")
+        }
+        found[verdict.fate].append(kind(line=number, text=lines[number], **own))
     kept, changed, left_out = map(tuple, found.values())
     return LineReport(kept=kept, changed=changed, left_out=left_out)
 

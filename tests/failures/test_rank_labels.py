@@ -114,6 +114,13 @@ def test_a_number_of_something_else_is_no_label(form: str) -> None:
     assert with_labels(lines, 3) == tuple(lines)
 
 
+@in_one_test("form", ("{0}/4 tests passed", "[{0}/4] linking", "pass {0}/4  done", "{0} of 4 files copied"))
+def test_a_number_that_counts_up_to_that_of_the_ranks_is_no_label(form: str) -> None:
+    lines = [form.format(number) for number in (1, 1, 2, 3)]
+    assert with_labels(lines, 4) == tuple(lines)
+    assert with_labels([*lines, form.format(1)], 4) != (*lines, form.format(1))
+
+
 def test_the_name_of_a_process_before_its_traceback_tells_its_rank() -> None:
     """CPython 3.11's multiprocessing."""
     said = [f"4502 ms  INFO  replica-{rank}  station {at}" for at, rank in enumerate(STEPS)]

@@ -99,14 +99,10 @@ def _names_ranks(found: Sequence[re.Match[str]], ranks: int, usual: int) -> bool
     numbers = [str(int(match["rank"])) for match in found]
     if len({*numbers}) < 2 or max(map(int, numbers)) >= ranks:
         return False
-    of_all = all(match["of"] == str(ranks) for match in found) and not _counts_up(numbers)
+    counts = numbers == sorted(numbers, key=int)  # what is done: 1/4 files, 2/4 files
+    of_all = not counts and {match["of"] for match in found} == {str(ranks)}
     by_word = all(log_words("names_a_rank").search(match["word"]) for match in found)
     return by_word or of_all or (2 * len(found) >= usual and _take_turns(numbers, ranks))
-
-
-def _counts_up(numbers: Sequence[str]) -> bool:
-    """Tell whether numbers count what is done: 1/4 files, 2/4 files."""
-    return "0" not in numbers and list(numbers) == sorted(numbers, key=int)
 
 
 def _take_turns(numbers: Sequence[str], ranks: int) -> bool:

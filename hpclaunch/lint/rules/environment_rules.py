@@ -16,8 +16,7 @@ from hpclaunch.shell.shell_syntax import Command, Part, variable_name
 _EPHEMERAL = (32768, 60999)
 """Ports that Linux gives to outgoing connections (ip_local_port_range, man 7 ip)."""
 _MOST_PORT = 65535
-_LOGIN_SHELL = re.compile(r"\S*/(ba|z|k)?sh (-\w*l|--login)")
-"""That sets PATH itself, by /etc/profile."""
+_LOGIN_SHELL = re.compile(r"\S*/(ba|z|k)?sh (-\w*l|--login)")  # it sets PATH itself, by /etc/profile
 _FEWEST_GPUS = 4
 """The GPUs of a usual node; a job with fewer leaves some to other jobs."""
 _PORTS = {"master-port": r"(\d{2,5})", "rdzv-endpoint": r".*:(\d{2,5})"}
@@ -48,8 +47,7 @@ def export_without_all(context: Context) -> Iterator[Violation]:
     for launch in (one for one in script.launches if one.launcher == "srun" and one.program):
         option, words = launch.option("export"), script.variables.fields(launch.program) or ["?"]
         text = script.value(option).in_words if option else of_job
-        container = launch.option("container-image", "container") is not None
-        found = container or re.search(r"[/$?]", words[0]) is not None
+        found = bool(re.search(r"[/$?]", words[0]) or launch.option("container-image", "container"))
         if _drops_path(text, found) and not _LOGIN_SHELL.match(" ".join(words)):
             message = f"--export={text[:40]}: {words[0]} starts without the script's PATH and modules"
             yield Violation(launch.line, message, severity=severities[found + (option is None)])

@@ -10,5 +10,6 @@ if [[ "$DATA" =~ /data ]]; then ./app; fi
 awk '$1=~/x/ {print}' file
 python run.py "--fasta_paths=$HOME/P42212.fasta"
 julia --project=~/model run.jl
+srun -n 4 julia --project=~/model run.jl
 jupyter lab --ServerApp.root_dir=~/work
 # site: unknown

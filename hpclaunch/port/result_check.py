@@ -23,19 +23,9 @@ from hpclaunch.scheduler.directive_readers import READERS
 
 def open_points(port: Port, settings: Mapping[str, Any], judged: Sequence[Judged]) -> Iterator[str]:
     """Yield what the user has to check or to decide, given the keys of the job file and all verdicts."""
-    for check in (
-        _gpus,
-        _added,
-        _nodes,
-        _counts,
-        _starters,
-        _home,
-        _arguments,
-        _script_file,
-        _unread_sizes,
-        _cores,
-    ):
+    for check in (_gpus, _added, _nodes, _counts, _starters, _home, _arguments, _script_file, _unread_sizes):
         yield from check(port)
+    yield from _cores(port)
     for check_all in (_other_sizes, _defaults, _index, _folders, _foreign_words):
         yield from check_all(port, settings)
     yield from _outputs(port, {line for lines in undecided(judged).values() for line in lines})

@@ -194,7 +194,7 @@ def placeholder(context: Context) -> Iterator[Violation]:
     fails = _failing(script) & texts.keys() if not any(map(_OF_A_PROGRAM.search, texts.values())) else set()
     lines = sorted(texts, key=lambda line: (line not in fails, line))
     if lines:
-        more = f", and lines {', '.join(map(str, lines[1:6]))}" if len(lines) > 1 else ""
+        more = f", also line{'s' * (len(lines) > 2)} {', '.join(map(str, lines[1:6]))}" if lines[1:] else ""
         message = f"{texts[lines[0]]} is to be filled in{more}"
         yield Violation(lines[0], message, severity="warning" if fails else None)
 

@@ -119,7 +119,7 @@ def _mostly_late(
             break
         over = sum(value > floor for value in values)
         each = Lateness(rank, len(values), over, median(values), noise, (low, high))
-        found.append(replace(each, grows_ms=_growth(values, floor)))
+        found.append(replace(each, grows_ms=growth(values, floor)))
         del left[rank]
     return found
 
@@ -158,13 +158,13 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     return medians[outside], medians[-1 - outside]
 
 
-def _growth(values: Sequence[float], floor: float) -> tuple[float, float] | None:
-    """Return the lateness of the first and of the last third of the steps, where it grows."""
+def growth(values: Sequence[float], floor: float, times: float = GROWS) -> tuple[float, float] | None:
+    """Return the first and the last third's median, where the values grow by more than ``floor``."""
     third = len(values) // 3
     if third < LEAST_STEPS:
         return None
     parts = [median(values[at : at + third]) for at in (0, third, len(values) - third)]
-    grows = parts[0] <= parts[1] <= parts[2] and parts[2] > GROWS * max(parts[0], 0.0)
+    grows = parts[0] <= parts[1] <= parts[2] and parts[2] > times * max(parts[0], 0.0)
     return (parts[0], parts[2]) if grows and parts[2] - parts[0] > floor else None
 
 
@@ -295,12 +295,12 @@ def hidden_lateness(waits: Sequence[float], floor: float, ranks: int, step: floa
     steps = len(waits)
     if steps < 2 * LEAST_STEPS:
         return None
-    growth = _growth(waits, floor)
-    slope = (growth[1] - growth[0]) / (2 * steps / 3) if growth else 0.0
+    grows = growth(waits, floor)
+    slope = (grows[1] - grows[0]) / (2 * steps / 3) if grows else 0.0
     typical, noise = median(waits), deviation([value - slope * step for step, value in enumerate(waits)])
     if typical >= max(min((1 + 2.2 * math.log(max(ranks, 2))) * noise, step / 2), floor):
         over = sum(value > max(typical / 2, floor) for value in waits)
-        return Lateness(None, steps, over, typical, noise, grows_ms=growth)
+        return Lateness(None, steps, over, typical, noise, grows_ms=grows)
     count, by_size = long_ones(waits)
     least = max(sorted(waits, reverse=True)[count], floor)
     long = [step for step, value in enumerate(waits) if value > least]

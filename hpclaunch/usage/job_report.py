@@ -10,11 +10,12 @@ import msgspec
 from hpclaunch.job.binding_report import RankReport, readable_cpus
 from hpclaunch.job.job_documents import BindingDocument
 from hpclaunch.job.record import JobRecord
+from hpclaunch.package_data import note_text
 from hpclaunch.plan.layout import cost_of
 from hpclaunch.plural import counted
 from hpclaunch.scheduler.scheduler_interface import AccountedJob, array_state
 from hpclaunch.site.schema import Billing
-from hpclaunch.units import rounded
+from hpclaunch.units import format_bytes, rounded
 from hpclaunch.usage.gather_report import JobFacts, Progress, planned
 from hpclaunch.usage.next_request import next_requests
 from hpclaunch.usage.node_samples import NodeFile
@@ -71,7 +72,7 @@ def job_report(facts: JobFacts, billing: Billing | None, now: dt.datetime) -> Re
         cost=cost,
         next=(),
         over_time=tuple(over_time(runs)),
-        unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost),
+        unknown=(*facts.unknown, *_unknown(facts, nodes, energy, times), *why_no_cost, *_growing(ranks)),
     )
     cause = record.failure.cause if record and record.failure else None
     return msgspec.structs.replace(report, next=next_requests(report, cause))
@@ -255,8 +256,8 @@ def _cost(
     cost = cost_of(billing, nodes, seconds)
     exclusive = facts.record is not None and facts.record.request.get("exclusive", True)
     shared = "" if exclusive else "; the rule is for whole nodes"
-    text = f"{cost.text}{jobs}{runs}{shared}"
-    return CostUsed(amount=round(cost.amount, 6), unit=cost.unit, text=text), ()
+    amount = round(cost.amount, 6)
+    return CostUsed(amount=amount, unit=cost.unit, text=f"{cost.text}{jobs}{runs}{shared}"), ()
 
 
 def _last(times: JobTimes) -> dt.datetime | None:
@@ -315,6 +316,13 @@ def _trend(speeds: Sequence[float]) -> float | None:
     third = len(rest) // 3
     first, last = mean(rest[:third]), mean(rest[-third:])
     return rounded((last or 0.0) / first - 1) if first else None
+
+
+def _growing(ranks: Sequence[RankUse]) -> Iterable[str]:
+    """Yield why figures may not hold for longer runs: memory that grows."""
+    for rank in [rank for rank in ranks if rank.memory_grows][:1]:
+        sizes = " to ".join(map(format_bytes, rank.memory_grows or ()))
+        yield note_text("report: memory grows", rank=rank.rank, sizes=sizes)
 
 
 def _unknown(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from hpclaunch.timeline.late_ranks import growth
 from hpclaunch.units import rounded
 from hpclaunch.usage.node_samples import GpuSample, NodeFile, NodeRun, RankSample, intervals
 from hpclaunch.usage.report_documents import EnergyUse, GpuUse, NodeUse, RankUse, TimePoint
@@ -132,29 +133,25 @@ def _figure(joules: float, seconds: float, source: str, how: str) -> EnergyUse:
 
 def _power_by_time(samples: Sequence[GpuSample]) -> float:
     """Return joules: the mean of the power at both ends of each interval."""
-    total = 0.0
-    for before, after in pairwise(samples):
-        if before.power_w is not None and after.power_w is not None:
-            total += (before.power_w + after.power_w) / 2 * (after.time - before.time)
-    return total
+    return sum(
+        (before.power_w + after.power_w) / 2 * (after.time - before.time)
+        for before, after in pairwise(samples)
+        if before.power_w is not None and after.power_w is not None
+    )
 
 
-def job_energy(nodes: Sequence[NodeUse]) -> list[EnergyUse]:
+def job_energy(nodes: Sequence[NodeUse]) -> Iterable[EnergyUse]:
     """Add the nodes' figures of each kind up, where all nodes have them."""
-    found: list[EnergyUse] = []
     for how in dict.fromkeys(figure.how for node in nodes for figure in node.energy):
         figures = [figure for node in nodes for figure in node.energy if figure.how == how]
         with_all = how if len(figures) == len(nodes) else f"{how}; {len(figures)} of {len(nodes)} nodes only"
         power = [figure.power_w for figure in figures if figure.power_w is not None]
-        found.append(
-            EnergyUse(
-                joules=round(sum(figure.joules for figure in figures), 1),
-                power_w=rounded(sum(power), 1) if power else None,
-                source=figures[0].source,
-                how=with_all,
-            )
+        yield EnergyUse(
+            joules=round(sum(figure.joules for figure in figures), 1),
+            power_w=rounded(sum(power), 1) if power else None,
+            source=figures[0].source,
+            how=with_all,
         )
-    return found
 
 
 def rank_uses(
@@ -172,14 +169,10 @@ def rank_uses(
                 looks.setdefault(rank, []).append((run, samples))
     for rank, found in sorted(looks.items()):
         run = found[-1][0]
-        busy = [
-            value
-            for address in gpus.get(rank, ())
-            for seen, _ in found
-            for look in seen.gpus.get(address, ())
-            if (value := look.busy) is not None
-        ]
+        busy = [look.busy for at, _ in found for name in gpus.get(rank, ()) for look in at.gpus.get(name, ())]
+        peaks = [max(look.memory, look.peak) for _, seen in found if len(seen) > 1 for look in seen]
         average, most = _cpu_rates(rank, found)
+        sizes = [look.memory for look in found[-1][1]]
         yield RankUse(
             rank=rank,
             index=index,
@@ -187,11 +180,9 @@ def rank_uses(
             cpus_bound=bound.get(rank),
             cpus_busy=rounded(average),
             cpus_most=rounded(most),
-            memory_peak=max(
-                (max(look.memory, look.peak) for _, samples in found if len(samples) > 1 for look in samples),
-                default=None,
-            ),
-            gpu_busy=rounded(mean(busy), 1),
+            memory_peak=max(peaks, default=None),
+            memory_grows=growth(sizes[len(sizes) // 2 :], 64 << 20, 1.1),  # not what it loads at first
+            gpu_busy=rounded(mean(value for value in busy if value is not None), 1),
             waiting_ms=waiting.get(rank),
         )
 

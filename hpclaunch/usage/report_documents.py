@@ -88,6 +88,7 @@ class RankUse(msgspec.Struct, frozen=True, kw_only=True):
     cpus_busy: float | None
     cpus_most: float | None
     memory_peak: int | None
+    memory_grows: tuple[float, float] | None = None
     gpu_busy: float | None
     waiting_ms: float | None
 

@@ -72,7 +72,7 @@ def test_the_interval_of_a_median_holds_it_and_is_the_same_each_time() -> None:
 
 def test_lateness_grows_where_the_thirds_do_and_the_last_is_half_as_much_again() -> None:
     def growth(first: float, middle: float, last: float, floor: float = 2.0) -> tuple[float, float] | None:
-        return parts._growth([first] * 3 + [middle] * 3 + [last] * 3, floor)
+        return parts.growth([first] * 3 + [middle] * 3 + [last] * 3, floor)
 
     assert growth(4.0, 5.0, 6.5) == (4.0, 6.5)
     assert growth(4.0, 4.0, 6.5) == (4.0, 6.5)
@@ -82,7 +82,7 @@ def test_lateness_grows_where_the_thirds_do_and_the_last_is_half_as_much_again()
     assert growth(4.0, 9.1, 9.0) is None
     assert growth(1.0, 2.0, 3.0) is None, "by no more than the floor"
     assert growth(-1.0, 0.0, 1.5) == (-1.0, 1.5)
-    assert parts._growth([1.0] * 4 + [50.0] * 4, 2.0) is None, "two steps are no third"
+    assert parts.growth([1.0] * 4 + [50.0] * 4, 2.0) is None, "two steps are no third"
 
 
 def test_late_steps_of_one_rank_after_each_other_are_one_moment() -> None:

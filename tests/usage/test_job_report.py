@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hpclaunch.usage.gather_report import JobFacts, _own
 from hpclaunch.usage.job_report import job_report
 from tests.testbed.kit import new_record
 from tests.timeline.made_timelines import Training, always, runner
-from tests.usage.made_samples import START, node_file
+from tests.usage.made_samples import EVERY, START, node_file
 
 ACCOUNTING = get_scheduler("slurm").accounting
 GPU = "0000:07:00.0"
@@ -220,6 +221,28 @@ def test_a_job_that_was_looked_at_once_gets_no_advice_for_what_it_used(store: St
     assert "looked at once only" in following["memory"]["text"]
     assert [following[what]["ask"] for what in ("memory", "cores", "nodes")] == [None] * 3
     assert any("the job was too short for two looks" in text for text in found["unknown"])
+
+
+def test_a_rank_whose_memory_grows_to_the_end_is_named(store: Store, tmp_path: Path) -> None:
+    """What a rank loads at first, a peak at the end and small steps are none; few looks do not tell."""
+
+    def grows(looks: int, mib: Callable[[int], float]) -> list[str]:
+        record = ended_job(store, tmp_path)
+        lines = node_file((0, 1), looks=looks).splitlines()
+        for number, line in enumerate(lines):
+            words = line.split()
+            if words[0] == "proc" and words[2] == "1":
+                look = (int(words[1]) - START) // EVERY
+                lines[number] = " ".join([*words[:4], str(round(1024 * mib(look))), "0", "3"])
+        write_samples(record.folder, n1="\n".join(lines))
+        return [text for text in document(record.id)["unknown"] if "memory" in text]
+
+    (said,) = grows(20, lambda look: 100.0 + 50 * look)
+    assert "the memory of rank 1 still grew in the second half of its time, from 650 MiB to 1,000 MiB" in said
+    assert grows(20, lambda look: min(100.0 + 100 * look, 1000.0)) == []
+    assert grows(20, lambda look: 5000.0 if look == 19 else 500.0) == []
+    assert grows(20, lambda look: 500.0 + 3 * look) == []
+    assert grows(16, lambda look: 100.0 + 50 * look) == []
 
 
 def test_a_node_that_only_others_kept_busy_did_nothing_for_the_job(store: Store, tmp_path: Path) -> None:
